@@ -1,0 +1,78 @@
+"""What every Kubernetes object carries: names, labels, owners; and the label selector they are found by."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A Kubernetes object or part of one: only the fields a scheduler reads; all others are ignored."""
+
+
+class OwnerReference(Record):
+    """Who created the object; the one with `controller` set manages it."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class ObjectMeta(Record):
+    """The metadata of any object."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    generate_name: str = ""
+    resource_version: str = ""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner_references: tuple[OwnerReference, ...] = ()
+    creation_timestamp: str = ""
+    deletion_timestamp: str = ""
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner that manages this object, if any."""
+        return next((owner for owner in self.owner_references if owner.controller), None)
+
+
+class LabelSelectorRequirement(Record):
+    """One condition on a label."""
+
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: tuple[str, ...] = ()
+
+
+class LabelSelector(Record):
+    """A condition on labels: all of `match_labels` and all of `match_expressions`."""
+
+    match_labels: dict[str, str] = {}
+    match_expressions: tuple[LabelSelectorRequirement, ...] = ()
+
+
+class KubeObject(Record):
+    """An object that has a name of its own in the API."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        return self.metadata.namespace
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, or just the name of what lives outside namespaces."""
+        meta = self.metadata
+        return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name

@@ -1,0 +1,55 @@
+"""Nodes: what they offer, what keeps pods away, what they already hold."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from kubesched.api.meta import KubeObject, Record
+from kubesched.api.pod import ResourceList
+
+
+class Taint(Record):
+    """Keeps away pods that do not tolerate it."""
+
+    key: str
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+    value: str = ""
+
+
+class ContainerImage(Record):
+    """An image present on the node, under all its names."""
+
+    names: tuple[str, ...] = ()
+    size_bytes: int = 0
+
+
+class NodeCondition(Record):
+    """One observed condition."""
+
+    type: str = ""
+    status: str = ""
+
+
+class NodeSpec(Record):
+    """What an operator said about the node."""
+
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+    provider_id: str = ""
+
+
+class NodeStatus(Record):
+    """What the kubelet said about the node."""
+
+    capacity: ResourceList = {}
+    allocatable: ResourceList = {}
+    images: tuple[ContainerImage, ...] = ()
+    conditions: tuple[NodeCondition, ...] = ()
+    declared_features: tuple[str, ...] = ()
+
+
+class Node(KubeObject):
+    """A machine that runs pods."""
+
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()

@@ -1,0 +1,203 @@
+"""Pods: what runs, what it needs, where it may go and where it is."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import field
+
+from kubesched.api.affinity import Affinity, TopologySpreadConstraint
+from kubesched.api.meta import KubeObject, Record
+from kubesched.api.quantity import QuantityText
+from kubesched.api.storage import PersistentVolumeClaimTemplate
+
+ResourceList = dict[str, QuantityText]
+
+DEFAULT_SCHEDULER = "default-scheduler"
+
+
+class ResourceRequirements(Record):
+    """Requests are what scheduling counts; where one is missing the API server fills in the limit."""
+
+    requests: ResourceList = {}
+    limits: ResourceList = {}
+
+
+class ContainerPort(Record):
+    """A port; `host_port` claims one on the node."""
+
+    container_port: int = 0
+    host_port: int = 0
+    protocol: Literal["TCP", "UDP", "SCTP", ""] = "TCP"
+    host_ip: str = field(default="", name="hostIP")
+
+
+class RestartRule(Record):
+    """What to do when a container exits in a certain way."""
+
+    action: str = ""
+
+
+class Container(Record):
+    """One container of a pod."""
+
+    name: str = ""
+    image: str = ""
+    resources: ResourceRequirements = ResourceRequirements()
+    ports: tuple[ContainerPort, ...] = ()
+    restart_policy: str = ""
+    restart_policy_rules: tuple[RestartRule, ...] = ()
+
+
+class Toleration(Record):
+    """A taint this pod accepts."""
+
+    key: str = ""
+    operator: Literal["Equal", "Exists", "Lt", "Gt", ""] = ""
+    value: str = ""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute", ""] = ""
+
+
+class PersistentVolumeClaimSource(Record):
+    """A claim used as a volume."""
+
+    claim_name: str = ""
+    read_only: bool = False
+
+
+class EphemeralSource(Record):
+    """A claim made for this pod alone."""
+
+    volume_claim_template: PersistentVolumeClaimTemplate | None = None
+
+
+class DiskSource(Record):
+    """The parts of in-tree disk sources by which two pods may collide on a node."""
+
+    pd_name: str = ""
+    volume_id: str = field(default="", name="volumeID")
+    disk_name: str = ""
+    read_only: bool = False
+    target_portal: str = ""
+    iqn: str = ""
+    lun: int = 0
+    monitors: tuple[str, ...] = ()
+    image: str = ""
+    pool: str = ""
+    driver: str = ""
+    reference: str = ""
+
+
+class Volume(Record):
+    """A volume; only the kinds that matter to placement are read."""
+
+    name: str = ""
+    persistent_volume_claim: PersistentVolumeClaimSource | None = None
+    ephemeral: EphemeralSource | None = None
+    gce_persistent_disk: DiskSource | None = None
+    aws_elastic_block_store: DiskSource | None = None
+    azure_disk: DiskSource | None = None
+    cinder: DiskSource | None = None
+    iscsi: DiskSource | None = None
+    rbd: DiskSource | None = None
+    csi: DiskSource | None = None
+    image: DiskSource | None = None
+
+
+class SchedulingGate(Record):
+    """Something that must be removed before the pod is looked at."""
+
+    name: str = ""
+
+
+class PodResourceClaim(Record):
+    """A device claim of the pod."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodSpec(Record):
+    """What a pod asks for."""
+
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    node_name: str = ""
+    node_selector: dict[str, str] = {}
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    scheduler_name: str = DEFAULT_SCHEDULER
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: Literal["Never", "PreemptLowerPriority"] | None = None
+    overhead: ResourceList = {}
+    resources: ResourceRequirements | None = None
+    volumes: tuple[Volume, ...] = ()
+    scheduling_gates: tuple[SchedulingGate, ...] = ()
+    resource_claims: tuple[PodResourceClaim, ...] = ()
+    host_network: bool = False
+    host_users: bool | None = None
+
+
+class ContainerStatus(Record):
+    """What a container really has, while a resize is under way."""
+
+    name: str = ""
+    resources: ResourceRequirements | None = None
+    allocated_resources: ResourceList = {}
+
+
+class PodCondition(Record):
+    """One observed condition."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class ResourceClaimStatus(Record):
+    """The claim that was made for an entry of `spec.resourceClaims`."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class PodStatus(Record):
+    """Where a pod is in its life."""
+
+    phase: str = ""
+    nominated_node_name: str = ""
+    start_time: str = ""
+    conditions: tuple[PodCondition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    resources: ResourceRequirements | None = None
+    allocated_resources: ResourceList = {}
+    resource_claim_statuses: tuple[ResourceClaimStatus, ...] = ()
+
+
+class Pod(KubeObject):
+    """A pod, pending or placed."""
+
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def uid(self) -> str:
+        return self.metadata.uid
+
+    @property
+    def priority(self) -> int:
+        return self.spec.priority or 0
+
+    @property
+    def is_terminating(self) -> bool:
+        return self.metadata.deletion_timestamp != ""
+
+    @property
+    def is_finished(self) -> bool:
+        """Succeeded and failed pods hold nothing and are not scheduled."""
+        return self.status.phase in ("Succeeded", "Failed")

@@ -1,0 +1,113 @@
+"""Kubernetes quantities ("100m", "1.5Gi", "1e3"): exact, rounded up where a whole number is asked for.
+
+A quantity is `amount * 10**scale`. Like upstream's, it is narrow (fits a 64-bit amount) or wide; the difference shows
+only beyond 2**63, where a narrow one reads as 0 and a wide one wraps: both are kept, since real schedulers do it.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+QuantityText = str | int | float
+"""How a quantity is spelled in JSON or YAML; numbers are legal spellings too."""
+
+_MIN_SCALE = -9
+_MAX_INT64 = 2**63 - 1
+_NARROW_DIGITS = 18
+
+_SPELLING = re.compile(
+    r"(?P<sign>[+-]?)0*(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?"
+    r"(?:(?P<suffix>[numkMGTPE]|[KMGTPE]i)|[eE](?P<exponent>[+-]?[0-9]+))?"
+)
+_DECIMAL = {"": 0, "n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+
+
+class QuantityError(ValueError):
+    """The text is no quantity."""
+
+
+class Quantity(NamedTuple):
+    """An exact amount of something, as Kubernetes counts it."""
+
+    amount: int
+    scale: int = 0
+    wide: bool = False
+
+    def value(self) -> int:
+        """The amount in whole units, rounded away from zero."""
+        return self._rounded(0)
+
+    def milli(self) -> int:
+        """The amount in thousandths, rounded away from zero."""
+        return self._rounded(-3)
+
+    def plus(self, other: Quantity) -> Quantity:
+        """The exact sum; becomes wide when 64 bits do not hold it."""
+        if not other.amount:
+            return self
+        if not self.amount and not self.wide:
+            return other
+        scale = min(self.scale, other.scale)
+        a, b = self.amount * 10 ** (self.scale - scale), other.amount * 10 ** (other.scale - scale)
+        total = a + b
+        wide = self.wide or other.wide or max(abs(a), abs(b), abs(total)) > _MAX_INT64
+        return Quantity(total, scale, wide)
+
+    def exceeds(self, other: Quantity) -> bool:
+        """Whether this is strictly more than the other."""
+        scale = min(self.scale, other.scale)
+        return self.amount * 10 ** (self.scale - scale) > other.amount * 10 ** (other.scale - scale)
+
+    def _rounded(self, scale: int) -> int:
+        shift = self.scale - scale
+        if shift >= 0:
+            result = self.amount * 10**shift
+        else:
+            result = -(-abs(self.amount) // 10**-shift)
+            result = result if self.amount >= 0 else -result
+        if -_MAX_INT64 - 1 <= result <= _MAX_INT64:
+            return result
+        return (result + 2**63) % 2**64 - 2**63 if self.wide else 0
+
+
+ZERO = Quantity(0)
+
+
+@lru_cache(maxsize=65536)
+def parse_quantity(text: QuantityText) -> Quantity:
+    """Read one quantity in any legal spelling. Cached: clusters repeat the same few."""
+    spelled = text if isinstance(text, str) else repr(text)
+    match = _SPELLING.fullmatch(spelled)
+    if match is None or not spelled:
+        raise QuantityError(f"{spelled!r} is not a quantity such as 100m, 0.5, 2Gi or 1e3")
+    whole, fraction = match["whole"] or "0", match["fraction"] or ""
+    digits = int(whole + fraction)
+    amount = -digits if match["sign"] == "-" else digits
+    suffix = match["suffix"] or ""
+    if suffix in _BINARY:
+        return _binary(amount, _BINARY[suffix], whole, fraction)
+    exponent = int(match["exponent"]) if match["exponent"] else _DECIMAL[suffix]
+    scale = exponent - len(fraction)
+    if scale >= _MIN_SCALE and len(whole) + len(fraction) <= _NARROW_DIGITS:
+        return Quantity(amount, scale)
+    return _no_finer_than_nano(amount, scale)
+
+
+def _binary(amount: int, shift: int, whole: str, fraction: str) -> Quantity:
+    product = amount << shift
+    if not fraction and 15 - len(whole) - int(shift * 3 / 10) - 1 >= 0 and abs(product) <= _MAX_INT64:
+        return Quantity(product)
+    exact = _no_finer_than_nano(product, -len(fraction))
+    if abs(exact.amount) > _MAX_INT64 * 10**-exact.scale:
+        return Quantity(_MAX_INT64 if amount > 0 else -_MAX_INT64, 0, wide=True)
+    return exact
+
+
+def _no_finer_than_nano(amount: int, scale: int) -> Quantity:
+    if scale >= _MIN_SCALE:
+        return Quantity(amount, scale, wide=True) if scale <= 0 else Quantity(amount * 10**scale, 0, wide=True)
+    coarse = -(-abs(amount) // 10 ** (_MIN_SCALE - scale))
+    return Quantity(coarse if amount >= 0 else -coarse, _MIN_SCALE, wide=True)

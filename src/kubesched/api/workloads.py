@@ -1,0 +1,73 @@
+"""The objects around pods that scheduling looks at: namespaces, services, owners, disruption budgets."""
+
+from __future__ import annotations
+
+from kubesched.api.meta import KubeObject, LabelSelector, Record
+
+
+class Namespace(KubeObject):
+    """A namespace; its labels are what namespaceSelector reads."""
+
+
+class ServiceSpec(Record):
+    """Which pods a service is made of."""
+
+    selector: dict[str, str] = {}
+
+
+class Service(KubeObject):
+    """A service."""
+
+    spec: ServiceSpec = ServiceSpec()
+
+
+class ReplicationController(KubeObject):
+    """The oldest owner of pods; its selector is a plain map."""
+
+    spec: ServiceSpec = ServiceSpec()
+
+
+class WorkloadSpec(Record):
+    """The part of ReplicaSet and StatefulSet that default spreading reads."""
+
+    selector: LabelSelector | None = None
+
+
+class ReplicaSet(KubeObject):
+    """An owner of pods."""
+
+    spec: WorkloadSpec = WorkloadSpec()
+
+
+class StatefulSet(KubeObject):
+    """An owner of pods with names that stay."""
+
+    spec: WorkloadSpec = WorkloadSpec()
+
+
+class BudgetSpec(Record):
+    """Which pods a budget guards."""
+
+    selector: LabelSelector | None = None
+
+
+class BudgetStatus(Record):
+    """How many more may go."""
+
+    disruptions_allowed: int = 0
+    disrupted_pods: dict[str, str] = {}
+
+
+class PodDisruptionBudget(KubeObject):
+    """How many pods of a kind may be disrupted at once."""
+
+    spec: BudgetSpec = BudgetSpec()
+    status: BudgetStatus = BudgetStatus()
+
+
+class PriorityClass(KubeObject):
+    """A named priority."""
+
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: str | None = None

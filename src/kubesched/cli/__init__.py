@@ -1,0 +1,1 @@
+"""The `kubesched` command: argument parsing and printing only."""
