@@ -7,7 +7,7 @@ from typing import Literal
 from kubesched.api.meta import LabelSelector, Record
 
 
-class NodeSelectorRequirement(Record):
+class NodeSelectorRequirement(Record, frozen=True):
     """One condition on a node's label or field."""
 
     key: str
@@ -15,34 +15,34 @@ class NodeSelectorRequirement(Record):
     values: tuple[str, ...] = ()
 
 
-class NodeSelectorTerm(Record):
+class NodeSelectorTerm(Record, frozen=True):
     """All conditions must hold; a term with none matches no node."""
 
     match_expressions: tuple[NodeSelectorRequirement, ...] = ()
     match_fields: tuple[NodeSelectorRequirement, ...] = ()
 
 
-class NodeSelector(Record):
+class NodeSelector(Record, frozen=True):
     """Any of the terms must match."""
 
     node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
 
 
-class PreferredSchedulingTerm(Record):
+class PreferredSchedulingTerm(Record, frozen=True):
     """A term that adds `weight` to the score of the nodes it matches."""
 
     weight: int
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
-class NodeAffinity(Record):
+class NodeAffinity(Record, frozen=True):
     """What a pod requires and prefers of its node."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: tuple[PreferredSchedulingTerm, ...] = ()
 
 
-class PodAffinityTerm(Record):
+class PodAffinityTerm(Record, frozen=True):
     """Pods (by labels and namespaces) to be near to, or far from, in a topology."""
 
     topology_key: str
@@ -53,21 +53,21 @@ class PodAffinityTerm(Record):
     mismatch_label_keys: tuple[str, ...] = ()
 
 
-class WeightedPodAffinityTerm(Record):
+class WeightedPodAffinityTerm(Record, frozen=True):
     """A term that adds or takes `weight` per matching pod."""
 
     weight: int
     pod_affinity_term: PodAffinityTerm
 
 
-class PodAffinity(Record):
+class PodAffinity(Record, frozen=True):
     """Terms of pod affinity; the same record serves anti-affinity."""
 
     required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
     preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
 
 
-class Affinity(Record):
+class Affinity(Record, frozen=True):
     """All affinities of a pod."""
 
     node_affinity: NodeAffinity | None = None
@@ -75,7 +75,7 @@ class Affinity(Record):
     pod_anti_affinity: PodAffinity | None = None
 
 
-class TopologySpreadConstraint(Record):
+class TopologySpreadConstraint(Record, frozen=True):
     """How unevenly matching pods may lie over the domains of a topology."""
 
     max_skew: int

@@ -11,7 +11,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
     """A Kubernetes object or part of one: only the fields a scheduler reads; all others are ignored."""
 
 
-class OwnerReference(Record):
+class OwnerReference(Record, frozen=True):
     """Who created the object; the one with `controller` set manages it."""
 
     api_version: str = ""
@@ -21,7 +21,7 @@ class OwnerReference(Record):
     controller: bool = False
 
 
-class ObjectMeta(Record):
+class ObjectMeta(Record, frozen=True):
     """The metadata of any object."""
 
     name: str = ""
@@ -41,7 +41,7 @@ class ObjectMeta(Record):
         return next((owner for owner in self.owner_references if owner.controller), None)
 
 
-class LabelSelectorRequirement(Record):
+class LabelSelectorRequirement(Record, frozen=True):
     """One condition on a label."""
 
     key: str
@@ -49,14 +49,14 @@ class LabelSelectorRequirement(Record):
     values: tuple[str, ...] = ()
 
 
-class LabelSelector(Record):
+class LabelSelector(Record, frozen=True):
     """A condition on labels: all of `match_labels` and all of `match_expressions`."""
 
     match_labels: dict[str, str] = {}
     match_expressions: tuple[LabelSelectorRequirement, ...] = ()
 
 
-class KubeObject(Record):
+class KubeObject(Record, frozen=True):
     """An object that has a name of its own in the API."""
 
     api_version: str = ""

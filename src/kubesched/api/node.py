@@ -8,7 +8,7 @@ from kubesched.api.meta import KubeObject, Record
 from kubesched.api.pod import ResourceList
 
 
-class Taint(Record):
+class Taint(Record, frozen=True):
     """Keeps away pods that do not tolerate it."""
 
     key: str
@@ -16,21 +16,21 @@ class Taint(Record):
     value: str = ""
 
 
-class ContainerImage(Record):
+class ContainerImage(Record, frozen=True):
     """An image present on the node, under all its names."""
 
     names: tuple[str, ...] = ()
     size_bytes: int = 0
 
 
-class NodeCondition(Record):
+class NodeCondition(Record, frozen=True):
     """One observed condition."""
 
     type: str = ""
     status: str = ""
 
 
-class NodeSpec(Record):
+class NodeSpec(Record, frozen=True):
     """What an operator said about the node."""
 
     unschedulable: bool = False
@@ -38,7 +38,7 @@ class NodeSpec(Record):
     provider_id: str = ""
 
 
-class NodeStatus(Record):
+class NodeStatus(Record, frozen=True):
     """What the kubelet said about the node."""
 
     capacity: ResourceList = {}
@@ -48,7 +48,7 @@ class NodeStatus(Record):
     declared_features: tuple[str, ...] = ()
 
 
-class Node(KubeObject):
+class Node(KubeObject, frozen=True):
     """A machine that runs pods."""
 
     spec: NodeSpec = NodeSpec()

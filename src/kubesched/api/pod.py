@@ -16,14 +16,14 @@ ResourceList = dict[str, QuantityText]
 DEFAULT_SCHEDULER = "default-scheduler"
 
 
-class ResourceRequirements(Record):
+class ResourceRequirements(Record, frozen=True):
     """Requests are what scheduling counts; where one is missing the API server fills in the limit."""
 
     requests: ResourceList = {}
     limits: ResourceList = {}
 
 
-class ContainerPort(Record):
+class ContainerPort(Record, frozen=True):
     """A port; `host_port` claims one on the node."""
 
     container_port: int = 0
@@ -32,13 +32,13 @@ class ContainerPort(Record):
     host_ip: str = field(default="", name="hostIP")
 
 
-class RestartRule(Record):
+class RestartRule(Record, frozen=True):
     """What to do when a container exits in a certain way."""
 
     action: str = ""
 
 
-class Container(Record):
+class Container(Record, frozen=True):
     """One container of a pod."""
 
     name: str = ""
@@ -49,7 +49,7 @@ class Container(Record):
     restart_policy_rules: tuple[RestartRule, ...] = ()
 
 
-class Toleration(Record):
+class Toleration(Record, frozen=True):
     """A taint this pod accepts."""
 
     key: str = ""
@@ -58,20 +58,20 @@ class Toleration(Record):
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute", ""] = ""
 
 
-class PersistentVolumeClaimSource(Record):
+class PersistentVolumeClaimSource(Record, frozen=True):
     """A claim used as a volume."""
 
     claim_name: str = ""
     read_only: bool = False
 
 
-class EphemeralSource(Record):
+class EphemeralSource(Record, frozen=True):
     """A claim made for this pod alone."""
 
     volume_claim_template: PersistentVolumeClaimTemplate | None = None
 
 
-class DiskSource(Record):
+class DiskSource(Record, frozen=True):
     """The parts of in-tree disk sources by which two pods may collide on a node."""
 
     pd_name: str = ""
@@ -88,7 +88,7 @@ class DiskSource(Record):
     reference: str = ""
 
 
-class Volume(Record):
+class Volume(Record, frozen=True):
     """A volume; only the kinds that matter to placement are read."""
 
     name: str = ""
@@ -104,13 +104,13 @@ class Volume(Record):
     image: DiskSource | None = None
 
 
-class SchedulingGate(Record):
+class SchedulingGate(Record, frozen=True):
     """Something that must be removed before the pod is looked at."""
 
     name: str = ""
 
 
-class PodResourceClaim(Record):
+class PodResourceClaim(Record, frozen=True):
     """A device claim of the pod."""
 
     name: str = ""
@@ -118,7 +118,7 @@ class PodResourceClaim(Record):
     resource_claim_template_name: str | None = None
 
 
-class PodSpec(Record):
+class PodSpec(Record, frozen=True):
     """What a pod asks for."""
 
     containers: tuple[Container, ...] = ()
@@ -141,7 +141,7 @@ class PodSpec(Record):
     host_users: bool | None = None
 
 
-class ContainerStatus(Record):
+class ContainerStatus(Record, frozen=True):
     """What a container really has, while a resize is under way."""
 
     name: str = ""
@@ -149,7 +149,7 @@ class ContainerStatus(Record):
     allocated_resources: ResourceList = {}
 
 
-class PodCondition(Record):
+class PodCondition(Record, frozen=True):
     """One observed condition."""
 
     type: str = ""
@@ -158,14 +158,14 @@ class PodCondition(Record):
     message: str = ""
 
 
-class ResourceClaimStatus(Record):
+class ResourceClaimStatus(Record, frozen=True):
     """The claim that was made for an entry of `spec.resourceClaims`."""
 
     name: str = ""
     resource_claim_name: str | None = None
 
 
-class PodStatus(Record):
+class PodStatus(Record, frozen=True):
     """Where a pod is in its life."""
 
     phase: str = ""
@@ -179,7 +179,7 @@ class PodStatus(Record):
     resource_claim_statuses: tuple[ResourceClaimStatus, ...] = ()
 
 
-class Pod(KubeObject):
+class Pod(KubeObject, frozen=True):
     """A pod, pending or placed."""
 
     spec: PodSpec = PodSpec()

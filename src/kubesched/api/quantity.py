@@ -51,7 +51,7 @@ class Quantity(NamedTuple):
         if not self.amount and not self.wide:
             return other
         scale = min(self.scale, other.scale)
-        a, b = self.amount * 10 ** (self.scale - scale), other.amount * 10 ** (other.scale - scale)
+        a, b = self.amount * _ten_to(self.scale - scale), other.amount * _ten_to(other.scale - scale)
         total = a + b
         wide = self.wide or other.wide or max(abs(a), abs(b), abs(total)) > _MAX_INT64
         return Quantity(total, scale, wide)
@@ -59,18 +59,22 @@ class Quantity(NamedTuple):
     def exceeds(self, other: Quantity) -> bool:
         """Whether this is strictly more than the other."""
         scale = min(self.scale, other.scale)
-        return self.amount * 10 ** (self.scale - scale) > other.amount * 10 ** (other.scale - scale)
+        return self.amount * _ten_to(self.scale - scale) > other.amount * _ten_to(other.scale - scale)
 
     def _rounded(self, scale: int) -> int:
         shift = self.scale - scale
         if shift >= 0:
-            result = self.amount * 10**shift
+            result = self.amount * _ten_to(shift)
         else:
-            result = -(-abs(self.amount) // 10**-shift)
+            result = -(-abs(self.amount) // _ten_to(-shift))
             result = result if self.amount >= 0 else -result
         if -_MAX_INT64 - 1 <= result <= _MAX_INT64:
             return result
         return (result + 2**63) % 2**64 - 2**63 if self.wide else 0
+
+
+def _ten_to(exponent: int) -> int:
+    return int(10**exponent)
 
 
 ZERO = Quantity(0)

@@ -1,4 +1,4 @@
-"""How much of everything a pod asks for: containers, init containers, sidecars, overhead, pod-level resources, resizes."""
+"""How much of everything a pod asks for: containers, init containers, sidecars, overhead, pod level, resizes."""
 
 from __future__ import annotations
 
@@ -126,9 +126,7 @@ def _pod_level_requests(pod: Pod, resources: ResourceRequirements, from_status: 
     return {name: effective.get(name, Quantity(0)) for name in wanted}
 
 
-def _effective(
-    pod: Pod, wanted: Quantities, actual: ResourceRequirements, allocated: ResourceList
-) -> Quantities:
+def _effective(pod: Pod, wanted: Quantities, actual: ResourceRequirements, allocated: ResourceList) -> Quantities:
     """A resize counts as the larger of what is wanted and what is held, unless it can never happen on this node."""
     result: Quantities = {} if _resize_is_infeasible(pod) else dict(wanted)
     _raise_to(result, _parsed(actual.requests))

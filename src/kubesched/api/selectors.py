@@ -55,12 +55,7 @@ class Selector(NamedTuple):
     nothing: bool = False
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        if self.nothing:
-            return False
-        for requirement in self.requirements:  # a loop: this runs once per distinct label set, often
-            if not requirement.accepts(labels.get(requirement.key)):
-                return False
-        return True
+        return not self.nothing and all(r.accepts(labels.get(r.key)) for r in self.requirements)
 
     @property
     def is_empty(self) -> bool:

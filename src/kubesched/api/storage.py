@@ -11,13 +11,13 @@ from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta, Record
 from kubesched.api.quantity import QuantityText
 
 
-class VolumeResources(Record):
+class VolumeResources(Record, frozen=True):
     """How much storage a claim asks for."""
 
     requests: dict[str, QuantityText] = {}
 
 
-class ObjectReference(Record):
+class ObjectReference(Record, frozen=True):
     """A pointer to another object."""
 
     kind: str = ""
@@ -26,7 +26,7 @@ class ObjectReference(Record):
     uid: str = ""
 
 
-class PersistentVolumeClaimSpec(Record):
+class PersistentVolumeClaimSpec(Record, frozen=True):
     """What a claim asks for, and the volume it got."""
 
     access_modes: tuple[str, ...] = ()
@@ -38,40 +38,40 @@ class PersistentVolumeClaimSpec(Record):
     volume_attributes_class_name: str | None = None
 
 
-class PersistentVolumeClaimTemplate(Record):
+class PersistentVolumeClaimTemplate(Record, frozen=True):
     """The claim that an ephemeral volume makes."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
 
 
-class ClaimStatus(Record):
+class ClaimStatus(Record, frozen=True):
     """Where a claim is in its life."""
 
     phase: str = ""
 
 
-class PersistentVolumeClaim(KubeObject):
+class PersistentVolumeClaim(KubeObject, frozen=True):
     """A request for storage."""
 
     spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
     status: ClaimStatus = ClaimStatus()
 
 
-class VolumeNodeAffinity(Record):
+class VolumeNodeAffinity(Record, frozen=True):
     """The nodes from which a volume can be reached."""
 
     required: NodeSelector | None = None
 
 
-class CSIVolumeSource(Record):
+class CSIVolumeSource(Record, frozen=True):
     """A volume that a CSI driver serves."""
 
     driver: str = ""
     volume_handle: str = ""
 
 
-class InTreeVolumeSource(Record):
+class InTreeVolumeSource(Record, frozen=True):
     """A disk named in the way of the plugins that CSI drivers have replaced."""
 
     pd_name: str = ""
@@ -83,7 +83,7 @@ class InTreeVolumeSource(Record):
     partition: int = 0
 
 
-class PersistentVolumeSpec(Record):
+class PersistentVolumeSpec(Record, frozen=True):
     """What a volume offers."""
 
     capacity: dict[str, QuantityText] = {}
@@ -103,27 +103,27 @@ class PersistentVolumeSpec(Record):
     portworx_volume: InTreeVolumeSource | None = None
 
 
-class PersistentVolume(KubeObject):
+class PersistentVolume(KubeObject, frozen=True):
     """A piece of storage in the cluster."""
 
     spec: PersistentVolumeSpec = PersistentVolumeSpec()
     status: ClaimStatus = ClaimStatus()
 
 
-class TopologySelectorLabelRequirement(Record):
+class TopologySelectorLabelRequirement(Record, frozen=True):
     """One label and the values that are allowed."""
 
     key: str = ""
     values: tuple[str, ...] = ()
 
 
-class TopologySelectorTerm(Record):
+class TopologySelectorTerm(Record, frozen=True):
     """All the labels must match."""
 
     match_label_expressions: tuple[TopologySelectorLabelRequirement, ...] = ()
 
 
-class StorageClass(KubeObject):
+class StorageClass(KubeObject, frozen=True):
     """A way to make volumes."""
 
     provisioner: str = ""
@@ -131,13 +131,13 @@ class StorageClass(KubeObject):
     allowed_topologies: tuple[TopologySelectorTerm, ...] = ()
 
 
-class VolumeLimits(Record):
+class VolumeLimits(Record, frozen=True):
     """How many volumes of a driver a node can attach."""
 
     count: int | None = None
 
 
-class CSINodeDriver(Record):
+class CSINodeDriver(Record, frozen=True):
     """A driver that runs on the node."""
 
     name: str = ""
@@ -146,32 +146,32 @@ class CSINodeDriver(Record):
     allocatable: VolumeLimits | None = None
 
 
-class CSINodeSpec(Record):
+class CSINodeSpec(Record, frozen=True):
     """All drivers of a node."""
 
     drivers: tuple[CSINodeDriver, ...] = ()
 
 
-class CSINode(KubeObject):
+class CSINode(KubeObject, frozen=True):
     """What CSI drivers say about a node of the same name."""
 
     spec: CSINodeSpec = CSINodeSpec()
 
 
-class CSIDriverSpec(Record):
+class CSIDriverSpec(Record, frozen=True):
     """What a driver can do."""
 
     storage_capacity: bool | None = None
     prevent_pod_scheduling_if_missing: bool | None = None
 
 
-class CSIDriver(KubeObject):
+class CSIDriver(KubeObject, frozen=True):
     """A driver known to the cluster."""
 
     spec: CSIDriverSpec = CSIDriverSpec()
 
 
-class CSIStorageCapacity(KubeObject):
+class CSIStorageCapacity(KubeObject, frozen=True):
     """How much a class can still make in a part of the cluster."""
 
     storage_class_name: str = ""
@@ -180,13 +180,13 @@ class CSIStorageCapacity(KubeObject):
     maximum_volume_size: QuantityText | None = None
 
 
-class AttachmentSource(Record):
+class AttachmentSource(Record, frozen=True):
     """Which volume is attached."""
 
     persistent_volume_name: str | None = None
 
 
-class VolumeAttachmentSpec(Record):
+class VolumeAttachmentSpec(Record, frozen=True):
     """A volume, by a driver, on a node."""
 
     attacher: str = ""
@@ -194,7 +194,7 @@ class VolumeAttachmentSpec(Record):
     source: AttachmentSource = AttachmentSource()
 
 
-class VolumeAttachment(KubeObject):
+class VolumeAttachment(KubeObject, frozen=True):
     """A volume attached, or about to be, to a node."""
 
     spec: VolumeAttachmentSpec = VolumeAttachmentSpec()

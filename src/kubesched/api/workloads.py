@@ -5,67 +5,67 @@ from __future__ import annotations
 from kubesched.api.meta import KubeObject, LabelSelector, Record
 
 
-class Namespace(KubeObject):
+class Namespace(KubeObject, frozen=True):
     """A namespace; its labels are what namespaceSelector reads."""
 
 
-class ServiceSpec(Record):
+class ServiceSpec(Record, frozen=True):
     """Which pods a service is made of."""
 
     selector: dict[str, str] = {}
 
 
-class Service(KubeObject):
+class Service(KubeObject, frozen=True):
     """A service."""
 
     spec: ServiceSpec = ServiceSpec()
 
 
-class ReplicationController(KubeObject):
+class ReplicationController(KubeObject, frozen=True):
     """The oldest owner of pods; its selector is a plain map."""
 
     spec: ServiceSpec = ServiceSpec()
 
 
-class WorkloadSpec(Record):
+class WorkloadSpec(Record, frozen=True):
     """The part of ReplicaSet and StatefulSet that default spreading reads."""
 
     selector: LabelSelector | None = None
 
 
-class ReplicaSet(KubeObject):
+class ReplicaSet(KubeObject, frozen=True):
     """An owner of pods."""
 
     spec: WorkloadSpec = WorkloadSpec()
 
 
-class StatefulSet(KubeObject):
+class StatefulSet(KubeObject, frozen=True):
     """An owner of pods with names that stay."""
 
     spec: WorkloadSpec = WorkloadSpec()
 
 
-class BudgetSpec(Record):
+class BudgetSpec(Record, frozen=True):
     """Which pods a budget guards."""
 
     selector: LabelSelector | None = None
 
 
-class BudgetStatus(Record):
+class BudgetStatus(Record, frozen=True):
     """How many more may go."""
 
     disruptions_allowed: int = 0
     disrupted_pods: dict[str, str] = {}
 
 
-class PodDisruptionBudget(KubeObject):
+class PodDisruptionBudget(KubeObject, frozen=True):
     """How many pods of a kind may be disrupted at once."""
 
     spec: BudgetSpec = BudgetSpec()
     status: BudgetStatus = BudgetStatus()
 
 
-class PriorityClass(KubeObject):
+class PriorityClass(KubeObject, frozen=True):
     """A named priority."""
 
     value: int = 0

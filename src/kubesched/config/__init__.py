@@ -2,3 +2,29 @@
 
 Reads what kube-scheduler reads, and refuses what it refuses, naming every mistake at once.
 """
+
+from kubesched.config.configuration import Plugin, Plugins, PluginSet, Profile, SchedulerConfiguration
+from kubesched.config.duration import Duration
+from kubesched.config.extender import Extender
+from kubesched.config.mistakes import ConfigError, InvalidConfigError, UnreadableConfigError
+from kubesched.config.output import to_json, to_plain, to_yaml
+from kubesched.config.reading import default, from_plain, load
+
+__all__ = [
+    "ConfigError",
+    "Duration",
+    "Extender",
+    "InvalidConfigError",
+    "Plugin",
+    "PluginSet",
+    "Plugins",
+    "Profile",
+    "SchedulerConfiguration",
+    "UnreadableConfigError",
+    "default",
+    "from_plain",
+    "load",
+    "to_json",
+    "to_plain",
+    "to_yaml",
+]

@@ -1,0 +1,291 @@
+"""YAML or JSON text to plain Python values, read as Kubernetes reads it; and back to YAML.
+
+That is YAML 1.1 in Go's dialect: `yes`, `on` and `y` are booleans, timestamps stay strings, base 60 does not exist,
+and a key given twice is a mistake rather than a silent overwrite.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple, NoReturn
+
+import yaml
+
+try:
+    from yaml import CSafeLoader as _Loader
+except ImportError:  # PyYAML built without libyaml: slower, same answers
+    from yaml import SafeLoader as _Loader  # type: ignore[assignment]
+
+_STANDARD = "tag:yaml.org,2002:"
+_INTEGER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|[1-9][0-9]*|0)")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_WORDS: dict[str, Any] = {
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
+    **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), math.inf),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
+}
+_TYPES_OF_TAGS: dict[str, tuple[type, ...]] = {
+    "bool": (bool,),
+    "int": (int,),
+    "float": (int, float),
+    "null": (type(None),),
+    "timestamp": (str,),
+}
+_MOST_VALUES = 10_000_000  # that aliases may make of one document
+_OPEN: Any = object()  # what an anchor stands for while its value is being read
+
+
+class YamlError(ValueError):
+    """Text that is not YAML (or JSON) as Kubernetes reads it. Lines and columns count from 1; 0 is unknown."""
+
+    def __init__(self, problem: str, line: int = 0, column: int = 0) -> None:
+        self.problem = problem
+        self.line = line
+        self.column = column
+        where = f"line {line}, column {column}: " if line else ""
+        super().__init__(where + problem)
+
+
+class Document(NamedTuple):
+    """One document of a stream, and the line it starts on."""
+
+    value: Any
+    line: int
+
+
+def documents(text: str) -> Iterator[Document]:
+    """The documents in the text, one by one: what follows a document is looked at only when asked for.
+
+    Text that begins with a brace or a bracket is JSON, and then it is one document.
+    """
+    start = text.lstrip()
+    if start.startswith(("{", "[")):
+        yield Document(_json(text), text.count("\n", 0, len(text) - len(start)) + 1)
+    else:
+        yield from _yaml(text)
+
+
+def _yaml(text: str) -> Iterator[Document]:
+    try:
+        loader = _Loader(text)
+        try:
+            while not loader.check_event(yaml.StreamEndEvent):
+                event: Any = loader.get_event()
+                line = event.start_mark.line + 1
+                if isinstance(event, yaml.NodeEvent):
+                    yield Document(_Reader(loader).value(event), line)
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        problem = ", ".join(part for part in (error.context, error.problem) if part)
+        raise YamlError(problem, *((mark.line + 1, mark.column + 1) if mark else ())) from error
+    except yaml.YAMLError as error:
+        raise YamlError(" ".join(str(error).split())) from error
+    except RecursionError as error:
+        raise YamlError("nested too deeply") from error
+
+
+class _Reader:
+    """Builds the value of one document from parser events.
+
+    Not from PyYAML's nodes: composing those crashes the interpreter on text that is nested deeply enough.
+    """
+
+    def __init__(self, loader: Any) -> None:
+        self._next = loader.get_event
+        self._anchors: dict[str, tuple[Any, int]] = {}  # values, and how many values they are made of
+        self._count = 0
+
+    def value(self, event: Any) -> Any:
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(event)
+        start, anchor = self._count, event.anchor
+        self._count += 1
+        if anchor:
+            self._anchors[anchor] = (_OPEN, 0)
+        if isinstance(event, yaml.ScalarEvent):
+            value = _scalar(event)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            value = self._sequence()
+        else:
+            value = self._mapping()
+        if anchor:
+            self._anchors[anchor] = (value, self._count - start)
+        return value
+
+    def _alias(self, event: Any) -> Any:
+        value, count = self._anchors.get(event.anchor, (None, 0))
+        if not count:
+            _fail(f"anchor &{event.anchor} " + ("contains itself" if value is _OPEN else "is not defined"), event)
+        self._count += count
+        if self._count > _MOST_VALUES:
+            _fail("aliases make too much of this document", event)
+        return value
+
+    def _sequence(self) -> list[Any]:
+        items = []
+        while not isinstance(event := self._next(), yaml.SequenceEndEvent):
+            items.append(self.value(event))
+        return items
+
+    def _mapping(self) -> dict[str, Any]:
+        merged: dict[str, Any] = {}
+        own: dict[str, Any] = {}
+        while not isinstance(event := self._next(), yaml.MappingEndEvent):
+            if _is_merge(event):
+                merged = {**self._merged(self._next()), **merged}
+                continue
+            key = self._key(event)
+            if key in own:
+                _fail(f"key {json.dumps(key, ensure_ascii=False)} is given twice", event)
+            own[key] = self.value(self._next())
+        return {**merged, **own} if merged else own
+
+    def _merged(self, event: Any) -> dict[str, Any]:
+        value = self.value(event)
+        merged: dict[str, Any] = {}
+        for source in value if isinstance(value, list) else [value]:
+            if not isinstance(source, dict):
+                _fail("<< merges a mapping or a list of mappings", event)
+            merged = {**source, **merged}
+        return merged
+
+    def _key(self, event: Any) -> str:
+        """The name of a field: a scalar of another type is written as in JSON."""
+        key = self.value(event)
+        if isinstance(key, dict | list) or key is None:
+            _fail("a key must be a string", event)
+        return key if isinstance(key, str) else json.dumps(key)
+
+
+def _is_merge(event: Any) -> bool:
+    return isinstance(event, yaml.ScalarEvent) and event.value == "<<" and _is_plain(event)
+
+
+def _is_plain(event: Any) -> bool:
+    return event.tag is None and bool(event.implicit[0])
+
+
+def _scalar(event: Any) -> Any:
+    """The value of a scalar; JSON has no word for infinities and NaN, so neither has Kubernetes."""
+    tag = (event.tag or "").removeprefix(_STANDARD)
+    if tag == "binary":
+        return _binary(event)
+    if not _is_plain(event) and tag not in _TYPES_OF_TAGS:
+        return event.value
+    value = _plain(event.value)
+    if tag and type(value) not in _TYPES_OF_TAGS[tag]:
+        _fail(f'"{event.value}" is not a !!{tag}', event)
+    if isinstance(value, float) and not math.isfinite(value):
+        _fail(f"{event.value} cannot be written in JSON", event)
+    return value
+
+
+@lru_cache(maxsize=16384)
+def _plain(text: str) -> Any:
+    """What an unquoted scalar means. Manifests repeat themselves, so answers are kept."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in "+-.0123456789":
+        return text
+    digits = text if text[0] == "." else text.replace("_", "")
+    try:
+        if _INTEGER.fullmatch(digits):
+            return _integer(digits)
+        if _FLOAT.fullmatch(digits):
+            return _number(float(digits), text)
+    except ValueError:  # more digits than Python converts
+        return text
+    return text
+
+
+def _integer(digits: str) -> int:
+    unsigned = digits.lstrip("+-")
+    is_old_octal = len(unsigned) > 1 and unsigned[0] == "0" and unsigned[1].isdigit()
+    return int(digits, 8 if is_old_octal else 0)
+
+
+def _number(value: float, text: str) -> int | float | str:
+    """Go writes a whole float to JSON without a point, so `1e3` may stand where an integer is wanted."""
+    if math.isinf(value):
+        return text
+    return int(value) if value.is_integer() and abs(value) < 1e21 else value
+
+
+def _binary(event: Any) -> str:
+    try:
+        return base64.b64decode("".join(event.value.split()), validate=True).decode()
+    except ValueError:
+        _fail("!!binary is not base64 of UTF-8 text", event)
+
+
+def _fail(problem: str, event: Any) -> NoReturn:
+    mark = event.start_mark
+    raise YamlError(problem, mark.line + 1, mark.column + 1)
+
+
+class _GivenTwiceError(ValueError):
+    """A JSON object has a key twice."""
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise YamlError(f"not JSON: {error.msg}", error.lineno, error.colno) from error
+    except _GivenTwiceError as error:
+        raise YamlError(str(error), *_position_of_repeat(text)) from error
+    except RecursionError as error:
+        raise YamlError("nested too deeply") from error
+    except ValueError as error:
+        raise YamlError(f"not JSON: {error}") from error
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise _GivenTwiceError(f"key {json.dumps(repeated, ensure_ascii=False)} is given twice")
+    return mapping
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number")
+
+
+def _position_of_repeat(text: str) -> tuple[int, int]:
+    """Python's JSON decoder keeps no positions; JSON is YAML, and the YAML parser does."""
+    try:
+        list(_yaml(text))
+    except YamlError as error:
+        return error.line, error.column
+    return 0, 0
+
+
+def dump(value: Any) -> str:
+    """Plain values as YAML that reads back the same, with keys in order."""
+    return yaml.dump(value, Dumper=_Dumper, allow_unicode=True)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes what PyYAML would leave plain but Go's dialect takes for something else, such as `y` or `1e3`."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        is_safe = isinstance(_plain(data), str)
+        return self.represent_scalar(_STANDARD + "str", data, style=None if is_safe else '"')
+
+
+_Dumper.add_representer(str, _Dumper.represent_str)

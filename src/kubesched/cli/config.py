@@ -1,0 +1,83 @@
+"""`kubesched config`: check a configuration, show the defaults, translate a legacy Policy."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from kubesched import config as configuration
+from kubesched.config.defaults import differences_from_default
+from kubesched.config.policy import translate
+
+_FORMATS = {"yaml": configuration.to_yaml, "json": configuration.to_json}
+
+
+@click.group()
+def config() -> None:
+    """Check, complete and convert scheduler configurations."""
+
+
+@config.command()
+@click.argument("file")
+@click.option("-o", "--output", type=click.Choice(list(_FORMATS)), help="Print the configuration with all defaults.")
+def check(file: str, output: str | None) -> None:
+    """Check the KubeSchedulerConfiguration in FILE (- for standard input)."""
+    source, text = _read(file)
+    try:
+        loaded = configuration.load(text, source=source)
+    except configuration.ConfigError as error:
+        _refuse(error.lines)
+    if output:
+        click.echo(_FORMATS[output](loaded), nl=False)
+        return
+    click.echo(f"{source}: OK")
+    for profile in loaded.profiles:
+        click.echo(f"  {_summary(profile)}")
+
+
+@config.command()
+@click.option("-o", "--output", type=click.Choice(list(_FORMATS)), default="yaml", show_default=True)
+def defaults(output: str) -> None:
+    """Print the configuration that an empty file stands for."""
+    click.echo(_FORMATS[output](configuration.default()), nl=False)
+
+
+@config.command("convert-policy")
+@click.argument("file")
+@click.option("-o", "--output", type=click.Choice(list(_FORMATS)), default="yaml", show_default=True)
+def convert_policy(file: str, output: str) -> None:
+    """Translate the legacy Policy in FILE (- for standard input) to a KubeSchedulerConfiguration."""
+    source, text = _read(file)
+    try:
+        translation = translate(text, source=source)
+    except configuration.ConfigError as error:
+        _refuse(error.lines)
+    for note in translation.notes:
+        click.echo(f"{source}: note: {note}", err=True)
+    click.echo(_FORMATS[output](translation.configuration), nl=False)
+
+
+def _read(file: str) -> tuple[str, str]:
+    """What to call the file in messages, and its text."""
+    source = "<stdin>" if file == "-" else file
+    try:
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return source, data.decode()
+    except OSError as error:
+        _refuse([f"{source}: {error.strerror or error}"])
+    except UnicodeDecodeError:
+        _refuse([f"{source}: not UTF-8 text"])
+
+
+def _refuse(lines: list[str]) -> NoReturn:
+    for line in lines:
+        click.echo(line, err=True)
+    sys.exit(2)
+
+
+def _summary(profile: configuration.Profile) -> str:
+    differences = differences_from_default(profile.plugins)
+    return f"{profile.scheduler_name}: {', '.join(differences) or 'default plugins'}"

@@ -1,0 +1,119 @@
+"""The arguments that in-tree plugins take, and their defaults."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from kubesched.api.affinity import NodeAffinity, TopologySpreadConstraint
+from kubesched.api.meta import Record
+from kubesched.config.configuration import Int32
+from kubesched.config.duration import Duration
+
+
+class ResourceSpec(Record, frozen=True):
+    """A resource and how much it counts."""
+
+    name: str = ""
+    weight: int = 1
+
+
+CPU_AND_MEMORY = (ResourceSpec(name="cpu"), ResourceSpec(name="memory"))
+
+
+class UtilizationShapePoint(Record, frozen=True):
+    """A point of a broken line from utilization (percent) to score (0 to 10)."""
+
+    utilization: Int32 = 0
+    score: Int32 = 0
+
+
+class RequestedToCapacityRatioParam(Record, frozen=True):
+    """The broken line that scores a node by its utilization."""
+
+    shape: tuple[UtilizationShapePoint, ...] = ()
+
+
+class ScoringStrategy(Record, frozen=True):
+    """How full nodes should be. A strategy given without type is for the plugin to refuse."""
+
+    type: str = ""
+    resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
+    requested_to_capacity_ratio: RequestedToCapacityRatioParam | None = None
+
+
+class DefaultPreemptionArgs(Record, frozen=True):
+    """How many candidate nodes preemption looks at."""
+
+    min_candidate_nodes_percentage: Int32 = 10
+    min_candidate_nodes_absolute: Int32 = 100
+
+
+class DynamicResourcesArgs(Record, frozen=True):
+    """How long to wait for devices."""
+
+    filter_timeout: Duration = Duration(10)
+    binding_timeout: Duration = Duration(600)
+
+
+class InterPodAffinityArgs(Record, frozen=True):
+    """What required affinity of running pods counts when scoring, and whether their preferences count."""
+
+    hard_pod_affinity_weight: Int32 = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+
+class NodeAffinityArgs(Record, frozen=True):
+    """Node affinity that every pod of the profile has on top of its own."""
+
+    added_affinity: NodeAffinity | None = None
+
+
+class NodeResourcesBalancedAllocationArgs(Record, frozen=True):
+    """Which resources should be used evenly."""
+
+    resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
+
+
+class NodeResourcesFitArgs(Record, frozen=True):
+    """Which resources are not counted, and how full nodes should be."""
+
+    ignored_resources: tuple[str, ...] = ()
+    ignored_resource_groups: tuple[str, ...] = ()
+    scoring_strategy: ScoringStrategy = ScoringStrategy(type="LeastAllocated")
+
+
+class PodTopologySpreadArgs(Record, frozen=True):
+    """How to spread pods that do not say so themselves: as the system likes it, or by this list."""
+
+    default_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    defaulting_type: str = "System"
+
+
+class VolumeBindingArgs(Record, frozen=True):
+    """How long volumes may take to bind. `shape` scores by storage capacity, behind a feature gate that is off."""
+
+    bind_timeout_seconds: int = 600
+    shape: tuple[UtilizationShapePoint, ...] | None = None
+
+
+PluginArgs: TypeAlias = (
+    DefaultPreemptionArgs
+    | DynamicResourcesArgs
+    | InterPodAffinityArgs
+    | NodeAffinityArgs
+    | NodeResourcesBalancedAllocationArgs
+    | NodeResourcesFitArgs
+    | PodTopologySpreadArgs
+    | VolumeBindingArgs
+)
+
+ARGS: dict[str, type[PluginArgs]] = {
+    "DefaultPreemption": DefaultPreemptionArgs,
+    "DynamicResources": DynamicResourcesArgs,
+    "InterPodAffinity": InterPodAffinityArgs,
+    "NodeAffinity": NodeAffinityArgs,
+    "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocationArgs,
+    "NodeResourcesFit": NodeResourcesFitArgs,
+    "PodTopologySpread": PodTopologySpreadArgs,
+    "VolumeBinding": VolumeBindingArgs,
+}

@@ -1,0 +1,146 @@
+"""KubeSchedulerConfiguration as records: as written in a file, and complete with all defaults.
+
+Fields carry the defaults that do not depend on other fields; `defaults` fills in the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import msgspec
+
+from kubesched.api.meta import Record
+from kubesched.config.duration import Duration
+from kubesched.config.extender import Extender
+
+API_VERSION = "kubescheduler.config.k8s.io/v1"
+KIND = "KubeSchedulerConfiguration"
+DEFAULT_SCHEDULER_NAME = "default-scheduler"
+
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+
+
+class Plugin(Record, frozen=True):
+    """A plugin by name. Weight counts where plugins score; 0 leaves it to the framework."""
+
+    name: str = ""
+    weight: Int32 = 0
+
+
+class PluginSet(Record, frozen=True):
+    """What one extension point runs besides its defaults, in order, and which defaults it does not run."""
+
+    enabled: tuple[Plugin, ...] = ()
+    disabled: tuple[Plugin, ...] = ()
+
+    @property
+    def disabled_names(self) -> frozenset[str]:
+        """Names of the plugins that are off; `*` stands for all."""
+        return frozenset(plugin.name for plugin in self.disabled)
+
+
+class Plugins(Record, frozen=True):
+    """A plugin set per extension point. `multi_point` enables a plugin wherever it has something to say."""
+
+    pre_enqueue: PluginSet = PluginSet()
+    queue_sort: PluginSet = PluginSet()
+    pre_filter: PluginSet = PluginSet()
+    filter: PluginSet = PluginSet()
+    post_filter: PluginSet = PluginSet()
+    pre_score: PluginSet = PluginSet()
+    score: PluginSet = PluginSet()
+    reserve: PluginSet = PluginSet()
+    permit: PluginSet = PluginSet()
+    pre_bind: PluginSet = PluginSet()
+    bind: PluginSet = PluginSet()
+    post_bind: PluginSet = PluginSet()
+    multi_point: PluginSet = PluginSet()
+    placement_generate: PluginSet = PluginSet()
+    placement_score: PluginSet = PluginSet()
+
+    def sets(self) -> Iterator[tuple[str, PluginSet]]:
+        """Every extension point (named as its field here) with its plugins."""
+        for point in self.__struct_fields__:
+            yield point, getattr(self, point)
+
+    def enabled_names(self) -> set[str]:
+        return {plugin.name for _, plugins in self.sets() for plugin in plugins.enabled}
+
+
+class PluginConfig(Record, frozen=True):
+    """The arguments of one plugin: a record for plugins we know, plain values for others."""
+
+    name: str = ""
+    args: Any = None
+
+
+class LeaderElection(Record, frozen=True):
+    """How replicas agree on who schedules."""
+
+    leader_elect: bool = True
+    lease_duration: Duration = Duration(15)
+    renew_deadline: Duration = Duration(10)
+    retry_period: Duration = Duration(2)
+    resource_lock: str = "leases"
+    resource_name: str = "kube-scheduler"
+    resource_namespace: str = "kube-system"
+
+
+class ClientConnection(Record, frozen=True):
+    """How to talk to the API server."""
+
+    kubeconfig: str = ""
+    accept_content_types: str = ""
+    content_type: str = "application/vnd.kubernetes.protobuf"
+    qps: Annotated[float, msgspec.Meta(ge=-3.4028235677973366e38, le=3.4028235677973366e38)] = 50.0  # a float32
+    burst: Int32 = 100
+
+
+class WrittenProfile(Record, frozen=True):
+    """A profile as a file has it."""
+
+    scheduler_name: str | None = None
+    percentage_of_nodes_to_score: Int32 | None = None
+    plugins: Plugins = Plugins()
+    plugin_config: tuple[PluginConfig, ...] = ()
+
+
+class Profile(Record, frozen=True):
+    """One scheduler by name: which plugins it runs where, and their arguments by plugin name.
+
+    `plugins` is merged with the default plugins, but `multi_point` is not yet expanded into extension points.
+    """
+
+    scheduler_name: str
+    percentage_of_nodes_to_score: Int32 | None = None
+    plugins: Plugins = Plugins()
+    plugin_config: dict[str, Any] = {}
+
+
+class Settings(Record, frozen=True):
+    """What is said once for all profiles."""
+
+    parallelism: Int32 = 16
+    leader_election: LeaderElection = LeaderElection()
+    client_connection: ClientConnection = ClientConnection()
+    enable_profiling: bool = True
+    percentage_of_nodes_to_score: Int32 = 0
+    pod_initial_backoff_seconds: int = 1
+    pod_max_backoff_seconds: int = 10
+    extenders: tuple[Extender, ...] = ()
+    delay_cache_until_active: bool = False
+
+
+class WrittenConfiguration(Settings, frozen=True):
+    """The configuration as a file has it."""
+
+    enable_contention_profiling: bool | None = None
+    profiles: tuple[WrittenProfile, ...] = ()
+
+
+class SchedulerConfiguration(Settings, frozen=True):
+    """The configuration, complete and valid."""
+
+    enable_contention_profiling: bool = True
+    profiles: tuple[Profile, ...] = ()

@@ -1,0 +1,173 @@
+"""Defaults that depend on other fields: the plugins of a profile, their arguments, and zeros that mean "default"."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from kubesched.config.args import (
+    ARGS,
+    CPU_AND_MEMORY,
+    NodeResourcesBalancedAllocationArgs,
+    NodeResourcesFitArgs,
+    PluginArgs,
+    PodTopologySpreadArgs,
+    ResourceSpec,
+)
+from kubesched.config.configuration import (
+    DEFAULT_SCHEDULER_NAME,
+    ClientConnection,
+    LeaderElection,
+    Plugin,
+    PluginConfig,
+    Plugins,
+    PluginSet,
+    WrittenConfiguration,
+    WrittenProfile,
+)
+
+# In the order they run. DynamicResources comes before DefaultPreemption because giving back an idle claim is kinder
+# than evicting a pod.
+DEFAULT_PLUGINS: dict[str, int] = {
+    "SchedulingGates": 0,
+    "PrioritySort": 0,
+    "NodeUnschedulable": 0,
+    "NodeName": 0,
+    "TaintToleration": 3,
+    "NodeAffinity": 2,
+    "NodePorts": 0,
+    "NodeResourcesFit": 1,
+    "VolumeRestrictions": 0,
+    "NodeVolumeLimits": 0,
+    "VolumeBinding": 0,
+    "VolumeZone": 0,
+    "PodTopologySpread": 2,
+    "InterPodAffinity": 2,
+    "DynamicResources": 2,
+    "DefaultPreemption": 0,
+    "NodeResourcesBalancedAllocation": 1,
+    "ImageLocality": 1,
+    "DefaultBinder": 0,
+    "NodeDeclaredFeatures": 0,
+}
+
+
+def complete(written: WrittenConfiguration) -> WrittenConfiguration:
+    """The configuration with everything filled in that the file leaves open."""
+    contention = written.enable_contention_profiling
+    return msgspec.structs.replace(
+        written,
+        leader_election=_complete_leader_election(written.leader_election),
+        client_connection=_complete_client_connection(written.client_connection),
+        enable_contention_profiling=written.enable_profiling if contention is None else contention,
+        profiles=_complete_profiles(written.profiles),
+    )
+
+
+def _complete_leader_election(written: LeaderElection) -> LeaderElection:
+    default = LeaderElection()
+    return msgspec.structs.replace(
+        written,
+        lease_duration=written.lease_duration or default.lease_duration,
+        renew_deadline=written.renew_deadline or default.renew_deadline,
+        retry_period=written.retry_period or default.retry_period,
+        resource_lock=written.resource_lock or default.resource_lock,
+        resource_name=written.resource_name or default.resource_name,
+        resource_namespace=written.resource_namespace or default.resource_namespace,
+    )
+
+
+def _complete_client_connection(written: ClientConnection) -> ClientConnection:
+    default = ClientConnection()
+    qps = float(str(np.float32(written.qps)))  # Kubernetes keeps 32 bits: a finer number is not what it will use
+    return msgspec.structs.replace(
+        written,
+        content_type=written.content_type or default.content_type,
+        qps=qps or default.qps,
+        burst=written.burst or default.burst,
+    )
+
+
+def _complete_profiles(written: tuple[WrittenProfile, ...]) -> tuple[WrittenProfile, ...]:
+    profiles = written or (WrittenProfile(),)
+    if len(profiles) == 1 and profiles[0].scheduler_name is None:
+        profiles = (msgspec.structs.replace(profiles[0], scheduler_name=DEFAULT_SCHEDULER_NAME),)
+    return tuple(_complete_profile(profile) for profile in profiles)
+
+
+def _complete_profile(written: WrittenProfile) -> WrittenProfile:
+    plugins = merge_plugins(written.plugins)
+    configured = [
+        PluginConfig(name=entry.name, args=complete_args(entry.args)) if entry.name in ARGS else entry
+        for entry in written.plugin_config
+    ]
+    unconfigured = plugins.enabled_names() & ARGS.keys() - {entry.name for entry in configured}
+    configured += [PluginConfig(name=name, args=ARGS[name]()) for name in sorted(unconfigured)]
+    return msgspec.structs.replace(written, plugins=plugins, plugin_config=tuple(configured))
+
+
+def merge_plugins(written: Plugins) -> Plugins:
+    """A profile's plugins on top of the default ones, which are all enabled at `multi_point`."""
+    defaults = {"multi_point": DEFAULT_PLUGINS}
+    return Plugins(**{point: _merge(defaults.get(point, {}), plugins) for point, plugins in written.sets()})
+
+
+def _merge(defaults: dict[str, int], written: PluginSet) -> PluginSet:
+    """Defaults first, in their own order, less the disabled ones; one that is enabled again takes the new weight there.
+
+    A plugin enabled twice stays twice: building the framework will name it.
+    """
+    last_of = {plugin.name: i for i, plugin in enumerate(written.enabled)}
+    disabled = written.disabled_names
+    kept = {} if "*" in disabled else {n: w for n, w in defaults.items() if n not in disabled}
+    enabled = [
+        written.enabled[last_of[name]] if name in last_of else Plugin(name=name, weight=weight)
+        for name, weight in kept.items()
+    ]
+    placed = {last_of[name] for name in kept if name in last_of}
+    enabled += [plugin for i, plugin in enumerate(written.enabled) if i not in placed]
+    return PluginSet(
+        enabled=tuple(enabled),
+        disabled=tuple(Plugin(name=plugin.name) for plugin in written.disabled),
+    )
+
+
+def complete_args(args: PluginArgs) -> PluginArgs:
+    """Arguments with their zeros filled in: empty lists of resources, weights of 0, an empty type of defaulting."""
+    match args:
+        case NodeResourcesBalancedAllocationArgs():
+            return msgspec.structs.replace(args, resources=_complete_resources(args.resources))
+        case NodeResourcesFitArgs(scoring_strategy=strategy):
+            resources = _complete_resources(strategy.resources)
+            return msgspec.structs.replace(
+                args, scoring_strategy=msgspec.structs.replace(strategy, resources=resources)
+            )
+        case PodTopologySpreadArgs(defaulting_type=""):
+            return msgspec.structs.replace(args, defaulting_type="System")
+        case _:
+            return args
+
+
+def _complete_resources(written: tuple[ResourceSpec, ...]) -> tuple[ResourceSpec, ...]:
+    return tuple(ResourceSpec(name=r.name, weight=r.weight or 1) for r in written) or CPU_AND_MEMORY
+
+
+def differences_from_default(plugins: Plugins) -> list[str]:
+    """How merged plugins differ from the default ones, in words: what is missing, added, or weighs differently."""
+    weights = {plugin.name: plugin.weight for plugin in plugins.multi_point.enabled}
+    words = [f"without {name}" for name in DEFAULT_PLUGINS if name not in weights]
+    for name, weight in weights.items():
+        if name not in DEFAULT_PLUGINS:
+            words.append(f"with {name}")
+        elif weight != DEFAULT_PLUGINS[name]:
+            words.append(f"{name} weight {weight} (default {DEFAULT_PLUGINS[name]})")
+    for point, plugin_set in plugins.sets():
+        if point != "multi_point":
+            words += [f"{plugin.name} at {_camel(point)}" for plugin in plugin_set.enabled]
+            words += [f"no {plugin.name} at {_camel(point)}" for plugin in plugin_set.disabled]
+    return words
+
+
+def _camel(point: str) -> str:
+    first, *rest = point.split("_")
+    return first + "".join(word.title() for word in rest)

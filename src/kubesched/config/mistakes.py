@@ -1,0 +1,68 @@
+"""What can be wrong with a configuration, in the words Kubernetes uses for kinds of mistakes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from kubesched.api.schema import Mistake
+
+__all__ = [
+    "ConfigError",
+    "InvalidConfigError",
+    "Mistake",
+    "UnreadableConfigError",
+    "duplicate",
+    "forbidden",
+    "invalid",
+    "required",
+    "unsupported",
+]
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be used: all its mistakes, one line each."""
+
+    def __init__(self, mistakes: Iterable[Mistake], source: str = "<config>") -> None:
+        self.mistakes = tuple(mistakes)
+        self.source = source
+        super().__init__("\n".join(self.lines))
+
+    @property
+    def lines(self) -> list[str]:
+        """A line per mistake: source, field path, what is wrong."""
+        return [f"{self.source}: {mistake}" for mistake in self.mistakes]
+
+
+class UnreadableConfigError(ConfigError):
+    """Not a configuration at all: syntax, unknown fields, values of the wrong type."""
+
+
+class InvalidConfigError(ConfigError):
+    """A configuration whose values do not make sense."""
+
+
+def invalid(path: str, value: Any, detail: str) -> Mistake:
+    return Mistake(path, f"Invalid value: {_shown(value)}: {detail}")
+
+
+def required(path: str, detail: str) -> Mistake:
+    return Mistake(path, f"Required value: {detail}")
+
+
+def duplicate(path: str, value: Any) -> Mistake:
+    return Mistake(path, f"Duplicate value: {_shown(value)}")
+
+
+def unsupported(path: str, value: Any, supported: Sequence[str]) -> Mistake:
+    choices = ", ".join(_shown(choice) for choice in supported)
+    return Mistake(path, f"Unsupported value: {_shown(value)}: supported values: {choices}")
+
+
+def forbidden(path: str, detail: str) -> Mistake:
+    return Mistake(path, f"Forbidden: {detail}")
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

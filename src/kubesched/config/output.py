@@ -1,0 +1,114 @@
+"""A configuration as kube-scheduler writes it: plain values, YAML or JSON."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import msgspec
+
+from kubesched.api.affinity import (
+    NodeSelector,
+    NodeSelectorRequirement,
+    PreferredSchedulingTerm,
+    TopologySpreadConstraint,
+)
+from kubesched.api.yaml import dump
+from kubesched.config.args import (
+    ARGS,
+    DefaultPreemptionArgs,
+    DynamicResourcesArgs,
+    InterPodAffinityArgs,
+    ResourceSpec,
+    UtilizationShapePoint,
+    VolumeBindingArgs,
+)
+from kubesched.config.configuration import (
+    API_VERSION,
+    KIND,
+    ClientConnection,
+    LeaderElection,
+    Plugin,
+    Profile,
+    SchedulerConfiguration,
+)
+from kubesched.config.duration import Duration
+from kubesched.config.extender import Extender, ExtenderManagedResource
+
+# Fields are left out when empty, as Go's omitempty does, except these.
+_ALWAYS: dict[type, frozenset[str]] = {
+    type_: frozenset(names.split())
+    for type_, names in {
+        SchedulerConfiguration: "percentage_of_nodes_to_score enable_profiling enable_contention_profiling",
+        LeaderElection: "leader_elect",
+        ClientConnection: "kubeconfig accept_content_types",
+        Plugin: "name weight",
+        Extender: "url_prefix http_timeout",
+        ExtenderManagedResource: "name",
+        ResourceSpec: "name",
+        UtilizationShapePoint: "utilization score",
+        DefaultPreemptionArgs: "min_candidate_nodes_percentage min_candidate_nodes_absolute",
+        DynamicResourcesArgs: "filter_timeout",
+        InterPodAffinityArgs: "hard_pod_affinity_weight ignore_preferred_terms_of_existing_pods",
+        VolumeBindingArgs: "bind_timeout_seconds",
+        NodeSelector: "node_selector_terms",
+        NodeSelectorRequirement: "key operator",
+        PreferredSchedulingTerm: "weight preference",
+        TopologySpreadConstraint: "max_skew topology_key when_unsatisfiable",
+    }.items()
+}
+
+
+def to_plain(config: SchedulerConfiguration) -> dict[str, Any]:
+    """The configuration as plain values in the shape of its file."""
+    return {"apiVersion": API_VERSION, "kind": KIND, **_record(config)}
+
+
+def to_yaml(config: SchedulerConfiguration) -> str:
+    """The configuration as YAML."""
+    return dump(to_plain(config))
+
+
+def to_json(config: SchedulerConfiguration) -> str:
+    """The configuration as JSON."""
+    return json.dumps(to_plain(config), indent=2, ensure_ascii=False) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case msgspec.Struct():
+            return _record(value)
+        case Duration():
+            return str(value)
+        case tuple() | list():
+            return [_plain(each) for each in value]
+        case bytes():
+            return base64.b64encode(value).decode()
+        case float() if value.is_integer():
+            return int(value)
+        case _:
+            return value
+
+
+def _record(record: msgspec.Struct) -> dict[str, Any]:
+    always = _ALWAYS.get(type(record), frozenset())
+    plain = {}
+    for field in msgspec.structs.fields(record):
+        value = getattr(record, field.name)
+        is_optional = field.default is None
+        if value is not None and (is_optional or field.name in always or not _is_empty(value)):
+            plain[field.encode_name] = _plain(value)
+    if isinstance(record, Profile) and record.plugin_config:
+        plain["pluginConfig"] = [_plugin_config(name, args) for name, args in record.plugin_config.items()]
+    return plain
+
+
+def _is_empty(value: Any) -> bool:
+    return not isinstance(value, msgspec.Struct) and not value
+
+
+def _plugin_config(name: str, args: Any) -> dict[str, Any]:
+    if name in ARGS:
+        args = {"apiVersion": API_VERSION, "kind": ARGS[name].__name__, **_record(args)}
+    return {"name": name, "args": args}

@@ -1,0 +1,130 @@
+"""The legacy Policy file (Kubernetes up to 1.22) as records."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import msgspec
+
+from kubesched.api.meta import Record
+from kubesched.api.schema import Mistake, convert
+from kubesched.api.yaml import YamlError, documents
+from kubesched.config.args import ResourceSpec, UtilizationShapePoint
+from kubesched.config.configuration import Int32
+from kubesched.config.duration import Duration
+from kubesched.config.extender import Extender
+from kubesched.config.mistakes import UnreadableConfigError
+
+
+class ServiceAffinity(Record, frozen=True):
+    """Pods of a service stay on nodes that agree in these labels."""
+
+    labels: tuple[str, ...] = ()
+
+
+class LabelsPresence(Record, frozen=True):
+    """Nodes have all of these labels, or none, whatever the values."""
+
+    labels: tuple[str, ...] = ()
+    presence: bool = False
+
+
+class PredicateArgument(Record, frozen=True):
+    """What a predicate of one's own checks: exactly one of these."""
+
+    service_affinity: ServiceAffinity | None = None
+    labels_presence: LabelsPresence | None = None
+
+
+class PredicatePolicy(Record, frozen=True):
+    """A predicate by name."""
+
+    name: str = ""
+    argument: PredicateArgument | None = None
+
+
+class ServiceAntiAffinity(Record, frozen=True):
+    """Pods of a service spread over the values of a label."""
+
+    label: str = ""
+
+
+class LabelPreference(Record, frozen=True):
+    """Nodes with the label are better, or those without."""
+
+    label: str = ""
+    presence: bool = False
+
+
+class RequestedToCapacityRatioArguments(Record, frozen=True):
+    """Nodes are scored by utilization along a broken line."""
+
+    shape: tuple[UtilizationShapePoint, ...] = ()
+    resources: tuple[ResourceSpec, ...] = ()
+
+
+class PriorityArgument(Record, frozen=True):
+    """What a priority of one's own prefers: exactly one of these."""
+
+    service_anti_affinity: ServiceAntiAffinity | None = None
+    label_preference: LabelPreference | None = None
+    requested_to_capacity_ratio_arguments: RequestedToCapacityRatioArguments | None = None
+
+
+class PriorityPolicy(Record, frozen=True):
+    """A priority by name, and what it weighs."""
+
+    name: str = ""
+    weight: int = 0
+    argument: PriorityArgument | None = None
+
+
+class Policy(Record, frozen=True):
+    """The file. Absent predicates or priorities are the default ones; an empty list is none."""
+
+    predicates: tuple[PredicatePolicy, ...] | None = None
+    priorities: tuple[PriorityPolicy, ...] | None = None
+    extenders: tuple[Extender, ...] = ()
+    hard_pod_affinity_symmetric_weight: Int32 = 0
+    always_check_all_predicates: bool = False
+
+
+def read_policy(text: str, *, source: str) -> Policy:
+    """The Policy in a YAML or JSON text, or an error with all that is wrong."""
+    try:
+        document = next(documents(text), None)
+    except YamlError as error:
+        raise UnreadableConfigError([Mistake("", str(error))], source) from error
+    value = document.value if document else None
+    if not isinstance(value, dict):
+        raise UnreadableConfigError([Mistake("", "expected a Policy, got no mapping")], source)
+    mistakes = [
+        Mistake(field, f'expected "{expected}", got {msgspec.json.encode(value.get(field)).decode()}')
+        for field, expected in (("apiVersion", "v1"), ("kind", "Policy"))
+        if value.get(field) != expected
+    ]
+    fields = {name: each for name, each in value.items() if name not in ("apiVersion", "kind")}
+    if isinstance(fields.get("extenders"), list):
+        fields["extenders"] = [_respelled(each, Extender) for each in fields["extenders"]]
+    policy, faults = convert(fields, Policy, unknown="error", hooks={Duration: _nanoseconds})
+    if policy is None or mistakes or faults:
+        raise UnreadableConfigError(mistakes + faults, source)
+    return policy
+
+
+def _respelled(value: Any, type_: Any) -> Any:
+    """Fields of extenders spelled as we spell them: the Policy never minded case here, nor fields it did not know."""
+    if isinstance(value, list):
+        return [_respelled(each, get_args(type_)[0]) for each in value]
+    records = [each for each in (type_, *get_args(type_)) if hasattr(each, "__struct_fields__")]
+    if not records or not isinstance(value, dict):
+        return value
+    fields = {field.encode_name.lower(): field for field in msgspec.structs.fields(records[0])}
+    known = [(fields[name.lower()], each) for name, each in value.items() if name.lower() in fields]
+    return {field.encode_name: _respelled(each, field.type) for field, each in known}
+
+
+def _nanoseconds(value: Any) -> Duration:
+    if value is not None and type(value) is not int:
+        raise ValueError(f"expected a whole number of nanoseconds, got {msgspec.json.encode(value).decode()}")
+    return Duration((value or 0) / 10**9)

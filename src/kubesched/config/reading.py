@@ -1,0 +1,158 @@
+"""From text to a valid configuration, or to an error that names every mistake."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from kubesched.api.schema import Hooks, convert
+from kubesched.api.yaml import YamlError, documents
+from kubesched.config.args import ARGS
+from kubesched.config.configuration import (
+    API_VERSION,
+    KIND,
+    Profile,
+    SchedulerConfiguration,
+    WrittenConfiguration,
+)
+from kubesched.config.defaults import complete
+from kubesched.config.duration import Duration
+from kubesched.config.mistakes import InvalidConfigError, Mistake, UnreadableConfigError
+from kubesched.config.validation import validate
+
+_HOOKS: Hooks = {Duration: Duration.parse}
+_OLD_VERSIONS = ("v1alpha1", "v1alpha2", "v1beta1", "v1beta2", "v1beta3")
+
+
+def load(text: str, *, source: str = "<config>") -> SchedulerConfiguration:
+    """The configuration in a YAML or JSON text. `source` is what errors call it.
+
+    As kube-scheduler does, this reads the first document only.
+    """
+    try:
+        document = next(documents(text), None)
+    except YamlError as error:
+        raise UnreadableConfigError([Mistake("", str(error))], source) from error
+    return from_plain(document.value if document else None, source=source)
+
+
+def from_plain(value: Any, *, source: str = "<config>") -> SchedulerConfiguration:
+    """The configuration in plain values, as parsed from YAML or JSON."""
+    written, mistakes = _read(value)
+    if written is None or mistakes:
+        raise UnreadableConfigError(mistakes, source)
+    return from_written(written, source=source)
+
+
+def from_written(written: WrittenConfiguration, *, source: str = "<config>") -> SchedulerConfiguration:
+    """The configuration with its defaults filled in, if it is valid."""
+    completed = complete(written)
+    if mistakes := validate(completed):
+        raise InvalidConfigError(mistakes, source)
+    return _finished(completed)
+
+
+def default() -> SchedulerConfiguration:
+    """What an empty file means."""
+    return from_plain({"apiVersion": API_VERSION, "kind": KIND})
+
+
+def _read(value: Any) -> tuple[WrittenConfiguration | None, list[Mistake]]:
+    if not isinstance(value, dict):
+        return None, [Mistake("", f"expected a {KIND}, got {'nothing' if value is None else 'no mapping'}")]
+    if mistakes := _kind_mistakes(value):
+        return None, mistakes
+    in_args: list[Mistake] = []
+    typed = _with_args_in_profiles(_without_kind(value), in_args)
+    written, mistakes = convert(typed, WrittenConfiguration, unknown="error", shape_only=True, hooks=_HOOKS)
+    return written, mistakes + in_args
+
+
+def _kind_mistakes(value: dict[str, Any]) -> list[Mistake]:
+    mistakes = []
+    for field, expected in (("apiVersion", API_VERSION), ("kind", KIND)):
+        given = value.get(field)
+        if not given:
+            mistakes.append(Mistake(field, f'required, expected "{expected}"'))
+        elif given != expected:
+            mistakes.append(Mistake(field, f'expected "{expected}", got {json.dumps(given)}{_advice(given)}'))
+    return mistakes
+
+
+def _advice(version: Any) -> str:
+    group, _, name = str(version).partition("/")
+    is_old = group == API_VERSION.partition("/")[0] and name in _OLD_VERSIONS
+    return "; Kubernetes has removed that version" if is_old else ""
+
+
+def _without_kind(value: dict[str, Any]) -> dict[str, Any]:
+    return {key: each for key, each in value.items() if key not in ("apiVersion", "kind")}
+
+
+def _with_args_in_profiles(value: dict[str, Any], mistakes: list[Mistake]) -> dict[str, Any]:
+    """The plain configuration with typed arguments for the plugins we know. Other wrong shapes pass: they are found
+    when the whole is read."""
+    profiles = value.get("profiles")
+    if not isinstance(profiles, list):
+        return value
+    typed = [_with_args(profile, f"profiles[{i}].pluginConfig", mistakes) for i, profile in enumerate(profiles)]
+    return {**value, "profiles": typed}
+
+
+def _with_args(profile: Any, path: str, mistakes: list[Mistake]) -> Any:
+    entries = profile.get("pluginConfig") if isinstance(profile, dict) else None
+    if not isinstance(entries, list):
+        return profile
+    typed = []
+    for i, entry in enumerate(entries):
+        name = entry.get("name") if isinstance(entry, dict) else None
+        if isinstance(name, str) and name in ARGS:
+            args, faults = _read_args(entry.get("args"), ARGS[name], f"{path}[{i}].args")
+            mistakes += faults
+            entry = {**entry, "args": args}
+        typed.append(entry)
+    return {**profile, "pluginConfig": typed}
+
+
+def _read_args(value: Any, type_: type, path: str) -> tuple[Any, list[Mistake]]:
+    if value is None:
+        value = {}
+    if not isinstance(value, dict):
+        return convert(value, type_, path=path, unknown="error", shape_only=True)
+    mistakes = _args_kind_mistakes(value, type_.__name__, path)
+    # Durations elsewhere refuse null; here they are optional.
+    given = {key: each for key, each in _without_kind(value).items() if each is not None or not _is_field(type_, key)}
+    args, faults = convert(given, type_, path=path, unknown="error", shape_only=True, hooks=_HOOKS)
+    return args, mistakes + faults
+
+
+def _is_field(type_: Any, key: str) -> bool:
+    return key in type_.__struct_encode_fields__
+
+
+def _args_kind_mistakes(value: dict[str, Any], kind: str, path: str) -> list[Mistake]:
+    """Arguments may say what they are, and then it must be true."""
+    mistakes = []
+    group = API_VERSION.partition("/")[0]
+    if value.get("apiVersion") not in (None, "", "/", f"{group}/", API_VERSION):
+        problem = f'expected "{API_VERSION}", got {json.dumps(value["apiVersion"])}'
+        mistakes.append(Mistake(f"{path}.apiVersion", problem))
+    if value.get("kind") not in (None, "", kind):
+        mistakes.append(Mistake(f"{path}.kind", f'expected "{kind}", got {json.dumps(value["kind"])}'))
+    return mistakes
+
+
+def _finished(completed: WrittenConfiguration) -> SchedulerConfiguration:
+    shared = msgspec.structs.asdict(completed)
+    shared["profiles"] = tuple(
+        Profile(
+            scheduler_name=profile.scheduler_name or "",
+            percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
+            plugins=profile.plugins,
+            plugin_config={entry.name: entry.args for entry in profile.plugin_config},
+        )
+        for profile in completed.profiles
+    )
+    return SchedulerConfiguration(**shared)

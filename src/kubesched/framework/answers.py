@@ -1,0 +1,134 @@
+"""Answers of plugins, kept per question and repaired for the rows that changed.
+
+Pods of one ReplicaSet ask the same question, and between two of them one row of the table changes. So the answer to
+the second is the answer to the first with one row asked again. This is what makes looking at every node cheap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+
+from kubesched.framework.nodes import Nodes
+from kubesched.framework.plugin import MAX_NODE_SCORE, Scope
+from kubesched.state.changes import ChangeLog
+from kubesched.state.cluster import ClusterState
+from kubesched.state.columns import Bool, Int32, Int64
+
+_BYTES_KEPT = 96 << 20
+
+
+class VerdictAnswer:
+    """The verdicts of one filter on all rows."""
+
+    __slots__ = ("passes", "position", "rejections", "verdicts")
+
+    def __init__(self, verdicts: Int32, position: int) -> None:
+        self.position = position
+        self.replace(verdicts)
+
+    def replace(self, verdicts: Int32) -> None:
+        self.verdicts = verdicts
+        self.passes: Bool = verdicts == 0
+        self.rejections = len(verdicts) - int(np.count_nonzero(self.passes))
+        """How many rows are rejected; while it is 0 the whole column need not be looked at."""
+
+    def repair(self, rows: list[int], verdicts: Int32) -> None:
+        for row, verdict in zip(rows, verdicts.tolist()):
+            passed = verdict == 0
+            self.rejections += int(self.passes[row]) - passed
+            self.verdicts[row] = verdict
+            self.passes[row] = passed
+
+
+class ScoreAnswer:
+    """The scores of one plugin on all rows; a plain number where all are the same."""
+
+    __slots__ = ("in_range", "position", "scores")
+
+    def __init__(self, scores: Int64 | int, position: int) -> None:
+        self.position = position
+        self.replace(scores)
+
+    def replace(self, scores: Int64 | int) -> None:
+        self.scores = scores
+        self.in_range = all_in_range(scores)
+
+    def repair(self, rows: list[int], scores: Int64 | int, length: int) -> None:
+        if isinstance(self.scores, int):
+            if isinstance(scores, int) and scores == self.scores:
+                return
+            self.scores = np.full(length, self.scores, dtype=np.int64)
+        self.scores[rows] = scores
+        self.in_range = self.in_range and all_in_range(scores)
+
+
+def all_in_range(scores: Int64 | int) -> bool:
+    """Whether all scores are from 0 to 100."""
+    if isinstance(scores, int):
+        return 0 <= scores <= MAX_NODE_SCORE
+    return len(scores) == 0 or bool(scores.min() >= 0 and scores.max() <= MAX_NODE_SCORE)
+
+
+class AnswerCache:
+    """The answers of all plugins of narrow scope, the least recently used forgotten first."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._verdicts: dict[Hashable, VerdictAnswer] = {}
+        self._scores: dict[Hashable, ScoreAnswer] = {}
+
+    def verdicts(self, key: Hashable, scope: Scope, ask: Callable[[Nodes], Int32]) -> VerdictAnswer:
+        """The current answer to a question: asked now if it is new, else repaired where rows changed."""
+        log, table = self._log(scope), self._state.nodes
+        answer = self._verdicts.pop(key, None)
+        if answer is None:
+            self._make_room(self._verdicts, 5)
+            answer = VerdictAnswer(ask(Nodes(self._state)), log.position)
+        elif answer.position != log.position:
+            rows = self._rows_to_repair(log, answer.position, len(answer.verdicts))
+            if rows is None:
+                answer.replace(ask(Nodes(self._state)))
+            elif rows:
+                answer.repair(rows, ask(Nodes(self._state, np.array(rows))))
+            answer.position = log.position
+        self._verdicts[key] = answer
+        assert len(answer.verdicts) == table.size
+        return answer
+
+    def scores(self, key: Hashable, scope: Scope, ask: Callable[[Nodes], Int64 | int]) -> ScoreAnswer:
+        """As `verdicts`, for scores before normalisation."""
+        log, table = self._log(scope), self._state.nodes
+        answer = self._scores.pop(key, None)
+        if answer is None:
+            self._make_room(self._scores, 8)
+            answer = ScoreAnswer(ask(Nodes(self._state)), log.position)
+        elif answer.position != log.position:
+            known = table.size if isinstance(answer.scores, int) else len(answer.scores)
+            rows = self._rows_to_repair(log, answer.position, known)
+            if rows is None:
+                answer.replace(ask(Nodes(self._state)))
+            elif rows:
+                answer.repair(rows, ask(Nodes(self._state, np.array(rows))), table.size)
+            answer.position = log.position
+        self._scores[key] = answer
+        return answer
+
+    def _log(self, scope: Scope) -> ChangeLog:
+        table = self._state.nodes
+        return table.object_changes if scope is Scope.NODE_OBJECT else table.changes
+
+    def _rows_to_repair(self, log: ChangeLog, position: int, known_rows: int) -> list[int] | None:
+        """The rows to ask about again; None when it is cheaper, or needed, to ask about all."""
+        size = self._state.nodes.size
+        if known_rows != size:
+            return None
+        rows = log.since(position)
+        return None if rows is None or len(rows) * 4 > size + 16 else rows
+
+    def _make_room(self, answers: dict[Hashable, Any], bytes_per_row: int) -> None:
+        limit = max(16, _BYTES_KEPT // (2 * bytes_per_row * max(1, self._state.nodes.size)))
+        while len(answers) >= limit:
+            del answers[next(iter(answers))]

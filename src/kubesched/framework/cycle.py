@@ -1,0 +1,41 @@
+"""One attempt at one pod: what is asked about, and what plugins put aside on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubesched.api.pod import Pod
+from kubesched.state.cluster import ClusterState
+from kubesched.state.facts import PodFacts
+
+
+class CycleStateMissingError(LookupError):
+    """A plugin looked for something that an earlier extension point, perhaps disabled, should have left."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f'error reading "{key}" from cycleState: not found')
+
+
+class Cycle:
+    """The pod, the cluster, and the notes of this attempt."""
+
+    __slots__ = ("facts", "notes", "pod", "skipped_filters", "skipped_scores", "state")
+
+    def __init__(self, pod: Pod, state: ClusterState) -> None:
+        self.pod = pod
+        self.state = state
+        self.facts: PodFacts = state.facts(pod)
+        self.notes: dict[str, Any] = {}
+        self.skipped_filters: set[str] = set()
+        """Plugins whose pre_filter had nothing to do: their filters are not asked."""
+        self.skipped_scores: set[str] = set()
+
+    def write(self, key: str, note: Any) -> None:
+        self.notes[key] = note
+
+    def read(self, key: str) -> Any:
+        """What was written under this key in this attempt; missing is an error of the configuration."""
+        try:
+            return self.notes[key]
+        except KeyError:
+            raise CycleStateMissingError(key) from None

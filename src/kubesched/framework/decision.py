@@ -1,0 +1,71 @@
+"""The outcome of one attempt, and the trace from which it can be explained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from kubesched.api.pod import Pod
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.diagnosis import Diagnosis, Verdicts
+from kubesched.framework.filters import PreFilterOutcome
+from kubesched.framework.plugin import PostFilterResult
+from kubesched.framework.scores import Scores
+from kubesched.framework.status import Status
+
+
+class Outcome(Enum):
+    """How an attempt ended."""
+
+    SCHEDULED = "scheduled"
+    UNSCHEDULABLE = "unschedulable"
+    GATED = "gated"
+    ERROR = "error"
+
+
+@dataclass(slots=True)
+class Draw:
+    """The random choice among equally good nodes: how many there were, and which one was drawn."""
+
+    among: int = 1
+    drawn: int = 0
+
+
+@dataclass(slots=True)
+class Trace:
+    """Everything that was asked and answered on the way. Valid until the cluster state changes."""
+
+    pre_filter: PreFilterOutcome | None = None
+    verdicts: Verdicts | None = None
+    scores: Scores | None = None
+
+
+@dataclass(slots=True)
+class Decision:
+    """What to do with a pod."""
+
+    pod: Pod
+    profile: str
+    outcome: Outcome
+    cycle: Cycle | None = None
+    node: str = ""
+    score: int = 0
+    draw: Draw = field(default_factory=Draw)
+    evaluated: int = 0
+    feasible: int = 0
+    status: Status | None = None
+    """Why a pod is gated, or what broke."""
+    diagnosis: Diagnosis | None = None
+    post_filter: PostFilterResult | None = None
+    post_filter_status: Status | None = None
+    trace: Trace = field(default_factory=Trace)
+
+    @property
+    def message(self) -> str:
+        """The text users see in the pod's condition and event; nothing for a pod that was scheduled."""
+        if self.diagnosis is None:
+            return self.status.message if self.status else ""
+        text = self.diagnosis.message()
+        if self.post_filter_status is not None and self.post_filter_status.message:
+            text += f" {self.post_filter_status.message}"
+        return text

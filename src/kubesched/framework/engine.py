@@ -1,0 +1,217 @@
+"""The decision for one pod: which nodes fit, which is best, and when none fits, whom to preempt.
+
+A pure function of the cluster state, the profile and the generator that draws among equals. `explain` asks the same
+plugins the same questions; it only goes on asking where the answer is already clear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from kubesched.api.pod import Pod
+from kubesched.framework.answers import AnswerCache
+from kubesched.framework.cycle import Cycle, CycleStateMissingError
+from kubesched.framework.decision import Decision, Draw, Outcome
+from kubesched.framework.diagnosis import Diagnosis, Verdicts
+from kubesched.framework.filters import FilterError, FilterRunner, PreFilterOutcome
+from kubesched.framework.plugin import (
+    FilterPlugin,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+)
+from kubesched.framework.profile import Profile
+from kubesched.framework.sampling import Sampler
+from kubesched.framework.scores import ScoreError, ScoreRunner
+from kubesched.framework.status import Code, Status, error, unresolvable, unschedulable
+from kubesched.state.cluster import ClusterState
+from kubesched.state.columns import Bool
+
+NO_NODES = "no nodes available to schedule pods"
+
+
+class _BoundProfile:
+    """A profile at work on a cluster."""
+
+    def __init__(self, profile: Profile, state: ClusterState, answers: AnswerCache) -> None:
+        self.name = profile.name
+        self.pre_enqueue = profile.at("pre_enqueue", PreEnqueuePlugin)
+        self.post_filters = profile.at("post_filter", PostFilterPlugin)
+        self.filters = FilterRunner(
+            state, profile.at("pre_filter", PreFilterPlugin), profile.at("filter", FilterPlugin), answers
+        )
+        self.scores = ScoreRunner(state, profile.at("pre_score", PreScorePlugin), profile.scores, answers)
+        self.percentage = profile.percentage_of_nodes_to_score
+
+
+class Engine:
+    """Decides for pods, one at a time, on one cluster state."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        profiles: Iterable[Profile],
+        draw: Callable[[int], int],
+        percentage_of_nodes_to_score: int = 0,
+    ) -> None:
+        """`draw(n)` returns a number from 0 to n - 1: the choice among n equally good nodes."""
+        self.state = state
+        self._draw = draw
+        self._sampler = Sampler(state, percentage_of_nodes_to_score)
+        answers = AnswerCache(state)
+        self._profiles = {profile.name: _BoundProfile(profile, state, answers) for profile in profiles}
+
+    def knows(self, scheduler_name: str) -> bool:
+        """Whether there is a profile of this name."""
+        return scheduler_name in self._profiles
+
+    def gate(self, pod: Pod) -> Status | None:
+        """What keeps the pod from being looked at at all."""
+        for plugin in self._profiles[pod.spec.scheduler_name].pre_enqueue:
+            status = plugin.pre_enqueue(pod, self.state)
+            if status is not None:
+                return status.by(plugin.name)
+        return None
+
+    def decide(self, pod: Pod, *, explain: bool = False) -> Decision:
+        """Find the best node for a pod, or say why there is none. Nothing is changed."""
+        profile = self._profiles[pod.spec.scheduler_name]
+        cycle = Cycle(pod, self.state)
+        decision = Decision(pod, profile.name, Outcome.SCHEDULED, cycle)
+        try:
+            self._decide(decision, cycle, profile, explain)
+        except (FilterError, ScoreError, CycleStateMissingError) as problem:
+            decision.outcome = Outcome.ERROR
+            decision.status = problem.status if isinstance(problem, FilterError) else error(str(problem))
+        return decision
+
+    def _decide(self, decision: Decision, cycle: Cycle, profile: _BoundProfile, explain: bool) -> None:
+        if not self.state.nodes.live_count:
+            decision.outcome, decision.status = Outcome.ERROR, error(NO_NODES)
+            return
+        pre_filter = decision.trace.pre_filter = profile.filters.pre_filter(cycle)
+        if pre_filter.rejected is not None:
+            if not pre_filter.rejected.is_rejection:
+                decision.outcome, decision.status = Outcome.ERROR, pre_filter.rejected
+                return
+            diagnosis = Diagnosis(self._live(), rejected=pre_filter.rejected)
+            diagnosis.unschedulable_plugins |= pre_filter.narrowed_by
+            self._fail(decision, cycle, profile, diagnosis)
+            return
+        nominated = self._try_nominated(cycle, profile)
+        if isinstance(nominated, int):
+            decision.node, decision.evaluated, decision.feasible = self.state.nodes.names[nominated], 1, 1
+            if not explain:
+                return
+        self._search(decision, cycle, profile, pre_filter, nominated, explain)
+
+    def _try_nominated(self, cycle: Cycle, profile: _BoundProfile) -> int | tuple[int, Status] | None:
+        """A node that was promised is taken if it fits, whatever else there is. Its row, or why it does not fit."""
+        name = cycle.pod.status.nominated_node_name
+        row = self.state.nodes.row_of.get(name) if name else None
+        if row is None or not self.state.nodes.live[row]:
+            return None
+        only = np.zeros(self.state.nodes.size, dtype=np.bool_)
+        only[row] = True
+        verdicts = profile.filters.run(cycle, only)
+        status = verdicts.status_of(row)
+        return row if status is None else (row, status)
+
+    def _search(
+        self,
+        decision: Decision,
+        cycle: Cycle,
+        profile: _BoundProfile,
+        pre_filter: PreFilterOutcome,
+        nominated: int | tuple[int, Status] | None,
+        explain: bool,
+    ) -> None:
+        considered = self._considered(pre_filter)
+        verdicts = profile.filters.run(cycle, considered, exhaustive=explain)
+        self._sampler.sample(verdicts, profile.percentage, narrowed=pre_filter.names is not None)
+        decision.trace.verdicts = verdicts
+        feasible = int(np.count_nonzero(verdicts.feasible))
+        if not decision.node:
+            decision.feasible = feasible
+            decision.evaluated = int(np.count_nonzero(verdicts.considered))
+        if feasible == 0:
+            if decision.node:
+                return
+            diagnosis = Diagnosis(self._live(), verdicts=verdicts)
+            self._diagnose(diagnosis, verdicts, pre_filter, nominated)
+            self._fail(decision, cycle, profile, diagnosis)
+        elif feasible == 1 and not explain:
+            decision.node = self.state.nodes.names[int(verdicts.feasible.argmax())]
+        else:
+            self._choose(decision, cycle, profile, verdicts.feasible, feasible)
+
+    def _choose(self, decision: Decision, cycle: Cycle, profile: _BoundProfile, feasible: Bool, count: int) -> None:
+        scores = decision.trace.scores = profile.scores.run(cycle, feasible, count)
+        if decision.node:
+            return
+        total = scores.total
+        best = total.max()
+        ties = np.flatnonzero(total == best)
+        drawn = self._draw(len(ties)) if len(ties) > 1 else 0
+        decision.draw = Draw(len(ties), drawn)
+        decision.score = int(best)
+        decision.node = self.state.nodes.names[scores.nodes.row(int(ties[drawn]))]
+
+    def _considered(self, pre_filter: PreFilterOutcome) -> Bool:
+        table, live = self.state.nodes, self._live()
+        if pre_filter.names is None:
+            return live
+        listed = np.zeros(table.size, dtype=np.bool_)
+        listed[[table.row_of[name] for name in pre_filter.names if name in table.row_of]] = True
+        return live & listed
+
+    def _live(self) -> Bool:
+        return self.state.nodes.live[: self.state.nodes.size]
+
+    def _diagnose(
+        self,
+        diagnosis: Diagnosis,
+        verdicts: Verdicts,
+        pre_filter: PreFilterOutcome,
+        nominated: int | tuple[int, Status] | None,
+    ) -> None:
+        diagnosis.unschedulable_plugins |= pre_filter.narrowed_by
+        if pre_filter.names is not None:
+            names = " ".join(sorted(pre_filter.narrowed_by))
+            diagnosis.outside = unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
+        if isinstance(nominated, tuple) and not verdicts.considered[nominated[0]]:
+            diagnosis.extra[nominated[0]] = nominated[1]
+        for status in (*verdicts.overrides.values(), *diagnosis.extra.values()):
+            diagnosis.blame(status)
+        for plugin, column, rejected in verdicts.first_rejections():
+            for verdict in np.unique(column[rejected]).tolist():
+                status = plugin.verdicts.statuses[verdict]
+                if status is not None:
+                    diagnosis.blame(status.by(plugin.name))
+
+    def _fail(self, decision: Decision, cycle: Cycle, profile: _BoundProfile, diagnosis: Diagnosis) -> None:
+        """No node fits: ask the post-filters, one after another, whether room can be made."""
+        decision.outcome = Outcome.UNSCHEDULABLE
+        decision.diagnosis = diagnosis
+        found: PostFilterResult | None = None
+        reasons: list[str] = []
+        rejector = ""
+        for plugin in profile.post_filters:
+            result, status = plugin.post_filter(cycle, diagnosis, profile.filters)
+            if status is None:
+                decision.post_filter = result
+                return
+            if status.code is not Code.UNSCHEDULABLE:
+                found = result if status.is_rejection else None
+                decision.post_filter, decision.post_filter_status = found, status.by(plugin.name)
+                return
+            found = result or found
+            reasons += status.reasons
+            rejector = rejector or plugin.name
+        decision.post_filter = found
+        if profile.post_filters:
+            decision.post_filter_status = unschedulable(*reasons).by(rejector)

@@ -1,0 +1,219 @@
+"""Runs pre-filters and filters, in order, on all rows at once; and again on rows as they might be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from kubesched.framework.answers import AnswerCache
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.diagnosis import Verdicts
+from kubesched.framework.nodes import Nodes, WhatIf
+from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
+from kubesched.framework.status import SKIP, Code, Status, error, unresolvable
+from kubesched.state.cluster import ClusterState
+from kubesched.state.columns import Bool, Int32
+from kubesched.state.nominated import identity_of
+from kubesched.state.pods import PlacedPod
+
+
+class FilterError(Exception):
+    """A filter broke, rather than saying no: the attempt ends and the pod is tried again."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status.message)
+        self.status = status
+
+
+class PreFilterOutcome:
+    """What the pre-filters said together."""
+
+    def __init__(self) -> None:
+        self.rejected: Status | None = None
+        self.names: frozenset[str] | None = None
+        """The only nodes worth a look; None for all."""
+        self.narrowed_by: set[str] = set()
+        self.skipped: list[str] = []
+
+
+class FilterRunner:
+    """The pre-filters and filters of a profile on one cluster."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        pre_filters: Sequence[PreFilterPlugin],
+        filters: Sequence[FilterPlugin],
+        answers: AnswerCache,
+    ) -> None:
+        self.state = state
+        self.pre_filters = tuple(pre_filters)
+        self.filters = tuple(filters)
+        self._answers = answers
+        self._adjusting = tuple(plugin for plugin in pre_filters if plugin.adjusts)
+
+    # -- before any node ----------------------------------------------------------------------------------------------
+
+    def pre_filter(self, cycle: Cycle) -> PreFilterOutcome:
+        """Ask all pre-filters. A hard rejection ends it; a soft one waits for the others, since preemption may help."""
+        outcome = PreFilterOutcome()
+        for plugin in self.pre_filters:
+            answer = plugin.pre_filter(cycle)
+            if answer is None:
+                continue
+            if answer is SKIP:
+                outcome.skipped.append(plugin.name)
+                cycle.skipped_filters.add(plugin.name)
+            elif isinstance(answer, Status):
+                if answer.code is Code.UNSCHEDULABLE:
+                    outcome.rejected = answer.by(plugin.name)
+                    continue
+                if not answer.is_rejection:
+                    answer = error(f'running PreFilter plugin "{plugin.name}": {answer.message}')
+                outcome.rejected = answer.by(plugin.name)
+                return outcome
+            else:
+                outcome.narrowed_by.add(plugin.name)
+                outcome.names = answer if outcome.names is None else outcome.names & answer
+                if not outcome.names:
+                    outcome.rejected = _nothing_left(outcome.narrowed_by)
+                    return outcome
+        return outcome
+
+    # -- all rows -----------------------------------------------------------------------------------------------------
+
+    def run(self, cycle: Cycle, considered: Bool, *, exhaustive: bool = False) -> Verdicts:
+        """Ask the filters about the rows considered. `exhaustive` goes on when no row is left, for an explanation."""
+        verdicts = Verdicts(considered)
+        standing = considered
+        for plugin in self.filters:
+            if plugin.name in cycle.skipped_filters:
+                continue
+            column, passes = self._ask(plugin, cycle, standing, exhaustive)
+            if column is None:
+                continue
+            verdicts.columns.append((plugin, column))
+            if plugin.verdicts.has_errors:
+                _raise_errors(plugin, column, standing)
+            standing = standing & passes
+            if not exhaustive and not standing.any():
+                break
+        verdicts.feasible = standing
+        if self.state.nominated.nodes:
+            self._judge_with_nominated(cycle, verdicts)
+        return verdicts
+
+    def _ask(self, plugin: FilterPlugin, cycle: Cycle, standing: Bool, exhaustive: bool) -> tuple[Int32 | None, Bool]:
+        """The verdicts of one filter on all rows and where it passes; no verdicts if it passes everywhere."""
+        if plugin.filter_scope is not Scope.CLUSTER and plugin.is_columnar:
+            key = (plugin, plugin.filter_question(cycle))
+            answer = self._answers.verdicts(key, plugin.filter_scope, lambda nodes: plugin.filter(cycle, nodes))
+            return (answer.verdicts, answer.passes) if answer.rejections else (None, standing)
+        if plugin.is_columnar:
+            column = plugin.filter(cycle, Nodes(self.state))
+        else:
+            # One node at a time is slow, so only the rows still standing are asked about.
+            asked = np.flatnonzero(self.state.nodes.live[: self.state.nodes.size] if exhaustive else standing)
+            column = np.zeros(self.state.nodes.size, dtype=np.int32)
+            column[asked] = plugin.filter(cycle, Nodes(self.state, asked))
+        passes = column == 0
+        return (None, standing) if passes.all() else (column, passes)
+
+    # -- rows as they might be ----------------------------------------------------------------------------------------
+
+    def check(self, cycle: Cycle, nodes: Nodes, i: int = 0) -> Status | None:
+        """The first rejection of one row of a view."""
+        for plugin in self.filters:
+            if plugin.name in cycle.skipped_filters:
+                continue
+            status = plugin.verdicts.statuses[plugin.filter(cycle, nodes)[i]]
+            if status is not None:
+                return _named(plugin, status)
+        return None
+
+    def check_with_nominated(self, cycle: Cycle, world: WhatIf) -> Status | None:
+        """The first rejection of a single row, both with and without the pods nominated there that go before."""
+        row = world.row(0)
+        nominated = self.nominated_ahead(cycle, row)
+        if nominated:
+            with self.imagine(cycle, world, nominated):
+                status = self.check(cycle, world)
+            if status is not None:
+                return status
+        return self.check(cycle, world)
+
+    @contextmanager
+    def imagine(self, cycle: Cycle, world: WhatIf, arrivals: Sequence[PlacedPod]) -> Iterator[None]:
+        """The single row of a view with more pods on it, for as long as the context lasts."""
+        for pod in arrivals:
+            self.arrive(cycle, world, pod)
+        try:
+            yield
+        finally:
+            for pod in reversed(arrivals):
+                self.leave(cycle, world, pod)
+
+    def arrive(self, cycle: Cycle, world: WhatIf, pod: PlacedPod) -> None:
+        """Put a pod onto the single row of a view, and tell the plugins that took notes about placed pods."""
+        world.add(0, pod)
+        for plugin in self._adjusting:
+            if plugin.name not in cycle.skipped_filters:
+                plugin.add_pod(cycle, pod, world.row(0))
+
+    def leave(self, cycle: Cycle, world: WhatIf, pod: PlacedPod) -> None:
+        """The opposite of `arrive`."""
+        world.remove(0, pod)
+        for plugin in self._adjusting:
+            if plugin.name not in cycle.skipped_filters:
+                plugin.remove_pod(cycle, pod, world.row(0))
+
+    def nominated_ahead(self, cycle: Cycle, row: int) -> list[PlacedPod]:
+        """Pods nominated to a row that this pod must leave room for: other pods of the same or a higher priority."""
+        pods = self.state.nominated.on_node(self.state.nodes.names[row])
+        me = identity_of(cycle.pod)
+        ahead = [pod for pod in pods if pod.priority >= cycle.pod.priority and identity_of(pod) != me]
+        return [PlacedPod(pod, self.state.facts(pod), row, assumed=True) for pod in ahead]
+
+    def _judge_with_nominated(self, cycle: Cycle, verdicts: Verdicts) -> None:
+        for name in self.state.nominated.nodes:
+            row = self.state.nodes.row_of.get(name)
+            if row is None or not verdicts.considered[row]:
+                continue
+            nominated = self.nominated_ahead(cycle, row)
+            if not nominated:
+                continue
+            world = WhatIf(self.state, np.array([row]))
+            with self.imagine(cycle, world, nominated):
+                status = self.check(cycle, world)
+            if status is None:
+                continue
+            if not status.is_rejection:
+                raise FilterError(status)
+            verdicts.overrides[row] = status
+            if verdicts.feasible[row]:
+                verdicts.feasible = verdicts.feasible.copy()
+                verdicts.feasible[row] = False
+
+
+def _raise_errors(plugin: FilterPlugin, column: Int32, standing: Bool) -> None:
+    broken = np.array([s is not None and not s.is_rejection for s in plugin.verdicts.statuses])
+    rows = np.flatnonzero(standing & broken[column])
+    if len(rows):
+        status = plugin.verdicts.statuses[column[rows[0]]]
+        assert status is not None
+        raise FilterError(_named(plugin, status))
+
+
+def _named(plugin: FilterPlugin, status: Status) -> Status:
+    if not status.is_rejection:
+        status = error(f'running "{plugin.name}" filter plugin: {status.message}')
+    return status.by(plugin.name)
+
+
+def _nothing_left(plugins: set[str]) -> Status:
+    names = sorted(plugins)
+    if len(names) == 1:
+        return unresolvable(f"node(s) didn't satisfy plugin {names[0]}")
+    return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(names)}] simultaneously")

@@ -1,0 +1,252 @@
+"""What a plugin sees of nodes: some rows of the table, as columns or one node at a time.
+
+A view may be of all rows, of some, or of rows as they would be if pods came or went (`WhatIf`). A plugin cannot tell,
+and need not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from kubesched.api.node import Node
+from kubesched.api.selectors import NodeTerm, Requirement
+from kubesched.state.cluster import ClusterState
+from kubesched.state.columns import ABSENT, Bool, Int32, Int64, Rows
+from kubesched.state.pods import PlacedPod
+
+T = TypeVar("T", bound=npt.NDArray[Any])
+
+
+class Nodes:
+    """Some rows of the node table; `rows=None` stands for all of them, also those without a live node."""
+
+    def __init__(self, state: ClusterState, rows: Rows | None = None) -> None:
+        self.state = state
+        self.rows = rows
+        self._table = state.nodes
+
+    def __len__(self) -> int:
+        return self._table.size if self.rows is None else len(self.rows)
+
+    # -- columns ------------------------------------------------------------------------------------------------------
+
+    def take(self, column: T) -> T:
+        """The part of a column of the table (rows on its last axis) that this view is of."""
+        if self.rows is None:
+            return column[..., : self._table.size]  # type: ignore[return-value]
+        return column[..., self.rows]  # type: ignore[return-value]
+
+    @property
+    def row_ids(self) -> Rows:
+        return np.arange(self._table.size) if self.rows is None else self.rows
+
+    @property
+    def allocatable(self) -> Int64:
+        """What nodes offer: a line per resource (see `NodeTable.resource_id`), a column per row."""
+        return self.take(self._table.allocatable)
+
+    @property
+    def requested(self) -> Int64:
+        """What the pods there have requested, in the same shape."""
+        return self.take(self._table.requested)
+
+    @property
+    def scoring_requested(self) -> Int64:
+        """cpu and memory as scoring counts them, with defaults for containers that request nothing."""
+        return self.take(self._table.scoring_requested)
+
+    @property
+    def allowed_pods(self) -> Int64:
+        return self.take(self._table.allowed_pods)
+
+    @property
+    def pod_count(self) -> Int64:
+        return self.take(self._table.pod_count)
+
+    @property
+    def unschedulable(self) -> Bool:
+        return self.take(self._table.unschedulable)
+
+    @property
+    def taint_ids(self) -> Int32:
+        """Per row the id of its list of taints in `state.nodes.taint_lists`; -1 where there is no node."""
+        return self.take(self._table.taint_ids)
+
+    def label_ids(self, key: str) -> Int32:
+        """Per row the id of the value of a label in `state.nodes.label(key).values`; -1 where it is absent."""
+        return self.take(self._table.label(key).ids)
+
+    def none(self) -> Bool:
+        return np.zeros(len(self), dtype=np.bool_)
+
+    # -- questions about labels ---------------------------------------------------------------------------------------
+
+    def meets(self, requirement: Requirement) -> Bool:
+        """Per row whether its label meets the requirement."""
+        column = self._table.label(requirement.key)
+        ids = self.take(column.ids)
+        match requirement.operator:
+            case "Exists":
+                return np.not_equal(ids, ABSENT)
+            case "DoesNotExist":
+                return np.equal(ids, ABSENT)
+            case "In" | "NotIn":
+                wanted = [column.values.id_of(value) for value in requirement.values]
+                listed = _is_one_of(ids, [value_id for value_id in wanted if value_id != ABSENT])
+                return listed if requirement.operator == "In" else ~listed
+            case _:
+                return column.accepted(requirement)[ids]
+
+    def named(self, requirement: Requirement) -> Bool:
+        """Per row whether a requirement on the field metadata.name holds; no other field is known."""
+        if requirement.key != "metadata.name":
+            return np.full(len(self), requirement.operator == "NotIn", dtype=np.bool_)
+        rows = [row for name in requirement.values if (row := self._table.row_of.get(name)) is not None]
+        listed = _is_one_of(self.row_ids, rows)
+        return listed if requirement.operator == "In" else ~listed
+
+    def selected_by_term(self, term: NodeTerm) -> Bool:
+        """Per row whether one term of a node selector matches; one with a fault matches nothing."""
+        if term.fault:
+            return self.none()
+        selected = np.ones(len(self), dtype=np.bool_)
+        for requirement in term.labels:
+            selected &= self.meets(requirement)
+        for requirement in term.fields:
+            selected &= self.named(requirement)
+        return selected
+
+    def selected_by(self, terms: Sequence[NodeTerm]) -> Bool:
+        """Per row whether any of the terms matches."""
+        selected = self.none()
+        for term in terms:
+            selected |= self.selected_by_term(term)
+        return selected
+
+    # -- one at a time ------------------------------------------------------------------------------------------------
+
+    def node(self, i: int) -> Node:
+        return self._table.node(self.row(i))
+
+    def row(self, i: int) -> int:
+        return i if self.rows is None else int(self.rows[i])
+
+    def pods(self, i: int) -> Sequence[PlacedPod]:
+        return self.state.pods.pods_on(self.row(i))
+
+    def view(self, i: int) -> NodeView:
+        return NodeView(self, i)
+
+    def ports_in_use(self, protocol: str, port: int) -> Iterator[tuple[int, list[str]]]:
+        """The rows where a port is taken, with the addresses it is taken on."""
+        taken = self.state.pods.ports.get((protocol, port))
+        if not taken:
+            return
+        if self.rows is None:
+            yield from taken.items()
+            return
+        for i, row in enumerate(self.rows.tolist()):
+            if row in taken:
+                yield i, taken[row]
+
+
+class WhatIf(Nodes):
+    """Rows as they would be if some pods came or went. Nothing outside this object changes."""
+
+    def __init__(self, state: ClusterState, rows: Rows) -> None:
+        super().__init__(state, rows)
+        self._requested = self._table.requested[:, rows]
+        self._scoring = self._table.scoring_requested[:, rows]
+        self._pod_count = self._table.pod_count[rows]
+        self._pods: dict[int, list[PlacedPod]] = {}
+
+    @property
+    def requested(self) -> Int64:
+        return self._requested
+
+    @property
+    def scoring_requested(self) -> Int64:
+        return self._scoring
+
+    @property
+    def pod_count(self) -> Int64:
+        return self._pod_count
+
+    def pods(self, i: int) -> list[PlacedPod]:
+        if i not in self._pods:
+            self._pods[i] = list(super().pods(i))
+        return self._pods[i]
+
+    def add(self, i: int, pod: PlacedPod) -> None:
+        self.pods(i).append(pod)
+        self._count(i, pod, 1)
+
+    def remove(self, i: int, pod: PlacedPod) -> None:
+        self.pods(i).remove(pod)
+        self._count(i, pod, -1)
+
+    def ports_in_use(self, protocol: str, port: int) -> Iterator[tuple[int, list[str]]]:
+        for i in range(len(self)):
+            claimed = [
+                p.ip for pod in self.pods(i) for p in pod.facts.ports if (p.protocol, p.port) == (protocol, port)
+            ]
+            if claimed:
+                yield i, claimed
+
+    def _count(self, i: int, pod: PlacedPod, sign: int) -> None:
+        requests = pod.facts.requests
+        self._requested[: len(requests), i] += sign * requests
+        self._scoring[:, i] += sign * pod.facts.scoring
+        self._pod_count[i] += sign
+
+
+class NodeView:
+    """One node, for plugins that look at one node at a time."""
+
+    __slots__ = ("_i", "_nodes", "node")
+
+    def __init__(self, nodes: Nodes, i: int) -> None:
+        self._nodes = nodes
+        self._i = i
+        self.node = nodes.node(i)
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return self.node.metadata.labels
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        return self.node.metadata.annotations
+
+    @property
+    def pods(self) -> Sequence[PlacedPod]:
+        """The pods on the node; `.pod` is the API object."""
+        return self._nodes.pods(self._i)
+
+    def allocatable(self, resource: str) -> int:
+        """What the node offers: thousandths of a cpu, bytes, or units."""
+        return self._amount(self._nodes.allocatable, resource)
+
+    def requested(self, resource: str) -> int:
+        """What the pods on the node have requested, in the same units."""
+        return self._amount(self._nodes.requested, resource)
+
+    def _amount(self, amounts: Int64, resource: str) -> int:
+        column = self._nodes.state.nodes.resources.get(resource)
+        return 0 if column is None else int(amounts[column, self._i])
+
+
+def _is_one_of(ids: npt.NDArray[Any], wanted: Sequence[int]) -> Bool:
+    if not wanted:
+        return np.zeros(len(ids), dtype=np.bool_)
+    if len(wanted) == 1:
+        return np.asarray(ids == wanted[0])
+    return np.isin(ids, wanted)

@@ -1,0 +1,244 @@
+"""The extension points: a base class each. A plugin inherits those it needs; the framework sees which.
+
+A filter or a score may be written for one node at a time (`filter_node`, `score_node`) or for columns (`filter`,
+`score`). Names and meaning of the points are those of kube-scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from kubesched.api.pod import Pod
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.nodes import Nodes, NodeView
+from kubesched.framework.status import Status
+from kubesched.state.cluster import ClusterState
+from kubesched.state.columns import Bool, Int32, Int64
+from kubesched.state.pods import PlacedPod
+
+if TYPE_CHECKING:
+    from kubesched.framework.diagnosis import Diagnosis
+    from kubesched.framework.filters import FilterRunner
+
+MAX_NODE_SCORE = 100
+
+
+class Scope(Enum):
+    """What an answer about a node depends on, besides the pod. The framework caches by it."""
+
+    NODE_OBJECT = "node object"
+    """Only the node object: labels, taints, images. Not asked again when pods come and go there."""
+    NODE_TOTALS = "node totals"
+    """The node object and sums over the pods on it: what they request, how many they are."""
+    NODE = "node"
+    """The node object and the pods on that node."""
+    CLUSTER = "cluster"
+    """Anything: asked anew each time."""
+
+
+@dataclass(frozen=True)
+class PluginContext:
+    """What a plugin is given when it is made."""
+
+    features: Mapping[str, bool] = field(default_factory=dict)
+    """Feature gates that differ from their default; see `enabled`."""
+
+    def enabled(self, feature: str, default: bool) -> bool:
+        return self.features.get(feature, default)
+
+
+class Plugin:
+    """The base of all plugins. `args` is the plugin's entry in pluginConfig, if there is one."""
+
+    name: ClassVar[str] = ""
+
+    def __init__(self, args: Any = None, context: PluginContext | None = None) -> None:
+        self.args = args
+        self.context = context or PluginContext()
+
+
+class VerdictTable:
+    """The distinct rejections of one plugin. A verdict is an index into it; 0 means the node passes."""
+
+    def __init__(self) -> None:
+        self.statuses: list[Status | None] = [None]
+        self.has_errors = False
+        self._ids: dict[Status, int] = {}
+
+    def id_of(self, status: Status | None) -> int:
+        if status is None:
+            return 0
+        found = self._ids.get(status)
+        if found is None:
+            found = self._ids[status] = len(self.statuses)
+            self.statuses.append(status)
+            self.has_errors |= not status.is_rejection
+        return found
+
+
+class QueueSortPlugin(Plugin):
+    """Orders pending pods. Exactly one is enabled, the same in all profiles."""
+
+    def sort_key(self, pod: Pod, queued_at: float) -> tuple[Any, ...]:
+        """Pods with smaller keys go first."""
+        raise NotImplementedError
+
+
+class PreEnqueuePlugin(Plugin):
+    """Decides whether a pod may be looked at at all."""
+
+    def pre_enqueue(self, pod: Pod, state: ClusterState) -> Status | None:
+        raise NotImplementedError
+
+
+class PreFilterPlugin(Plugin):
+    """Looks at the pod once before any node is."""
+
+    adjusts: ClassVar[bool] = False
+    """Whether what pre_filter wrote down depends on placed pods, so that add_pod and remove_pod must be told."""
+
+    def pre_filter(self, cycle: Cycle) -> Status | frozenset[str] | None:
+        """None to go on, SKIP to be left out, the names of the only nodes worth a look, or a rejection of them all."""
+        raise NotImplementedError
+
+    def add_pod(self, cycle: Cycle, pod: PlacedPod, row: int) -> None:
+        """What if this pod were on that row too?"""
+
+    def remove_pod(self, cycle: Cycle, pod: PlacedPod, row: int) -> None:
+        """What if this pod were not on that row?  Must undo add_pod exactly, and the other way round."""
+
+
+class FilterPlugin(Plugin):
+    """Says which nodes cannot take the pod."""
+
+    filter_scope: ClassVar[Scope] = Scope.CLUSTER
+
+    def __init__(self, args: Any = None, context: PluginContext | None = None) -> None:
+        super().__init__(args, context)
+        self.verdicts = VerdictTable()
+
+    def filter_question(self, cycle: Cycle) -> Hashable:
+        """All that the answer depends on in the pod: equal questions get equal answers. Only for narrow scopes."""
+        return cycle.facts.fingerprint
+
+    def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
+        """A verdict per row: 0, or the id of a rejection (see `reject`)."""
+        return np.fromiter(
+            (self.verdicts.id_of(self.filter_node(cycle, nodes.view(i))) for i in range(len(nodes))),
+            dtype=np.int32,
+            count=len(nodes),
+        )
+
+    def filter_node(self, cycle: Cycle, node: NodeView) -> Status | None:
+        """None if the pod can run on this node, else a rejection."""
+        raise NotImplementedError
+
+    @property
+    def is_columnar(self) -> bool:
+        """Whether the plugin answers for columns; then it is asked about all rows, also dead ones."""
+        return type(self).filter is not FilterPlugin.filter
+
+    def reject(self, where: Bool, status: Status) -> Int32:
+        """Verdicts that reject where the mask is set."""
+        return where.astype(np.int32) * np.int32(self.verdicts.id_of(status))
+
+
+@dataclass(frozen=True)
+class PostFilterResult:
+    """What a PostFilter plugin found: a node to nominate and the pods that must go first.
+
+    `nominated` None leaves an earlier nomination alone; an empty name clears it.
+    """
+
+    nominated: str | None = None
+    victims: tuple[PlacedPod, ...] = ()
+    details: Any = None
+
+
+class PostFilterPlugin(Plugin):
+    """Called when no node fits: may make room."""
+
+    def post_filter(
+        self, cycle: Cycle, diagnosis: Diagnosis, filters: FilterRunner
+    ) -> tuple[PostFilterResult | None, Status | None]:
+        """A result and None on success; Unschedulable lets the next plugin try."""
+        raise NotImplementedError
+
+
+class PreScorePlugin(Plugin):
+    """Looks at the nodes that fit, once, before they are scored."""
+
+    def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
+        """None to go on, SKIP to be left out of scoring."""
+        raise NotImplementedError
+
+
+class ScorePlugin(Plugin):
+    """Says how good each node is that fits."""
+
+    score_scope: ClassVar[Scope] = Scope.CLUSTER
+
+    def score_question(self, cycle: Cycle) -> Hashable:
+        """As `filter_question`, for the score before normalisation."""
+        return cycle.facts.fingerprint
+
+    def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
+        """A score per row; a plain number if it is the same for all."""
+        scores = (self.score_node(cycle, nodes.view(i)) for i in range(len(nodes)))
+        return np.fromiter(scores, dtype=np.int64, count=len(nodes))
+
+    def score_node(self, cycle: Cycle, node: NodeView) -> int:
+        """How good this node is, from 0 to 100 unless `normalize` brings it there."""
+        raise NotImplementedError
+
+    def normalize(self, cycle: Cycle, scores: Int64 | int, nodes: Nodes) -> Int64 | int:
+        """Bring the scores of the nodes that fit into 0..100."""
+        return scores
+
+    @property
+    def is_columnar_score(self) -> bool:
+        return type(self).score is not ScorePlugin.score
+
+
+class ReservePlugin(Plugin):
+    """Sets resources aside for a pod on its node; `unreserve` must undo it whatever happened."""
+
+    def reserve(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
+        raise NotImplementedError
+
+    def unreserve(self, cycle: Cycle, pod: Pod, node_name: str) -> None:
+        raise NotImplementedError
+
+
+class PermitPlugin(Plugin):
+    """Last word before binding: approve, deny, or wait."""
+
+    def permit(self, cycle: Cycle, pod: Pod, node_name: str) -> tuple[Status | None, float]:
+        """None approves; a Wait status waits at most that many seconds; anything else denies."""
+        raise NotImplementedError
+
+
+class PreBindPlugin(Plugin):
+    """Work that must be done before the pod is bound. May be `async def`."""
+
+    def pre_bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Any:
+        raise NotImplementedError
+
+
+class BindPlugin(Plugin):
+    """Binds the pod, or says SKIP to let the next plugin do it. May be `async def`."""
+
+    def bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Any:
+        raise NotImplementedError
+
+
+class PostBindPlugin(Plugin):
+    """Told after a pod was bound. May be `async def`."""
+
+    def post_bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Any:
+        raise NotImplementedError

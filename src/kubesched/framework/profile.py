@@ -1,0 +1,142 @@
+"""A profile: the plugins that run at each extension point, in order, made from its configuration.
+
+`multiPoint` enables a plugin wherever it has something to say. What an extension point says itself goes before that:
+its own order and weights first, what it disables stays out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from kubesched.config import Plugin as PluginEntry
+from kubesched.config import PluginSet
+from kubesched.config import Profile as ProfileConfig
+from kubesched.framework.plugin import (
+    MAX_NODE_SCORE,
+    BindPlugin,
+    FilterPlugin,
+    PermitPlugin,
+    Plugin,
+    PluginContext,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+    ScorePlugin,
+)
+
+P = TypeVar("P", bound=Plugin)
+
+EXTENSION_POINTS: dict[str, type[Plugin]] = {
+    "pre_enqueue": PreEnqueuePlugin,
+    "queue_sort": QueueSortPlugin,
+    "pre_filter": PreFilterPlugin,
+    "filter": FilterPlugin,
+    "post_filter": PostFilterPlugin,
+    "pre_score": PreScorePlugin,
+    "score": ScorePlugin,
+    "reserve": ReservePlugin,
+    "permit": PermitPlugin,
+    "pre_bind": PreBindPlugin,
+    "bind": BindPlugin,
+    "post_bind": PostBindPlugin,
+}
+
+_MAX_TOTAL_SCORE = 2**63 - 1
+
+
+class ProfileError(ValueError):
+    """The configuration asks for something that the plugins cannot do."""
+
+
+class Profile:
+    """The plugins of one scheduler name, ready to be asked."""
+
+    def __init__(self, config: ProfileConfig, registry: Mapping[str, type[Plugin]], context: PluginContext) -> None:
+        self.name = config.scheduler_name
+        self.percentage_of_nodes_to_score = config.percentage_of_nodes_to_score
+        wanted = config.plugins.enabled_names()
+        self.plugins: dict[str, Plugin] = {
+            name: plugin(config.plugin_config.get(name), context) for name, plugin in registry.items() if name in wanted
+        }
+        multi_point = config.plugins.multi_point.enabled
+        self._points: dict[str, tuple[Plugin, ...]] = {
+            point: self._expand(point, getattr(config.plugins, point), multi_point) for point in EXTENSION_POINTS
+        }
+        if len(self._points["queue_sort"]) != 1:
+            count = len(self._points["queue_sort"])
+            raise ProfileError(f"profile {self.name!r}: exactly one queue sort plugin is needed, but there are {count}")
+        if not self._points["bind"]:
+            raise ProfileError(f"profile {self.name!r}: at least one bind plugin is needed")
+        self.weights = self._weights((*config.plugins.score.enabled, *multi_point))
+
+    def at(self, point: str, kind: type[P]) -> tuple[P, ...]:
+        """The plugins of an extension point, in the order in which they run."""
+        assert EXTENSION_POINTS[point] is kind
+        return self._points[point]  # type: ignore[return-value]
+
+    @property
+    def scores(self) -> tuple[tuple[ScorePlugin, int], ...]:
+        """The score plugins with their weights."""
+        return tuple((plugin, self.weights[plugin.name]) for plugin in self.at("score", ScorePlugin))
+
+    def _expand(self, point: str, own: PluginSet, multi_point: tuple[PluginEntry, ...]) -> tuple[Plugin, ...]:
+        kind = EXTENSION_POINTS[point]
+        explicit = self._explicit(point, kind, own)
+        if "*" in own.disabled_names:
+            return tuple(explicit.values())
+        overriding: set[str] = set()
+        inherited: dict[str, Plugin] = {}
+        for entry in multi_point:
+            plugin = self._plugin(point, entry.name)
+            if not isinstance(plugin, kind) or entry.name in own.disabled_names:
+                continue
+            if entry.name in explicit:
+                overriding.add(entry.name)
+            elif entry.name in inherited:
+                raise ProfileError(f"profile {self.name!r}: plugin {entry.name!r} is enabled twice in multiPoint")
+            else:
+                inherited[entry.name] = plugin
+        first = [plugin for name, plugin in explicit.items() if name in overriding]
+        last = [plugin for name, plugin in explicit.items() if name not in overriding]
+        return (*first, *inherited.values(), *last)
+
+    def _explicit(self, point: str, kind: type[Plugin], own: PluginSet) -> dict[str, Plugin]:
+        found: dict[str, Plugin] = {}
+        for entry in own.enabled:
+            plugin = self._plugin(point, entry.name)
+            if not isinstance(plugin, kind):
+                raise ProfileError(f"profile {self.name!r}: plugin {entry.name!r} has no part in {_camel(point)}")
+            if entry.name in found:
+                raise ProfileError(f"profile {self.name!r}: plugin {entry.name!r} is enabled twice in {_camel(point)}")
+            found[entry.name] = plugin
+        return found
+
+    def _plugin(self, point: str, name: str) -> Plugin:
+        if name not in self.plugins:
+            raise ProfileError(
+                f"profile {self.name!r}: there is no plugin named {name!r} (enabled for {_camel(point)})"
+            )
+        return self.plugins[name]
+
+    def _weights(self, entries: tuple[PluginEntry, ...]) -> dict[str, int]:
+        weights: dict[str, int] = {}
+        total = 0
+        for entry in entries:
+            if entry.name in weights or not isinstance(self.plugins[entry.name], ScorePlugin):
+                continue
+            weights[entry.name] = entry.weight or 1
+            total += weights[entry.name] * MAX_NODE_SCORE
+            if total > _MAX_TOTAL_SCORE:
+                raise ProfileError(f"profile {self.name!r}: the weights of the score plugins are too large together")
+        return weights
+
+
+def _camel(point: str) -> str:
+    head, *rest = point.split("_")
+    return head + "".join(word.title() for word in rest)

@@ -1,0 +1,118 @@
+"""Runs pre-scores and scores on the nodes that fit, normalises, weighs and adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from kubesched.framework.answers import AnswerCache, all_in_range
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.nodes import Nodes
+from kubesched.framework.plugin import MAX_NODE_SCORE, PreScorePlugin, Scope, ScorePlugin
+from kubesched.framework.status import SKIP
+from kubesched.state.cluster import ClusterState
+from kubesched.state.columns import Bool, Int64
+
+
+class ScoreError(Exception):
+    """Scoring broke: the attempt ends and the pod is tried again."""
+
+
+class PluginScores(NamedTuple):
+    """What one plugin said of the nodes that fit: before normalisation, and after it times the weight."""
+
+    plugin: str
+    raw: Int64 | int
+    weighted: Int64 | int
+
+
+class Scores:
+    """All scores of the nodes that fit."""
+
+    __slots__ = ("nodes", "parts", "skipped", "total")
+
+    def __init__(self, nodes: Nodes, skipped: list[str]) -> None:
+        self.nodes = nodes
+        self.skipped = skipped
+        self.parts: list[PluginScores] = []
+        self.total: Int64 = np.zeros(0, dtype=np.int64)
+
+
+class ScoreRunner:
+    """The pre-scores and scores of a profile on one cluster."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        pre_scores: Sequence[PreScorePlugin],
+        scores: Sequence[tuple[ScorePlugin, int]],
+        answers: AnswerCache,
+    ) -> None:
+        self.state = state
+        self.pre_scores = tuple(pre_scores)
+        self.scores = tuple(scores)
+        self._answers = answers
+
+    def run(self, cycle: Cycle, feasible: Bool, count: int) -> Scores:
+        """Score the `count` rows that fit."""
+        nodes = Nodes(self.state, None if count == len(feasible) else np.flatnonzero(feasible))
+        result = Scores(nodes, self._pre_score(cycle, nodes))
+        constant, columns = 0, []
+        for plugin, weight in self.scores:
+            if plugin.name in cycle.skipped_scores:
+                continue
+            raw, in_range = self._raw(plugin, cycle, nodes)
+            scores = raw
+            if type(plugin).normalize is not ScorePlugin.normalize:
+                scores = plugin.normalize(cycle, raw, nodes)
+                in_range = False
+            if not in_range and not all_in_range(scores):
+                raise ScoreError(_out_of_range(plugin, scores))
+            weighted = scores if weight == 1 else scores * weight
+            result.parts.append(PluginScores(plugin.name, raw, weighted))
+            if isinstance(weighted, int):
+                constant += weighted
+            else:
+                columns.append(weighted)
+        result.total = _sum(columns, constant, len(nodes))
+        return result
+
+    def _pre_score(self, cycle: Cycle, nodes: Nodes) -> list[str]:
+        skipped = []
+        for plugin in self.pre_scores:
+            status = plugin.pre_score(cycle, nodes)
+            if status is SKIP:
+                skipped.append(plugin.name)
+            elif status is not None:
+                raise ScoreError(f'running PreScore plugin "{plugin.name}": {status.message}')
+        cycle.skipped_scores.update(skipped)
+        return skipped
+
+    def _raw(self, plugin: ScorePlugin, cycle: Cycle, nodes: Nodes) -> tuple[Int64 | int, bool]:
+        """The scores before normalisation, and whether all of them are known to be in range."""
+        if plugin.score_scope is Scope.CLUSTER or not plugin.is_columnar_score:
+            return plugin.score(cycle, nodes), False
+        key = (plugin, plugin.score_question(cycle))
+        answer = self._answers.scores(key, plugin.score_scope, lambda all_nodes: plugin.score(cycle, all_nodes))
+        if isinstance(answer.scores, int):
+            return answer.scores, answer.in_range
+        return nodes.take(answer.scores), answer.in_range
+
+
+def _sum(columns: list[Int64], constant: int, length: int) -> Int64:
+    if not columns:
+        return np.full(length, constant, dtype=np.int64)
+    total = columns[0] + constant
+    for column in columns[1:]:
+        total += column
+    return total
+
+
+def _out_of_range(plugin: ScorePlugin, scores: Int64 | int) -> str:
+    worst = scores if isinstance(scores, int) else int(scores[(scores < 0) | (scores > MAX_NODE_SCORE)][0])
+    return (
+        f'plugin "{plugin.name}" returns an invalid score {worst}, '
+        f"it should in the range of [0, {MAX_NODE_SCORE}] after normalizing"
+    )

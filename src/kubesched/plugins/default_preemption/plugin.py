@@ -1,0 +1,87 @@
+"""DefaultPreemption: finds the node where making room costs least, and says who would have to go."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kubesched.api.pod import Pod
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.diagnosis import Diagnosis, histogram
+from kubesched.framework.filters import FilterRunner
+from kubesched.framework.plugin import PostFilterPlugin, PostFilterResult, PreEnqueuePlugin
+from kubesched.framework.status import Code, Status, error, unschedulable
+from kubesched.plugins.default_preemption.candidates import Candidate, best_candidates
+from kubesched.plugins.default_preemption.dry_run import DryRun, dry_run
+from kubesched.state.cluster import ClusterState
+
+NOT_HELPFUL = "Preemption is not helpful for scheduling"
+NEVER = "not eligible due to preemptionPolicy=Never."
+WAITING_FOR_VICTIMS = "not eligible due to a terminating pod on the nominated node."
+
+
+@dataclass(frozen=True)
+class PreemptionDetails:
+    """All that was found out, for an explanation."""
+
+    ineligible: str = ""
+    run: DryRun | None = None
+    best: tuple[Candidate, ...] = ()
+
+
+class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
+    """Chooses victims of lower priority, on one node, as few and as unimportant as possible."""
+
+    name = "DefaultPreemption"
+
+    def pre_enqueue(self, pod: Pod, state: ClusterState) -> Status | None:
+        return None
+
+    def post_filter(
+        self, cycle: Cycle, diagnosis: Diagnosis, filters: FilterRunner
+    ) -> tuple[PostFilterResult | None, Status | None]:
+        ineligible = _why_not_eligible(cycle, diagnosis)
+        if ineligible:
+            details = PreemptionDetails(ineligible)
+            return PostFilterResult(details=details), unschedulable(f"preemption: {ineligible}")
+        run = dry_run(cycle, filters, diagnosis.rows_rejected_as(Code.UNSCHEDULABLE))
+        if not run.candidates:
+            return self._hopeless(run, diagnosis.node_count)
+        best = best_candidates(run.candidates)
+        chosen = min(best, key=lambda candidate: cycle.state.nodes.names[candidate.row])
+        details = PreemptionDetails(run=run, best=tuple(best))
+        return PostFilterResult(cycle.state.nodes.names[chosen.row], chosen.victims, details), None
+
+    def _hopeless(self, run: DryRun, node_count: int) -> tuple[PostFilterResult, Status]:
+        details = PreemptionDetails(run=run)
+        broken = run.error()
+        if broken is not None:
+            return PostFilterResult(details=details), error(f"preemption: {broken.message}")
+        reasons = run.reasons()
+        if len(run.potential) < node_count:
+            reasons[NOT_HELPFUL] = reasons.get(NOT_HELPFUL, 0) + node_count - len(run.potential)
+        text = f"preemption: 0/{node_count} nodes are available: {histogram(reasons)}."
+        return PostFilterResult(nominated="", details=details), unschedulable(text)
+
+
+def _why_not_eligible(cycle: Cycle, diagnosis: Diagnosis) -> str:
+    """A pod may not preempt if it says so itself, or while victims of an earlier preemption are still leaving."""
+    if cycle.pod.spec.preemption_policy == "Never":
+        return NEVER
+    row = cycle.state.nodes.row_of.get(cycle.pod.status.nominated_node_name)
+    if row is None or not cycle.state.nodes.live[row]:
+        return ""
+    status = diagnosis.status_of(row)
+    if status is not None and status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+        return ""
+    leaving = (
+        placed.pod.priority < cycle.pod.priority and _is_leaving_for_another(placed.pod)
+        for placed in cycle.state.pods.pods_on(row)
+    )
+    return WAITING_FOR_VICTIMS if any(leaving) else ""
+
+
+def _is_leaving_for_another(pod: Pod) -> bool:
+    if not pod.is_terminating:
+        return False
+    disruption = next((c for c in pod.status.conditions if c.type == "DisruptionTarget"), None)
+    return disruption is not None and disruption.status == "True" and disruption.reason == "PreemptionByScheduler"

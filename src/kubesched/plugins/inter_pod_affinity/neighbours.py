@@ -1,0 +1,99 @@
+"""How many pods that matter to the incoming pod are in each domain of each topology."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.nodes import Nodes
+from kubesched.plugins.inter_pod_affinity.terms import carried_terms_that_mean, counter_of, means, namespaces_of
+from kubesched.state.columns import Bool, Int32, Int64
+from kubesched.state.facts import PodFacts, Term
+from kubesched.state.pods import PlacedPod
+
+TopologyCounts = list[tuple[str, Int64]]
+"""Topology key, and per id of its value how many pods; entry -1 is for nodes without the label, always 0."""
+
+
+class Neighbours:
+    """The three counts that decide: pods that are wanted near, pods to avoid, pods that do not want this one."""
+
+    def __init__(self, cycle: Cycle) -> None:
+        self._state = cycle.state
+        self._facts = cycle.facts
+        self._affinity = cycle.facts.terms_of("required-affinity")
+        self._anti_affinity = cycle.facts.terms_of("required-anti-affinity")
+        self._namespaces: dict[Term, frozenset[str] | None] = {
+            term: namespaces_of(term, cycle.state) for term in (*self._affinity, *self._anti_affinity)
+        }
+        self.wanted: TopologyCounts = []
+        """For each affinity term, pods that match all of the terms."""
+        if self._affinity:
+            matching = counter_of(self._affinity, cycle.state)
+            self.wanted = [(t.topology_key, self._by_domain(t.topology_key, matching.counts)) for t in self._affinity]
+        self.avoided: TopologyCounts = [
+            (t.topology_key, self._by_domain(t.topology_key, counter_of((t,), cycle.state).counts))
+            for t in self._anti_affinity
+        ]
+        self.unwelcome: TopologyCounts = [
+            (c.term.topology_key, self._by_domain(c.term.topology_key, c.counts))
+            for c in carried_terms_that_mean(cycle).get("required-anti-affinity", ())
+        ]
+
+    @classmethod
+    def of(cls, cycle: Cycle) -> Neighbours | None:
+        """The neighbours of the pod, or None if nobody minds who is near."""
+        terms = any(term.kind.startswith("required") for term in cycle.facts.terms)
+        if not terms and not carried_terms_that_mean(cycle).get("required-anti-affinity"):
+            return None
+        found = cls(cycle)
+        return found if terms or any(pods.any() for _, pods in found.unwelcome) else None
+
+    def satisfied(self, nodes: Nodes) -> Bool:
+        """Per row whether all wanted pods are near. The first pod of a kind that wants its own may go anywhere."""
+        labelled, near = ~nodes.none(), ~nodes.none()
+        for key, pods in self.wanted:
+            ids = nodes.label_ids(key)
+            labelled &= ids >= 0
+            near &= (pods > 0)[ids]
+        if not any(pods.any() for _, pods in self.wanted) and self._wants(self._facts):
+            return labelled
+        return labelled & near
+
+    def adjust(self, cycle: Cycle, pod: PlacedPod, row: int, sign: int) -> None:
+        """What if this pod came to the row, or left it?"""
+        if self._affinity and self._wants(pod.facts):
+            for key, pods in self.wanted:
+                self._add(pods, key, row, sign)
+        for term, (key, pods) in zip(self._anti_affinity, self.avoided):
+            if self._matches(term, pod.facts):
+                self._add(pods, key, row, sign)
+        labels = cycle.state.namespace_labels(self._facts.namespace)
+        for term in pod.facts.terms_of("required-anti-affinity"):
+            if means(term, self._facts, labels):
+                self._add(self._unwelcome(term.topology_key), term.topology_key, row, sign)
+
+    def _wants(self, facts: PodFacts) -> bool:
+        return all(self._matches(term, facts) for term in self._affinity)
+
+    def _matches(self, term: Term, facts: PodFacts) -> bool:
+        namespaces = self._namespaces[term]
+        return (namespaces is None or facts.namespace in namespaces) and term.selector.matches(facts.labels)
+
+    def _unwelcome(self, key: str) -> Int64:
+        """The counts of a topology key; which of several with that key does not matter."""
+        for known, pods in self.unwelcome:
+            if known == key:
+                return pods
+        pods = np.zeros(len(self._state.nodes.label(key).values) + 1, dtype=np.int64)
+        self.unwelcome.append((key, pods))
+        return pods
+
+    def _add(self, pods: Int64, key: str, row: int, sign: int) -> None:
+        value = self._state.nodes.label(key).ids[row]
+        if value >= 0:
+            pods[value] += sign
+
+    def _by_domain(self, key: str, counts: Int32) -> Int64:
+        table = self._state.nodes
+        return table.label(key).sum_by_value(counts[: table.size])

@@ -1,0 +1,121 @@
+"""NodeAffinity: nodeSelector, required and preferred node affinity, and what a profile adds to every pod."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+
+import msgspec
+import numpy as np
+
+from kubesched.api.affinity import NodeAffinity as NodeAffinityOfPod
+from kubesched.api.affinity import PreferredSchedulingTerm
+from kubesched.api.pod import Pod
+from kubesched.api.selectors import NodeTerm, compile_node_selector, compile_node_term
+from kubesched.config.args import NodeAffinityArgs
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.nodes import Nodes
+from kubesched.framework.plugin import (
+    FilterPlugin,
+    PluginContext,
+    PreFilterPlugin,
+    PreScorePlugin,
+    Scope,
+    ScorePlugin,
+)
+from kubesched.framework.profile import ProfileError
+from kubesched.framework.status import SKIP, Status, error, unresolvable
+from kubesched.plugins.node_requirements import RequiredNodes
+from kubesched.plugins.normalizing import scaled_to_maximum
+from kubesched.state.columns import Int32, Int64
+
+NOT_SELECTED = unresolvable("node(s) didn't match Pod's node affinity/selector")
+NOT_ENFORCED = unresolvable("node(s) didn't match scheduler-enforced node affinity")
+CONFLICT = unresolvable("pod affinity terms conflict")
+
+WeightedTerm = tuple[int, NodeTerm]
+
+
+class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+    """Where pods want to be, by the labels and names of nodes."""
+
+    name = "NodeAffinity"
+    filter_scope = Scope.NODE_OBJECT
+    score_scope = Scope.NODE_OBJECT
+
+    def __init__(self, args: NodeAffinityArgs | None = None, context: PluginContext | None = None) -> None:
+        super().__init__(args, context)
+        added = args.added_affinity if args else None
+        required = added.required_during_scheduling_ignored_during_execution if added else None
+        self._enforced = None if required is None else compile_node_selector(required)
+        self._preferred = _weighted(added.preferred_during_scheduling_ignored_during_execution if added else ())
+        for term in (*(self._enforced or ()), *(term for _, term in self._preferred)):
+            if term.fault:
+                raise ProfileError(f"NodeAffinity: addedAffinity: {term.fault}")
+
+    def pre_filter(self, cycle: Cycle) -> Status | frozenset[str] | None:
+        affinity = _node_affinity(cycle.pod)
+        required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+        if required is None:
+            return SKIP if self._enforced is None and not cycle.pod.spec.node_selector else None
+        names: set[str] = set()
+        for term in required.node_selector_terms:
+            by_name = [set(f.values) for f in term.match_fields if f.key == "metadata.name" and f.operator == "In"]
+            if not by_name:
+                return None
+            names |= set.intersection(*by_name)
+        if not required.node_selector_terms:
+            return None
+        return frozenset(names) if names else CONFLICT
+
+    def filter_question(self, cycle: Cycle) -> Hashable:
+        return _question(cycle)
+
+    score_question = filter_question
+
+    def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
+        verdicts = self.reject(~RequiredNodes.of(cycle).selects(nodes), NOT_SELECTED)
+        if self._enforced is not None:
+            verdicts[~nodes.selected_by(self._enforced)] = self.verdicts.id_of(NOT_ENFORCED)
+        return verdicts
+
+    def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
+        affinity = _node_affinity(cycle.pod)
+        if affinity is None or not affinity.preferred_during_scheduling_ignored_during_execution:
+            return None if self._preferred else SKIP
+        fault = next((term.fault for _, term in self._terms(cycle) if term.fault), "")
+        return error(fault) if fault else None
+
+    def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
+        scores = np.zeros(len(nodes), dtype=np.int64)
+        for weight, term in (*self._preferred, *self._terms(cycle)):
+            scores += weight * nodes.selected_by_term(term)
+        return scores
+
+    def normalize(self, cycle: Cycle, scores: Int64 | int, nodes: Nodes) -> Int64 | int:
+        return scaled_to_maximum(scores)
+
+    def _terms(self, cycle: Cycle) -> list[WeightedTerm]:
+        affinity = _node_affinity(cycle.pod)
+        return _weighted(affinity.preferred_during_scheduling_ignored_during_execution if affinity else ())
+
+
+def _node_affinity(pod: Pod) -> NodeAffinityOfPod | None:
+    return pod.spec.affinity.node_affinity if pod.spec.affinity else None
+
+
+def _question(cycle: Cycle) -> Hashable:
+    """All of the pod that matters here, as bytes: records with dictionaries inside have no hash."""
+    memo = cycle.facts.memo
+    if "NodeAffinity" not in memo:
+        spec = cycle.pod.spec
+        memo["NodeAffinity"] = msgspec.json.encode((spec.node_selector, _node_affinity(cycle.pod)))
+    return memo["NodeAffinity"]  # type: ignore[no-any-return]
+
+
+def _weighted(terms: Iterable[PreferredSchedulingTerm]) -> list[WeightedTerm]:
+    """Terms that count: neither weightless nor empty."""
+    return [
+        (term.weight, compile_node_term(term.preference))
+        for term in terms
+        if term.weight and (term.preference.match_expressions or term.preference.match_fields)
+    ]

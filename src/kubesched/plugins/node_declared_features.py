@@ -1,0 +1,61 @@
+"""NodeDeclaredFeatures: some pods need a feature that the node must have declared."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from kubesched.api.pod import Pod
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.nodes import Nodes
+from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
+from kubesched.framework.status import SKIP, Status, unresolvable
+from kubesched.state.columns import Int32
+
+MISSING = unresolvable("node(s) didn't match Pod's required features")
+
+RESTART_ALL = "RestartAllContainersOnContainerExits"
+USER_NAMESPACES_ON_HOST_NETWORK = "UserNamespacesHostNetworkSupport"
+
+
+class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
+    """Rejects nodes that have not declared what the pod needs."""
+
+    name = "NodeDeclaredFeatures"
+    filter_scope = Scope.NODE_OBJECT
+
+    def pre_filter(self, cycle: Cycle) -> Status | None:
+        if not self.context.enabled("NodeDeclaredFeatures", default=True):
+            return SKIP
+        memo = cycle.facts.memo
+        if NodeDeclaredFeatures not in memo:
+            memo[NodeDeclaredFeatures] = required_features(cycle.pod)
+        if not memo[NodeDeclaredFeatures]:
+            return SKIP
+        cycle.write(self.name, memo[NodeDeclaredFeatures])
+        return None
+
+    def filter_question(self, cycle: Cycle) -> Hashable:
+        return cycle.read(self.name)  # type: ignore[no-any-return]
+
+    def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
+        needed: frozenset[str] = cycle.read(self.name)
+        table = cycle.state.nodes.nodes
+        lacking = (
+            node is not None and not needed.issubset(node.status.declared_features)
+            for node in (table[row] for row in nodes.row_ids.tolist())
+        )
+        return self.reject(np.fromiter(lacking, dtype=np.bool_, count=len(nodes)), MISSING)
+
+
+def required_features(pod: Pod) -> frozenset[str]:
+    """The features that follow from the pod's definition."""
+    spec = pod.spec
+    needed = set()
+    rules = (rule for container in (*spec.containers, *spec.init_containers) for rule in container.restart_policy_rules)
+    if any(rule.action == "RestartAllContainers" for rule in rules):
+        needed.add(RESTART_ALL)
+    if spec.host_network and spec.host_users is False:
+        needed.add(USER_NAMESPACES_ON_HOST_NETWORK)
+    return frozenset(needed)

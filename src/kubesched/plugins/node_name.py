@@ -1,0 +1,32 @@
+"""NodeName: a pod that names its node goes there or nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.nodes import Nodes
+from kubesched.framework.plugin import FilterPlugin, Scope
+from kubesched.framework.status import unresolvable
+from kubesched.state.columns import Int32
+
+OTHER_NODE = unresolvable("node(s) didn't match the requested node name")
+
+
+class NodeName(FilterPlugin):
+    """Rejects every node but the one in spec.nodeName."""
+
+    name = "NodeName"
+    filter_scope = Scope.NODE_OBJECT
+
+    def filter_question(self, cycle: Cycle) -> Hashable:
+        return cycle.pod.spec.node_name
+
+    def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
+        wanted = cycle.pod.spec.node_name
+        if not wanted:
+            return np.zeros(len(nodes), dtype=np.int32)
+        row = cycle.state.nodes.row_of.get(wanted, -1)
+        return self.reject(nodes.row_ids != row, OTHER_NODE)

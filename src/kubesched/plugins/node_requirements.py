@@ -1,0 +1,39 @@
+"""The nodes that a pod's nodeSelector and required node affinity allow, compiled once per kind of pod."""
+
+from __future__ import annotations
+
+from kubesched.api.pod import Pod
+from kubesched.api.selectors import NodeTerm, Requirement, compile_node_selector, selector_from_labels
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.nodes import Nodes
+from kubesched.state.columns import Bool
+
+
+class RequiredNodes:
+    """The hard requirements of a pod on the labels and names of nodes. A malformed term just never matches."""
+
+    __slots__ = ("labels", "terms")
+
+    def __init__(self, pod: Pod) -> None:
+        affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+        required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+        self.labels: tuple[Requirement, ...] = selector_from_labels(pod.spec.node_selector).requirements
+        self.terms: tuple[NodeTerm, ...] | None = None if required is None else compile_node_selector(required)
+
+    @classmethod
+    def of(cls, cycle: Cycle) -> RequiredNodes:
+        found: RequiredNodes | None = cycle.facts.memo.get(cls)
+        if found is None:
+            found = cycle.facts.memo[cls] = cls(cycle.pod)
+        return found
+
+    @property
+    def allow_all(self) -> bool:
+        return not self.labels and self.terms is None
+
+    def selects(self, nodes: Nodes) -> Bool:
+        """Per row whether the pod may run there."""
+        allowed = ~nodes.none() if self.terms is None else nodes.selected_by(self.terms)
+        for requirement in self.labels:
+            allowed &= nodes.meets(requirement)
+        return allowed

@@ -1,0 +1,143 @@
+"""NodeResourcesFit: rejects nodes without room for the pod's requests, and scores nodes by how full they are."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+
+from kubesched.api.pod import Pod
+from kubesched.api.requests import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    SCORING_DEFAULTS,
+    Quantities,
+    is_countable,
+    is_extended,
+    pod_requests,
+    whole,
+)
+from kubesched.config.args import NodeResourcesFitArgs
+from kubesched.framework.cycle import Cycle, CycleStateMissingError
+from kubesched.framework.nodes import Nodes
+from kubesched.framework.plugin import (
+    FilterPlugin,
+    PluginContext,
+    PreFilterPlugin,
+    PreScorePlugin,
+    Scope,
+    ScorePlugin,
+)
+from kubesched.framework.status import Status, unresolvable, unschedulable
+from kubesched.plugins.node_resources.allocation import Allocation
+from kubesched.plugins.node_resources.strategies import strategy
+from kubesched.state.columns import Int32, Int64, Rows
+from kubesched.state.nodes import NodeTable
+
+TOO_MANY_PODS = "Too many pods"
+
+
+@dataclass(frozen=True, eq=False)
+class Demand:
+    """What a pod needs of a node, in the order in which shortages are reported."""
+
+    names: tuple[str, ...]
+    columns: Rows
+    amounts: Int64
+    question: Hashable
+
+
+class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+    """Room for the pod, and the strategy by which fuller or emptier nodes are better."""
+
+    name = "NodeResourcesFit"
+    filter_scope = Scope.NODE_TOTALS
+    score_scope = Scope.NODE_TOTALS
+
+    def __init__(self, args: NodeResourcesFitArgs | None = None, context: PluginContext | None = None) -> None:
+        super().__init__(args, context)
+        self._args = args or NodeResourcesFitArgs()
+        self._allocation = Allocation(self._args.scoring_strategy.resources, defaults=True)
+        self._strategy = strategy(self._args.scoring_strategy)
+
+    def pre_filter(self, cycle: Cycle) -> Status | None:
+        memo = cycle.facts.memo
+        if self not in memo:
+            memo[self] = self._demand(cycle)
+        cycle.write(self.name, memo[self])
+        return None
+
+    def filter_question(self, cycle: Cycle) -> Hashable:
+        demand = cycle.notes.get(self.name)
+        if demand is None:
+            raise CycleStateMissingError(f"PreFilter{self.name}")
+        return demand.question  # type: ignore[no-any-return]
+
+    def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
+        demand: Demand = cycle.read(self.name)
+        full = nodes.pod_count >= nodes.allowed_pods
+        offered = nodes.allocatable[demand.columns]
+        wanted = demand.amounts[:, np.newaxis]
+        short = wanted > offered - nodes.requested[demand.columns]
+        if not short.any() and not full.any():
+            return np.zeros(len(full), dtype=np.int32)
+        hopeless = (short & (wanted > offered)).any(axis=0)
+        return self._verdicts_for(demand, np.vstack((full, short, hopeless)))
+
+    def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
+        return None
+
+    def score_question(self, cycle: Cycle) -> Hashable:
+        return self._allocation.demand_of(
+            cycle, lambda pod: pod_requests(pod, pod_level=False, defaults=SCORING_DEFAULTS)
+        )
+
+    def score(self, cycle: Cycle, nodes: Nodes) -> Int64:
+        usage = self._allocation.on(nodes, self._allocation.demand_of(cycle, _scoring_requests))
+        return self._strategy(usage.with_pod, usage.allocatable)
+
+    def _demand(self, cycle: Cycle) -> Demand:
+        amounts = {
+            name: amount
+            for name, quantity in pod_requests(cycle.pod).items()
+            if is_countable(name) and (amount := whole(name, quantity)) > 0 and not self._is_ignored(name)
+        }
+        fixed = [name for name in (CPU, MEMORY, EPHEMERAL_STORAGE) if name in amounts]
+        names = (*fixed, *sorted(set(amounts) - set(fixed)))
+        table: NodeTable = cycle.state.nodes
+        return Demand(
+            names=names,
+            columns=np.array([table.resource_id(name) for name in names], dtype=np.intp),
+            amounts=np.array([amounts[name] for name in names], dtype=np.int64),
+            question=tuple((name, amounts[name]) for name in names),
+        )
+
+    def _is_ignored(self, name: str) -> bool:
+        if not is_extended(name):
+            return False
+        return name in self._args.ignored_resources or name.split("/")[0] in self._args.ignored_resource_groups
+
+    def _verdicts_for(self, demand: Demand, faults: np.ndarray[tuple[int, int], np.dtype[np.bool_]]) -> Int32:
+        """One verdict per combination of faults: each row of `faults` is a bit of the combination."""
+        bits = 1 << np.arange(len(faults))
+        combinations = bits @ faults
+        lookup = np.zeros(1 << len(faults), dtype=np.int32)
+        for combination in np.flatnonzero(np.bincount(combinations)).tolist():
+            lookup[combination] = self.verdicts.id_of(_shortage(demand, combination))
+        return np.asarray(lookup[combinations])
+
+
+def _scoring_requests(pod: Pod) -> Quantities:
+    """The scorer of kube-scheduler does not know of pod-level resources, though its filter does."""
+    return pod_requests(pod, pod_level=False, defaults=SCORING_DEFAULTS)
+
+
+def _shortage(demand: Demand, combination: int) -> Status | None:
+    names = (TOO_MANY_PODS, *(f"Insufficient {name}" for name in demand.names))
+    reasons = [reason for bit, reason in enumerate(names) if combination >> bit & 1]
+    if not reasons:
+        return None
+    hopeless = combination >> len(names) & 1
+    return unresolvable(*reasons) if hopeless else unschedulable(*reasons)

@@ -1,0 +1,89 @@
+"""The scoring strategies of NodeResourcesFit: emptier is better, fuller is better, or any line between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from kubesched.config.args import ScoringStrategy
+from kubesched.framework.plugin import MAX_NODE_SCORE
+from kubesched.framework.profile import ProfileError
+from kubesched.plugins.normalizing import truncated_division
+from kubesched.state.columns import Bool, Int64
+
+Strategy = Callable[[Int64, Int64], Int64]
+"""From usage with the pod and allocatable (a line per resource) to a score per row."""
+
+_SHAPE_SCALE = MAX_NODE_SCORE // 10
+"""Shapes are written on a scale of 0 to 10."""
+
+
+def strategy(config: ScoringStrategy) -> Strategy:
+    """The strategy that a configuration asks for."""
+    weights = np.array([resource.weight for resource in config.resources], dtype=np.int64)
+    match config.type:
+        case "LeastAllocated":
+            return lambda used, offered: _weighted_mean(_least(used, offered), offered != 0, weights)
+        case "MostAllocated":
+            return lambda used, offered: _weighted_mean(_most(used, offered), offered != 0, weights)
+        case "RequestedToCapacityRatio":
+            ratio = config.requested_to_capacity_ratio
+            line = _broken_line([(p.utilization, p.score * _SHAPE_SCALE) for p in ratio.shape] if ratio else [])
+            return lambda used, offered: _ratio(used, offered, weights, line)
+        case _:
+            raise ProfileError(f"NodeResourcesFit: scoring strategy {config.type!r} is not supported")
+
+
+def _least(used: Int64, offered: Int64) -> Int64:
+    free = np.where(used > offered, 0, offered - used)
+    return _divided(free * MAX_NODE_SCORE, offered)
+
+
+def _most(used: Int64, offered: Int64) -> Int64:
+    return _divided(np.minimum(used, offered) * MAX_NODE_SCORE, offered)
+
+
+def _weighted_mean(scores: Int64, counts: Bool, weights: Int64) -> Int64:
+    """The mean over the resources that count on a row; 0 where none does."""
+    if counts.all():
+        return _divided(weights @ scores, weights.sum())
+    total_weight = weights @ counts
+    return _divided((weights @ (scores * counts)), total_weight)
+
+
+def _ratio(used: Int64, offered: Int64, weights: Int64, line: Int64) -> Int64:
+    """Resources that score 0 do not count at all, and the mean is rounded."""
+    utilization = np.where(used > offered, 100, _divided(used * 100, offered))
+    scores = np.where(utilization < 0, line[0], line[np.clip(utilization, 0, 100)])
+    scores = np.where(offered == 0, 0, scores)
+    counts = scores > 0
+    total_weight = weights @ counts
+    mean = (weights @ (scores * counts)) / np.maximum(total_weight, 1)
+    whole = np.floor(mean)
+    return np.where(total_weight == 0, 0, whole + (mean - whole >= 0.5)).astype(np.int64)
+
+
+def _broken_line(points: list[tuple[int, int]]) -> Int64:
+    """The value of the line at every utilization from 0 to 100, in whole numbers."""
+
+    def value(utilization: int) -> int:
+        for i, (x, y) in enumerate(points):
+            if utilization <= x:
+                if i == 0:
+                    return y
+                x0, y0 = points[i - 1]
+                return y0 + int((y - y0) * (utilization - x0) / (x - x0))
+        return points[-1][1]
+
+    return np.array([value(utilization) for utilization in range(101)], dtype=np.int64)
+
+
+def _divided(dividend: Int64, divisor: Int64) -> Int64:
+    """Whole-number division, 0 where the divisor is 0."""
+    shape = np.broadcast_shapes(np.shape(dividend), np.shape(divisor))
+    safe = np.where(divisor == 0, 1, divisor)
+    quotient = truncated_division(
+        np.broadcast_to(dividend, shape).reshape(-1), np.broadcast_to(safe, shape).reshape(-1)
+    )
+    return np.where(divisor == 0, 0, quotient.reshape(shape))

@@ -1,0 +1,112 @@
+"""The spread constraints that apply to a pod: its own, or the defaults with a selector from its services and owner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from kubesched.api.affinity import TopologySpreadConstraint
+from kubesched.api.meta import OwnerReference
+from kubesched.api.pod import Pod
+from kubesched.api.selectors import Requirement, Selector, compile_selector, selector_from_labels
+from kubesched.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+from kubesched.config.args import PodTopologySpreadArgs
+from kubesched.framework.cycle import Cycle
+from kubesched.state.objects import ObjectStore
+
+HOSTNAME = "kubernetes.io/hostname"
+ZONE = "topology.kubernetes.io/zone"
+
+SYSTEM_DEFAULTS = (
+    TopologySpreadConstraint(topology_key=HOSTNAME, when_unsatisfiable="ScheduleAnyway", max_skew=3),
+    TopologySpreadConstraint(topology_key=ZONE, when_unsatisfiable="ScheduleAnyway", max_skew=5),
+)
+
+
+class Constraint(NamedTuple):
+    """One constraint, compiled."""
+
+    max_skew: int
+    topology_key: str
+    selector: Selector
+    min_domains: int
+    honors_affinity: bool
+    honors_taints: bool
+
+
+class Constraints:
+    """Finds the constraints of pods under one configuration."""
+
+    def __init__(self, args: PodTopologySpreadArgs) -> None:
+        self.system_defaulted = args.defaulting_type == "System"
+        self._defaults = SYSTEM_DEFAULTS if self.system_defaulted else args.default_constraints
+
+    def hard(self, cycle: Cycle) -> tuple[Constraint, ...]:
+        """Those that no node may violate."""
+        return self._of(cycle, "DoNotSchedule")
+
+    def soft(self, cycle: Cycle) -> tuple[Constraint, ...]:
+        """Those that make a node less attractive."""
+        return self._of(cycle, "ScheduleAnyway")
+
+    def _of(self, cycle: Cycle, action: str) -> tuple[Constraint, ...]:
+        own = cycle.pod.spec.topology_spread_constraints
+        if not own:
+            return self._defaulted(cycle, action)
+        memo, key = cycle.facts.memo, (Constraint, action)
+        if key not in memo:
+            memo[key] = _compiled(own, cycle.pod, action)
+        return memo[key]  # type: ignore[no-any-return]
+
+    def _defaulted(self, cycle: Cycle, action: str) -> tuple[Constraint, ...]:
+        constraints = _compiled(self._defaults, cycle.pod, action)
+        if not constraints:
+            return ()
+        selector = default_selector(cycle.pod, cycle.state.objects)
+        return () if selector.is_empty else tuple(c._replace(selector=selector) for c in constraints)
+
+
+def default_selector(pod: Pod, objects: ObjectStore) -> Selector:
+    """What the services that select the pod and its owner have in common: the pods that are like it."""
+    labels: dict[str, str] = {}
+    for service in objects.in_namespace(Service, pod.namespace):
+        wanted = service.spec.selector
+        if wanted and wanted.items() <= pod.metadata.labels.items():
+            labels.update(wanted)
+    owner = pod.metadata.controller
+    if owner is None:
+        return selector_from_labels(labels)
+    if owner.kind == "ReplicationController" and owner.api_version == "v1":
+        controller = objects.get(ReplicationController, owner.name, pod.namespace)
+        return selector_from_labels(labels | (controller.spec.selector if controller else {}))
+    return selector_from_labels(labels).also(_requirements_of(owner, pod.namespace, objects))
+
+
+def _requirements_of(owner: OwnerReference, namespace: str, objects: ObjectStore) -> Iterable[Requirement]:
+    kind = {"ReplicaSet": ReplicaSet, "StatefulSet": StatefulSet}.get(owner.kind)
+    if kind is None or owner.api_version != "apps/v1":
+        return ()
+    found = objects.get(kind, owner.name, namespace)
+    return () if found is None else compile_selector(found.spec.selector).requirements  # type: ignore[attr-defined]
+
+
+def _compiled(constraints: Iterable[TopologySpreadConstraint], pod: Pod, action: str) -> tuple[Constraint, ...]:
+    return tuple(
+        Constraint(
+            max_skew=c.max_skew,
+            topology_key=c.topology_key,
+            selector=_selector(c, pod),
+            min_domains=1 if c.min_domains is None else c.min_domains,
+            honors_affinity=c.node_affinity_policy != "Ignore",
+            honors_taints=c.node_taints_policy == "Honor",
+        )
+        for c in constraints
+        if c.when_unsatisfiable == action
+    )
+
+
+def _selector(constraint: TopologySpreadConstraint, pod: Pod) -> Selector:
+    """The selector with matchLabelKeys worked in; the API server may have done that already, which does no harm."""
+    labels = pod.metadata.labels
+    same = {key: labels[key] for key in constraint.match_label_keys if key in labels}
+    return compile_selector(constraint.label_selector).also(selector_from_labels(same or {}).requirements)

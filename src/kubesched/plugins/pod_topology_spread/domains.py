@@ -1,0 +1,98 @@
+"""How many matching pods lie in each domain of a topology, counting only the nodes that a constraint counts."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kubesched.api.tolerations import has_untolerated
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.nodes import Nodes
+from kubesched.plugins.node_requirements import RequiredNodes
+from kubesched.plugins.pod_topology_spread.constraints import Constraint
+from kubesched.state.columns import Bool, Int32, Int64
+
+_NO_MINIMUM = 2**31 - 1
+
+
+class Domains:
+    """The domains of one constraint for one pod. Entry -1 of each array is for nodes without the label."""
+
+    __slots__ = ("constraint", "counted", "pods")
+
+    def __init__(self, constraint: Constraint, counted: CountedNodes, pods: Int64) -> None:
+        self.constraint = constraint
+        self.counted = counted
+        self.pods = pods
+        """Matching pods per domain, by the id of the label's value."""
+
+    @classmethod
+    def of(cls, cycle: Cycle, constraint: Constraint, keys: tuple[str, ...], *, numeric: bool) -> Domains:
+        """Count now. `keys` are the labels that a node must have to be counted at all."""
+        counted = CountedNodes.of(cycle, constraint, keys, numeric=numeric)
+        pods = matching_pods(cycle, constraint)[: cycle.state.nodes.size]
+        if counted.rows is not None:
+            pods = pods * counted.rows
+        return cls(constraint, counted, cycle.state.nodes.label(constraint.topology_key).sum_by_value(pods))
+
+    def fewest(self) -> int:
+        """The pods in the domain that has fewest; 0 if there are fewer domains than the constraint wants."""
+        present = self.counted.present
+        if self.counted.domains < self.constraint.min_domains:
+            return 0
+        return int(self.pods[present].min()) if self.counted.domains else _NO_MINIMUM
+
+    def counts_row(self, row: int) -> bool:
+        """Whether pods on this row count."""
+        return self.counted.rows is None or bool(self.counted.rows[row])
+
+
+class CountedNodes:
+    """The nodes that a constraint counts, which changes only with node objects; kept with the facts of the pod."""
+
+    __slots__ = ("domains", "present", "rows", "version")
+
+    def __init__(self, cycle: Cycle, constraint: Constraint, keys: tuple[str, ...], numeric: bool) -> None:
+        table = cycle.state.nodes
+        nodes = Nodes(cycle.state)
+        rows = table.live[: table.size].copy()
+        for key in keys:
+            rows &= nodes.label_ids(key) >= 0
+        if constraint.honors_affinity and not (required := RequiredNodes.of(cycle)).allow_all:
+            rows &= required.selects(nodes)
+        if constraint.honors_taints:
+            rows &= _tolerated(cycle, nodes, numeric)
+        column = table.label(constraint.topology_key)
+        self.version = _version(cycle)
+        self.rows: Bool | None = None if rows.all() else rows
+        self.present: Bool = np.zeros(len(column.values) + 1, dtype=np.bool_)
+        self.present[column.ids[: table.size][rows]] = True
+        self.present[-1] = False
+        self.domains = int(np.count_nonzero(self.present))
+
+    @classmethod
+    def of(cls, cycle: Cycle, constraint: Constraint, keys: tuple[str, ...], *, numeric: bool) -> CountedNodes:
+        memo = cycle.facts.memo
+        key = (cls, constraint.topology_key, constraint.honors_affinity, constraint.honors_taints, keys)
+        known: CountedNodes | None = memo.get(key)
+        if known is None or known.version != _version(cycle):
+            known = memo[key] = cls(cycle, constraint, keys, numeric)
+        return known
+
+
+def matching_pods(cycle: Cycle, constraint: Constraint) -> Int32:
+    """Per row how many pods match, terminating ones left out. A selector without conditions counts nothing."""
+    if constraint.selector.is_empty or constraint.selector.nothing:
+        return np.zeros(len(cycle.state.nodes.live), dtype=np.int32)
+    namespaces = frozenset((cycle.facts.namespace,))
+    return cycle.state.matches.counter(namespaces, constraint.selector, with_terminating=False).counts
+
+
+def _version(cycle: Cycle) -> int:
+    return cycle.state.nodes.object_changes.position
+
+
+def _tolerated(cycle: Cycle, nodes: Nodes, numeric: bool) -> Bool:
+    tolerations = cycle.pod.spec.tolerations
+    lists = cycle.state.nodes.taint_lists.values
+    accepted = [not has_untolerated(taints or (), tolerations, numeric=numeric) for taints in lists]
+    return np.array([*accepted, True])[nodes.taint_ids]

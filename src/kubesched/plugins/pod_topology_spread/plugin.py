@@ -1,0 +1,145 @@
+"""PodTopologySpread: filters by skew, and scores nodes whose domains have fewer matching pods higher."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from kubesched.config.args import PodTopologySpreadArgs
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.nodes import Nodes
+from kubesched.framework.plugin import (
+    MAX_NODE_SCORE,
+    FilterPlugin,
+    PluginContext,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+)
+from kubesched.framework.status import SKIP, Status, unresolvable, unschedulable
+from kubesched.plugins.pod_topology_spread.constraints import HOSTNAME, Constraint, Constraints
+from kubesched.plugins.pod_topology_spread.domains import Domains, matching_pods
+from kubesched.state.columns import Bool, Float, Int32, Int64
+from kubesched.state.pods import PlacedPod
+
+SKEWED = unschedulable("node(s) didn't match pod topology spread constraints")
+NO_LABEL = unresolvable("node(s) didn't match pod topology spread constraints (missing required label)")
+
+
+class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+    """Keeps pods of a kind evenly spread."""
+
+    name = "PodTopologySpread"
+    adjusts = True
+
+    def __init__(self, args: PodTopologySpreadArgs | None = None, context: PluginContext | None = None) -> None:
+        super().__init__(args, context)
+        self._constraints = Constraints(args or PodTopologySpreadArgs())
+        self._numeric = self.context.enabled("TaintTolerationComparisonOperators", default=False)
+
+    # -- filter -------------------------------------------------------------------------------------------------------
+
+    def pre_filter(self, cycle: Cycle) -> Status | None:
+        constraints = self._constraints.hard(cycle)
+        if not constraints:
+            return SKIP
+        cycle.write(self.name, [self._domains(cycle, c, constraints) for c in constraints])
+        return None
+
+    def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
+        skewed, unlabelled = self.verdicts.id_of(SKEWED), self.verdicts.id_of(NO_LABEL)
+        verdicts = np.zeros(len(nodes), dtype=np.int32)
+        domains: Domains
+        for domains in cycle.read(self.name):
+            constraint = domains.constraint
+            ids = nodes.label_ids(constraint.topology_key)
+            itself = constraint.selector.matches(cycle.pod.metadata.labels)
+            # pods there + the pod itself - pods where they are fewest, at most maxSkew
+            limit = constraint.max_skew - itself + domains.fewest()
+            found = np.where(domains.pods > limit, np.int32(skewed), np.int32(0))
+            found[-1] = unlabelled
+            verdicts = np.where(verdicts == 0, found[ids], verdicts) if verdicts.any() else found[ids]
+        return verdicts
+
+    def add_pod(self, cycle: Cycle, pod: PlacedPod, row: int) -> None:
+        self._adjust(cycle, pod, row, 1)
+
+    def remove_pod(self, cycle: Cycle, pod: PlacedPod, row: int) -> None:
+        self._adjust(cycle, pod, row, -1)
+
+    def _adjust(self, cycle: Cycle, pod: PlacedPod, row: int, sign: int) -> None:
+        if pod.facts.namespace != cycle.facts.namespace:
+            return
+        domains: Domains
+        for domains in cycle.read(self.name):
+            if domains.counts_row(row) and domains.constraint.selector.matches(pod.facts.labels):
+                domains.pods[cycle.state.nodes.label(domains.constraint.topology_key).ids[row]] += sign
+
+    def _domains(self, cycle: Cycle, constraint: Constraint, constraints: Sequence[Constraint]) -> Domains:
+        keys = tuple(c.topology_key for c in constraints)
+        return Domains.of(cycle, constraint, keys, numeric=self._numeric)
+
+    # -- score --------------------------------------------------------------------------------------------------------
+
+    def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
+        constraints = self._constraints.soft(cycle)
+        if not constraints:
+            return SKIP
+        # Under the system's own defaults a node without a zone still spreads by host.
+        lenient = self._constraints.system_defaulted and not cycle.pod.spec.topology_spread_constraints
+        keys = () if lenient else tuple(c.topology_key for c in constraints)
+        ignored = nodes.none()
+        for key in keys:
+            ignored |= nodes.label_ids(key) < 0
+        scored = len(nodes) - int(np.count_nonzero(ignored))
+        parts = [self._part(cycle, c, keys, nodes, ignored, scored) for c in constraints]
+        cycle.write(f"PreScore{self.name}", (parts, ignored if scored < len(nodes) else None))
+        return None
+
+    def _part(
+        self, cycle: Cycle, constraint: Constraint, keys: tuple[str, ...], nodes: Nodes, ignored: Bool, scored: int
+    ) -> Float:
+        """What one constraint adds to the score of each row."""
+        ids = nodes.label_ids(constraint.topology_key)
+        if constraint.topology_key == HOSTNAME:
+            pods = nodes.take(matching_pods(cycle, constraint))
+            part = _weighed(pods, scored, constraint.max_skew)
+            return np.where(ids < 0, 0.0, part) if not keys else part
+        domains = Domains.of(cycle, constraint, keys, numeric=self._numeric)
+        present = np.zeros(len(domains.pods), dtype=np.bool_)
+        present[ids if scored == len(nodes) else ids[~ignored]] = True
+        part = _weighed(domains.pods, int(np.count_nonzero(present)), constraint.max_skew)
+        part[-1] = 0.0
+        return part[ids]
+
+    def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
+        parts, ignored = cycle.read(f"PreScore{self.name}")
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
+        whole = np.floor(total)
+        scores: Int64 = (whole + (total - whole >= 0.5)).astype(np.int64)
+        if ignored is not None:
+            scores[ignored] = 0
+        return scores
+
+    def normalize(self, cycle: Cycle, scores: Int64 | int, nodes: Nodes) -> Int64 | int:
+        _, ignored = cycle.read(f"PreScore{self.name}")
+        assert not isinstance(scores, int)
+        counted = scores if ignored is None else scores[~ignored]
+        most = max(int(counted.max()), 0) if len(counted) else 0
+        fewest = int(counted.min()) if len(counted) else 0
+        if most == 0:
+            result: Int64 = np.full(len(scores), MAX_NODE_SCORE, dtype=np.int64)
+        else:
+            result = MAX_NODE_SCORE * (most + fewest - scores) // most
+        if ignored is not None:
+            result[ignored] = 0
+        return result
+
+
+def _weighed(pods: Int32 | Int64, size: int, max_skew: int) -> Float:
+    """Pods count more in larger topologies; a tolerated skew waters differences down."""
+    return pods.astype(np.float64) * math.log(size + 2) + float(max_skew - 1)

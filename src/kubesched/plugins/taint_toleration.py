@@ -1,0 +1,68 @@
+"""TaintToleration: taints keep pods away that do not tolerate them, or make a node less attractive.
+
+Nodes share few distinct lists of taints, so the tolerations of a pod are held against each list once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from kubesched.api.node import Taint
+from kubesched.api.pod import Toleration
+from kubesched.api.tolerations import has_untolerated, tolerates_any_way
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.nodes import Nodes
+from kubesched.framework.plugin import FilterPlugin, PreScorePlugin, Scope, ScorePlugin
+from kubesched.framework.status import Status, unresolvable
+from kubesched.plugins.normalizing import scaled_to_maximum
+from kubesched.state.columns import Int32, Int64
+
+UNTOLERATED = unresolvable("node(s) had untolerated taint(s)")
+
+
+class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
+    """Filters by NoSchedule and NoExecute; counts PreferNoSchedule against a node."""
+
+    name = "TaintToleration"
+    filter_scope = Scope.NODE_OBJECT
+    score_scope = Scope.NODE_OBJECT
+
+    def filter_question(self, cycle: Cycle) -> Hashable:
+        return cycle.pod.spec.tolerations
+
+    score_question = filter_question
+
+    def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
+        tolerations, numeric = cycle.pod.spec.tolerations, self._numeric
+        lists = cycle.state.nodes.taint_lists.values
+        refused = [taints is not None and has_untolerated(taints, tolerations, numeric=numeric) for taints in lists]
+        if not any(refused):
+            return np.zeros(len(nodes), dtype=np.int32)
+        refused.append(False)  # index -1: rows without a node
+        return self.reject(np.array(refused)[nodes.taint_ids], UNTOLERATED)
+
+    def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
+        return None
+
+    def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
+        """How many PreferNoSchedule taints the pod does not tolerate."""
+        soft = tuple(t for t in cycle.pod.spec.tolerations if t.effect in ("", "PreferNoSchedule"))
+        lists = cycle.state.nodes.taint_lists.values
+        counts = [self._intolerable(taints or (), soft) for taints in lists]
+        if not any(counts):
+            return 0
+        counts.append(0)
+        return np.array(counts, dtype=np.int64)[nodes.taint_ids]
+
+    def normalize(self, cycle: Cycle, scores: Int64 | int, nodes: Nodes) -> Int64 | int:
+        return scaled_to_maximum(scores, reverse=True)
+
+    def _intolerable(self, taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> int:
+        soft = (taint for taint in taints if taint.effect == "PreferNoSchedule")
+        return sum(not tolerates_any_way(tolerations, taint, numeric=self._numeric) for taint in soft)
+
+    @property
+    def _numeric(self) -> bool:
+        return self.context.enabled("TaintTolerationComparisonOperators", default=False)

@@ -1,0 +1,161 @@
+"""The volumes that CSI drivers attach to nodes: those of a pod, and those that are attached already."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kubesched.api.pod import Pod
+from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
+from kubesched.plugins.volume_claims import claim_not_found, claims_used, class_of, foreign_claim_fault
+from kubesched.plugins.volume_migration import (
+    MIGRATIONS,
+    NOT_COUNTED,
+    TranslationError,
+    handle_of,
+    inline_handle_of,
+    inline_migration_of,
+    migration_of,
+)
+from kubesched.state.cluster import ClusterState
+from kubesched.state.columns import Int64, grown
+from kubesched.state.facts import PodFacts
+from kubesched.state.objects import ObjectStore
+
+
+class AttachedVolume(NamedTuple):
+    """A volume by its driver and the driver's name for it; one not made yet goes by its claim."""
+
+    driver: str
+    handle: str
+    unbound_claim: str = ""
+
+
+class ClaimMissingError(LookupError):
+    """A claim of the pod does not exist (yet)."""
+
+
+class ClaimFaultError(ValueError):
+    """A claim that cannot be the pod's."""
+
+
+def attachable_count(pod: Pod, facts: PodFacts) -> int:
+    """How many volumes of the pod may need attaching; some of them may turn out to be one, or to need nothing."""
+    found: int | None = facts.memo.get(AttachedVolume)
+    if found is None:
+        inline = sum(inline_migration_of(volume) is not None for volume in pod.spec.volumes)
+        found = facts.memo[AttachedVolume] = len(claims_used(pod)) + inline
+    return found
+
+
+def volumes_wanted(pod: Pod, objects: ObjectStore) -> set[AttachedVolume]:
+    """The volumes a pending pod needs attached. All its claims must exist and be its own."""
+    wanted: set[AttachedVolume | None] = set()
+    for use in claims_used(pod):
+        if not use.name:
+            raise ClaimFaultError("PersistentVolumeClaim had no name")
+        claim = objects.get(PersistentVolumeClaim, use.name, pod.namespace)
+        if claim is None:
+            raise ClaimMissingError(f"looking up PVC {pod.namespace}/{use.name}: {claim_not_found(use.name)}")
+        if use.is_ephemeral and (fault := foreign_claim_fault(pod, claim)):
+            raise ClaimFaultError(fault)
+        wanted.add(_volume_behind(claim, objects))
+    for volume in pod.spec.volumes:
+        migration = inline_migration_of(volume)
+        if migration is not None:
+            try:
+                wanted.add(AttachedVolume(migration.driver, inline_handle_of(volume)))
+            except TranslationError as problem:
+                raise TranslationError(f"converting volume({volume.name}) from inline to csi: {problem}") from None
+    return {volume for volume in wanted if volume is not None}
+
+
+def volumes_used(pod: Pod, objects: ObjectStore) -> set[AttachedVolume]:
+    """The volumes attached for a placed pod, as far as they can be told."""
+    used: set[AttachedVolume | None] = set()
+    for use in claims_used(pod):
+        claim = objects.get(PersistentVolumeClaim, use.name, pod.namespace)
+        if claim is not None and not (use.is_ephemeral and foreign_claim_fault(pod, claim)):
+            used.add(_volume_behind(claim, objects))
+    for volume in pod.spec.volumes:
+        migration = inline_migration_of(volume)
+        if migration is not None:
+            try:
+                used.add(AttachedVolume(migration.driver, inline_handle_of(volume)))
+            except TranslationError:
+                continue
+    return {volume for volume in used if volume is not None}
+
+
+def _volume_behind(claim: PersistentVolumeClaim, objects: ObjectStore) -> AttachedVolume | None:
+    """The volume of a claim, or the one that will be made for it; None if no driver attaches it."""
+    volume = objects.get(PersistentVolume, claim.spec.volume_name) if claim.spec.volume_name else None
+    if volume is None:
+        return _volume_to_come(claim, objects)
+    if volume.spec.csi is not None:
+        driver, handle = volume.spec.csi.driver, volume.spec.csi.volume_handle
+    else:
+        migration = migration_of(volume)
+        if migration is None:
+            return None
+        try:
+            driver, handle = migration.driver, handle_of(volume)
+        except TranslationError:
+            return None
+    return AttachedVolume(driver, handle) if driver and handle else None
+
+
+def _volume_to_come(claim: PersistentVolumeClaim, objects: ObjectStore) -> AttachedVolume | None:
+    class_name = class_of(claim)
+    storage_class = objects.get(StorageClass, class_name) if class_name else None
+    if storage_class is None or storage_class.provisioner in NOT_COUNTED:
+        return None
+    migration = MIGRATIONS.get(storage_class.provisioner)
+    driver = migration.driver if migration else storage_class.provisioner
+    return AttachedVolume(driver, "", unbound_claim=claim.key) if driver else None
+
+
+class AttachmentColumns:
+    """Per row an upper bound of the volumes attached there, cheap to keep; and exact sets for the rows in doubt."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._by_pods: Int64 = np.zeros(0, dtype=np.int64)
+        self._position = -1
+        self._by_node: dict[str, list[VolumeAttachment]] = {}
+        self._version = -1
+
+    def refresh(self) -> None:
+        state = self._state
+        self._by_pods = grown(self._by_pods, len(state.nodes.live))
+        log = state.nodes.changes
+        rows = log.since(self._position) if self._position >= 0 else None
+        for row in range(state.nodes.size) if rows is None else rows:
+            self._by_pods[row] = sum(attachable_count(p.pod, p.facts) for p in state.pods.pods_on(row))
+        self._position = log.position
+        if self._version != state.objects.version(VolumeAttachment):
+            self._version = state.objects.version(VolumeAttachment)
+            self._by_node = {}
+            for attachment in state.objects.all(VolumeAttachment):
+                self._by_node.setdefault(attachment.spec.node_name, []).append(attachment)
+
+    def upper_bound(self) -> Int64:
+        """At least as many as are attached: a volume may count twice, once for its pod and once as attached."""
+        bound = self._by_pods.copy()
+        row_of = self._state.nodes.row_of
+        for name, attachments in self._by_node.items():
+            row = row_of.get(name)
+            if row is not None:
+                bound[row] += len(attachments)
+        return bound
+
+    def attached(self, node_name: str) -> set[AttachedVolume]:
+        """What the cluster says is attached to a node, whoever uses it."""
+        attached: set[AttachedVolume] = set()
+        for attachment in self._by_node.get(node_name, ()):
+            name = attachment.spec.source.persistent_volume_name
+            volume = self._state.objects.get(PersistentVolume, name) if name else None
+            if attachment.spec.attacher and volume is not None and volume.spec.csi is not None:
+                attached.add(AttachedVolume(attachment.spec.attacher, volume.spec.csi.volume_handle))
+        return attached

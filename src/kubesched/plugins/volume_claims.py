@@ -1,0 +1,51 @@
+"""How pods use persistent storage: the claims they name, and those made for their ephemeral volumes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kubesched.api.pod import Pod
+from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
+
+_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+_BOUND_ANNOTATION = "pv.kubernetes.io/bind-completed"
+
+
+class ClaimUse(NamedTuple):
+    """A claim behind a volume of a pod. That of an ephemeral volume is made for this pod and must belong to it."""
+
+    name: str
+    is_ephemeral: bool
+
+
+def claims_used(pod: Pod) -> list[ClaimUse]:
+    """The claims behind a pod's volumes, in their order."""
+    uses: list[ClaimUse] = []
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            uses.append(ClaimUse(volume.persistent_volume_claim.claim_name, is_ephemeral=False))
+        elif volume.ephemeral is not None:
+            uses.append(ClaimUse(f"{pod.name}-{volume.name}", is_ephemeral=True))
+    return uses
+
+
+def foreign_claim_fault(pod: Pod, claim: PersistentVolumeClaim) -> str:
+    """Why a claim cannot serve an ephemeral volume of the pod: it was made for somebody else. Empty if it can."""
+    owner = claim.metadata.controller
+    if owner is not None and owner.uid == pod.uid:
+        return ""
+    return f"PVC {claim.key} was not created for pod {pod.key} (pod is not owner)"
+
+
+def class_of(obj: PersistentVolumeClaim | PersistentVolume) -> str:
+    """The storage class of a claim or volume; an annotation from before the field existed still goes first."""
+    return obj.metadata.annotations.get(_CLASS_ANNOTATION, obj.spec.storage_class_name or "")
+
+
+def is_bound(claim: PersistentVolumeClaim) -> bool:
+    """Whether the claim has its volume and the controller has finished with both."""
+    return bool(claim.spec.volume_name) and _BOUND_ANNOTATION in claim.metadata.annotations
+
+
+def claim_not_found(name: str) -> str:
+    return f'persistentvolumeclaim "{name}" not found'

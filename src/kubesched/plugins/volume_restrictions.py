@@ -1,0 +1,129 @@
+"""VolumeRestrictions: disks and claims that only one pod at a time may use."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import NamedTuple
+
+from kubesched.api.pod import Pod, Volume
+from kubesched.api.storage import PersistentVolumeClaim
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.nodes import Nodes
+from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
+from kubesched.framework.status import SKIP, Status, unresolvable, unschedulable
+from kubesched.plugins.volume_claims import claim_not_found
+from kubesched.state.columns import Int32
+from kubesched.state.facts import PodFacts, claim_names
+from kubesched.state.pods import PlacedPod
+
+DISK_TAKEN = unschedulable("node(s) had no available disk")
+CLAIM_IN_USE = unschedulable(
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+)
+
+_ONE_POD = "ReadWriteOncePod"
+
+
+class Disk(NamedTuple):
+    """A disk that a pod names without a claim."""
+
+    kind: str
+    identity: tuple[str, ...]
+    is_shareable: bool
+    """Mounted in a way in which others may mount it as well."""
+    monitors: frozenset[str] = frozenset()
+
+    def collides_with(self, other: Disk) -> bool:
+        """Whether the two cannot be on one node. Ceph images are the same only if found through a common monitor."""
+        if self.kind != other.kind or self.identity != other.identity or (self.is_shareable and other.is_shareable):
+            return False
+        return self.kind != "rbd" or not self.monitors.isdisjoint(other.monitors)
+
+
+class SingleUseClaims:
+    """The pod's claims that allow one pod only, and how many uses of them by placed pods there are."""
+
+    def __init__(self, names: frozenset[str], users: int) -> None:
+        self.names = names
+        self.users = users
+
+    def count(self, pod: Pod, sign: int) -> None:
+        # Names without their namespace, as in kube-scheduler: only preemption sees the difference.
+        self.users += sign * sum(name in self.names for name in claim_names(pod))
+
+
+class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
+    """Rejects nodes where a disk is mounted already, and all nodes while a ReadWriteOncePod claim is in use."""
+
+    name = "VolumeRestrictions"
+    adjusts = True
+    filter_scope = Scope.NODE
+
+    def pre_filter(self, cycle: Cycle) -> Status | None:
+        if not cycle.pod.spec.volumes:
+            return SKIP
+        objects, namespace = cycle.state.objects, cycle.pod.namespace
+        single_use: set[str] = set()
+        for name in claim_names(cycle.pod):
+            claim = objects.get(PersistentVolumeClaim, name, namespace)
+            if claim is None:
+                return unresolvable(claim_not_found(name))
+            if _ONE_POD in claim.spec.access_modes:
+                single_use.add(name)
+        in_use = cycle.state.pods.claim_users
+        users = sum(f"{namespace}/{name}" in in_use for name in single_use)
+        if not users and not disks_of(cycle.pod, cycle.facts):
+            return SKIP
+        cycle.write(self.name, SingleUseClaims(frozenset(single_use), users))
+        return None
+
+    def add_pod(self, cycle: Cycle, pod: PlacedPod, row: int) -> None:
+        self._claims(cycle).count(pod.pod, 1)
+
+    def remove_pod(self, cycle: Cycle, pod: PlacedPod, row: int) -> None:
+        self._claims(cycle).count(pod.pod, -1)
+
+    def filter_question(self, cycle: Cycle) -> Hashable:
+        return disks_of(cycle.pod, cycle.facts), self._claims(cycle).users > 0
+
+    def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
+        wanted = disks_of(cycle.pod, cycle.facts)
+        collides = nodes.none()
+        if wanted:
+            for i in range(len(nodes)):
+                collides[i] = any(
+                    disk.collides_with(other)
+                    for placed in nodes.pods(i)
+                    for other in disks_of(placed.pod, placed.facts)
+                    for disk in wanted
+                )
+        verdicts = self.reject(collides, DISK_TAKEN)
+        if self._claims(cycle).users > 0:
+            verdicts[~collides] = self.verdicts.id_of(CLAIM_IN_USE)
+        return verdicts
+
+    def _claims(self, cycle: Cycle) -> SingleUseClaims:
+        claims: SingleUseClaims = cycle.read(self.name)
+        return claims
+
+
+def disks_of(pod: Pod, facts: PodFacts) -> tuple[Disk, ...]:
+    """The disks a pod names that others may collide with."""
+    found: tuple[Disk, ...] | None = facts.memo.get(Disk)
+    if found is None:
+        found = facts.memo[Disk] = tuple(disk for volume in pod.spec.volumes for disk in _disks(volume))
+    return found
+
+
+def _disks(volume: Volume) -> list[Disk]:
+    gce, ebs, iscsi, rbd = volume.gce_persistent_disk, volume.aws_elastic_block_store, volume.iscsi, volume.rbd
+    disks: list[Disk] = []
+    if gce is not None:
+        disks.append(Disk("gce", (gce.pd_name,), gce.read_only))
+    if ebs is not None:
+        disks.append(Disk("ebs", (ebs.volume_id,), is_shareable=False))
+    if iscsi is not None:
+        disks.append(Disk("iscsi", (iscsi.iqn,), iscsi.read_only))
+    if rbd is not None:
+        disks.append(Disk("rbd", (rbd.pool, rbd.image), rbd.read_only, frozenset(rbd.monitors)))
+    return disks

@@ -1,0 +1,124 @@
+"""VolumeZone: a volume labelled with a zone or region can be used only there."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import NamedTuple
+
+from kubesched.api.selectors import Requirement
+from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.nodes import Nodes
+from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
+from kubesched.framework.status import SKIP, Status, unresolvable
+from kubesched.plugins.volume_claims import claim_not_found, class_of
+from kubesched.plugins.volume_migration import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONES_DELIMITER
+from kubesched.state.columns import Bool, Int32
+from kubesched.state.facts import claim_names
+from kubesched.state.objects import ObjectStore
+
+ELSEWHERE = unresolvable("node(s) had no available volume zone")
+
+_LABELS = (BETA_ZONE, BETA_REGION, ZONE, REGION)
+_SUCCESSOR = {BETA_ZONE: ZONE, BETA_REGION: REGION}
+
+
+class Place(NamedTuple):
+    """Where a volume is: a label and the values it may have on a node."""
+
+    label: str
+    values: frozenset[str]
+
+    def holds(self, nodes: Nodes) -> Bool:
+        """Per row whether the node is in this place. The newer label stands in for an old one, not the reverse."""
+        there = nodes.meets(Requirement(self.label, "In", self.values))
+        newer = _SUCCESSOR.get(self.label)
+        if newer is None:
+            return there
+        unlabelled = nodes.meets(Requirement(self.label, "DoesNotExist"))
+        return there | (unlabelled & nodes.meets(Requirement(newer, "In", self.values)))
+
+
+Places = tuple[Place, ...]
+
+
+class VolumeZone(PreFilterPlugin, FilterPlugin):
+    """Rejects nodes in zones from which a volume of the pod cannot be reached."""
+
+    name = "VolumeZone"
+    filter_scope = Scope.NODE_OBJECT
+
+    def pre_filter(self, cycle: Cycle) -> Status | None:
+        if not cycle.facts.claims:
+            return SKIP
+        places = _places_of_volumes(cycle)
+        if isinstance(places, Status):
+            return places
+        if not places:
+            return SKIP
+        cycle.write(self.name, places)
+        return None
+
+    def filter_question(self, cycle: Cycle) -> Hashable:
+        return self._places(cycle)
+
+    def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
+        places = self._places(cycle)
+        if isinstance(places, Status):
+            return self.reject(~nodes.none(), places)
+        reachable = ~nodes.none()
+        for place in places:
+            reachable &= place.holds(nodes)
+        # A cluster without zones does not label its nodes: there every volume is near enough.
+        is_labelled = nodes.none()
+        for label in _LABELS:
+            is_labelled |= nodes.meets(Requirement(label, "Exists"))
+        return self.reject(is_labelled & ~reachable, ELSEWHERE)
+
+    def _places(self, cycle: Cycle) -> Places | Status:
+        """As pre_filter left them; worked out here in a profile without it."""
+        places: Places | None = cycle.notes.get(self.name)
+        return _places_of_volumes(cycle) if places is None else places
+
+
+def _places_of_volumes(cycle: Cycle) -> Places | Status:
+    """The places of the volumes that the pod's claims are bound to, or why the pod must wait."""
+    objects = cycle.state.objects
+    places: list[Place] = []
+    for name in claim_names(cycle.pod):
+        if not name:
+            return unresolvable("PersistentVolumeClaim had no name")
+        claim = objects.get(PersistentVolumeClaim, name, cycle.pod.namespace)
+        if claim is None:
+            return unresolvable(claim_not_found(name))
+        if not claim.spec.volume_name:
+            fault = _unbound_fault(claim, objects)
+            if fault:
+                return unresolvable(fault)
+            continue
+        volume = objects.get(PersistentVolume, claim.spec.volume_name)
+        if volume is None:
+            return unresolvable(f'persistentvolume "{claim.spec.volume_name}" not found')
+        places += _places_of(volume)
+    return tuple(places)
+
+
+def _unbound_fault(claim: PersistentVolumeClaim, objects: ObjectStore) -> str:
+    """Why a claim may not be without a volume by now; nothing if it waits for its first consumer."""
+    class_name = class_of(claim)
+    if not class_name:
+        return "PersistentVolumeClaim had no pv name and storageClass name"
+    storage_class = objects.get(StorageClass, class_name)
+    if storage_class is None:
+        return f'storageclass.storage.k8s.io "{class_name}" not found'
+    if storage_class.volume_binding_mode is None:
+        return f'VolumeBindingMode not set for StorageClass "{class_name}"'
+    return "" if storage_class.volume_binding_mode == "WaitForFirstConsumer" else "PersistentVolume had no name"
+
+
+def _places_of(volume: PersistentVolume) -> list[Place]:
+    labels = volume.metadata.labels
+    listed = {label: labels[label].split(ZONES_DELIMITER) for label in _LABELS if label in labels}
+    places = [Place(label, frozenset(value.strip() for value in values)) for label, values in listed.items()]
+    # A list with an empty entry cannot be trusted, and says nothing.
+    return [place for place in places if "" not in place.values]

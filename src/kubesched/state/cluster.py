@@ -1,0 +1,141 @@
+"""The cluster as the scheduler believes it to be, and the few ways in which that belief changes.
+
+    pending ── assume ──► assumed ── confirm (the watch shows it bound) ──► placed ── remove ──► gone
+       ▲                     │
+       └────── forget ───────┘
+
+An assumed pod never expires by time: it is confirmed, forgotten on failure, or removed when it is deleted.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from kubesched.api.meta import KubeObject
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
+from kubesched.api.workloads import Namespace
+from kubesched.state.facts import FactsOf
+from kubesched.state.matching import MatchCounts
+from kubesched.state.nodes import NodeTable
+from kubesched.state.nominated import Nominator, identity_of
+from kubesched.state.objects import ObjectStore
+from kubesched.state.pods import PlacedPod, PodTable
+
+
+class ClusterState:
+    """Nodes, placed pods, match counts and all other objects. There is one writer; nobody else changes it."""
+
+    def __init__(self) -> None:
+        self.nodes = NodeTable()
+        self.pods = PodTable()
+        self.matches = MatchCounts()
+        self.objects = ObjectStore()
+        self.nominated = Nominator()
+        self.facts = FactsOf(self.nodes)
+        self._placed: dict[str, PlacedPod] = {}
+        self.matches.extend(len(self.nodes.live))
+
+    # -- what the watch says ------------------------------------------------------------------------------------------
+
+    def apply(self, obj: KubeObject) -> None:
+        """An object appeared or changed."""
+        match obj:
+            case Node():
+                self.nodes.set_node(obj)
+                self._follow_growth()
+            case Pod():
+                self._observe(obj)
+            case _:
+                self.objects.put(obj)
+
+    def delete(self, obj: KubeObject) -> None:
+        """An object is gone."""
+        match obj:
+            case Node():
+                self.nodes.remove_node(obj.name)
+            case Pod():
+                self.nominated.remove(obj)
+                self._remove(identity_of(obj))
+            case _:
+                self.objects.remove(obj)
+
+    # -- what the scheduler decides -----------------------------------------------------------------------------------
+
+    def assume(self, pod: Pod, node_name: str) -> Pod:
+        """Count the pod on the node before anybody else has heard of it. Returns the pod as it will be."""
+        if identity_of(pod) in self._placed:
+            raise ValueError(f"pod {pod.key} is placed already")
+        facts = self.facts(pod)
+        placed = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node_name))
+        self._place(PlacedPod(placed, facts, self._row(node_name), assumed=True))
+        return placed
+
+    def forget(self, pod: Pod) -> None:
+        """The assumption did not come true."""
+        placed = self._placed.get(identity_of(pod))
+        if placed is not None and placed.assumed:
+            self._remove(identity_of(pod))
+
+    def placed(self, pod: Pod) -> PlacedPod | None:
+        """Where the pod is, if it is anywhere."""
+        return self._placed.get(identity_of(pod))
+
+    def namespace_labels(self, namespace: str) -> dict[str, str]:
+        """The labels of a namespace; none if it is unknown."""
+        found = self.objects.get(Namespace, namespace)
+        return found.metadata.labels if found else {}
+
+    # -- bookkeeping --------------------------------------------------------------------------------------------------
+
+    def _observe(self, pod: Pod) -> None:
+        identity = identity_of(pod)
+        if pod.is_finished or not pod.spec.node_name:
+            placed = self._placed.get(identity)
+            if placed is not None and (pod.is_finished or not placed.assumed):
+                self._remove(identity)
+            return
+        self.nominated.remove(pod)
+        known = self._placed.get(identity)
+        if known is not None:
+            if known.pod == pod:
+                known.assumed = False
+                return
+            self._remove(identity)
+        self._place(PlacedPod(pod, self.facts(pod), self._row(pod.spec.node_name), assumed=False))
+
+    def _row(self, node_name: str) -> int:
+        row = self.nodes.ensure_row(node_name)
+        self._follow_growth()
+        return row
+
+    def _place(self, placed: PlacedPod) -> None:
+        self._placed[identity_of(placed.pod)] = placed
+        self.pods.add(placed)
+        self._count(placed, 1)
+
+    def _remove(self, identity: str) -> None:
+        placed = self._placed.pop(identity, None)
+        if placed is None:
+            return
+        self.pods.remove(placed)
+        self._count(placed, -1)
+        self.nodes.release_row_if_unused(placed.row)
+
+    def _count(self, placed: PlacedPod, sign: int) -> None:
+        nodes, facts, row = self.nodes, placed.facts, placed.row
+        width = len(facts.requests)
+        if sign > 0:
+            nodes.requested[:width, row] += facts.requests
+            nodes.scoring_requested[:, row] += facts.scoring
+        else:
+            nodes.requested[:width, row] -= facts.requests
+            nodes.scoring_requested[:, row] -= facts.scoring
+        nodes.pod_count[row] += sign
+        self.matches.add(facts, row, placed.pod.is_terminating, sign)
+        nodes.load_changed(row)
+
+    def _follow_growth(self) -> None:
+        length = len(self.nodes.live)
+        if length != self.matches.length:
+            self.matches.extend(length)

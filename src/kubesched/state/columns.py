@@ -1,0 +1,84 @@
+"""The arrays everything else is made of: array types, growing, and values interned to small integers."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Float = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.intp]
+
+ABSENT = -1
+"""The id of "no such value" in a column of interned values."""
+
+H = TypeVar("H", bound=Hashable)
+A = TypeVar("A", bound=npt.NDArray[Any])
+
+
+def grown(array: A, length: int, fill: int | bool = 0) -> A:
+    """A copy of the array with its last axis extended to `length`."""
+    wider = np.full((*array.shape[:-1], length), fill, dtype=array.dtype)
+    wider[..., : array.shape[-1]] = array
+    return wider  # type: ignore[return-value]
+
+
+class Interner(Generic[H]):
+    """Gives each distinct value in use a small integer, and takes it back when nobody uses it any more.
+
+    Ids are reused, so a cluster that replaces its nodes for years does not grow; `version` changes whenever an id
+    changes its meaning.
+    """
+
+    def __init__(self) -> None:
+        self.values: list[H | None] = []
+        self.version = 0
+        self._ids: dict[H, int] = {}
+        self._uses: list[int] = []
+        self._free: list[int] = []
+
+    def __len__(self) -> int:
+        """One more than the largest id in use, which is the length of a table indexed by id."""
+        return len(self.values)
+
+    @property
+    def distinct(self) -> int:
+        """How many values are in use."""
+        return len(self._ids)
+
+    def id_of(self, value: H) -> int:
+        """The id of a value in use, or ABSENT."""
+        return self._ids.get(value, ABSENT)
+
+    def acquire(self, value: H) -> int:
+        found = self._ids.get(value)
+        if found is not None:
+            self._uses[found] += 1
+            return found
+        self.version += 1
+        if self._free:
+            new = self._free.pop()
+            self.values[new], self._uses[new] = value, 1
+        else:
+            new = len(self.values)
+            self.values.append(value)
+            self._uses.append(1)
+        self._ids[value] = new
+        return new
+
+    def release(self, value_id: int) -> None:
+        if value_id == ABSENT:
+            return
+        self._uses[value_id] -= 1
+        if self._uses[value_id] == 0:
+            self.version += 1
+            value = self.values[value_id]
+            assert value is not None
+            del self._ids[value]
+            self.values[value_id] = None
+            self._free.append(value_id)

@@ -1,0 +1,153 @@
+"""What follows from a pod's definition alone, worked out once for all pods that are alike.
+
+Pods of one ReplicaSet differ in name and uid only. Their facts are one object, found by the bytes of what matters; it
+lives as long as a pod that has it, and plugins keep on it whatever they derive from the definition.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+import numpy as np
+
+from kubesched.api.affinity import PodAffinity, PodAffinityTerm
+from kubesched.api.pod import Pod
+from kubesched.api.requests import CPU, MEMORY, Quantities, is_countable, is_sidecar, placed_requests, whole
+from kubesched.api.selectors import NOTHING, Selector, compile_selector
+from kubesched.state.columns import Int64
+from kubesched.state.nodes import NodeTable
+
+TermKind = Literal["required-affinity", "required-anti-affinity", "preferred-affinity", "preferred-anti-affinity"]
+
+
+class Term(NamedTuple):
+    """One pod (anti-)affinity term, compiled."""
+
+    kind: TermKind
+    topology_key: str
+    selector: Selector
+    namespaces: frozenset[str]
+    namespace_selector: Selector
+    weight: int = 0
+
+
+class HostPort(NamedTuple):
+    """A port claimed on the node."""
+
+    ip: str
+    protocol: str
+    port: int
+
+
+class PodFacts:
+    """Everything about a pod that the columns need, and room for what plugins derive."""
+
+    __slots__ = (
+        "__weakref__",
+        "claims",
+        "fingerprint",
+        "labels",
+        "memo",
+        "namespace",
+        "ports",
+        "requests",
+        "scoring",
+        "terms",
+    )
+
+    def __init__(self, pod: Pod, fingerprint: bytes, nodes: NodeTable) -> None:
+        real, with_defaults = placed_requests(pod)
+        self.fingerprint = fingerprint
+        self.namespace = pod.namespace
+        self.labels = pod.metadata.labels
+        self.requests: Int64 = _vector(real, nodes)
+        """What the pod takes from its node, in the order of the resource columns, as far as it asks for any."""
+        self.scoring: Int64 = np.array([whole(n, with_defaults[n]) if n in with_defaults else 0 for n in (CPU, MEMORY)])
+        self.ports = tuple(_host_ports(pod))
+        self.claims = tuple(f"{pod.namespace}/{name}" for name in claim_names(pod))
+        self.terms = tuple(affinity_terms(pod))
+        self.memo: dict[Any, Any] = {}
+
+    def terms_of(self, kind: TermKind) -> tuple[Term, ...]:
+        return tuple(term for term in self.terms if term.kind == kind)
+
+
+class FactsOf:
+    """Finds or makes the facts of a pod."""
+
+    def __init__(self, nodes: NodeTable) -> None:
+        self._nodes = nodes
+        self._known: weakref.WeakValueDictionary[bytes, PodFacts] = weakref.WeakValueDictionary()
+        self._encode = msgspec.json.Encoder().encode
+
+    def __call__(self, pod: Pod) -> PodFacts:
+        meta, spec, status = pod.metadata, pod.spec, pod.status
+        if spec.node_name:
+            spec = msgspec.structs.replace(spec, node_name="")
+        resize = (status.container_statuses, status.init_container_statuses, status.resources, status.conditions)
+        if status.resources is None and not any(c.resources for group in resize[:2] for c in group or ()):
+            resize = ()  # type: ignore[assignment]
+        fingerprint = self._encode((meta.namespace, meta.labels, meta.controller, spec, resize))
+        found = self._known.get(fingerprint)
+        if found is None:
+            found = self._known[fingerprint] = PodFacts(pod, fingerprint, self._nodes)
+        return found
+
+
+def claim_names(pod: Pod) -> list[str]:
+    """The claims that a pod names as volumes (those of ephemeral volumes are not named, but made for it)."""
+    volumes = pod.spec.volumes
+    return [v.persistent_volume_claim.claim_name for v in volumes if v.persistent_volume_claim is not None]
+
+
+def affinity_terms(pod: Pod) -> list[Term]:
+    """All terms of a pod, in the order of their kinds."""
+    affinity = pod.spec.affinity
+    if affinity is None:
+        return []
+    return _terms_of(pod, affinity.pod_affinity, "required-affinity", "preferred-affinity") + _terms_of(
+        pod, affinity.pod_anti_affinity, "required-anti-affinity", "preferred-anti-affinity"
+    )
+
+
+def _terms_of(pod: Pod, affinity: PodAffinity | None, required: TermKind, preferred: TermKind) -> list[Term]:
+    if affinity is None:
+        return []
+    hard = affinity.required_during_scheduling_ignored_during_execution
+    soft = affinity.preferred_during_scheduling_ignored_during_execution
+    return [_term(pod, term, required, 0) for term in hard] + [
+        _term(pod, weighted.pod_affinity_term, preferred, weighted.weight) for weighted in soft
+    ]
+
+
+def _term(pod: Pod, term: PodAffinityTerm, kind: TermKind, weight: int) -> Term:
+    own = not term.namespaces and term.namespace_selector is None
+    return Term(
+        kind=kind,
+        topology_key=term.topology_key,
+        selector=compile_selector(term.label_selector),
+        namespaces=frozenset((pod.namespace,)) if own else frozenset(term.namespaces),
+        namespace_selector=compile_selector(term.namespace_selector) if term.namespace_selector else NOTHING,
+        weight=weight,
+    )
+
+
+def _host_ports(pod: Pod) -> list[HostPort]:
+    """Ports of containers that keep running; plain init containers are gone before they could clash."""
+    running = [*pod.spec.containers, *(c for c in pod.spec.init_containers if is_sidecar(c))]
+    return [
+        HostPort(port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)
+        for container in running
+        for port in container.ports
+        if port.host_port > 0
+    ]
+
+
+def _vector(requests: Quantities, nodes: NodeTable) -> Int64:
+    amounts = {nodes.resource_id(n): whole(n, quantity) for n, quantity in requests.items() if is_countable(n)}
+    vector = np.zeros(max(amounts, default=-1) + 1, dtype=np.int64)
+    for column, amount in amounts.items():
+        vector[column] = amount
+    return vector

@@ -1,0 +1,154 @@
+"""Match counts: for every question "how many pods on this node match?", a column kept up to date as pods come and go.
+
+Topology spread and inter-pod affinity ask it of selectors; inter-pod affinity also asks the reverse, how many pods on
+a node carry a term. In kube-scheduler each attempt walks all pods for that; here it is a column that is there already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from kubesched.api.selectors import Selector
+from kubesched.state.columns import Int32, grown
+from kubesched.state.facts import PodFacts, Term
+
+_QUESTIONS_KEPT = 2048
+
+
+class PodGroup:
+    """All placed pods with the same namespace and labels: to any selector they are one."""
+
+    __slots__ = ("counters", "labels", "members", "namespace")
+
+    def __init__(self, namespace: str, labels: Mapping[str, str]) -> None:
+        self.namespace = namespace
+        self.labels = labels
+        self.members: dict[int, list[int]] = {}
+        """row -> how many run there, how many are terminating"""
+        self.counters: list[MatchCounter] = []
+
+
+class MatchCounter:
+    """How many pods on each row match a selector in some namespaces (None stands for all of them)."""
+
+    __slots__ = ("counts", "namespaces", "selector", "with_terminating")
+
+    def __init__(
+        self, namespaces: frozenset[str] | None, selector: Selector, with_terminating: bool, length: int
+    ) -> None:
+        self.namespaces = namespaces
+        self.selector = selector
+        self.with_terminating = with_terminating
+        self.counts: Int32 = np.zeros(length, dtype=np.int32)
+
+    def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        return (self.namespaces is None or namespace in self.namespaces) and self.selector.matches(labels)
+
+
+class CarriedTerm:
+    """An affinity term that placed pods have, and how many on each row have it."""
+
+    __slots__ = ("carriers", "counts", "term")
+
+    def __init__(self, term: Term, length: int) -> None:
+        self.term = term
+        self.carriers = 0
+        self.counts: Int32 = np.zeros(length, dtype=np.int32)
+
+
+GroupKey = tuple[str, frozenset[tuple[str, str]]]
+
+
+class MatchCounts:
+    """All groups, counters and carried terms."""
+
+    def __init__(self) -> None:
+        self.length = 0
+        self._groups: dict[GroupKey, PodGroup] = {}
+        self._counters: dict[tuple[frozenset[str] | None, Selector, bool], MatchCounter] = {}
+        self._terms: dict[Term, CarriedTerm] = {}
+        self.terms_version = 0
+        """Changes whenever a term appears that nobody carried, or the last carrier of one goes."""
+
+    @property
+    def terms(self) -> Iterable[CarriedTerm]:
+        """Every term that some placed pod carries."""
+        return self._terms.values()
+
+    def counter(
+        self, namespaces: frozenset[str] | None, selector: Selector, *, with_terminating: bool = True
+    ) -> MatchCounter:
+        """The column for a question. The first to ask pays for counting; then it is kept up to date."""
+        key = (namespaces, selector, with_terminating)
+        found = self._counters.get(key)
+        if found is not None:
+            return found
+        if len(self._counters) >= _QUESTIONS_KEPT:
+            self._forget_counters()
+        counter = self._counters[key] = MatchCounter(namespaces, selector, with_terminating, self.length)
+        for group in self._groups.values():
+            if counter.matches(group.namespace, group.labels):
+                group.counters.append(counter)
+                for row, split in group.members.items():
+                    counter.counts[row] += split[0] + (split[1] if with_terminating else 0)
+        return counter
+
+    def add(self, facts: PodFacts, row: int, terminating: bool, sign: int) -> None:
+        """A pod came to a row (sign 1) or left it (sign -1)."""
+        group = self._group(facts)
+        split = group.members.get(row)
+        if split is None:
+            split = group.members[row] = [0, 0]
+        split[terminating] += sign
+        for counter in group.counters:
+            if counter.with_terminating or not terminating:
+                counter.counts[row] += sign
+        if sign < 0 and split == [0, 0]:
+            del group.members[row]
+            if not group.members:
+                del self._groups[_group_key(facts)]
+                del facts.memo[PodGroup]
+        for term in facts.terms:
+            self._carry(term, row, sign)
+
+    def extend(self, length: int) -> None:
+        """The node table has grown to this many rows."""
+        self.length = length
+        for counter in self._counters.values():
+            counter.counts = grown(counter.counts, length)
+        for carried in self._terms.values():
+            carried.counts = grown(carried.counts, length)
+
+    def _group(self, facts: PodFacts) -> PodGroup:
+        group: PodGroup | None = facts.memo.get(PodGroup)
+        if group is None or not group.members:
+            key = _group_key(facts)
+            group = self._groups.get(key)
+            if group is None:
+                group = self._groups[key] = PodGroup(facts.namespace, facts.labels)
+                group.counters = [c for c in self._counters.values() if c.matches(facts.namespace, facts.labels)]
+            facts.memo[PodGroup] = group
+        return group
+
+    def _carry(self, term: Term, row: int, sign: int) -> None:
+        carried = self._terms.get(term)
+        if carried is None:
+            carried = self._terms[term] = CarriedTerm(term, self.length)
+            self.terms_version += 1
+        carried.counts[row] += sign
+        carried.carriers += sign
+        if not carried.carriers:
+            del self._terms[term]
+            self.terms_version += 1
+
+    def _forget_counters(self) -> None:
+        """Too many distinct questions: start over. Those still asked are counted anew."""
+        self._counters.clear()
+        for group in self._groups.values():
+            group.counters = []
+
+
+def _group_key(facts: PodFacts) -> GroupKey:
+    return facts.namespace, frozenset(facts.labels.items())

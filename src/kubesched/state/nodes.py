@@ -1,0 +1,177 @@
+"""The node table: a row per node, a column per fact about the node object and the load on it.
+
+A row belongs to one node from its arrival until nothing on it is left. A node that vanishes before its pods keeps its
+row as a ghost: accounted for, but not `live`, so no decision sees it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kubesched.api.node import Node, Taint
+from kubesched.api.quantity import parse_quantity
+from kubesched.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_countable, whole
+from kubesched.state.changes import ChangeLog
+from kubesched.state.columns import Bool, Int32, Int64, Interner, grown
+from kubesched.state.images import ImageIndex
+from kubesched.state.labels import LabelColumn
+from kubesched.state.order import NodeOrder
+
+_FIRST_ROWS = 64
+_FIRST_RESOURCES = 4
+
+FIXED_RESOURCES = (CPU, MEMORY, EPHEMERAL_STORAGE)
+"""The resources that always have the first columns, in this order."""
+
+
+class NodeTable:
+    """All nodes, as columns. Only the cluster state writes here."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.live_count = 0
+        self.names: list[str] = []
+        self.nodes: list[Node | None] = []
+        self.row_of: dict[str, int] = {}
+        self.resources: dict[str, int] = {name: i for i, name in enumerate(FIXED_RESOURCES)}
+        self.labels: dict[str, LabelColumn] = {}
+        self.taint_lists: Interner[tuple[Taint, ...]] = Interner()
+        self.images = ImageIndex()
+        self.order = NodeOrder()
+        self.object_changes = ChangeLog()
+        """Rows whose node object changed."""
+        self.changes = ChangeLog()
+        """Rows where anything changed: the node object or the pods on it."""
+        self.live: Bool = np.zeros(_FIRST_ROWS, dtype=np.bool_)
+        self.allocatable: Int64 = np.zeros((_FIRST_RESOURCES, _FIRST_ROWS), dtype=np.int64)
+        self.requested: Int64 = np.zeros((_FIRST_RESOURCES, _FIRST_ROWS), dtype=np.int64)
+        self.scoring_requested: Int64 = np.zeros((2, _FIRST_ROWS), dtype=np.int64)
+        """cpu and memory as scoring counts them: with defaults for containers that request nothing."""
+        self.allowed_pods: Int64 = np.zeros(_FIRST_ROWS, dtype=np.int64)
+        self.pod_count: Int64 = np.zeros(_FIRST_ROWS, dtype=np.int64)
+        self.unschedulable: Bool = np.zeros(_FIRST_ROWS, dtype=np.bool_)
+        self.taint_ids: Int32 = np.full(_FIRST_ROWS, -1, dtype=np.int32)
+        self._free_rows: list[int] = []
+
+    # -- rows ---------------------------------------------------------------------------------------------------------
+
+    def ensure_row(self, name: str) -> int:
+        """The row of this name; made, as a ghost, if there is none."""
+        row = self.row_of.get(name)
+        if row is not None:
+            return row
+        if self._free_rows:
+            row = self._free_rows.pop()
+            self.names[row] = name
+        else:
+            row = self.size
+            if row == len(self.live):
+                self._extend(2 * row)
+            self.size += 1
+            self.names.append(name)
+            self.nodes.append(None)
+        self.row_of[name] = row
+        self._changed(row)
+        return row
+
+    def release_row_if_unused(self, row: int) -> None:
+        """Give the row back when neither a node nor a pod is on it."""
+        if self.live[row] or self.pod_count[row]:
+            return
+        del self.row_of[self.names[row]]
+        self.names[row] = ""
+        self._free_rows.append(row)
+
+    def set_node(self, node: Node) -> int:
+        """A node arrived or changed."""
+        row = self.ensure_row(node.name)
+        if not self.live[row]:
+            self.live[row] = True
+            self.live_count += 1
+        self._write(row, node)
+        self.order.put(node)
+        self._changed(row)
+        return row
+
+    def remove_node(self, name: str) -> None:
+        """A node went away; its row stays while pods are on it."""
+        row = self.row_of.get(name)
+        if row is None or not self.live[row]:
+            return
+        self._write(row, None)
+        self.live[row] = False
+        self.live_count -= 1
+        self.order.discard(name)
+        self._changed(row)
+        self.release_row_if_unused(row)
+
+    def node(self, row: int) -> Node:
+        """The node object of a live row."""
+        node = self.nodes[row]
+        assert node is not None, f"row {row} is not live"
+        return node
+
+    # -- columns ------------------------------------------------------------------------------------------------------
+
+    def resource_id(self, name: str) -> int:
+        """The column of a resource; one is made when it is first seen."""
+        found = self.resources.get(name)
+        if found is not None:
+            return found
+        new = len(self.resources)
+        if new == self.allocatable.shape[0]:
+            more = np.zeros((new, self.allocatable.shape[1]), dtype=np.int64)
+            self.allocatable = np.vstack((self.allocatable, more))
+            self.requested = np.vstack((self.requested, more))
+        self.resources[name] = new
+        return new
+
+    def label(self, key: str) -> LabelColumn:
+        """The column of a label key; made on first use, then kept up to date."""
+        column = self.labels.get(key)
+        if column is None:
+            column = self.labels[key] = LabelColumn(key, len(self.live))
+            for row, node in enumerate(self.nodes):
+                if node is not None and key in node.metadata.labels:
+                    column.set(row, node.metadata.labels[key])
+        return column
+
+    def load_changed(self, row: int) -> None:
+        """Pods came to or left this row."""
+        self.changes.record(row)
+
+    def _write(self, row: int, node: Node | None) -> None:
+        old = self.nodes[row]
+        self.nodes[row] = node
+        labels = node.metadata.labels if node else {}
+        for key, column in self.labels.items():
+            column.set(row, labels.get(key))
+        self.allocatable[:, row] = 0
+        self.allowed_pods[row] = 0
+        if node is not None:
+            for name, text in node.status.allocatable.items():
+                if name == PODS:
+                    self.allowed_pods[row] = parse_quantity(text).value()
+                elif is_countable(name):
+                    self.allocatable[self.resource_id(name), row] = whole(name, parse_quantity(text))
+        self.unschedulable[row] = node is not None and node.spec.unschedulable
+        old_taints = int(self.taint_ids[row])
+        self.taint_ids[row] = self.taint_lists.acquire(node.spec.taints) if node else -1
+        self.taint_lists.release(old_taints)
+        self.images.replace(row, old.status.images if old else (), node.status.images if node else ())
+
+    def _changed(self, row: int) -> None:
+        self.object_changes.record(row)
+        self.changes.record(row)
+
+    def _extend(self, length: int) -> None:
+        self.live = grown(self.live, length)
+        self.allocatable = grown(self.allocatable, length)
+        self.requested = grown(self.requested, length)
+        self.scoring_requested = grown(self.scoring_requested, length)
+        self.allowed_pods = grown(self.allowed_pods, length)
+        self.pod_count = grown(self.pod_count, length)
+        self.unschedulable = grown(self.unschedulable, length)
+        self.taint_ids = grown(self.taint_ids, length, -1)
+        for column in self.labels.values():
+            column.extend(length)

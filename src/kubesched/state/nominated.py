@@ -1,0 +1,45 @@
+"""Pods that have been promised a node, usually by preemption, and are not there yet."""
+
+from __future__ import annotations
+
+from kubesched.api.pod import Pod
+
+
+class Nominator:
+    """Which pods are nominated to which node, in order of nomination."""
+
+    def __init__(self) -> None:
+        self._by_node: dict[str, dict[str, Pod]] = {}
+        self._node_of: dict[str, str] = {}
+
+    def add(self, pod: Pod, node_name: str) -> None:
+        """Nominate a pod; an earlier nomination of it is dropped."""
+        self.remove(pod)
+        identity = identity_of(pod)
+        self._by_node.setdefault(node_name, {})[identity] = pod
+        self._node_of[identity] = node_name
+
+    def remove(self, pod: Pod) -> None:
+        identity = identity_of(pod)
+        node_name = self._node_of.pop(identity, None)
+        if node_name is not None:
+            del self._by_node[node_name][identity]
+            if not self._by_node[node_name]:
+                del self._by_node[node_name]
+
+    def node_of(self, pod: Pod) -> str:
+        """The node this pod is nominated to, or nothing."""
+        return self._node_of.get(identity_of(pod), "")
+
+    def on_node(self, node_name: str) -> list[Pod]:
+        return list(self._by_node.get(node_name, {}).values())
+
+    @property
+    def nodes(self) -> list[str]:
+        """The nodes that somebody is nominated to."""
+        return list(self._by_node)
+
+
+def identity_of(pod: Pod) -> str:
+    """A pod re-created under the same name is another pod, so the uid decides; without one, the name must do."""
+    return pod.metadata.uid or pod.key

@@ -1,0 +1,47 @@
+"""Everything that is not a node or a pod, by kind and name: namespaces, services, owners, claims, volumes, budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from kubesched.api.meta import KubeObject
+
+K = TypeVar("K", bound=KubeObject)
+
+
+class ObjectStore:
+    """Objects as last seen. `version(kind)` changes whenever an object of the kind does."""
+
+    def __init__(self) -> None:
+        self._objects: dict[type[KubeObject], dict[str, KubeObject]] = {}
+        self._in_namespace: dict[tuple[type[KubeObject], str], dict[str, KubeObject]] = {}
+        self._versions: dict[type[KubeObject], int] = {}
+
+    def put(self, obj: KubeObject) -> None:
+        kind = type(obj)
+        self._objects.setdefault(kind, {})[obj.key] = obj
+        self._in_namespace.setdefault((kind, obj.namespace), {})[obj.name] = obj
+        self._versions[kind] = self.version(kind) + 1
+
+    def remove(self, obj: KubeObject) -> None:
+        kind = type(obj)
+        if self._objects.get(kind, {}).pop(obj.key, None) is not None:
+            self._in_namespace[kind, obj.namespace].pop(obj.name, None)
+            self._versions[kind] = self.version(kind) + 1
+
+    def get(self, kind: type[K], name: str, namespace: str = "") -> K | None:
+        """The object of this kind and name, if it is known."""
+        key = f"{namespace}/{name}" if namespace else name
+        return self._objects.get(kind, {}).get(key)  # type: ignore[return-value]
+
+    def all(self, kind: type[K]) -> Iterable[K]:
+        """All objects of a kind, in order of arrival."""
+        return self._objects.get(kind, {}).values()  # type: ignore[return-value]
+
+    def in_namespace(self, kind: type[K], namespace: str) -> Iterable[K]:
+        """All objects of a kind in a namespace, in order of arrival."""
+        return self._in_namespace.get((kind, namespace), {}).values()  # type: ignore[return-value]
+
+    def version(self, kind: type[KubeObject]) -> int:
+        return self._versions.get(kind, 0)

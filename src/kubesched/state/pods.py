@@ -1,0 +1,148 @@
+"""The placed pods: per node in order of arrival, and as columns for questions about all of them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import numpy as np
+
+from kubesched.api.pod import Pod
+from kubesched.state.columns import Bool, Float, Int32, Int64, grown
+from kubesched.state.facts import HostPort, PodFacts
+
+_FIRST_PODS = 256
+
+NO_START_TIME = float("inf")
+"""A pod that has not started counts as starting now, which is later than any that has."""
+
+
+class PlacedPod:
+    """A pod on a row: bound, or assumed to be."""
+
+    __slots__ = ("assumed", "facts", "index", "pod", "row", "start")
+
+    def __init__(self, pod: Pod, facts: PodFacts, row: int, assumed: bool) -> None:
+        self.pod = pod
+        self.facts = facts
+        self.row = row
+        self.assumed = assumed
+        self.index = -1
+        self.start = start_time(pod)
+
+    @property
+    def importance(self) -> tuple[int, float]:
+        """Sorts the most important pods first: higher priority, then longer running."""
+        return -self.pod.priority, self.start
+
+
+class PodTable:
+    """All placed pods. Only the cluster state writes here."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.on_row: list[list[PlacedPod]] = []
+        self.at: list[PlacedPod | None] = []
+        self.by_priority: dict[int, int] = {}
+        """How many placed pods have each priority."""
+        self.rows: Int32 = np.full(_FIRST_PODS, -1, dtype=np.int32)
+        self.priority: Int64 = np.zeros(_FIRST_PODS, dtype=np.int64)
+        self.start: Float = np.zeros(_FIRST_PODS, dtype=np.float64)
+        self.requests: Int64 = np.zeros((4, _FIRST_PODS), dtype=np.int64)
+        self.ports: dict[tuple[str, int], dict[int, list[str]]] = {}
+        """(protocol, port) -> row -> the addresses it is claimed on."""
+        self.claim_users: dict[str, dict[int, int]] = {}
+        """claim -> row -> how many pods there use it."""
+        self._free: list[int] = []
+
+    def add(self, placed: PlacedPod) -> None:
+        while len(self.on_row) <= placed.row:
+            self.on_row.append([])
+        self.on_row[placed.row].append(placed)
+        index = self._free.pop() if self._free else self._next_index()
+        placed.index = index
+        self.at[index] = placed
+        priority = placed.pod.priority
+        self.rows[index] = placed.row
+        self.priority[index] = priority
+        self.start[index] = placed.start
+        self.by_priority[priority] = self.by_priority.get(priority, 0) + 1
+        self._write_requests(index, placed.facts.requests)
+        for port in placed.facts.ports:
+            self.ports.setdefault((port.protocol, port.port), {}).setdefault(placed.row, []).append(port.ip)
+        for claim in placed.facts.claims:
+            users = self.claim_users.setdefault(claim, {})
+            users[placed.row] = users.get(placed.row, 0) + 1
+
+    def remove(self, placed: PlacedPod) -> None:
+        # The last pod of the row takes the empty place, as in kube-scheduler: the order decides between equal victims.
+        on_row = self.on_row[placed.row]
+        position = next(i for i, other in enumerate(on_row) if other is placed)
+        on_row[position] = on_row[-1]
+        on_row.pop()
+        index = placed.index
+        self.at[index] = None
+        self.rows[index] = -1
+        self._free.append(index)
+        priority = placed.pod.priority
+        self.by_priority[priority] -= 1
+        if not self.by_priority[priority]:
+            del self.by_priority[priority]
+        for port in placed.facts.ports:
+            self._release_port(port, placed.row)
+        for claim in placed.facts.claims:
+            users = self.claim_users[claim]
+            users[placed.row] -= 1
+            if not users[placed.row]:
+                del users[placed.row]
+                if not users:
+                    del self.claim_users[claim]
+
+    def pods_on(self, row: int) -> list[PlacedPod]:
+        """The pods of a row. The list is the table's own: read it, do not keep it."""
+        return self.on_row[row] if row < len(self.on_row) else []
+
+    def has_lower_priority_than(self, priority: int) -> bool:
+        """Whether any placed pod could be preempted by one of this priority."""
+        return any(other < priority for other in self.by_priority)
+
+    def rows_with_lower_priority(self, priority: int, length: int) -> Bool:
+        """Per row whether a pod of lower priority is on it."""
+        found = np.zeros(length, dtype=np.bool_)
+        rows = self.rows[: self.size]
+        found[rows[(rows >= 0) & (self.priority[: self.size] < priority)]] = True
+        return found
+
+    def _next_index(self) -> int:
+        index = self.size
+        if index == len(self.rows):
+            self.rows = grown(self.rows, 2 * index, -1)
+            self.priority = grown(self.priority, 2 * index)
+            self.start = grown(self.start, 2 * index)
+            self.requests = grown(self.requests, 2 * index)
+        self.size += 1
+        self.at.append(None)
+        return index
+
+    def _write_requests(self, index: int, requests: Int64) -> None:
+        width = len(requests)
+        if width > self.requests.shape[0]:
+            more = np.zeros((width, self.requests.shape[1]), dtype=np.int64)
+            more[: self.requests.shape[0]] = self.requests
+            self.requests = more
+        self.requests[:, index] = 0
+        self.requests[:width, index] = requests
+
+    def _release_port(self, port: HostPort, row: int) -> None:
+        key = (port.protocol, port.port)
+        rows = self.ports[key]
+        rows[row].remove(port.ip)
+        if not rows[row]:
+            del rows[row]
+            if not rows:
+                del self.ports[key]
+
+
+def start_time(pod: Pod) -> float:
+    """When the pod started, in seconds since the epoch."""
+    text = pod.status.start_time
+    return datetime.fromisoformat(text).timestamp() if text else NO_START_TIME
