@@ -25,6 +25,8 @@ class Verdicts:
         self.columns: list[tuple[FilterPlugin, Int32]] = []
         """Filters that rejected at least one row, with all their verdicts."""
         self.overrides: dict[int, Status] = {}
+        self.broken: Status | None = None
+        """A filter that broke, rather than saying no, on a row still standing: the attempt ends with this error."""
 
     def first_rejections(self) -> Iterable[tuple[FilterPlugin, Int32, Bool]]:
         """Per filter its verdicts and the rows that it was the first to reject."""

@@ -15,7 +15,7 @@ from kubesched.framework.answers import AnswerCache
 from kubesched.framework.cycle import Cycle, CycleStateMissingError
 from kubesched.framework.decision import Decision, Draw, Outcome
 from kubesched.framework.diagnosis import Diagnosis, Verdicts
-from kubesched.framework.filters import FilterError, FilterRunner, PreFilterOutcome
+from kubesched.framework.filters import FilterRunner, PreFilterOutcome
 from kubesched.framework.plugin import (
     FilterPlugin,
     PostFilterPlugin,
@@ -25,8 +25,8 @@ from kubesched.framework.plugin import (
     PreScorePlugin,
 )
 from kubesched.framework.profile import Profile
-from kubesched.framework.sampling import Sampler
-from kubesched.framework.scores import ScoreError, ScoreRunner
+from kubesched.framework.sampling import Sample, Sampler
+from kubesched.framework.scores import ScoreRunner
 from kubesched.framework.status import Code, Status, error, unresolvable, unschedulable
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool
@@ -84,16 +84,18 @@ class Engine:
         decision = Decision(pod, profile.name, Outcome.SCHEDULED, cycle)
         try:
             self._decide(decision, cycle, profile, explain)
-        except (FilterError, ScoreError, CycleStateMissingError) as problem:
-            decision.outcome = Outcome.ERROR
-            decision.status = problem.status if isinstance(problem, FilterError) else error(str(problem))
+        except CycleStateMissingError as problem:
+            decision.outcome, decision.status = Outcome.ERROR, error(str(problem))
         return decision
 
     def _decide(self, decision: Decision, cycle: Cycle, profile: _BoundProfile, explain: bool) -> None:
         if not self.state.nodes.live_count:
-            decision.outcome, decision.status = Outcome.ERROR, error(NO_NODES)
-            return
+            decision.outcome, decision.status = Outcome.UNSCHEDULABLE, unschedulable(NO_NODES)
+            if not explain:
+                return
         pre_filter = decision.trace.pre_filter = profile.filters.pre_filter(cycle)
+        if not self.state.nodes.live_count:
+            return
         if pre_filter.rejected is not None:
             if not pre_filter.rejected.is_rejection:
                 decision.outcome, decision.status = Outcome.ERROR, pre_filter.rejected
@@ -130,32 +132,39 @@ class Engine:
         nominated: int | tuple[int, Status] | None,
         explain: bool,
     ) -> None:
-        considered = self._considered(pre_filter)
-        verdicts = profile.filters.run(cycle, considered, exhaustive=explain)
-        self._sampler.sample(verdicts, profile.percentage, narrowed=pre_filter.names is not None)
+        verdicts = profile.filters.run(cycle, self._considered(pre_filter), exhaustive=explain)
         decision.trace.verdicts = verdicts
-        feasible = int(np.count_nonzero(verdicts.feasible))
-        if not decision.node:
-            decision.feasible = feasible
-            decision.evaluated = int(np.count_nonzero(verdicts.considered))
-        if feasible == 0:
-            if decision.node:
-                return
+        if verdicts.broken is not None and not decision.node:
+            decision.outcome, decision.status = Outcome.ERROR, verdicts.broken
+            return
+        found = self._sampler.sample(
+            verdicts,
+            profile.percentage,
+            narrowed=pre_filter.names is not None,
+            one_is_enough=not profile.scores.scores,
+        )
+        if found.count == 0 and not decision.node:
             diagnosis = Diagnosis(self._live(), verdicts=verdicts)
             self._diagnose(diagnosis, verdicts, pre_filter, nominated)
             self._fail(decision, cycle, profile, diagnosis)
-        elif feasible == 1 and not explain:
-            decision.node = self.state.nodes.names[int(verdicts.feasible.argmax())]
-        else:
-            self._choose(decision, cycle, profile, verdicts.feasible, feasible)
+            return
+        if not decision.node:
+            decision.feasible, decision.evaluated = found.count, found.evaluated
+            if found.count == 1:
+                decision.node = self.state.nodes.names[int(found.feasible.argmax())]
+        if explain or not decision.node:
+            self._score(decision, cycle, profile, found)
 
-    def _choose(self, decision: Decision, cycle: Cycle, profile: _BoundProfile, feasible: Bool, count: int) -> None:
-        scores = decision.trace.scores = profile.scores.run(cycle, feasible, count)
+    def _score(self, decision: Decision, cycle: Cycle, profile: _BoundProfile, found: Sample) -> None:
+        """Score the nodes that fit and, unless the choice is made already, choose among the best."""
+        scores = decision.trace.scores = profile.scores.run(cycle, found.feasible, found.count)
         if decision.node:
             return
-        total = scores.total
-        best = total.max()
-        ties = np.flatnonzero(total == best)
+        if scores.broken:
+            decision.outcome, decision.status = Outcome.ERROR, error(scores.broken)
+            return
+        best = scores.total.max()
+        ties = np.flatnonzero(scores.total == best)
         drawn = self._draw(len(ties)) if len(ties) > 1 else 0
         decision.draw = Draw(len(ties), drawn)
         decision.score = int(best)

@@ -19,14 +19,6 @@ from kubesched.state.nominated import identity_of
 from kubesched.state.pods import PlacedPod
 
 
-class FilterError(Exception):
-    """A filter broke, rather than saying no: the attempt ends and the pod is tried again."""
-
-    def __init__(self, status: Status) -> None:
-        super().__init__(status.message)
-        self.status = status
-
-
 class PreFilterOutcome:
     """What the pre-filters said together."""
 
@@ -95,10 +87,10 @@ class FilterRunner:
             if column is None:
                 continue
             verdicts.columns.append((plugin, column))
-            if plugin.verdicts.has_errors:
-                _raise_errors(plugin, column, standing)
+            if plugin.verdicts.has_errors and verdicts.broken is None:
+                verdicts.broken = _first_error(plugin, column, standing)
             standing = standing & passes
-            if not exhaustive and not standing.any():
+            if not exhaustive and (verdicts.broken is not None or not standing.any()):
                 break
         verdicts.feasible = standing
         if self.state.nominated.nodes:
@@ -189,21 +181,19 @@ class FilterRunner:
                 status = self.check(cycle, world)
             if status is None:
                 continue
-            if not status.is_rejection:
-                raise FilterError(status)
+            if not status.is_rejection and verdicts.broken is None:
+                verdicts.broken = status
             verdicts.overrides[row] = status
             if verdicts.feasible[row]:
                 verdicts.feasible = verdicts.feasible.copy()
                 verdicts.feasible[row] = False
 
 
-def _raise_errors(plugin: FilterPlugin, column: Int32, standing: Bool) -> None:
+def _first_error(plugin: FilterPlugin, column: Int32, standing: Bool) -> Status | None:
     broken = np.array([s is not None and not s.is_rejection for s in plugin.verdicts.statuses])
     rows = np.flatnonzero(standing & broken[column])
-    if len(rows):
-        status = plugin.verdicts.statuses[column[rows[0]]]
-        assert status is not None
-        raise FilterError(_named(plugin, status))
+    status = plugin.verdicts.statuses[column[rows[0]]] if len(rows) else None
+    return None if status is None else _named(plugin, status)
 
 
 def _named(plugin: FilterPlugin, status: Status) -> Status:

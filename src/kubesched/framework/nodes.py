@@ -16,6 +16,7 @@ from kubesched.api.node import Node
 from kubesched.api.selectors import NodeTerm, Requirement
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import ABSENT, Bool, Int32, Int64, Rows
+from kubesched.state.facts import HostPort
 from kubesched.state.pods import PlacedPod
 
 T = TypeVar("T", bound=npt.NDArray[Any])
@@ -141,7 +142,7 @@ class Nodes:
     def view(self, i: int) -> NodeView:
         return NodeView(self, i)
 
-    def ports_in_use(self, protocol: str, port: int) -> Iterator[tuple[int, list[str]]]:
+    def ports_in_use(self, protocol: str, port: int) -> Iterator[tuple[int, set[str]]]:
         """The rows where a port is taken, with the addresses it is taken on."""
         taken = self.state.pods.ports.get((protocol, port))
         if not taken:
@@ -163,6 +164,7 @@ class WhatIf(Nodes):
         self._scoring = self._table.scoring_requested[:, rows]
         self._pod_count = self._table.pod_count[rows]
         self._pods: dict[int, list[PlacedPod]] = {}
+        self._ports: dict[int, set[HostPort]] = {}
 
     @property
     def requested(self) -> Int64:
@@ -182,20 +184,30 @@ class WhatIf(Nodes):
         return self._pods[i]
 
     def add(self, i: int, pod: PlacedPod) -> None:
+        if pod.facts.ports:
+            self._taken(i).update(pod.facts.ports)
         self.pods(i).append(pod)
         self._count(i, pod, 1)
 
     def remove(self, i: int, pod: PlacedPod) -> None:
+        if pod.facts.ports:
+            self._taken(i).difference_update(pod.facts.ports)
         self.pods(i).remove(pod)
         self._count(i, pod, -1)
 
-    def ports_in_use(self, protocol: str, port: int) -> Iterator[tuple[int, list[str]]]:
+    def ports_in_use(self, protocol: str, port: int) -> Iterator[tuple[int, set[str]]]:
         for i in range(len(self)):
-            claimed = [
-                p.ip for pod in self.pods(i) for p in pod.facts.ports if (p.protocol, p.port) == (protocol, port)
-            ]
-            if claimed:
-                yield i, claimed
+            addresses = {taken.ip for taken in self._taken(i) if taken.protocol == protocol and taken.port == port}
+            if addresses:
+                yield i, addresses
+
+    def _taken(self, i: int) -> set[HostPort]:
+        """The ports taken on a row."""
+        if i not in self._ports:
+            taken, row = self.state.pods.ports, self.row(i)
+            claimed = (port for pod in self.pods(i) for port in pod.facts.ports)
+            self._ports[i] = {p for p in claimed if p.ip in taken.get((p.protocol, p.port), {}).get(row, ())}
+        return self._ports[i]
 
     def _count(self, i: int, pod: PlacedPod, sign: int) -> None:
         requests = pod.facts.requests

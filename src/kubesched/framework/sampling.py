@@ -1,17 +1,29 @@
-"""percentageOfNodesToScore: stop looking when enough nodes fit, and start further on the next time.
+"""How many nodes are looked at, and where the next search begins.
 
-Off unless a configuration asks for it: looking at every node is what the columns are for.
+All of them, unless a configuration sets percentageOfNodesToScore: looking at every node is what the columns are for.
+With a percentage, or with no scores to compare, the search stops when enough nodes fit, and the next one goes on from
+there. It then goes through the list as kube-scheduler with a single worker does.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from kubesched.framework.diagnosis import Verdicts
 from kubesched.state.cluster import ClusterState
-from kubesched.state.columns import Rows
+from kubesched.state.columns import Bool, Rows
 
 MIN_FEASIBLE_NODES = 100
+
+
+class Sample(NamedTuple):
+    """The outcome of a search: the rows that fit, how many they are, and how many rows were looked at."""
+
+    feasible: Bool
+    count: int
+    evaluated: int
 
 
 class Sampler:
@@ -20,33 +32,34 @@ class Sampler:
     def __init__(self, state: ClusterState, percentage: int) -> None:
         self._state = state
         self._percentage = percentage
-        self.next_start = 0
+        self._next_start = 0
         self._order_names: list[str] | None = None
         self._order: Rows = np.zeros(0, dtype=np.intp)
 
-    def sample(self, verdicts: Verdicts, own_percentage: int | None, *, narrowed: bool) -> None:
-        """Cut the verdicts down to the nodes that a search in order would have looked at."""
+    def sample(self, verdicts: Verdicts, own_percentage: int | None, *, narrowed: bool, one_is_enough: bool) -> Sample:
+        """The rows that a search would have found, given the verdicts on all rows."""
         percentage = self._percentage if own_percentage is None else own_percentage
-        if percentage in (0, 100):
-            return
+        count = int(np.count_nonzero(verdicts.feasible))
+        total = int(np.count_nonzero(verdicts.considered)) if narrowed else self._state.nodes.live_count
+        enough = 1 if one_is_enough else _enough(total, percentage)
+        if count <= enough:
+            result = Sample(verdicts.feasible, count, total)
+        else:
+            result = self._first(verdicts, enough, narrowed)
+        self._next_start = (self._next_start + result.evaluated) % max(1, self._state.nodes.live_count)
+        return result
+
+    def _first(self, verdicts: Verdicts, enough: int, narrowed: bool) -> Sample:
         order = self._nodes_in_order()
         if narrowed:
             order = order[verdicts.considered[order]]
-        total = len(order)
-        if not total:
-            return
-        enough = max(MIN_FEASIBLE_NODES, total * percentage // 100)
-        if total < MIN_FEASIBLE_NODES:
-            enough = total
-        order = np.roll(order, -(self.next_start % total))
+        order = np.roll(order, -(self._next_start % len(order)))
         hits = np.flatnonzero(verdicts.feasible[order])
-        looked_at = total if len(hits) <= enough else int(hits[enough - 1]) + 1
-        self.next_start = (self.next_start + looked_at) % self._state.nodes.live_count
-        if looked_at < total:
-            seen = np.zeros(len(verdicts.considered), dtype=np.bool_)
-            seen[order[:looked_at]] = True
-            verdicts.considered = verdicts.considered & seen
-            verdicts.feasible = verdicts.feasible & seen
+        # The worker stops at the node that would be one too many; until then every other node was rejected.
+        rejected = int(hits[enough]) - enough
+        feasible = np.zeros(len(verdicts.feasible), dtype=np.bool_)
+        feasible[order[hits[:enough]]] = True
+        return Sample(feasible, enough, enough + rejected)
 
     def _nodes_in_order(self) -> Rows:
         table = self._state.nodes
@@ -55,3 +68,9 @@ class Sampler:
             self._order_names = names
             self._order = np.array([table.row_of[name] for name in names], dtype=np.intp)
         return self._order
+
+
+def _enough(nodes: int, percentage: int) -> int:
+    if percentage in (0, 100) or nodes < MIN_FEASIBLE_NODES:
+        return nodes
+    return max(MIN_FEASIBLE_NODES, nodes * percentage // 100)

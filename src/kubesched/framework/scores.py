@@ -16,10 +16,6 @@ from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int64
 
 
-class ScoreError(Exception):
-    """Scoring broke: the attempt ends and the pod is tried again."""
-
-
 class PluginScores(NamedTuple):
     """What one plugin said of the nodes that fit: before normalisation, and after it times the weight."""
 
@@ -31,11 +27,13 @@ class PluginScores(NamedTuple):
 class Scores:
     """All scores of the nodes that fit."""
 
-    __slots__ = ("nodes", "parts", "skipped", "total")
+    __slots__ = ("broken", "nodes", "parts", "skipped", "total")
 
-    def __init__(self, nodes: Nodes, skipped: list[str]) -> None:
+    def __init__(self, nodes: Nodes) -> None:
         self.nodes = nodes
-        self.skipped = skipped
+        self.skipped: list[str] = []
+        self.broken = ""
+        """What broke in scoring: then there is no total, and the attempt ends with this error."""
         self.parts: list[PluginScores] = []
         self.total: Int64 = np.zeros(0, dtype=np.int64)
 
@@ -58,7 +56,10 @@ class ScoreRunner:
     def run(self, cycle: Cycle, feasible: Bool, count: int) -> Scores:
         """Score the `count` rows that fit."""
         nodes = Nodes(self.state, None if count == len(feasible) else np.flatnonzero(feasible))
-        result = Scores(nodes, self._pre_score(cycle, nodes))
+        result = Scores(nodes)
+        self._pre_score(cycle, result)
+        if result.broken:
+            return result
         constant, columns = 0, []
         for plugin, weight in self.scores:
             if plugin.name in cycle.skipped_scores:
@@ -69,7 +70,7 @@ class ScoreRunner:
                 scores = plugin.normalize(cycle, raw, nodes)
                 in_range = False
             if not in_range and not all_in_range(scores):
-                raise ScoreError(_out_of_range(plugin, scores))
+                result.broken = result.broken or _out_of_range(plugin, scores)
             weighted = scores if weight == 1 else scores * weight
             result.parts.append(PluginScores(plugin.name, raw, weighted))
             if isinstance(weighted, int):
@@ -79,16 +80,15 @@ class ScoreRunner:
         result.total = _sum(columns, constant, len(nodes))
         return result
 
-    def _pre_score(self, cycle: Cycle, nodes: Nodes) -> list[str]:
-        skipped = []
+    def _pre_score(self, cycle: Cycle, result: Scores) -> None:
         for plugin in self.pre_scores:
-            status = plugin.pre_score(cycle, nodes)
+            status = plugin.pre_score(cycle, result.nodes)
             if status is SKIP:
-                skipped.append(plugin.name)
+                result.skipped.append(plugin.name)
             elif status is not None:
-                raise ScoreError(f'running PreScore plugin "{plugin.name}": {status.message}')
-        cycle.skipped_scores.update(skipped)
-        return skipped
+                result.broken = f'running PreScore plugin "{plugin.name}": {status.message}'
+                return
+        cycle.skipped_scores.update(result.skipped)
 
     def _raw(self, plugin: ScorePlugin, cycle: Cycle, nodes: Nodes) -> tuple[Int64 | int, bool]:
         """The scores before normalisation, and whether all of them are known to be in range."""

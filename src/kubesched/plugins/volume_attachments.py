@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 
-from kubesched.api.pod import Pod
+from kubesched.api.pod import Pod, Volume
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
-from kubesched.plugins.volume_claims import claim_not_found, claims_used, class_of, foreign_claim_fault
+from kubesched.framework.status import Status, error, unresolvable
+from kubesched.plugins.volume_claims import ClaimUse, claim_not_found, claims_used, class_of, foreign_claim_fault
 from kubesched.plugins.volume_migration import (
     MIGRATIONS,
     NOT_COUNTED,
@@ -32,12 +34,13 @@ class AttachedVolume(NamedTuple):
     unbound_claim: str = ""
 
 
-class ClaimMissingError(LookupError):
-    """A claim of the pod does not exist (yet)."""
+class VolumeFaultError(Exception):
+    """A volume of a pod that cannot be told. One named in the old way matters only to nodes with CSI drivers."""
 
-
-class ClaimFaultError(ValueError):
-    """A claim that cannot be the pod's."""
+    def __init__(self, status: Status, *, only_with_csi: bool = False) -> None:
+        super().__init__(status.message)
+        self.status = status
+        self.only_with_csi = only_with_csi
 
 
 def attachable_count(pod: Pod, facts: PodFacts) -> int:
@@ -51,41 +54,44 @@ def attachable_count(pod: Pod, facts: PodFacts) -> int:
 
 def volumes_wanted(pod: Pod, objects: ObjectStore) -> set[AttachedVolume]:
     """The volumes a pending pod needs attached. All its claims must exist and be its own."""
-    wanted: set[AttachedVolume | None] = set()
-    for use in claims_used(pod):
-        if not use.name:
-            raise ClaimFaultError("PersistentVolumeClaim had no name")
-        claim = objects.get(PersistentVolumeClaim, use.name, pod.namespace)
-        if claim is None:
-            raise ClaimMissingError(f"looking up PVC {pod.namespace}/{use.name}: {claim_not_found(use.name)}")
-        if use.is_ephemeral and (fault := foreign_claim_fault(pod, claim)):
-            raise ClaimFaultError(fault)
-        wanted.add(_volume_behind(claim, objects))
-    for volume in pod.spec.volumes:
-        migration = inline_migration_of(volume)
-        if migration is not None:
-            try:
-                wanted.add(AttachedVolume(migration.driver, inline_handle_of(volume)))
-            except TranslationError as problem:
-                raise TranslationError(f"converting volume({volume.name}) from inline to csi: {problem}") from None
-    return {volume for volume in wanted if volume is not None}
+    volumes = {_volume_used(pod, use, objects) for use in claims_used(pod)}
+    volumes |= {_inline_volume(volume) for volume in pod.spec.volumes}
+    return {volume for volume in volumes if volume is not None}
 
 
-def volumes_used(pod: Pod, objects: ObjectStore) -> set[AttachedVolume]:
+def volumes_in_use(pod: Pod, objects: ObjectStore) -> set[AttachedVolume]:
     """The volumes attached for a placed pod, as far as they can be told."""
-    used: set[AttachedVolume | None] = set()
+    volumes: set[AttachedVolume | None] = set()
     for use in claims_used(pod):
-        claim = objects.get(PersistentVolumeClaim, use.name, pod.namespace)
-        if claim is not None and not (use.is_ephemeral and foreign_claim_fault(pod, claim)):
-            used.add(_volume_behind(claim, objects))
+        with suppress(VolumeFaultError):
+            volumes.add(_volume_used(pod, use, objects))
     for volume in pod.spec.volumes:
-        migration = inline_migration_of(volume)
-        if migration is not None:
-            try:
-                used.add(AttachedVolume(migration.driver, inline_handle_of(volume)))
-            except TranslationError:
-                continue
-    return {volume for volume in used if volume is not None}
+        with suppress(VolumeFaultError):
+            volumes.add(_inline_volume(volume))
+    return {volume for volume in volumes if volume is not None}
+
+
+def _inline_volume(volume: Volume) -> AttachedVolume | None:
+    migration = inline_migration_of(volume)
+    if migration is None:
+        return None
+    try:
+        return AttachedVolume(migration.driver, inline_handle_of(volume))
+    except TranslationError as problem:
+        status = error(f"converting volume({volume.name}) from inline to csi: {problem}")
+        raise VolumeFaultError(status, only_with_csi=True) from problem
+
+
+def _volume_used(pod: Pod, use: ClaimUse, objects: ObjectStore) -> AttachedVolume | None:
+    if not use.name:
+        raise VolumeFaultError(error("PersistentVolumeClaim had no name"))
+    claim = objects.get(PersistentVolumeClaim, use.name, pod.namespace)
+    if claim is None:
+        missing = f"looking up PVC {pod.namespace}/{use.name}: {claim_not_found(use.name)}"
+        raise VolumeFaultError(unresolvable(missing))
+    if use.is_ephemeral and (fault := foreign_claim_fault(pod, claim)):
+        raise VolumeFaultError(error(fault))
+    return _volume_behind(claim, objects)
 
 
 def _volume_behind(claim: PersistentVolumeClaim, objects: ObjectStore) -> AttachedVolume | None:

@@ -48,11 +48,6 @@ class CSINodeColumns:
         """The nodes on which a CSI driver has taken over from an in-tree plugin; None if there are none."""
         return self._migrated.get(plugin)
 
-    def drivers(self, row: int) -> frozenset[str]:
-        """The drivers that run on the node."""
-        csi_node = self._seen[row]
-        return frozenset(driver.name for driver in csi_node.spec.drivers) if csi_node else frozenset()
-
     def _write(self, row: int, csi_node: CSINode | None) -> None:
         self._seen[row] = csi_node
         self.present[row] = csi_node is not None

@@ -153,7 +153,8 @@ class NodeTable:
                 if name == PODS:
                     self.allowed_pods[row] = parse_quantity(text).value()
                 elif is_countable(name):
-                    self.allocatable[self.resource_id(name), row] = whole(name, parse_quantity(text))
+                    column = self.resource_id(name)  # first: a new resource makes new arrays
+                    self.allocatable[column, row] = whole(name, parse_quantity(text))
         self.unschedulable[row] = node is not None and node.spec.unschedulable
         old_taints = int(self.taint_ids[row])
         self.taint_ids[row] = self.taint_lists.acquire(node.spec.taints) if node else -1

@@ -48,8 +48,8 @@ class PodTable:
         self.priority: Int64 = np.zeros(_FIRST_PODS, dtype=np.int64)
         self.start: Float = np.zeros(_FIRST_PODS, dtype=np.float64)
         self.requests: Int64 = np.zeros((4, _FIRST_PODS), dtype=np.int64)
-        self.ports: dict[tuple[str, int], dict[int, list[str]]] = {}
-        """(protocol, port) -> row -> the addresses it is claimed on."""
+        self.ports: dict[tuple[str, int], dict[int, set[str]]] = {}
+        """(protocol, port) -> row -> addresses it is claimed on. A port has one holder, so whoever goes frees it."""
         self.claim_users: dict[str, dict[int, int]] = {}
         """claim -> row -> how many pods there use it."""
         self._free: list[int] = []
@@ -68,7 +68,7 @@ class PodTable:
         self.by_priority[priority] = self.by_priority.get(priority, 0) + 1
         self._write_requests(index, placed.facts.requests)
         for port in placed.facts.ports:
-            self.ports.setdefault((port.protocol, port.port), {}).setdefault(placed.row, []).append(port.ip)
+            self.ports.setdefault((port.protocol, port.port), {}).setdefault(placed.row, set()).add(port.ip)
         for claim in placed.facts.claims:
             users = self.claim_users.setdefault(claim, {})
             users[placed.row] = users.get(placed.row, 0) + 1
@@ -134,9 +134,9 @@ class PodTable:
 
     def _release_port(self, port: HostPort, row: int) -> None:
         key = (port.protocol, port.port)
-        rows = self.ports[key]
-        rows[row].remove(port.ip)
-        if not rows[row]:
+        rows = self.ports.get(key, {})
+        rows.get(row, set()).discard(port.ip)
+        if not rows.get(row, True):
             del rows[row]
             if not rows:
                 del self.ports[key]

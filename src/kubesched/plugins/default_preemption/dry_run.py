@@ -49,6 +49,8 @@ def dry_run(cycle: Cycle, filters: FilterRunner, potential: Rows) -> DryRun:
     result = DryRun(potential)
     table, pods = cycle.state.nodes, cycle.state.pods
     priority = cycle.pod.priority
+    if not len(potential):
+        return result
     if not pods.has_lower_priority_than(priority):
         result.failures.append((NO_VICTIMS, potential))
         return result

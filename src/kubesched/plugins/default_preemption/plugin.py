@@ -39,7 +39,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
     def post_filter(
         self, cycle: Cycle, diagnosis: Diagnosis, filters: FilterRunner
     ) -> tuple[PostFilterResult | None, Status | None]:
-        ineligible = _why_not_eligible(cycle, diagnosis)
+        ineligible = why_not_eligible(cycle, diagnosis)
         if ineligible:
             details = PreemptionDetails(ineligible)
             return PostFilterResult(details=details), unschedulable(f"preemption: {ineligible}")
@@ -63,7 +63,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
         return PostFilterResult(nominated="", details=details), unschedulable(text)
 
 
-def _why_not_eligible(cycle: Cycle, diagnosis: Diagnosis) -> str:
+def why_not_eligible(cycle: Cycle, diagnosis: Diagnosis) -> str:
     """A pod may not preempt if it says so itself, or while victims of an earlier preemption are still leaving."""
     if cycle.pod.spec.preemption_policy == "Never":
         return NEVER

@@ -20,6 +20,7 @@ from kubesched.api.requests import (
     whole,
 )
 from kubesched.config.args import NodeResourcesFitArgs
+from kubesched.config.args_validation import validate_node_resources_fit
 from kubesched.framework.cycle import Cycle, CycleStateMissingError
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import (
@@ -30,6 +31,7 @@ from kubesched.framework.plugin import (
     Scope,
     ScorePlugin,
 )
+from kubesched.framework.profile import ProfileError
 from kubesched.framework.status import Status, unresolvable, unschedulable
 from kubesched.plugins.node_resources.allocation import Allocation
 from kubesched.plugins.node_resources.strategies import strategy
@@ -59,6 +61,9 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def __init__(self, args: NodeResourcesFitArgs | None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
         self._args = args or NodeResourcesFitArgs()
+        faults = [str(mistake) for mistake in validate_node_resources_fit("NodeResourcesFit", self._args)]
+        if faults:
+            raise ProfileError("; ".join(faults))
         self._allocation = Allocation(self._args.scoring_strategy.resources, defaults=True)
         self._strategy = strategy(self._args.scoring_strategy)
 

@@ -1,0 +1,148 @@
+"""The VolumeBinding plugin: filters by volumes, sets them aside for the pod, and says what is to be written."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kubesched.api.pod import Pod
+from kubesched.config.args import VolumeBindingArgs
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.nodes import Nodes
+from kubesched.framework.plugin import (
+    FilterPlugin,
+    PluginContext,
+    PreBindPlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    ReservePlugin,
+    ScorePlugin,
+)
+from kubesched.framework.status import SKIP, Status, error, unresolvable
+from kubesched.plugins.volume_binding.matching import NO_VOLUME
+from kubesched.plugins.volume_binding.pod_claims import PodClaims, claim_fault, claims_of
+from kubesched.plugins.volume_binding.scoring import CapacityScorer
+from kubesched.plugins.volume_binding.search import Findings, VolumeSearch
+from kubesched.plugins.volume_binding.writes import VolumeWrites, bound_to, made_for
+from kubesched.plugins.volume_claims import claims_used
+from kubesched.state.cluster import ClusterState
+from kubesched.state.columns import Int32, Int64
+
+_REASONS = (
+    "node(s) didn't match PersistentVolume's node affinity",
+    "node(s) didn't find available persistent volumes to bind",
+    "node(s) did not have enough free storage",
+    "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
+)
+"""In words, what may be the trouble on a node: see `Findings.troubles`."""
+
+_RESERVED = "VolumeBinding/reserved"
+_NO_CLAIMS = PodClaims()
+
+
+class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin):
+    """Bound volumes must be in reach; for claims that wait for their first consumer one must be found or made."""
+
+    name = "VolumeBinding"
+    _state: ClusterState | None = None
+
+    def __init__(self, args: VolumeBindingArgs | None = None, context: PluginContext | None = None) -> None:
+        super().__init__(args, context)
+        scores = self.context.enabled("StorageCapacityScoring", False)
+        self._scorer = CapacityScorer(args.shape if args else None) if scores else None
+        self._verdict_of_troubles = self._number_troubles()
+
+    # -- where volumes are --------------------------------------------------------------------------------------------
+
+    def pre_filter(self, cycle: Cycle) -> Status | None:
+        pod, objects = cycle.pod, cycle.state.objects
+        if not pod.spec.volumes or not claims_used(pod):
+            cycle.write(self.name, _NO_CLAIMS)
+            return SKIP
+        fault = claim_fault(pod, objects)
+        if fault:
+            return unresolvable(fault)
+        claims = claims_of(pod, self._search(cycle.state).claims, objects)
+        if isinstance(claims, Status):
+            return claims
+        cycle.write(self.name, claims)
+        return None
+
+    def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
+        findings = self._find(cycle, nodes)
+        troubles = np.zeros(len(nodes), dtype=np.intp)
+        for bit, rows in enumerate(findings.troubles):
+            troubles += rows << bit
+        verdicts: Int32 = self._verdict_of_troubles[troubles]
+        for rows, reason in findings.untranslatable:
+            verdicts[rows] = self.verdicts.id_of(error(reason))
+        return verdicts
+
+    def _number_troubles(self) -> Int32:
+        """The verdict on every combination of troubles, a bit each."""
+        combinations = [[reason for bit, reason in enumerate(_REASONS) if n >> bit & 1] for n in range(16)]
+        ids = [self.verdicts.id_of(unresolvable(*found) if found else None) for found in combinations]
+        return np.array(ids, dtype=np.int32)
+
+    # -- which node is best -------------------------------------------------------------------------------------------
+
+    def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
+        return SKIP if self._scorer is None else None
+
+    def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
+        claims: PodClaims = cycle.read(self.name)
+        if self._scorer is None or not claims.delayed:
+            return 0
+        return self._scorer.scores(self._find(cycle, nodes), self._search(cycle.state).offers, nodes)
+
+    # -- once a node is chosen ----------------------------------------------------------------------------------------
+
+    def reserve(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
+        claims: PodClaims = cycle.read(self.name)
+        if not claims.delayed:
+            return None
+        search = self._search(cycle.state)
+        findings = self._find(cycle, Nodes(cycle.state, np.array([cycle.state.nodes.row_of[node_name]])))
+        volumes = tuple(
+            bound_to(search.offers.volume(int(serials[0])), claim)
+            for claim, serials in findings.chosen
+            if serials[0] != NO_VOLUME
+        )
+        provisioned = tuple(made_for(claim, node_name) for claim, rows in findings.to_provision if rows[0])
+        for volume in volumes:
+            search.volumes.assume(volume)
+        for claim in provisioned:
+            search.claims.assume(claim)
+        cycle.write(_RESERVED, VolumeWrites(node_name, volumes, provisioned))
+        return None
+
+    def unreserve(self, cycle: Cycle, pod: Pod, node_name: str) -> None:
+        writes = self.writes(cycle)
+        if writes is None:
+            return
+        search = self._search(cycle.state)
+        for volume in writes.volumes:
+            search.volumes.restore(volume)
+        for claim in writes.claims:
+            search.claims.restore(claim)
+
+    def pre_bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
+        """Nothing to do if all is bound; else what `writes` tells is for the API, once there is a way to it."""
+        writes = self.writes(cycle)
+        if writes is not None and writes.node_name != node_name:
+            return error(f'no pod volume found for node "{node_name}"')
+        return None
+
+    def writes(self, cycle: Cycle) -> VolumeWrites | None:
+        """What was set aside for the pod and must be written before it is bound; None if it needs nothing."""
+        writes: VolumeWrites | None = cycle.notes.get(_RESERVED)
+        return writes
+
+    def _find(self, cycle: Cycle, nodes: Nodes) -> Findings:
+        claims: PodClaims = cycle.read(self.name)
+        return self._search(cycle.state).find(claims, nodes)
+
+    def _search(self, state: ClusterState) -> VolumeSearch:
+        if state is not self._state:
+            self._state = state
+            self._found = VolumeSearch(state)
+        return self._found

@@ -1,0 +1,85 @@
+"""Scores nodes by how well their storage fits what the pod asks for. Behind the gate StorageCapacityScoring."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kubesched.api.quantity import QuantityText, parse_quantity
+from kubesched.api.selectors import compile_selector
+from kubesched.config.args import UtilizationShapePoint
+from kubesched.framework.nodes import Nodes
+from kubesched.framework.plugin import MAX_NODE_SCORE
+from kubesched.plugins.volume_binding.matching import NO_VOLUME
+from kubesched.plugins.volume_binding.offers import Offers
+from kubesched.plugins.volume_binding.provisioning import sufficient_capacities
+from kubesched.plugins.volume_binding.search import Findings
+from kubesched.plugins.volume_claims import class_of
+from kubesched.state.columns import Int64
+
+_DEFAULT_SHAPE = (UtilizationShapePoint(utilization=0, score=10), UtilizationShapePoint(utilization=100, score=0))
+_SHAPE_SCALE = MAX_NODE_SCORE // 10
+_FULL = 100
+_STORAGE = "storage"
+
+
+class CapacityScorer:
+    """The mean, over storage classes, of a broken line from utilization to score."""
+
+    def __init__(self, shape: Sequence[UtilizationShapePoint] | None) -> None:
+        self._points = [(point.utilization, point.score * _SHAPE_SCALE) for point in shape or _DEFAULT_SHAPE]
+
+    def scores(self, findings: Findings, offers: Offers, nodes: Nodes) -> Int64:
+        return np.array([self._score(findings, offers, nodes, i) for i in range(len(nodes))], dtype=np.int64)
+
+    def _score(self, findings: Findings, offers: Offers, nodes: Nodes, i: int) -> int:
+        used = _space_bound(findings, offers, i) or _space_to_provision(findings, nodes, i)
+        if not used:
+            return 0
+        total = sum(self._at(_utilization(requested, capacity)) for requested, capacity in used.values())
+        return int(total / len(used) + 0.5)
+
+    def _at(self, utilization: int) -> int:
+        x0, y0 = self._points[0]
+        for x, y in self._points:
+            if utilization <= x:
+                return y if x == x0 else y0 + int((y - y0) * (utilization - x0) / (x - x0))
+            x0, y0 = x, y
+        return y0
+
+
+def _space_bound(findings: Findings, offers: Offers, i: int) -> dict[str, tuple[int, int]]:
+    """By class, how many bytes are asked for of how many, in volumes that exist."""
+    used: dict[str, tuple[int, int]] = {}
+    for claim, serials in findings.chosen:
+        if serials[i] != NO_VOLUME:
+            volume = offers.volume(int(serials[i]))
+            requested, capacity = used.get(volume.spec.storage_class_name, (0, 0))
+            used[volume.spec.storage_class_name] = (
+                requested + _bytes(claim.spec.resources.requests.get(_STORAGE)),
+                capacity + _bytes(volume.spec.capacity.get(_STORAGE)),
+            )
+    return used
+
+
+def _space_to_provision(findings: Findings, nodes: Nodes, i: int) -> dict[str, tuple[int, int]]:
+    """The same in volumes to be made, where their driver reports capacity; all of a class come out of the same."""
+    used: dict[str, tuple[int, int]] = {}
+    labels = nodes.node(i).metadata.labels
+    for claim, rows in findings.to_provision:
+        sufficient = sufficient_capacities(claim, nodes.state.objects) if rows[i] else None
+        source = next((c for c in sufficient or () if compile_selector(c.node_topology).matches(labels)), None)
+        if source is not None:
+            requested, _ = used.get(class_of(claim), (0, 0))
+            more = _bytes(claim.spec.resources.requests.get(_STORAGE))
+            used[class_of(claim)] = (requested + more, _bytes(source.capacity))
+    return used
+
+
+def _bytes(spelled: QuantityText | None) -> int:
+    return 0 if spelled is None else parse_quantity(spelled).value()
+
+
+def _utilization(requested: int, capacity: int) -> int:
+    return _FULL if capacity == 0 or requested > capacity else requested * _FULL // capacity

@@ -1,0 +1,130 @@
+"""What a pod's claims can get on each row: the volumes in reach, the volumes to be made, and why it may not work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kubesched.api.selectors import Requirement
+from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.framework.nodes import Nodes
+from kubesched.plugins.volume_binding.assumed import Assumed
+from kubesched.plugins.volume_binding.matching import NO_VOLUME, best_offers
+from kubesched.plugins.volume_binding.offers import Offers, nano_bytes
+from kubesched.plugins.volume_binding.pod_claims import Claims, PodClaims
+from kubesched.plugins.volume_binding.provisioning import allowed_rows, rows_with_space
+from kubesched.plugins.volume_binding.reach import compiled, reach_of, within
+from kubesched.plugins.volume_binding.writes import SELECTED_NODE
+from kubesched.plugins.volume_csi_nodes import CSINodeColumns
+from kubesched.plugins.volume_migration import TranslationError, migration_of, translated_affinity
+from kubesched.state.cluster import ClusterState
+from kubesched.state.columns import Bool, Int64
+
+
+@dataclass
+class Findings:
+    """Columns over the rows of a view. A row is good if none of the four kinds of trouble is found there."""
+
+    out_of_reach: Bool
+    """A bound volume cannot be reached."""
+    unbindable: Bool
+    """A claim finds no volume, and none can be made for it."""
+    short_of_space: Bool
+    """A volume could be made, but there is not enough space."""
+    volume_missing: Bool
+    """A claim is bound to a volume that does not exist."""
+    untranslatable: list[tuple[Bool, str]] = field(default_factory=list)
+    """Rows where an in-tree volume should be served by a CSI driver that could not name it; why not."""
+    chosen: list[tuple[PersistentVolumeClaim, Int64]] = field(default_factory=list)
+    """Per claim the serial numbers of the offers to bind it to."""
+    to_provision: list[tuple[PersistentVolumeClaim, Bool]] = field(default_factory=list)
+    """Per claim the rows where a volume is to be made."""
+
+    @property
+    def troubles(self) -> tuple[Bool, Bool, Bool, Bool]:
+        return self.out_of_reach, self.unbindable, self.short_of_space, self.volume_missing
+
+
+class VolumeSearch:
+    """Looks for volumes in a cluster, as they are assumed to be."""
+
+    def __init__(self, state: ClusterState) -> None:
+        objects = state.objects
+        self.claims = Assumed(PersistentVolumeClaim, objects)
+        self.volumes = Assumed(PersistentVolume, objects)
+        self.offers = Offers(objects, self.volumes)
+        self._csi_nodes = CSINodeColumns(state)
+
+    def find(self, claims: PodClaims, nodes: Nodes) -> Findings:
+        findings = Findings(nodes.none(), nodes.none(), nodes.none(), nodes.none())
+        self._check_bound(claims.bound, nodes, findings)
+        if claims.delayed:
+            self._find_delayed(claims.delayed, nodes, findings)
+        return findings
+
+    # -- claims that have a volume ------------------------------------------------------------------------------------
+
+    def _check_bound(self, claims: Claims, nodes: Nodes, findings: Findings) -> None:
+        """On each row, the first claim in trouble tells what the trouble is."""
+        fine = ~nodes.none()
+        for claim in claims:
+            volume = self.volumes.get(claim.spec.volume_name)
+            if volume is None:
+                findings.volume_missing |= fine
+                return
+            reachable = self._reachable(volume, nodes, findings, fine)
+            findings.out_of_reach |= fine & ~reachable
+            fine &= reachable
+
+    def _reachable(self, volume: PersistentVolume, nodes: Nodes, findings: Findings, asked: Bool) -> Bool:
+        """Per row whether a volume can be used; where a CSI driver serves in-tree volumes, by that driver's labels."""
+        reachable = within(nodes, reach_of(volume))
+        migration = migration_of(volume)
+        if migration is None:
+            return reachable
+        self._csi_nodes.refresh()
+        column = self._csi_nodes.migrated(migration.plugin)
+        if column is None:
+            return reachable
+        migrated = nodes.take(column)
+        try:
+            translated = within(nodes, compiled(translated_affinity(volume, migration)))
+        except TranslationError as problem:
+            findings.untranslatable.append((asked & migrated, f"could not translate pv: {problem}"))
+            return reachable
+        return np.where(migrated, translated, reachable)
+
+    # -- claims that wait for a node ----------------------------------------------------------------------------------
+
+    def _find_delayed(self, claims: Claims, nodes: Nodes, findings: Findings) -> None:
+        possible = ~nodes.none()
+        started = [claim for claim in claims if SELECTED_NODE in claim.metadata.annotations]
+        for claim in started:
+            selected = frozenset((claim.metadata.annotations[SELECTED_NODE],))
+            possible &= nodes.named(Requirement("metadata.name", "In", selected))
+        findings.unbindable |= ~possible
+        findings.to_provision = [(claim, possible) for claim in started]
+        self._match([claim for claim in claims if SELECTED_NODE not in claim.metadata.annotations], nodes, findings)
+        self._check_provisions(nodes, findings, possible)
+
+    def _match(self, claims: list[PersistentVolumeClaim], nodes: Nodes, findings: Findings) -> None:
+        """Give each claim the smallest volume that fits, small claims first; what finds none is to be provisioned."""
+        if not claims:
+            return
+        self.offers.refresh()
+        for claim in sorted(claims, key=lambda claim: nano_bytes(claim.spec.resources.requests)):
+            serials = best_offers(claim, self.offers, nodes, [taken for _, taken in findings.chosen])
+            findings.chosen.append((claim, serials))
+            findings.to_provision.append((claim, serials == NO_VOLUME))
+
+    def _check_provisions(self, nodes: Nodes, findings: Findings, possible: Bool) -> None:
+        for claim, rows in findings.to_provision:
+            asked = rows & possible
+            if not asked.any():
+                continue
+            refused = asked & ~allowed_rows(claim, nodes)
+            short = asked & ~refused & ~rows_with_space(claim, nodes)
+            findings.unbindable |= refused
+            findings.short_of_space |= short
+            possible = possible & ~refused & ~short

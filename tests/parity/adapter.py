@@ -1,0 +1,318 @@
+"""Replays a recorded case through the engine, and writes the result in the format of the recordings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+from tests.parity.bindings import bound_pod
+
+from kubesched import config
+from kubesched.api.kinds import KINDS
+from kubesched.api.meta import KubeObject
+from kubesched.api.pod import Pod
+from kubesched.framework.decision import Decision, Outcome
+from kubesched.framework.engine import Engine
+from kubesched.framework.nodes import Nodes
+from kubesched.framework.plugin import FilterPlugin, PluginContext, PostFilterPlugin, QueueSortPlugin, ReservePlugin
+from kubesched.framework.profile import EXTENSION_POINTS, Profile, ProfileError
+from kubesched.framework.status import Status
+from kubesched.plugins.default_preemption.plugin import DefaultPreemption, PreemptionDetails, why_not_eligible
+from kubesched.plugins.registry import in_tree
+from kubesched.state.cluster import ClusterState
+from kubesched.state.pods import PlacedPod
+
+Json = dict[str, Any]
+
+
+def evaluate(case: Json) -> Json:
+    """What the engine makes of a case, as a RESULT of the recordings."""
+    try:
+        return _Replay(case).result()
+    except (config.ConfigError, ProfileError) as problem:
+        return {"id": case["id"], "configError": str(problem)}
+
+
+class _Replay:
+    def __init__(self, case: Json) -> None:
+        self.case = case
+        given = case.get("config")
+        configuration = config.default() if given is None else config.from_plain(given)
+        self.profiles = {
+            profile.scheduler_name: Profile(profile, in_tree(), PluginContext()) for profile in configuration.profiles
+        }
+        self.state = ClusterState()
+        # The recordings take the smallest name among equals; rows are in the order of names, so that is the first.
+        self.engine = Engine(self.state, self.profiles.values(), draw=lambda _: 0)
+        self.pending: dict[str, Pod] = {}
+        self.gone: set[str] = set()
+        self.bindings = 0
+        self._load(case["objects"])
+
+    def result(self) -> Json:
+        result: Json = {"id": self.case["id"]}
+        if "config" in self.case:
+            result["plugins"] = {name: _plugins(profile) for name, profile in self.profiles.items()}
+        result["nodeOrder"] = self.state.nodes.order.names()
+        result["queueOrder"] = self._queue_order()
+        step = self._in_sequence if self.case["mode"] == "sequence" else self._evaluate
+        result["pods"] = [step(key) for key in self.case["pending"]]
+        return result
+
+    # -- the cluster --------------------------------------------------------------------------------------------------
+
+    def _load(self, objects: list[Json]) -> None:
+        records = [msgspec.convert(obj, KINDS[obj["kind"]]) for obj in objects if obj["kind"] in KINDS]
+        for obj in sorted(records, key=_informer_order):
+            if not isinstance(obj, Pod):
+                self.state.apply(obj)
+                continue
+            self.state.apply(obj)
+            if not obj.spec.node_name and not obj.is_finished:
+                self.pending[obj.key] = obj
+        for key in dict.fromkeys(self.case["pending"]):
+            pod = self.pending.get(key)
+            if pod is not None and pod.status.nominated_node_name:
+                self.state.nominated.add(pod, pod.status.nominated_node_name)
+
+    def _queue_order(self) -> list[str]:
+        sorter = next(iter(self.profiles.values())).at("queue_sort", QueueSortPlugin)[0]
+        waiting = [key for key in dict.fromkeys(self.case["pending"]) if key in self.pending]
+        keys = {key: sorter.sort_key(self.pending[key], float(i)) for i, key in enumerate(waiting)}
+        return sorted(waiting, key=keys.__getitem__)
+
+    # -- one pod ------------------------------------------------------------------------------------------------------
+
+    def _evaluate(self, key: str) -> Json:
+        pod = self.pending.get(key)
+        skipped = self._why_skipped(key, pod)
+        if skipped or pod is None:
+            return {"pod": key, "outcome": "skipped", "skipped": skipped}
+        entry: Json = {"pod": key, "profile": pod.spec.scheduler_name}
+        gate = self.engine.gate(pod)
+        if gate is not None:
+            return {**entry, "outcome": "gated", "preEnqueue": _status(gate)}
+        if pod.is_terminating:
+            return {**entry, "outcome": "skipped", "skipped": "pod is being deleted"}
+        self._decision = self.engine.decide(pod, explain=True)
+        return {**entry, **self._describe(self._decision)}
+
+    def _why_skipped(self, key: str, pod: Pod | None) -> str:
+        if pod is None:
+            bound = any(o["kind"] == "Pod" and _key(o) == key for o in self.case["objects"])
+            return "already bound" if bound and key not in self.gone else "pod not found"
+        if self.state.placed(pod) is not None:
+            return "already bound"
+        return "" if self.engine.knows(pod.spec.scheduler_name) else "no profile for schedulerName"
+
+    def _describe(self, decision: Decision) -> Json:
+        entry: Json = {"outcome": decision.outcome.value}
+        trace = decision.trace
+        if trace.pre_filter is not None:
+            entry["preFilter"] = self._pre_filter(decision)
+        if trace.verdicts is not None:
+            entry.update(self._filters(decision))
+            names = self.state.nodes.names
+            entry["feasible"] = sorted(names[row] for row in np.flatnonzero(trace.verdicts.feasible))
+        if trace.scores is not None:
+            entry.update(self._scores(decision))
+        if decision.node:
+            entry.setdefault("best", entry["feasible"])
+            # Without scores the real scheduler takes the first node that fits; the recordings name the smallest.
+            entry["chosen"] = decision.node if self._scores_at_all(decision) else entry["best"][0]
+            entry["schedule"] = {"evaluatedNodes": decision.evaluated, "feasibleNodes": decision.feasible}
+        if decision.outcome is Outcome.ERROR and decision.status is not None:
+            entry["schedule"] = {"error": decision.status.message}
+        if decision.diagnosis is not None:
+            entry.update(self._failure(decision))
+        return entry
+
+    def _scores_at_all(self, decision: Decision) -> bool:
+        nominated = decision.pod.status.nominated_node_name
+        return decision.node == nominated or bool(self.profiles[decision.profile].scores)
+
+    def _pre_filter(self, decision: Decision) -> Json:
+        outcome = decision.trace.pre_filter
+        assert outcome is not None
+        entry: Json = {"code": "Success", "skip": sorted(outcome.skipped)}
+        if outcome.rejected is not None:
+            entry.update(_status(outcome.rejected))
+        if outcome.names is not None:
+            entry["nodes"] = sorted(outcome.names)
+        return entry
+
+    def _filters(self, decision: Decision) -> Json:
+        verdicts = decision.trace.verdicts
+        assert verdicts is not None
+        assert decision.cycle is not None
+        names = self.state.nodes.names
+        rows = np.flatnonzero(verdicts.considered).tolist()
+        first = {row: verdicts.status_of(row) for row in rows}
+        others: Json = {}
+        for plugin in self.profiles[decision.profile].at("filter", FilterPlugin):
+            if plugin.name in decision.cycle.skipped_filters:
+                continue
+            column = plugin.filter(decision.cycle, Nodes(self.state, np.array(rows, dtype=np.intp)))
+            for row, verdict in zip(rows, column.tolist()):
+                status = plugin.verdicts.statuses[verdict]
+                said = first[row]
+                if status is None or said is None or said == status.by(plugin.name):
+                    continue
+                others.setdefault(names[row], {})[plugin.name] = _status(status)
+        entry: Json = {"filter": {names[row]: _status(status) if status else None for row, status in first.items()}}
+        if others:
+            entry["filterAll"] = others
+        return entry
+
+    def _scores(self, decision: Decision) -> Json:
+        scores = decision.trace.scores
+        assert scores is not None
+        names = [self.state.nodes.names[row] for row in scores.nodes.row_ids.tolist()]
+        entry: Json = {"skipScore": sorted(scores.skipped)}
+        if not self.profiles[decision.profile].scores or (scores.broken and not scores.parts):
+            return {**entry, "scoreError": scores.broken} if scores.broken else entry
+        entry["raw"] = {part.plugin: _by_name(names, part.raw) for part in scores.parts}
+        if scores.broken:
+            return {**entry, "scoreError": scores.broken}
+        entry["scores"] = {part.plugin: _by_name(names, part.weighted) for part in scores.parts}
+        entry["total"] = total = _by_name(names, scores.total)
+        entry["best"] = sorted(name for name in names if total[name] == max(total.values()))
+        return entry
+
+    def _failure(self, decision: Decision) -> Json:
+        assert decision.diagnosis is not None
+        entry: Json = {
+            "fitError": decision.diagnosis.message(),
+            "message": decision.message,
+            "unschedulablePlugins": sorted(decision.diagnosis.unschedulable_plugins),
+        }
+        result, status = decision.post_filter, decision.post_filter_status
+        if result is None and status is None:
+            return entry
+        post: Json = {"code": "Success"} if status is None else {**_status(status), "message": status.message}
+        if result is not None and result.nominated is not None:
+            post["nominating"] = result.nominated
+        if result is not None and result.victims:
+            post["victims"] = [victim.pod.key for victim in result.victims]
+        entry["postFilter"] = post
+        if any(plugin.name == DefaultPreemption.name for plugin in self._post_filters(decision)):
+            entry["preemption"] = self._preemption(decision)
+        return entry
+
+    def _post_filters(self, decision: Decision) -> tuple[PostFilterPlugin, ...]:
+        return self.profiles[decision.profile].at("post_filter", PostFilterPlugin)
+
+    def _preemption(self, decision: Decision) -> Json:
+        assert decision.diagnosis is not None
+        assert decision.cycle is not None
+        ineligible = why_not_eligible(decision.cycle, decision.diagnosis)
+        if ineligible:
+            return {"eligible": False, "reason": ineligible}
+        entry: Json = {"eligible": True}
+        details = decision.post_filter.details if decision.post_filter else None
+        run = details.run if isinstance(details, PreemptionDetails) else None
+        if run is None:
+            return entry
+        names = self.state.nodes.names
+        if len(run.potential):
+            entry["potential"] = sorted(names[row] for row in run.potential)
+        if run.candidates:
+            entry["candidates"] = {names[c.row]: _candidate(c.victims, c.violations) for c in run.candidates}
+            assert isinstance(details, PreemptionDetails)
+            best = sorted(details.best, key=lambda c: names[c.row])
+            entry["best"] = [names[c.row] for c in best]
+            entry["chosen"] = entry["best"][0]
+            entry["victims"] = [victim.pod.key for victim in best[0].victims]
+        statuses = {names[row]: _status(status) for status, rows in run.failures for row in rows.tolist()}
+        if statuses:
+            entry["statuses"] = statuses
+        return entry
+
+    # -- one after another --------------------------------------------------------------------------------------------
+
+    def _in_sequence(self, key: str) -> Json:
+        entry = self._evaluate(key)
+        pod = self.pending.get(key)
+        if entry["outcome"] == "scheduled":
+            assert pod is not None
+            self._bind(entry, pod)
+        elif entry["outcome"] == "unschedulable":
+            assert pod is not None
+            self._carry_out(pod, self._decision)
+        return entry
+
+    def _bind(self, entry: Json, pod: Pod) -> None:
+        cycle = self._decision.cycle
+        assert cycle is not None
+        self.state.assume(pod, entry["chosen"])
+        done: list[ReservePlugin] = []
+        for plugin in self.profiles[entry["profile"]].at("reserve", ReservePlugin):
+            done.append(plugin)
+            status = plugin.reserve(cycle, pod, entry["chosen"])
+            if status is not None:
+                for reserved in reversed(done):
+                    reserved.unreserve(cycle, pod, entry["chosen"])
+                self.state.forget(pod)
+                entry["outcome"], entry["reserve"] = "reserve-failed", _status(status.by(plugin.name))
+                return
+        self.state.apply(bound_pod(pod, entry["chosen"], self.bindings))
+        self.bindings += 1
+        del self.pending[pod.key]
+
+    def _carry_out(self, pod: Pod, decision: Decision) -> None:
+        result = decision.post_filter
+        if result is None or result.nominated is None:
+            return
+        evicted = [victim for victim in result.victims if not victim.pod.is_terminating]
+        for victim in evicted:
+            self.state.delete(victim.pod)
+            self.gone.add(victim.pod.key)
+        if evicted:
+            for other in self.state.nominated.on_node(result.nominated):
+                if other.priority < pod.priority:
+                    self._nominate(other, "")
+        self._nominate(pod, result.nominated)
+
+    def _nominate(self, pod: Pod, node_name: str) -> None:
+        status = msgspec.structs.replace(pod.status, nominated_node_name=node_name)
+        pod = self.pending[pod.key] = msgspec.structs.replace(pod, status=status)
+        self.state.nominated.remove(pod)
+        if node_name:
+            self.state.nominated.add(pod, node_name)
+
+
+def _informer_order(obj: KubeObject) -> tuple[bool, str, str]:
+    return isinstance(obj, Pod), obj.namespace, obj.name
+
+
+def _key(obj: Json) -> str:
+    meta = obj["metadata"]
+    return f"{meta['namespace']}/{meta['name']}"
+
+
+def _plugins(profile: Profile) -> Json:
+    points: Json = {}
+    for point, kind in EXTENSION_POINTS.items():
+        head, *rest = point.split("_")
+        entries: list[Json] = [{"name": plugin.name} for plugin in profile.at(point, kind)]
+        if point == "score":
+            for entry in entries:
+                entry["weight"] = profile.weights[entry["name"]]
+        points[head + "".join(word.title() for word in rest)] = entries or None
+    return points
+
+
+def _status(status: Status) -> Json:
+    entry: Json = {"code": str(status.code), "reasons": list(status.reasons)}
+    return {"plugin": status.plugin, **entry} if status.plugin else entry
+
+
+def _by_name(names: list[str], scores: Any) -> dict[str, int]:
+    values = [scores] * len(names) if isinstance(scores, int) else scores.tolist()
+    return dict(zip(names, values))
+
+
+def _candidate(victims: tuple[PlacedPod, ...], violations: int) -> Json:
+    entry: Json = {"victims": [victim.pod.key for victim in victims]}
+    return {**entry, "pdbViolations": violations} if violations else entry
