@@ -6,13 +6,14 @@ the second is the answer to the first with one row asked again. This is what mak
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 
+from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
-from kubesched.framework.plugin import MAX_NODE_SCORE, Scope
+from kubesched.framework.plugin import MAX_NODE_SCORE, FilterPlugin, Scope, ScorePlugin
 from kubesched.state.changes import ChangeLog
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64
@@ -27,13 +28,10 @@ class VerdictAnswer:
 
     def __init__(self, verdicts: Int32, position: int) -> None:
         self.position = position
-        self.replace(verdicts)
-
-    def replace(self, verdicts: Int32) -> None:
         self.verdicts = verdicts
         self.passes: Bool = verdicts == 0
         self.rejections = len(verdicts) - int(np.count_nonzero(self.passes))
-        """How many rows are rejected; while it is 0 the whole column need not be looked at."""
+        """How many rows are rejected; while it is 0 the columns need not be looked at."""
 
     def repair(self, rows: list[int], verdicts: Int32) -> None:
         for row, verdict in zip(rows, verdicts.tolist()):
@@ -50,19 +48,17 @@ class ScoreAnswer:
 
     def __init__(self, scores: Int64 | int, position: int) -> None:
         self.position = position
-        self.replace(scores)
-
-    def replace(self, scores: Int64 | int) -> None:
         self.scores = scores
         self.in_range = all_in_range(scores)
 
-    def repair(self, rows: list[int], scores: Int64 | int, length: int) -> None:
+    def repair(self, rows: list[int], scores: Int64 | int, size: int) -> None:
         if isinstance(self.scores, int):
             if isinstance(scores, int) and scores == self.scores:
                 return
-            self.scores = np.full(length, self.scores, dtype=np.int64)
-        self.scores[rows] = scores
-        self.in_range = self.in_range and all_in_range(scores)
+            self.scores = np.full(size, self.scores, dtype=np.int64)
+        for row, score in zip(rows, [scores] * len(rows) if isinstance(scores, int) else scores.tolist()):
+            self.scores[row] = score
+            self.in_range &= 0 <= score <= MAX_NODE_SCORE
 
 
 def all_in_range(scores: Int64 | int) -> bool:
@@ -80,39 +76,40 @@ class AnswerCache:
         self._verdicts: dict[Hashable, VerdictAnswer] = {}
         self._scores: dict[Hashable, ScoreAnswer] = {}
 
-    def verdicts(self, key: Hashable, scope: Scope, ask: Callable[[Nodes], Int32]) -> VerdictAnswer:
-        """The current answer to a question: asked now if it is new, else repaired where rows changed."""
-        log, table = self._log(scope), self._state.nodes
+    def verdicts(self, plugin: FilterPlugin, cycle: Cycle) -> VerdictAnswer:
+        """The current answer of a filter: asked now if the question is new, else repaired where rows changed."""
+        key = (plugin, plugin.filter_question(cycle))
+        log = self._log(plugin.filter_scope)
         answer = self._verdicts.pop(key, None)
-        if answer is None:
-            self._make_room(self._verdicts, 5)
-            answer = VerdictAnswer(ask(Nodes(self._state)), log.position)
-        elif answer.position != log.position:
+        if answer is not None and answer.position != log.position:
             rows = self._rows_to_repair(log, answer.position, len(answer.verdicts))
             if rows is None:
-                answer.replace(ask(Nodes(self._state)))
-            elif rows:
-                answer.repair(rows, ask(Nodes(self._state, np.array(rows))))
-            answer.position = log.position
+                answer = None
+            else:
+                answer.repair(rows, plugin.filter(cycle, Nodes(self._state, np.array(rows))))
+                answer.position = log.position
+        if answer is None:
+            self._make_room(self._verdicts, 5)
+            answer = VerdictAnswer(plugin.filter(cycle, Nodes(self._state)), log.position)
         self._verdicts[key] = answer
-        assert len(answer.verdicts) == table.size
         return answer
 
-    def scores(self, key: Hashable, scope: Scope, ask: Callable[[Nodes], Int64 | int]) -> ScoreAnswer:
+    def scores(self, plugin: ScorePlugin, cycle: Cycle) -> ScoreAnswer:
         """As `verdicts`, for scores before normalisation."""
-        log, table = self._log(scope), self._state.nodes
+        key = (plugin, plugin.score_question(cycle))
+        log, size = self._log(plugin.score_scope), self._state.nodes.size
         answer = self._scores.pop(key, None)
-        if answer is None:
-            self._make_room(self._scores, 8)
-            answer = ScoreAnswer(ask(Nodes(self._state)), log.position)
-        elif answer.position != log.position:
-            known = table.size if isinstance(answer.scores, int) else len(answer.scores)
+        if answer is not None and answer.position != log.position:
+            known = size if isinstance(answer.scores, int) else len(answer.scores)
             rows = self._rows_to_repair(log, answer.position, known)
             if rows is None:
-                answer.replace(ask(Nodes(self._state)))
-            elif rows:
-                answer.repair(rows, ask(Nodes(self._state, np.array(rows))), table.size)
-            answer.position = log.position
+                answer = None
+            else:
+                answer.repair(rows, plugin.score(cycle, Nodes(self._state, np.array(rows))), size)
+                answer.position = log.position
+        if answer is None:
+            self._make_room(self._scores, 8)
+            answer = ScoreAnswer(plugin.score(cycle, Nodes(self._state)), log.position)
         self._scores[key] = answer
         return answer
 

@@ -137,27 +137,27 @@ class Engine:
         if verdicts.broken is not None and not decision.node:
             decision.outcome, decision.status = Outcome.ERROR, verdicts.broken
             return
-        found = self._sampler.sample(
+        sample = self._sampler.sample(
             verdicts,
             profile.percentage,
             narrowed=pre_filter.names is not None,
             one_is_enough=not profile.scores.scores,
         )
-        if found.count == 0 and not decision.node:
+        if sample.found == 0 and not decision.node:
             diagnosis = Diagnosis(self._live(), verdicts=verdicts)
             self._diagnose(diagnosis, verdicts, pre_filter, nominated)
             self._fail(decision, cycle, profile, diagnosis)
             return
         if not decision.node:
-            decision.feasible, decision.evaluated = found.count, found.evaluated
-            if found.count == 1:
-                decision.node = self.state.nodes.names[int(found.feasible.argmax())]
+            decision.feasible, decision.evaluated = sample.found, sample.evaluated
+            if sample.found == 1:
+                decision.node = self.state.nodes.names[int(sample.feasible.argmax())]
         if explain or not decision.node:
-            self._score(decision, cycle, profile, found)
+            self._score(decision, cycle, profile, sample)
 
-    def _score(self, decision: Decision, cycle: Cycle, profile: _BoundProfile, found: Sample) -> None:
+    def _score(self, decision: Decision, cycle: Cycle, profile: _BoundProfile, sample: Sample) -> None:
         """Score the nodes that fit and, unless the choice is made already, choose among the best."""
-        scores = decision.trace.scores = profile.scores.run(cycle, found.feasible, found.count)
+        scores = decision.trace.scores = profile.scores.run(cycle, sample.feasible, sample.found)
         if decision.node:
             return
         if scores.broken:

@@ -100,8 +100,7 @@ class FilterRunner:
     def _ask(self, plugin: FilterPlugin, cycle: Cycle, standing: Bool, exhaustive: bool) -> tuple[Int32 | None, Bool]:
         """The verdicts of one filter on all rows and where it passes; no verdicts if it passes everywhere."""
         if plugin.filter_scope is not Scope.CLUSTER and plugin.is_columnar:
-            key = (plugin, plugin.filter_question(cycle))
-            answer = self._answers.verdicts(key, plugin.filter_scope, lambda nodes: plugin.filter(cycle, nodes))
+            answer = self._answers.verdicts(plugin, cycle)
             return (answer.verdicts, answer.passes) if answer.rejections else (None, standing)
         if plugin.is_columnar:
             column = plugin.filter(cycle, Nodes(self.state))

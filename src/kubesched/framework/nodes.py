@@ -36,29 +36,30 @@ class Nodes:
     # -- columns ------------------------------------------------------------------------------------------------------
 
     def take(self, column: T) -> T:
-        """The part of a column of the table (rows on its last axis) that this view is of."""
+        """The part of a column of the table that this view is of."""
+        return column[: self._table.size] if self.rows is None else column[self.rows]  # type: ignore[return-value]
+
+    def lines(self, matrix: Int64, resources: Rows) -> Int64:
+        """Some lines of a matrix that has a line per resource: a copy, in the order asked for."""
         if self.rows is None:
-            return column[..., : self._table.size]  # type: ignore[return-value]
-        return column[..., self.rows]  # type: ignore[return-value]
+            return matrix[resources, : self._table.size]
+        return matrix[resources[:, np.newaxis], self.rows]
 
     @property
     def row_ids(self) -> Rows:
         return np.arange(self._table.size) if self.rows is None else self.rows
 
-    @property
-    def allocatable(self) -> Int64:
-        """What nodes offer: a line per resource (see `NodeTable.resource_id`), a column per row."""
-        return self.take(self._table.allocatable)
+    def allocatable(self, resources: Rows) -> Int64:
+        """What nodes offer: a line per resource asked for (see `NodeTable.resource_id`), a column per row."""
+        return self.lines(self._table.allocatable, resources)
 
-    @property
-    def requested(self) -> Int64:
+    def requested(self, resources: Rows) -> Int64:
         """What the pods there have requested, in the same shape."""
-        return self.take(self._table.requested)
+        return self.lines(self._table.requested, resources)
 
-    @property
-    def scoring_requested(self) -> Int64:
-        """cpu and memory as scoring counts them, with defaults for containers that request nothing."""
-        return self.take(self._table.scoring_requested)
+    def scoring_requested(self, resources: Rows) -> Int64:
+        """The same as scoring counts it, with defaults of cpu and memory for containers that request none."""
+        return self.lines(self._table.scoring_requested, resources)
 
     @property
     def allowed_pods(self) -> Int64:
@@ -166,13 +167,11 @@ class WhatIf(Nodes):
         self._pods: dict[int, list[PlacedPod]] = {}
         self._ports: dict[int, set[HostPort]] = {}
 
-    @property
-    def requested(self) -> Int64:
-        return self._requested
+    def requested(self, resources: Rows) -> Int64:
+        return self._requested[resources]
 
-    @property
-    def scoring_requested(self) -> Int64:
-        return self._scoring
+    def scoring_requested(self, resources: Rows) -> Int64:
+        return self._scoring[resources]
 
     @property
     def pod_count(self) -> Int64:
@@ -210,9 +209,9 @@ class WhatIf(Nodes):
         return self._ports[i]
 
     def _count(self, i: int, pod: PlacedPod, sign: int) -> None:
-        requests = pod.facts.requests
+        requests, scoring = pod.facts.requests, pod.facts.scoring
         self._requested[: len(requests), i] += sign * requests
-        self._scoring[:, i] += sign * pod.facts.scoring
+        self._scoring[: len(scoring), i] += sign * scoring
         self._pod_count[i] += sign
 
 
@@ -245,15 +244,17 @@ class NodeView:
 
     def allocatable(self, resource: str) -> int:
         """What the node offers: thousandths of a cpu, bytes, or units."""
-        return self._amount(self._nodes.allocatable, resource)
+        column = self._column(resource)
+        return 0 if column is None else int(self._nodes.allocatable(column)[0, self._i])
 
     def requested(self, resource: str) -> int:
         """What the pods on the node have requested, in the same units."""
-        return self._amount(self._nodes.requested, resource)
+        column = self._column(resource)
+        return 0 if column is None else int(self._nodes.requested(column)[0, self._i])
 
-    def _amount(self, amounts: Int64, resource: str) -> int:
+    def _column(self, resource: str) -> Rows | None:
         column = self._nodes.state.nodes.resources.get(resource)
-        return 0 if column is None else int(amounts[column, self._i])
+        return None if column is None else np.array([column])
 
 
 def _is_one_of(ids: npt.NDArray[Any], wanted: Sequence[int]) -> Bool:

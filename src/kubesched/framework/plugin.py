@@ -121,6 +121,8 @@ class FilterPlugin(Plugin):
     def __init__(self, args: Any = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
         self.verdicts = VerdictTable()
+        self.is_columnar = type(self).filter is not FilterPlugin.filter
+        """Whether the plugin answers for columns; then it is asked about all rows, also dead ones."""
 
     def filter_question(self, cycle: Cycle) -> Hashable:
         """All that the answer depends on in the pod: equal questions get equal answers. Only for narrow scopes."""
@@ -137,11 +139,6 @@ class FilterPlugin(Plugin):
     def filter_node(self, cycle: Cycle, node: NodeView) -> Status | None:
         """None if the pod can run on this node, else a rejection."""
         raise NotImplementedError
-
-    @property
-    def is_columnar(self) -> bool:
-        """Whether the plugin answers for columns; then it is asked about all rows, also dead ones."""
-        return type(self).filter is not FilterPlugin.filter
 
     def reject(self, where: Bool, status: Status) -> Int32:
         """Verdicts that reject where the mask is set."""
@@ -183,6 +180,11 @@ class ScorePlugin(Plugin):
 
     score_scope: ClassVar[Scope] = Scope.CLUSTER
 
+    def __init__(self, args: Any = None, context: PluginContext | None = None) -> None:
+        super().__init__(args, context)
+        self.scores_columns = type(self).score is not ScorePlugin.score
+        self.normalizes = type(self).normalize is not ScorePlugin.normalize
+
     def score_question(self, cycle: Cycle) -> Hashable:
         """As `filter_question`, for the score before normalisation."""
         return cycle.facts.fingerprint
@@ -199,10 +201,6 @@ class ScorePlugin(Plugin):
     def normalize(self, cycle: Cycle, scores: Int64 | int, nodes: Nodes) -> Int64 | int:
         """Bring the scores of the nodes that fit into 0..100."""
         return scores
-
-    @property
-    def is_columnar_score(self) -> bool:
-        return type(self).score is not ScorePlugin.score
 
 
 class ReservePlugin(Plugin):

@@ -22,7 +22,7 @@ class Sample(NamedTuple):
     """The outcome of a search: the rows that fit, how many they are, and how many rows were looked at."""
 
     feasible: Bool
-    count: int
+    found: int
     evaluated: int
 
 

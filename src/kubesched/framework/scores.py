@@ -66,7 +66,7 @@ class ScoreRunner:
                 continue
             raw, in_range = self._raw(plugin, cycle, nodes)
             scores = raw
-            if type(plugin).normalize is not ScorePlugin.normalize:
+            if plugin.normalizes:
                 scores = plugin.normalize(cycle, raw, nodes)
                 in_range = False
             if not in_range and not all_in_range(scores):
@@ -92,10 +92,9 @@ class ScoreRunner:
 
     def _raw(self, plugin: ScorePlugin, cycle: Cycle, nodes: Nodes) -> tuple[Int64 | int, bool]:
         """The scores before normalisation, and whether all of them are known to be in range."""
-        if plugin.score_scope is Scope.CLUSTER or not plugin.is_columnar_score:
+        if plugin.score_scope is Scope.CLUSTER or not plugin.scores_columns:
             return plugin.score(cycle, nodes), False
-        key = (plugin, plugin.score_question(cycle))
-        answer = self._answers.scores(key, plugin.score_scope, lambda all_nodes: plugin.score(cycle, all_nodes))
+        answer = self._answers.scores(plugin, cycle)
         if isinstance(answer.scores, int):
             return answer.scores, answer.in_range
         return nodes.take(answer.scores), answer.in_range

@@ -15,7 +15,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.workloads import Namespace
-from kubesched.state.facts import FactsOf
+from kubesched.state.facts import FactsOf, PodFacts
 from kubesched.state.matching import MatchCounts
 from kubesched.state.nodes import NodeTable
 from kubesched.state.nominated import Nominator, identity_of
@@ -62,11 +62,14 @@ class ClusterState:
 
     # -- what the scheduler decides -----------------------------------------------------------------------------------
 
-    def assume(self, pod: Pod, node_name: str) -> Pod:
-        """Count the pod on the node before anybody else has heard of it. Returns the pod as it will be."""
+    def assume(self, pod: Pod, node_name: str, facts: PodFacts | None = None) -> Pod:
+        """Count the pod on the node before anybody else has heard of it. Returns the pod as it will be.
+
+        Whoever has the facts of the pod at hand saves looking for them.
+        """
         if identity_of(pod) in self._placed:
             raise ValueError(f"pod {pod.key} is placed already")
-        facts = self.facts(pod)
+        facts = facts or self.facts(pod)
         placed = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node_name))
         self._place(PlacedPod(placed, facts, self._row(node_name), assumed=True))
         return placed
@@ -124,13 +127,12 @@ class ClusterState:
 
     def _count(self, placed: PlacedPod, sign: int) -> None:
         nodes, facts, row = self.nodes, placed.facts, placed.row
-        width = len(facts.requests)
         if sign > 0:
-            nodes.requested[:width, row] += facts.requests
-            nodes.scoring_requested[:, row] += facts.scoring
+            nodes.requested[: len(facts.requests), row] += facts.requests
+            nodes.scoring_requested[: len(facts.scoring), row] += facts.scoring
         else:
-            nodes.requested[:width, row] -= facts.requests
-            nodes.scoring_requested[:, row] -= facts.scoring
+            nodes.requested[: len(facts.requests), row] -= facts.requests
+            nodes.scoring_requested[: len(facts.scoring), row] -= facts.scoring
         nodes.pod_count[row] += sign
         self.matches.add(facts, row, placed.pod.is_terminating, sign)
         nodes.load_changed(row)

@@ -7,14 +7,14 @@ lives as long as a pod that has it, and plugins keep on it whatever they derive 
 from __future__ import annotations
 
 import weakref
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 import numpy as np
 
 from kubesched.api.affinity import PodAffinity, PodAffinityTerm
-from kubesched.api.pod import Pod
-from kubesched.api.requests import CPU, MEMORY, Quantities, is_countable, is_sidecar, placed_requests, whole
+from kubesched.api.pod import Pod, PodStatus
+from kubesched.api.requests import Quantities, is_countable, is_sidecar, placed_requests, whole
 from kubesched.api.selectors import NOTHING, Selector, compile_selector
 from kubesched.state.columns import Int64
 from kubesched.state.nodes import NodeTable
@@ -46,6 +46,7 @@ class PodFacts:
 
     __slots__ = (
         "__weakref__",
+        "_terms_by_kind",
         "claims",
         "fingerprint",
         "labels",
@@ -64,14 +65,16 @@ class PodFacts:
         self.labels = pod.metadata.labels
         self.requests: Int64 = _vector(real, nodes)
         """What the pod takes from its node, in the order of the resource columns, as far as it asks for any."""
-        self.scoring: Int64 = np.array([whole(n, with_defaults[n]) if n in with_defaults else 0 for n in (CPU, MEMORY)])
+        self.scoring: Int64 = _vector(with_defaults, nodes)
+        """The same as scoring counts it, with defaults of cpu and memory."""
         self.ports = tuple(_host_ports(pod))
         self.claims = tuple(f"{pod.namespace}/{name}" for name in claim_names(pod))
         self.terms = tuple(affinity_terms(pod))
+        self._terms_by_kind = {kind: tuple(t for t in self.terms if t.kind == kind) for kind in get_args(TermKind)}
         self.memo: dict[Any, Any] = {}
 
     def terms_of(self, kind: TermKind) -> tuple[Term, ...]:
-        return tuple(term for term in self.terms if term.kind == kind)
+        return self._terms_by_kind[kind]
 
 
 class FactsOf:
@@ -86,14 +89,20 @@ class FactsOf:
         meta, spec, status = pod.metadata, pod.spec, pod.status
         if spec.node_name:
             spec = msgspec.structs.replace(spec, node_name="")
-        resize = (status.container_statuses, status.init_container_statuses, status.resources, status.conditions)
-        if status.resources is None and not any(c.resources for group in resize[:2] for c in group or ()):
-            resize = ()  # type: ignore[assignment]
-        fingerprint = self._encode((meta.namespace, meta.labels, meta.controller, spec, resize))
+        owner = meta.controller if meta.owner_references else None
+        fingerprint = self._encode((meta.namespace, meta.labels, owner, spec, _resize(status)))
         found = self._known.get(fingerprint)
         if found is None:
             found = self._known[fingerprint] = PodFacts(pod, fingerprint, self._nodes)
         return found
+
+
+def _resize(status: PodStatus) -> Any:
+    """What the status says about resources, which most say nothing about."""
+    containers = (*status.container_statuses, *status.init_container_statuses)
+    if status.resources is None and all(container.resources is None for container in containers):
+        return None
+    return containers, status.resources, status.allocated_resources, status.conditions
 
 
 def claim_names(pod: Pod) -> list[str]:

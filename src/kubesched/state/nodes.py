@@ -45,8 +45,8 @@ class NodeTable:
         self.live: Bool = np.zeros(_FIRST_ROWS, dtype=np.bool_)
         self.allocatable: Int64 = np.zeros((_FIRST_RESOURCES, _FIRST_ROWS), dtype=np.int64)
         self.requested: Int64 = np.zeros((_FIRST_RESOURCES, _FIRST_ROWS), dtype=np.int64)
-        self.scoring_requested: Int64 = np.zeros((2, _FIRST_ROWS), dtype=np.int64)
-        """cpu and memory as scoring counts them: with defaults for containers that request nothing."""
+        self.scoring_requested: Int64 = np.zeros((_FIRST_RESOURCES, _FIRST_ROWS), dtype=np.int64)
+        """The same as scoring counts it: with defaults of cpu and memory for containers that request none."""
         self.allowed_pods: Int64 = np.zeros(_FIRST_ROWS, dtype=np.int64)
         self.pod_count: Int64 = np.zeros(_FIRST_ROWS, dtype=np.int64)
         self.unschedulable: Bool = np.zeros(_FIRST_ROWS, dtype=np.bool_)
@@ -123,6 +123,7 @@ class NodeTable:
             more = np.zeros((new, self.allocatable.shape[1]), dtype=np.int64)
             self.allocatable = np.vstack((self.allocatable, more))
             self.requested = np.vstack((self.requested, more))
+            self.scoring_requested = np.vstack((self.scoring_requested, more))
         self.resources[name] = new
         return new
 
@@ -153,8 +154,8 @@ class NodeTable:
                 if name == PODS:
                     self.allowed_pods[row] = parse_quantity(text).value()
                 elif is_countable(name):
-                    column = self.resource_id(name)  # first: a new resource makes new arrays
-                    self.allocatable[column, row] = whole(name, parse_quantity(text))
+                    resource = self.resource_id(name)  # first: a new resource makes new arrays
+                    self.allocatable[resource, row] = whole(name, parse_quantity(text))
         self.unschedulable[row] = node is not None and node.spec.unschedulable
         old_taints = int(self.taint_ids[row])
         self.taint_ids[row] = self.taint_lists.acquire(node.spec.taints) if node else -1

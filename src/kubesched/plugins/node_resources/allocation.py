@@ -1,4 +1,4 @@
-"""How much of the resources that scoring looks at would be in use on each node, with and without the pod."""
+"""How much of the resources that scoring looks at is in use on each node, and how much the pod would add."""
 
 from __future__ import annotations
 
@@ -9,47 +9,58 @@ import numpy as np
 
 from kubesched.api.pod import Pod
 from kubesched.api.quantity import ZERO
-from kubesched.api.requests import CPU, MEMORY, Quantities, is_scalar, whole
+from kubesched.api.requests import Quantities, is_scalar, whole
 from kubesched.config.args import ResourceSpec
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
-from kubesched.state.columns import Int64
+from kubesched.state.columns import Int64, Rows
+from kubesched.state.nodes import NodeTable
 
 
-class Usage(NamedTuple):
-    """A line per resource, a column per row. Where `allocatable` is 0 the resource does not count on that row."""
+class Demand(NamedTuple):
+    """What a pod asks for of each resource."""
 
-    without_pod: Int64
-    with_pod: Int64
-    allocatable: Int64
+    question: tuple[int, ...]
+    amounts: Int64
+    """The same as a matrix of one column."""
+    left_out: tuple[int, ...]
+    """Extended resources that the pod does not ask for: they do not count."""
 
 
 class Allocation:
-    """The usage of some resources. With `defaults`, cpu and memory are counted as scoring counts them."""
+    """Some resources, a line each. With `defaults`, cpu and memory are counted as scoring counts them."""
 
     def __init__(self, resources: tuple[ResourceSpec, ...], *, defaults: bool) -> None:
         self._names = tuple(resource.name for resource in resources)
-        self._scalar = tuple(is_scalar(name) for name in self._names)
         self._defaults = defaults
+        self._table: NodeTable | None = None
+        self._columns: Rows = np.zeros(0, dtype=np.intp)
 
-    def demand_of(self, cycle: Cycle, requests: Callable[[Pod], Quantities]) -> tuple[int, ...]:
-        """What the pod asks for of each resource; worked out once per kind of pod."""
+    def demand_of(self, cycle: Cycle, requests: Callable[[Pod], Quantities]) -> Demand:
+        """What the pod asks for; worked out once per kind of pod."""
         memo = cycle.facts.memo
-        if self not in memo:
+        known: Demand | None = memo.get(self)
+        if known is None:
             asked = requests(cycle.pod)
-            memo[self] = tuple(whole(name, asked.get(name, ZERO)) for name in self._names)
-        return memo[self]  # type: ignore[no-any-return]
+            amounts = tuple(whole(name, asked.get(name, ZERO)) for name in self._names)
+            left_out = tuple(i for i, name in enumerate(self._names) if not amounts[i] and is_scalar(name))
+            known = memo[self] = Demand(amounts, np.array(amounts, dtype=np.int64)[:, np.newaxis], left_out)
+        return known
 
-    def on(self, nodes: Nodes, demand: tuple[int, ...]) -> Usage:
-        """The usage on every row of a view."""
-        columns = [nodes.state.nodes.resource_id(name) for name in self._names]
-        allocatable = nodes.allocatable[columns]
-        used = nodes.requested[columns]
-        if self._defaults:
-            for line, name in enumerate(self._names):
-                if name in (CPU, MEMORY):
-                    used[line] = nodes.scoring_requested[0 if name == CPU else 1]
-        for line, amount in enumerate(demand):
-            if not amount and self._scalar[line]:
-                allocatable[line] = 0  # an extended resource that the pod does not ask for is left out
-        return Usage(used, used + np.array(demand, dtype=np.int64)[:, np.newaxis], allocatable)
+    def used(self, nodes: Nodes) -> Int64:
+        """What is in use without the pod."""
+        columns = self._columns_in(nodes.state.nodes)
+        return nodes.scoring_requested(columns) if self._defaults else nodes.requested(columns)
+
+    def offered(self, nodes: Nodes, demand: Demand) -> Int64:
+        """What nodes offer; 0 where a resource does not count."""
+        offered = nodes.allocatable(self._columns_in(nodes.state.nodes))
+        for line in demand.left_out:
+            offered[line] = 0
+        return offered
+
+    def _columns_in(self, table: NodeTable) -> Rows:
+        if self._table is not table:
+            self._table = table
+            self._columns = np.array([table.resource_id(name) for name in self._names], dtype=np.intp)
+        return self._columns

@@ -34,17 +34,18 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
     def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
         # Pods that ask for nothing would all be drawn to the same node.
-        return None if any(self._allocation.demand_of(cycle, _requests)) else SKIP
+        return None if any(self._allocation.demand_of(cycle, _requests).question) else SKIP
 
     def score_question(self, cycle: Cycle) -> Hashable:
-        return self._allocation.demand_of(cycle, _requests)
+        return self._allocation.demand_of(cycle, _requests).question
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
         demand = self._allocation.demand_of(cycle, _requests)
-        if not any(demand):
+        if not any(demand.question):
             return 0
-        usage = self._allocation.on(nodes, demand)
-        gain = _evenness(usage.with_pod, usage.allocatable) - _evenness(usage.without_pod, usage.allocatable)
+        offered = self._allocation.offered(nodes, demand)
+        used = self._allocation.used(nodes)
+        gain = _evenness(used + demand.amounts, offered) - _evenness(used, offered)
         return _HALF + (_HALF + gain) // 2
 
 
@@ -54,11 +55,12 @@ def _requests(pod: Pod) -> Quantities:
 
 def _evenness(used: Int64, offered: Int64) -> Int64:
     """100 less the standard deviation of the fractions in use, of the resources that the node offers."""
-    counts = offered != 0
-    fractions = np.minimum(used / np.where(counts, offered, 1), 1.0)
-    if len(fractions) == 2 and counts.all():
+    if len(offered) == 2 and offered.all():
+        fractions = np.minimum(used / offered, 1.0)
         deviation = np.abs((fractions[0] - fractions[1]) / 2)
     else:
+        counts = offered != 0
+        fractions = np.minimum(used / np.where(counts, offered, 1), 1.0)
         deviation = _deviation(np.where(counts, fractions, 0.0), counts)
     return np.asarray((1 - deviation) * MAX_NODE_SCORE).astype(np.int64)
 

@@ -83,9 +83,9 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
         demand: Demand = cycle.read(self.name)
         full = nodes.pod_count >= nodes.allowed_pods
-        offered = nodes.allocatable[demand.columns]
-        wanted = demand.amounts[:, np.newaxis]
-        short = wanted > offered - nodes.requested[demand.columns]
+        offered = nodes.allocatable(demand.columns)
+        wanted = demand.amounts
+        short = wanted > offered - nodes.requested(demand.columns)
         if not short.any() and not full.any():
             return np.zeros(len(full), dtype=np.int32)
         hopeless = (short & (wanted > offered)).any(axis=0)
@@ -95,13 +95,12 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return None
 
     def score_question(self, cycle: Cycle) -> Hashable:
-        return self._allocation.demand_of(
-            cycle, lambda pod: pod_requests(pod, pod_level=False, defaults=SCORING_DEFAULTS)
-        )
+        return self._allocation.demand_of(cycle, _scoring_requests).question
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64:
-        usage = self._allocation.on(nodes, self._allocation.demand_of(cycle, _scoring_requests))
-        return self._strategy(usage.with_pod, usage.allocatable)
+        demand = self._allocation.demand_of(cycle, _scoring_requests)
+        offered = self._allocation.offered(nodes, demand)
+        return self._strategy(self._allocation.used(nodes) + demand.amounts, offered)
 
     def _demand(self, cycle: Cycle) -> Demand:
         amounts = {
@@ -115,7 +114,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return Demand(
             names=names,
             columns=np.array([table.resource_id(name) for name in names], dtype=np.intp),
-            amounts=np.array([amounts[name] for name in names], dtype=np.int64),
+            amounts=np.array([[amounts[name]] for name in names], dtype=np.int64).reshape(-1, 1),
             question=tuple((name, amounts[name]) for name in names),
         )
 

@@ -10,7 +10,7 @@ from kubesched.config.args import ScoringStrategy
 from kubesched.framework.plugin import MAX_NODE_SCORE
 from kubesched.framework.profile import ProfileError
 from kubesched.plugins.normalizing import truncated_division
-from kubesched.state.columns import Bool, Int64
+from kubesched.state.columns import Int64
 
 Strategy = Callable[[Int64, Int64], Int64]
 """From usage with the pod and allocatable (a line per resource) to a score per row."""
@@ -24,9 +24,9 @@ def strategy(config: ScoringStrategy) -> Strategy:
     weights = np.array([resource.weight for resource in config.resources], dtype=np.int64)
     match config.type:
         case "LeastAllocated":
-            return lambda used, offered: _weighted_mean(_least(used, offered), offered != 0, weights)
+            return lambda used, offered: _weighted_mean(_least(used, offered), offered, weights)
         case "MostAllocated":
-            return lambda used, offered: _weighted_mean(_most(used, offered), offered != 0, weights)
+            return lambda used, offered: _weighted_mean(_most(used, offered), offered, weights)
         case "RequestedToCapacityRatio":
             ratio = config.requested_to_capacity_ratio
             line = _broken_line([(p.utilization, p.score * _SHAPE_SCALE) for p in ratio.shape] if ratio else [])
@@ -44,12 +44,12 @@ def _most(used: Int64, offered: Int64) -> Int64:
     return _divided(np.minimum(used, offered) * MAX_NODE_SCORE, offered)
 
 
-def _weighted_mean(scores: Int64, counts: Bool, weights: Int64) -> Int64:
+def _weighted_mean(scores: Int64, offered: Int64, weights: Int64) -> Int64:
     """The mean over the resources that count on a row; 0 where none does."""
-    if counts.all():
-        return _divided(weights @ scores, weights.sum())
-    total_weight = weights @ counts
-    return _divided((weights @ (scores * counts)), total_weight)
+    if offered.all():
+        return truncated_division(weights @ scores, weights.sum())
+    counts = offered != 0
+    return _divided(weights @ (scores * counts), weights @ counts)
 
 
 def _ratio(used: Int64, offered: Int64, weights: Int64, line: Int64) -> Int64:
@@ -81,9 +81,7 @@ def _broken_line(points: list[tuple[int, int]]) -> Int64:
 
 def _divided(dividend: Int64, divisor: Int64) -> Int64:
     """Whole-number division, 0 where the divisor is 0."""
-    shape = np.broadcast_shapes(np.shape(dividend), np.shape(divisor))
-    safe = np.where(divisor == 0, 1, divisor)
-    quotient = truncated_division(
-        np.broadcast_to(dividend, shape).reshape(-1), np.broadcast_to(safe, shape).reshape(-1)
-    )
-    return np.where(divisor == 0, 0, quotient.reshape(shape))
+    if divisor.all():
+        return truncated_division(dividend, divisor)
+    absent = divisor == 0
+    return np.where(absent, 0, truncated_division(dividend, np.where(absent, 1, divisor)))

@@ -40,6 +40,7 @@ class Constraints:
     def __init__(self, args: PodTopologySpreadArgs) -> None:
         self.system_defaulted = args.defaulting_type == "System"
         self._defaults = SYSTEM_DEFAULTS if self.system_defaulted else args.default_constraints
+        self._actions_by_default = {constraint.when_unsatisfiable for constraint in self._defaults}
 
     def hard(self, cycle: Cycle) -> tuple[Constraint, ...]:
         """Those that no node may violate."""
@@ -59,11 +60,12 @@ class Constraints:
         return memo[key]  # type: ignore[no-any-return]
 
     def _defaulted(self, cycle: Cycle, action: str) -> tuple[Constraint, ...]:
-        constraints = _compiled(self._defaults, cycle.pod, action)
-        if not constraints:
+        if action not in self._actions_by_default:
             return ()
         selector = default_selector(cycle.pod, cycle.state.objects)
-        return () if selector.is_empty else tuple(c._replace(selector=selector) for c in constraints)
+        if selector.is_empty:
+            return ()
+        return tuple(c._replace(selector=selector) for c in _compiled(self._defaults, cycle.pod, action))
 
 
 def default_selector(pod: Pod, objects: ObjectStore) -> Selector:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from kubesched.api.meta import KubeObject
@@ -13,13 +14,13 @@ K = TypeVar("K", bound=KubeObject)
 class Assumed(Generic[K]):
     """Objects of one kind with assumed changes laid over them. The store itself stays what the watch said."""
 
-    def __init__(self, kind: type[K], objects: ObjectStore) -> None:
+    def __init__(self, kind: type[K], objects: ObjectStore, on_change: Callable[[str], object] | None = None) -> None:
         self._kind = kind
         self._objects = objects
         self._assumed: dict[str, K] = {}
         self._seen = 0
-        self.changes = 0
-        """Grows with every assumption made or taken back."""
+        self._on_change = on_change
+        """Told the name of an object when something is assumed of it, or no longer is."""
 
     def get(self, name: str, namespace: str = "") -> K | None:
         """The object as assumed, or else as last seen; None if it does not exist."""
@@ -28,20 +29,21 @@ class Assumed(Generic[K]):
 
     def current(self, stored: K) -> K:
         """What is assumed of an object from the store, unless the store has a newer version of it."""
-        self._drop_superseded()
+        self.expire()
         return self._assumed.get(stored.key, stored)
 
     def assume(self, obj: K) -> None:
         self._assumed[obj.key] = obj
-        self.changes += 1
+        self._tell(obj)
 
     def restore(self, obj: K) -> None:
         """Take an assumption back, if it is still the one that was made."""
         if self._assumed.get(obj.key) is obj:
             del self._assumed[obj.key]
-            self.changes += 1
+            self._tell(obj)
 
-    def _drop_superseded(self) -> None:
+    def expire(self) -> None:
+        """Drop what the watch has overtaken."""
         version = self._objects.version(self._kind)
         if version == self._seen:
             return
@@ -50,4 +52,8 @@ class Assumed(Generic[K]):
             stored = self._objects.get(self._kind, assumed.name, assumed.namespace)
             if stored is None or stored.metadata.resource_version != assumed.metadata.resource_version:
                 del self._assumed[key]
-                self.changes += 1
+                self._tell(assumed)
+
+    def _tell(self, obj: K) -> None:
+        if self._on_change is not None:
+            self._on_change(obj.name)

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.framework.nodes import Nodes
-from kubesched.plugins.volume_binding.offers import Offer, Offers
+from kubesched.plugins.volume_binding.offers import Offer, Offers, Shelf, Wish
 from kubesched.plugins.volume_binding.reach import Reach, within
 from kubesched.state.columns import ABSENT, Bool, Int64
 
@@ -16,69 +15,73 @@ NO_VOLUME = -1
 """Stands for "none" in a column of serial numbers of offers."""
 
 
-def best_offers(claim: PersistentVolumeClaim, offers: Offers, nodes: Nodes, taken: Sequence[Int64]) -> Int64:
+def best_offers(wish: Wish, offers: Offers, nodes: Nodes, taken: Sequence[Int64]) -> Int64:
     """Per row the serial number of the volume to bind. `taken` is what other claims of the pod get on each row.
 
     A volume promised to the claim is the only one it can have, be it within reach or not.
     """
     chosen = np.full(len(nodes), NO_VOLUME, dtype=np.int64)
     undecided = ~nodes.none()
-    for offer in offers.promised_to(claim):
-        open_here = undecided & ~_is_taken(offer.serial, taken, nodes)
+    for offer in offers.promised_to(wish):
+        open_here = undecided & ~_is_taken(offer, taken, nodes)
         chosen[open_here & within(nodes, offer.reach)] = offer.serial
         undecided &= ~open_here
     if undecided.any():
-        free = _smallest_within_reach(offers.for_claim(claim), nodes, taken)
+        free = _smallest_within_reach(wish, offers.shelf(wish), nodes, taken)
         chosen[undecided] = free[undecided]
     return chosen
 
 
-def _smallest_within_reach(candidates: list[Offer], nodes: Nodes, taken: Sequence[Int64]) -> Int64:
-    """Candidates come smallest first, so the choice on a row is the lowest rank that is within reach and not taken.
-
-    Volumes with the same reach are in each other's shadow: since other claims take one volume each, no more of them
-    than that, plus one, can ever be chosen. Local volumes, each listing one host, are looked up by label value.
-    """
-    nobody = len(candidates)
-    serials = np.array([*(offer.serial for offer in candidates), NO_VOLUME], dtype=np.int64)
+def _smallest_within_reach(wish: Wish, shelf: Shelf, nodes: Nodes, taken: Sequence[Int64]) -> Int64:
+    """Other claims of the pod take one volume each, so of volumes with the same reach, that many and one suffice."""
     depth = len(taken) + 1
-    by_value: dict[str, dict[str, list[int]]] = {}
-    by_reach: dict[Reach | None, list[int]] = {}
-    for rank, offer in enumerate(candidates):
-        if offer.listed is None:
-            by_reach.setdefault(offer.reach, []).append(rank)
-        else:
-            ranks_by_value = by_value.setdefault(offer.listed.key, {})
-            for value in offer.listed.values:
-                ranks_by_value.setdefault(value, []).append(rank)
-    best = np.full(len(nodes), nobody, dtype=np.int64)
-    for reach, ranks in by_reach.items():
+    by_label = {label: _offers_by_value(wish, shelf, label, nodes, depth) for label in shelf.by_label}
+    by_reach: dict[Reach | None, list[Offer]] = {}
+    for offer in shelf.others:
+        if len(by_reach.get(offer.reach, ())) < depth and wish.picks(offer):
+            by_reach.setdefault(offer.reach, []).append(offer)
+    candidates = {offer.serial: offer for found in by_label.values() for offers in found.values() for offer in offers}
+    candidates |= {offer.serial: offer for offers in by_reach.values() for offer in offers}
+    ranked = sorted(candidates.values(), key=lambda offer: offer.order)
+    rank_of = {offer.serial: rank for rank, offer in enumerate(ranked)}
+    serials = np.array([*(offer.serial for offer in ranked), NO_VOLUME], dtype=np.int64)
+
+    best = np.full(len(nodes), len(ranked), dtype=np.int64)
+    for reach, offers in by_reach.items():
         reachable = within(nodes, reach)
-        for rank in ranks[:depth]:
-            open_here = reachable & ~_is_taken(candidates[rank].serial, taken, nodes)
-            best[open_here] = np.minimum(best[open_here], rank)
-    for key, ranks_by_value in by_value.items():
+        for offer in offers:
+            open_here = reachable & ~_is_taken(offer, taken, nodes)
+            best[open_here] = np.minimum(best[open_here], rank_of[offer.serial])
+    for label, found in by_label.items():
+        ids = nodes.label_ids(label)
         for level in range(depth):
-            ranks_here = _ranks(key, ranks_by_value, level, nobody, nodes)
+            # The last place is that of an absent label, whose id is -1.
+            rank_of_value = np.full(len(nodes.state.nodes.label(label).values) + 1, len(ranked), dtype=np.int64)
+            for value_id, offers in found.items():
+                if level < len(offers):
+                    rank_of_value[value_id] = rank_of[offers[level].serial]
+            ranks = rank_of_value[ids]
             for other in taken:
-                ranks_here[serials[ranks_here] == other] = nobody
-            np.minimum(best, ranks_here, out=best)
+                ranks[serials[ranks] == other] = len(ranked)
+            np.minimum(best, ranks, out=best)
     return serials[best]
 
 
-def _ranks(key: str, ranks_by_value: dict[str, list[int]], level: int, nobody: int, nodes: Nodes) -> Int64:
-    """Per row the rank, at this depth, of a volume that lists the row's value of a label."""
-    values = nodes.state.nodes.label(key).values
-    table = np.full(len(values) + 1, nobody, dtype=np.int64)
-    for value, ranks in ranks_by_value.items():
-        value_id = values.id_of(value)
-        if value_id != ABSENT and level < len(ranks):
-            table[value_id] = ranks[level]
-    return table[nodes.label_ids(key)]
+def _offers_by_value(wish: Wish, shelf: Shelf, label: str, nodes: Nodes, depth: int) -> dict[int, list[Offer]]:
+    """By the id of each value that a label has in this view, the smallest volumes that list the value."""
+    values = nodes.state.nodes.label(label).values.values
+    by_value = shelf.by_label[label]
+    found: dict[int, list[Offer]] = {}
+    for value_id in np.unique(nodes.label_ids(label)).tolist():
+        value = values[value_id] if value_id != ABSENT else None
+        offers = by_value.get(value) if value is not None else None
+        if offers:
+            found[value_id] = wish.first(offers, depth)
+    return found
 
 
-def _is_taken(serial: int, taken: Sequence[Int64], nodes: Nodes) -> Bool:
+def _is_taken(offer: Offer, taken: Sequence[Int64], nodes: Nodes) -> Bool:
     found = nodes.none()
     for other in taken:
-        found |= other == serial
+        found |= other == offer.serial
     return found

@@ -1,32 +1,27 @@
-"""Volumes that are there for the taking: by class, smallest first, with all that a claim may ask for at hand."""
+"""Volumes that are there for the taking: by class and by where they can be reached, the smallest first."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import insort
+from functools import cached_property
 from itertools import count
+from operator import attrgetter
 
-from kubesched.api.quantity import parse_quantity
-from kubesched.api.selectors import compile_selector
+from kubesched.api.quantity import QuantityText, parse_quantity
+from kubesched.api.selectors import Requirement, compile_selector
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.plugins.volume_binding.assumed import Assumed
-from kubesched.plugins.volume_binding.reach import only_label_values, reach_of
+from kubesched.plugins.volume_binding.reach import Reach, only_label_values, reach_of
 from kubesched.plugins.volume_claims import class_of
 from kubesched.state.objects import ObjectStore
 
 _FILESYSTEM = "Filesystem"
 _STORAGE = "storage"
-
-
-def nano_bytes(spelled: dict[str, str | int | float]) -> int:
-    """An amount of storage as one exact whole number, so that amounts compare as numbers do."""
-    quantity = parse_quantity(spelled.get(_STORAGE, 0))
-    return int(quantity.amount * 10 ** (quantity.scale + 9))
+_ORDER = attrgetter("order")
 
 
 class Offer:
     """A volume that may be bound to a claim."""
-
-    __slots__ = ("access_modes", "attributes_class", "listed", "mode", "order", "reach", "serial", "volume")
 
     def __init__(self, volume: PersistentVolume, serial: int) -> None:
         spec = volume.spec
@@ -34,93 +29,178 @@ class Offer:
         self.serial = serial
         """A number of its own."""
         self.order = (nano_bytes(spec.capacity), volume.name)
+        """Sorts the smallest first, those of one size by name."""
         self.mode = spec.volume_mode or _FILESYSTEM
         self.attributes_class = spec.volume_attributes_class_name or ""
         self.access_modes = frozenset(spec.access_modes)
-        self.reach = reach_of(volume)
-        self.listed = only_label_values(self.reach)
 
-    def suits(self, claim: PersistentVolumeClaim) -> bool:
-        """Whether the volume is of the kind that the claim asks for, and large enough."""
+    @cached_property
+    def reach(self) -> Reach | None:
+        return reach_of(self.volume)
+
+    @cached_property
+    def listed(self) -> Requirement | None:
+        """The label values that the reach comes down to, if it does."""
+        return only_label_values(self.reach)
+
+
+class Wish:
+    """What a claim asks for."""
+
+    def __init__(self, claim: PersistentVolumeClaim) -> None:
+        spec = claim.spec
+        self.claim = claim
+        self.class_name = class_of(claim)
+        self.size = nano_bytes(spec.resources.requests)
+        self._mode = spec.volume_mode or _FILESYSTEM
+        self._attributes_class = spec.volume_attributes_class_name or ""
+        self._access_modes = frozenset(spec.access_modes)
+        self._selector = None if spec.selector is None else compile_selector(spec.selector)
+
+    def may_have(self, offer: Offer) -> bool:
+        """Whether the volume is large enough and of the right kind: all that counts for one promised to the claim."""
         return (
-            self.order[0] >= nano_bytes(claim.spec.resources.requests)
-            and self.mode == (claim.spec.volume_mode or _FILESYSTEM)
-            and self.attributes_class == (claim.spec.volume_attributes_class_name or "")
+            offer.order[0] >= self.size
+            and offer.mode == self._mode
+            and offer.attributes_class == self._attributes_class
         )
+
+    def picks(self, offer: Offer) -> bool:
+        """Whether a volume that is free is what the claim looks for."""
+        return (
+            self.may_have(offer)
+            and self._access_modes <= offer.access_modes
+            and (self._selector is None or self._selector.matches(offer.volume.metadata.labels))
+        )
+
+    def first(self, offers: list[Offer], how_many: int) -> list[Offer]:
+        """The smallest of some sorted offers that the claim could take."""
+        found: list[Offer] = []
+        for offer in offers:
+            if self.picks(offer):
+                found.append(offer)
+                if len(found) == how_many:
+                    break
+        return found
+
+
+class Shelf:
+    """The free volumes of one class, sorted by size."""
+
+    def __init__(self) -> None:
+        self.by_label: dict[str, dict[str, list[Offer]]] = {}
+        """Those that can be reached from nodes with one of a list of values of one label: label -> value -> offers."""
+        self.others: list[Offer] = []
+
+    def put(self, offer: Offer) -> None:
+        if offer.listed is None:
+            insort(self.others, offer, key=_ORDER)
+            return
+        by_value = self.by_label.setdefault(offer.listed.key, {})
+        for value in offer.listed.values:
+            insort(by_value.setdefault(value, []), offer, key=_ORDER)
+
+    def take(self, offer: Offer) -> None:
+        if offer.listed is None:
+            self.others.remove(offer)
+            return
+        by_value = self.by_label[offer.listed.key]
+        for value in offer.listed.values:
+            by_value[value].remove(offer)
+            if not by_value[value]:
+                del by_value[value]
 
 
 class Offers:
-    """All volumes that are on offer or promised to a claim, kept in step with the watch and with what is assumed."""
+    """All volumes that are free or promised to a claim, kept in step with the watch and with what is assumed."""
 
-    def __init__(self, objects: ObjectStore, assumed: Assumed[PersistentVolume]) -> None:
+    def __init__(self, objects: ObjectStore) -> None:
+        self.touched: set[str] = set()
+        """Names of volumes of which something is newly assumed, or no longer is."""
         self._objects = objects
-        self._assumed = assumed
         self._serials = count()
-        self._seen: tuple[int, int] = (-1, -1)
+        self._version = -1
+        self._seen: dict[str, PersistentVolume] = {}
         self._offers: dict[str, Offer] = {}
-        self._free: dict[str, list[Offer]] = {}
-        self._promised: dict[str, list[Offer]] = {}
         self._by_serial: dict[int, Offer] = {}
+        self._shelves: dict[str, Shelf] = {}
+        self._promised: dict[str, list[Offer]] = {}
 
-    def refresh(self) -> None:
-        version = (self._objects.version(PersistentVolume), self._assumed.changes)
-        if version == self._seen:
-            return
-        offers: dict[str, Offer] = {}
-        changed = False
-        for stored in self._objects.all(PersistentVolume):
-            volume = self._assumed.current(stored)
-            offer = self._offers.get(volume.name)
-            if offer is None or offer.volume is not volume:
-                offer = Offer(volume, next(self._serials))
-                changed = True
-            offers[volume.name] = offer
-        self._seen = (self._objects.version(PersistentVolume), self._assumed.changes)
-        if changed or len(offers) != len(self._offers):
-            self._offers = offers
-            self._sort()
+    def refresh(self, assumed: Assumed[PersistentVolume]) -> None:
+        assumed.expire()
+        for name in self.touched:
+            self._replace(name, assumed.get(name))
+        self.touched.clear()
+        version = self._objects.version(PersistentVolume)
+        if version != self._version:
+            self._version = version
+            self._follow_watch(assumed)
 
     def volume(self, serial: int) -> PersistentVolume:
         """The volume behind an offer."""
         return self._by_serial[serial].volume
 
-    def promised_to(self, claim: PersistentVolumeClaim) -> list[Offer]:
-        """Volumes of the claim's class that name it as theirs, and suit it."""
+    def shelf(self, wish: Wish) -> Shelf:
+        """The free volumes of the class that is asked for."""
+        return self._shelves.get(wish.class_name) or Shelf()
+
+    def promised_to(self, wish: Wish) -> list[Offer]:
+        """Volumes of the class that name the claim as theirs, and suit it."""
         return [
             offer
-            for offer in self._promised.get(claim.key, ())
+            for offer in self._promised.get(wish.claim.key, ())
             if (reference := offer.volume.spec.claim_ref) is not None
-            and reference.uid in ("", claim.metadata.uid)
-            and class_of(offer.volume) == class_of(claim)
-            and offer.suits(claim)
+            and reference.uid in ("", wish.claim.metadata.uid)
+            and class_of(offer.volume) == wish.class_name
+            and wish.may_have(offer)
         ]
 
-    def for_claim(self, claim: PersistentVolumeClaim) -> list[Offer]:
-        """Free volumes that suit the claim, the smallest first; those of equal size by name."""
-        free = self._free.get(class_of(claim), [])
-        spec = claim.spec
-        mode, attributes_class = spec.volume_mode or _FILESYSTEM, spec.volume_attributes_class_name or ""
-        access_modes = frozenset(spec.access_modes)
-        large_enough = bisect_left(free, (nano_bytes(spec.resources.requests), ""), key=lambda offer: offer.order)
-        suitable = [
-            offer
-            for offer in free[large_enough:]
-            if offer.mode == mode and offer.attributes_class == attributes_class and access_modes <= offer.access_modes
-        ]
-        if spec.selector is None:
-            return suitable
-        selector = compile_selector(spec.selector)
-        return [offer for offer in suitable if selector.matches(offer.volume.metadata.labels)]
+    def _follow_watch(self, assumed: Assumed[PersistentVolume]) -> None:
+        seen = self._seen
+        current = {volume.metadata.name: volume for volume in self._objects.all(PersistentVolume)}
+        changed = [name for name, volume in current.items() if seen.get(name) is not volume]
+        for name in changed:
+            self._replace(name, assumed.current(current[name]))
+        if len(self._offers) > len(current):
+            for name in seen.keys() - current.keys():
+                self._replace(name, None)
+        self._seen = current
 
-    def _sort(self) -> None:
-        self._free, self._promised = {}, {}
-        self._by_serial = {offer.serial: offer for offer in self._offers.values()}
-        for offer in sorted(self._offers.values(), key=lambda offer: offer.order):
-            volume = offer.volume
-            if volume.metadata.deletion_timestamp:
-                continue
-            reference = volume.spec.claim_ref
-            if reference is not None:
-                self._promised.setdefault(f"{reference.namespace}/{reference.name}", []).append(offer)
-            elif volume.status.phase == "Available":
-                self._free.setdefault(class_of(volume), []).append(offer)
+    def _replace(self, name: str, volume: PersistentVolume | None) -> None:
+        old = self._offers.pop(name, None)
+        if old is not None:
+            del self._by_serial[old.serial]
+            self._withdraw(old)
+        if volume is not None:
+            offer = self._offers[name] = Offer(volume, next(self._serials))
+            self._by_serial[offer.serial] = offer
+            self._make(offer)
+
+    def _make(self, offer: Offer) -> None:
+        reference = offer.volume.spec.claim_ref
+        if reference is not None and not offer.volume.metadata.deletion_timestamp:
+            promised = self._promised.setdefault(f"{reference.namespace}/{reference.name}", [])
+            insort(promised, offer, key=_ORDER)
+        elif _is_free(offer.volume):
+            self._shelves.setdefault(class_of(offer.volume), Shelf()).put(offer)
+
+    def _withdraw(self, offer: Offer) -> None:
+        reference = offer.volume.spec.claim_ref
+        if reference is not None and not offer.volume.metadata.deletion_timestamp:
+            key = f"{reference.namespace}/{reference.name}"
+            self._promised[key].remove(offer)
+            if not self._promised[key]:
+                del self._promised[key]
+        elif _is_free(offer.volume):
+            self._shelves[class_of(offer.volume)].take(offer)
+
+
+def nano_bytes(spelled: dict[str, QuantityText]) -> int:
+    """An amount of storage as one exact whole number, so that amounts compare as numbers do."""
+    quantity = parse_quantity(spelled.get(_STORAGE, 0))
+    return int(quantity.amount * 10 ** (quantity.scale + 9))
+
+
+def _is_free(volume: PersistentVolume) -> bool:
+    is_going = volume.metadata.deletion_timestamp != ""
+    return volume.spec.claim_ref is None and volume.status.phase == "Available" and not is_going

@@ -92,7 +92,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         claims: PodClaims = cycle.read(self.name)
         if self._scorer is None or not claims.delayed:
             return 0
-        return self._scorer.scores(self._find(cycle, nodes), self._search(cycle.state).offers, nodes)
+        return self._scorer.scores(self._find(cycle, nodes), self._search(cycle.state), nodes)
 
     # -- once a node is chosen ----------------------------------------------------------------------------------------
 

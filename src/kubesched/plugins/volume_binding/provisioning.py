@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubesched.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from kubesched.api.quantity import QuantityText, parse_quantity
+from kubesched.api.quantity import parse_quantity
 from kubesched.api.selectors import NodeTerm, compile_selector
 from kubesched.api.storage import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
 from kubesched.framework.nodes import Nodes
@@ -34,37 +34,54 @@ def allowed_rows(claim: PersistentVolumeClaim, nodes: Nodes) -> Bool:
     return within(nodes, compiled(NodeSelector(node_selector_terms=terms)))
 
 
-def rows_with_space(claim: PersistentVolumeClaim, nodes: Nodes) -> Bool:
-    """Per row whether its drivers report enough space for a new volume; all rows where they do not report any."""
-    sufficient = sufficient_capacities(claim, nodes.state.objects)
-    if sufficient is None:
-        return ~nodes.none()
-    return within_any(nodes, (_accessible_from(capacity) for capacity in sufficient))
+class Report:
+    """How much a class can still make in a part of the cluster."""
+
+    __slots__ = ("capacity", "largest_volume", "reach")
+
+    def __init__(self, capacity: CSIStorageCapacity) -> None:
+        # What a driver says of a single volume is more precise than the total.
+        limit = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
+        selector = compile_selector(capacity.node_topology)
+        self.capacity = capacity
+        self.largest_volume = -1 if limit is None else parse_quantity(limit).value()
+        self.reach: Reach = () if selector.nothing else (NodeTerm(selector.requirements, ()),)
 
 
-def sufficient_capacities(claim: PersistentVolumeClaim, objects: ObjectStore) -> list[CSIStorageCapacity] | None:
-    """The reports that have room for the claim; None if capacity is no question for it."""
-    size = claim.spec.resources.requests.get(_STORAGE)
-    storage_class = objects.get(StorageClass, class_of(claim))
-    driver = objects.get(CSIDriver, storage_class.provisioner) if storage_class else None
-    if size is None or driver is None or not driver.spec.storage_capacity:
-        return None
-    needed = parse_quantity(size).value()
-    return [
-        capacity
-        for capacity in objects.all(CSIStorageCapacity)
-        if capacity.storage_class_name == class_of(claim)
-        and capacity.node_topology is not None
-        and (limit := _volume_limit(capacity)) is not None
-        and parse_quantity(limit).value() >= needed
-    ]
+class CapacityReports:
+    """What drivers report, by storage class; kept in step with the watch."""
 
+    def __init__(self, objects: ObjectStore) -> None:
+        self._objects = objects
+        self._version = -1
+        self._reports: dict[str, Report] = {}
+        self._by_class: dict[str, list[Report]] = {}
 
-def _volume_limit(capacity: CSIStorageCapacity) -> QuantityText | None:
-    """How large a volume may be: what the driver says of one volume is more precise than the total."""
-    return capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
+    def rows_with_space(self, claim: PersistentVolumeClaim, nodes: Nodes) -> Bool:
+        """Per row whether a new volume has room there; all rows if its driver does not report."""
+        sufficient = self.sufficient_for(claim)
+        return ~nodes.none() if sufficient is None else within_any(nodes, (report.reach for report in sufficient))
 
+    def sufficient_for(self, claim: PersistentVolumeClaim) -> list[Report] | None:
+        """The reports with room for the claim; None if capacity is no question for it."""
+        size = claim.spec.resources.requests.get(_STORAGE)
+        storage_class = self._objects.get(StorageClass, class_of(claim))
+        driver = self._objects.get(CSIDriver, storage_class.provisioner) if storage_class else None
+        if size is None or driver is None or not driver.spec.storage_capacity:
+            return None
+        self._refresh()
+        needed = parse_quantity(size).value()
+        return [report for report in self._by_class.get(class_of(claim), ()) if report.largest_volume >= needed]
 
-def _accessible_from(capacity: CSIStorageCapacity) -> Reach:
-    selector = compile_selector(capacity.node_topology)
-    return () if selector.nothing else (NodeTerm(selector.requirements, ()),)
+    def _refresh(self) -> None:
+        version = self._objects.version(CSIStorageCapacity)
+        if version == self._version:
+            return
+        self._version = version
+        known, self._reports, self._by_class = self._reports, {}, {}
+        for capacity in self._objects.all(CSIStorageCapacity):
+            report = known.get(capacity.key)
+            if report is None or report.capacity is not capacity:
+                report = Report(capacity)
+            self._reports[capacity.key] = report
+            self._by_class.setdefault(capacity.storage_class_name, []).append(report)

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from kubesched.api.quantity import QuantityText, parse_quantity
-from kubesched.api.selectors import compile_selector
 from kubesched.config.args import UtilizationShapePoint
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import MAX_NODE_SCORE
 from kubesched.plugins.volume_binding.matching import NO_VOLUME
-from kubesched.plugins.volume_binding.offers import Offers
-from kubesched.plugins.volume_binding.provisioning import sufficient_capacities
-from kubesched.plugins.volume_binding.search import Findings
+from kubesched.plugins.volume_binding.reach import within
+from kubesched.plugins.volume_binding.search import Findings, VolumeSearch
 from kubesched.plugins.volume_claims import class_of
 from kubesched.state.columns import Int64
 
@@ -30,11 +28,11 @@ class CapacityScorer:
     def __init__(self, shape: Sequence[UtilizationShapePoint] | None) -> None:
         self._points = [(point.utilization, point.score * _SHAPE_SCALE) for point in shape or _DEFAULT_SHAPE]
 
-    def scores(self, findings: Findings, offers: Offers, nodes: Nodes) -> Int64:
-        return np.array([self._score(findings, offers, nodes, i) for i in range(len(nodes))], dtype=np.int64)
+    def scores(self, findings: Findings, search: VolumeSearch, nodes: Nodes) -> Int64:
+        return np.array([self._score(findings, search, nodes, i) for i in range(len(nodes))], dtype=np.int64)
 
-    def _score(self, findings: Findings, offers: Offers, nodes: Nodes, i: int) -> int:
-        used = _space_bound(findings, offers, i) or _space_to_provision(findings, nodes, i)
+    def _score(self, findings: Findings, search: VolumeSearch, nodes: Nodes, i: int) -> int:
+        used = _space_bound(findings, search, i) or _space_to_provision(findings, search, nodes, i)
         if not used:
             return 0
         total = sum(self._at(_utilization(requested, capacity)) for requested, capacity in used.values())
@@ -49,12 +47,12 @@ class CapacityScorer:
         return y0
 
 
-def _space_bound(findings: Findings, offers: Offers, i: int) -> dict[str, tuple[int, int]]:
+def _space_bound(findings: Findings, search: VolumeSearch, i: int) -> dict[str, tuple[int, int]]:
     """By class, how many bytes are asked for of how many, in volumes that exist."""
     used: dict[str, tuple[int, int]] = {}
     for claim, serials in findings.chosen:
         if serials[i] != NO_VOLUME:
-            volume = offers.volume(int(serials[i]))
+            volume = search.offers.volume(int(serials[i]))
             requested, capacity = used.get(volume.spec.storage_class_name, (0, 0))
             used[volume.spec.storage_class_name] = (
                 requested + _bytes(claim.spec.resources.requests.get(_STORAGE)),
@@ -63,17 +61,17 @@ def _space_bound(findings: Findings, offers: Offers, i: int) -> dict[str, tuple[
     return used
 
 
-def _space_to_provision(findings: Findings, nodes: Nodes, i: int) -> dict[str, tuple[int, int]]:
+def _space_to_provision(findings: Findings, search: VolumeSearch, nodes: Nodes, i: int) -> dict[str, tuple[int, int]]:
     """The same in volumes to be made, where their driver reports capacity; all of a class come out of the same."""
     used: dict[str, tuple[int, int]] = {}
-    labels = nodes.node(i).metadata.labels
+    row = Nodes(nodes.state, np.array([nodes.row(i)]))
     for claim, rows in findings.to_provision:
-        sufficient = sufficient_capacities(claim, nodes.state.objects) if rows[i] else None
-        source = next((c for c in sufficient or () if compile_selector(c.node_topology).matches(labels)), None)
+        sufficient = search.reports.sufficient_for(claim) if rows[i] else None
+        source = next((report for report in sufficient or () if within(row, report.reach)[0]), None)
         if source is not None:
             requested, _ = used.get(class_of(claim), (0, 0))
             more = _bytes(claim.spec.resources.requests.get(_STORAGE))
-            used[class_of(claim)] = (requested + more, _bytes(source.capacity))
+            used[class_of(claim)] = (requested + more, _bytes(source.capacity.capacity))
     return used
 
 

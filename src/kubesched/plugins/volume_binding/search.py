@@ -11,9 +11,9 @@ from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.framework.nodes import Nodes
 from kubesched.plugins.volume_binding.assumed import Assumed
 from kubesched.plugins.volume_binding.matching import NO_VOLUME, best_offers
-from kubesched.plugins.volume_binding.offers import Offers, nano_bytes
+from kubesched.plugins.volume_binding.offers import Offers, Wish
 from kubesched.plugins.volume_binding.pod_claims import Claims, PodClaims
-from kubesched.plugins.volume_binding.provisioning import allowed_rows, rows_with_space
+from kubesched.plugins.volume_binding.provisioning import CapacityReports, allowed_rows
 from kubesched.plugins.volume_binding.reach import compiled, reach_of, within
 from kubesched.plugins.volume_binding.writes import SELECTED_NODE
 from kubesched.plugins.volume_csi_nodes import CSINodeColumns
@@ -52,8 +52,9 @@ class VolumeSearch:
     def __init__(self, state: ClusterState) -> None:
         objects = state.objects
         self.claims = Assumed(PersistentVolumeClaim, objects)
-        self.volumes = Assumed(PersistentVolume, objects)
-        self.offers = Offers(objects, self.volumes)
+        self.offers = Offers(objects)
+        self.volumes = Assumed(PersistentVolume, objects, on_change=self.offers.touched.add)
+        self.reports = CapacityReports(objects)
         self._csi_nodes = CSINodeColumns(state)
 
     def find(self, claims: PodClaims, nodes: Nodes) -> Findings:
@@ -112,11 +113,11 @@ class VolumeSearch:
         """Give each claim the smallest volume that fits, small claims first; what finds none is to be provisioned."""
         if not claims:
             return
-        self.offers.refresh()
-        for claim in sorted(claims, key=lambda claim: nano_bytes(claim.spec.resources.requests)):
-            serials = best_offers(claim, self.offers, nodes, [taken for _, taken in findings.chosen])
-            findings.chosen.append((claim, serials))
-            findings.to_provision.append((claim, serials == NO_VOLUME))
+        self.offers.refresh(self.volumes)
+        for wish in sorted((Wish(claim) for claim in claims), key=lambda wish: wish.size):
+            serials = best_offers(wish, self.offers, nodes, [taken for _, taken in findings.chosen])
+            findings.chosen.append((wish.claim, serials))
+            findings.to_provision.append((wish.claim, serials == NO_VOLUME))
 
     def _check_provisions(self, nodes: Nodes, findings: Findings, possible: Bool) -> None:
         for claim, rows in findings.to_provision:
@@ -124,7 +125,7 @@ class VolumeSearch:
             if not asked.any():
                 continue
             refused = asked & ~allowed_rows(claim, nodes)
-            short = asked & ~refused & ~rows_with_space(claim, nodes)
+            short = asked & ~refused & ~self.reports.rows_with_space(claim, nodes)
             findings.unbindable |= refused
             findings.short_of_space |= short
             possible = possible & ~refused & ~short

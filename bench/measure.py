@@ -1,0 +1,116 @@
+"""Measuring: CPU microseconds per pod of schedule + assume, on one core, and memory of the state."""
+
+from __future__ import annotations
+
+import gc
+import random
+import statistics
+import time
+import tracemalloc
+from collections.abc import Callable
+
+from bench import clusters
+from kubesched import config
+from kubesched.api.pod import Pod
+from kubesched.framework.decision import Outcome
+from kubesched.framework.engine import Engine
+from kubesched.framework.plugin import PluginContext
+from kubesched.framework.profile import Profile
+from kubesched.plugins.registry import in_tree
+from kubesched.state.cluster import ClusterState
+
+PODS = 1000
+
+
+def engine_on(state: ClusterState) -> Engine:
+    """The default profile, every node evaluated."""
+    registry = in_tree()
+    profiles = [Profile(profile, registry, PluginContext()) for profile in config.default().profiles]
+    return Engine(state, profiles, draw=random.Random(0).randrange)
+
+
+def median_of(runs: int, measure: Callable[[], float]) -> float:
+    return statistics.median(measure() for _ in range(runs))
+
+
+def _cpu_us(action: Callable[[], None]) -> float:
+    gc.collect()
+    start = time.process_time()
+    action()
+    return (time.process_time() - start) * 1e6
+
+
+def placing(kind: str, nodes: int) -> float:
+    """Pods of one kind, one after another, on an empty cluster."""
+    state = clusters.empty_cluster(nodes)
+    engine = engine_on(state)
+    pods = [clusters.PLACED[kind](i) for i in range(PODS)]
+    _place(engine, state, pods[:20])  # the first of its kind is measured by itself
+
+    def run() -> None:
+        _place(engine, state, pods[20:])
+
+    return _cpu_us(run) / (PODS - 20)
+
+
+def first_of_kind(nodes: int, kinds: int = 50) -> float:
+    """Pods that have nothing in common with any before them."""
+    state = clusters.empty_cluster(nodes)
+    engine = engine_on(state)
+    _place(engine, state, [clusters.pod(0, "warm")])
+    pods = [clusters.pod(i, f"kind-{i}", cpu=f"{101 + i}m", memory=f"{501 + i}Mi") for i in range(kinds)]
+    return _cpu_us(lambda: _place(engine, state, pods)) / kinds
+
+
+def fitting_nowhere(nodes: int, pods: int = 200) -> float:
+    """Pods that no node has room for, with the message that says so."""
+    state = clusters.full_cluster(nodes)
+    engine = engine_on(state)
+    wanted = [clusters.pod(i, "too-big", cpu="8") for i in range(pods)]
+
+    def run() -> None:
+        for one in wanted:
+            decision = engine.decide(one)
+            assert decision.outcome is Outcome.UNSCHEDULABLE
+            assert decision.message.startswith(f"0/{nodes} nodes are available")
+
+    return _cpu_us(run) / pods
+
+
+def preempting(nodes: int, pods: int = 20) -> float:
+    """A pod of high priority on a full cluster: every node is a candidate; the nomination is carried out."""
+    state = clusters.full_cluster(nodes)
+    engine = engine_on(state)
+    engine.decide(clusters.pod(0, "warm", cpu="8", priority=100))
+    wanted = [clusters.pod(i, "vip", cpu="8", priority=100) for i in range(pods)]
+
+    def run() -> None:
+        for one in wanted:
+            decision = engine.decide(one)
+            result = decision.post_filter
+            assert result is not None
+            assert result.nominated
+            for victim in result.victims:
+                state.delete(victim.pod)
+            state.assume(one, result.nominated)
+
+    return _cpu_us(run) / pods
+
+
+def memory_mb(nodes: int = 5000, pods: int = 50_000) -> float:
+    """What the state holds for a cluster of this size, the records included."""
+    tracemalloc.start()
+    state = clusters.full_cluster(nodes, pods // nodes)
+    gc.collect()
+    held = tracemalloc.get_traced_memory()[0] / 1e6
+    tracemalloc.stop()
+    assert state.pods.size == pods
+    return held
+
+
+def _place(engine: Engine, state: ClusterState, pods: list[Pod]) -> None:
+    for one in pods:
+        decision = engine.decide(one)
+        assert decision.outcome is Outcome.SCHEDULED, decision.message
+        assert decision.cycle is not None
+        state.assume(one, decision.node, decision.cycle.facts)
