@@ -197,11 +197,11 @@ class PodBuilder:
 
     def pod_affinity(self, topology: str, *, weight: int = 0, **labels: str) -> PodBuilder:
         """Wants to be near pods with these labels; with a weight it merely prefers to."""
-        return self.pod_affinity_term(pod_term(topology, **labels), weight=weight)
+        return self.pod_affinity_term(pod_term(topology, labels), weight=weight)
 
     def pod_anti_affinity(self, topology: str, *, weight: int = 0, **labels: str) -> PodBuilder:
         """Wants to be far from pods with these labels; with a weight it merely prefers to."""
-        return self.pod_anti_affinity_term(pod_term(topology, **labels), weight=weight)
+        return self.pod_anti_affinity_term(pod_term(topology, labels), weight=weight)
 
     def pod_affinity_term(self, term: PodAffinityTerm, *, weight: int = 0) -> PodBuilder:
         return self._with_affinity(pod_affinity=_with_term(self._affinity.pod_affinity, term, weight))
@@ -308,10 +308,19 @@ def node_term(key: str, operator: Operator, *values: str) -> NodeSelectorTerm:
     return NodeSelectorTerm(match_expressions=(requirement,))
 
 
-def pod_term(topology: str, *, namespaces: tuple[str, ...] = (), **labels: str) -> PodAffinityTerm:
-    """A term of pod affinity on pods with these labels."""
+def pod_term(
+    topology: str,
+    labels: Mapping[str, str],
+    *,
+    namespaces: tuple[str, ...] = (),
+    namespace_selector: LabelSelector | None = None,
+) -> PodAffinityTerm:
+    """A term of pod affinity on pods with these labels; by default in the pod's own namespace."""
     return PodAffinityTerm(
-        topology_key=topology, label_selector=LabelSelector(match_labels=labels), namespaces=namespaces
+        topology_key=topology,
+        label_selector=LabelSelector(match_labels=dict(labels)),
+        namespaces=namespaces,
+        namespace_selector=namespace_selector,
     )
 
 

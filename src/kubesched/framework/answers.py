@@ -75,6 +75,7 @@ class AnswerCache:
         self._state = state
         self._verdicts: dict[Hashable, VerdictAnswer] = {}
         self._scores: dict[Hashable, ScoreAnswer] = {}
+        self._repair: tuple[ChangeLog, int, int, list[int], Nodes] | None = None
 
     def verdicts(self, plugin: FilterPlugin, cycle: Cycle) -> VerdictAnswer:
         """The current answer of a filter: asked now if the question is new, else repaired where rows changed."""
@@ -82,11 +83,12 @@ class AnswerCache:
         log = self._log(plugin.filter_scope)
         answer = self._verdicts.pop(key, None)
         if answer is not None and answer.position != log.position:
-            rows = self._rows_to_repair(log, answer.position, len(answer.verdicts))
-            if rows is None:
+            repair = self._rows_to_repair(log, answer.position, len(answer.verdicts))
+            if repair is None:
                 answer = None
             else:
-                answer.repair(rows, plugin.filter(cycle, Nodes(self._state, np.array(rows))))
+                rows, nodes = repair
+                answer.repair(rows, plugin.filter(cycle, nodes))
                 answer.position = log.position
         if answer is None:
             self._make_room(self._verdicts, 5)
@@ -101,11 +103,12 @@ class AnswerCache:
         answer = self._scores.pop(key, None)
         if answer is not None and answer.position != log.position:
             known = size if isinstance(answer.scores, int) else len(answer.scores)
-            rows = self._rows_to_repair(log, answer.position, known)
-            if rows is None:
+            repair = self._rows_to_repair(log, answer.position, known)
+            if repair is None:
                 answer = None
             else:
-                answer.repair(rows, plugin.score(cycle, Nodes(self._state, np.array(rows))), size)
+                rows, nodes = repair
+                answer.repair(rows, plugin.score(cycle, nodes), size)
                 answer.position = log.position
         if answer is None:
             self._make_room(self._scores, 8)
@@ -117,13 +120,23 @@ class AnswerCache:
         table = self._state.nodes
         return table.object_changes if scope is Scope.NODE_OBJECT else table.changes
 
-    def _rows_to_repair(self, log: ChangeLog, position: int, known_rows: int) -> list[int] | None:
-        """The rows to ask about again; None when it is cheaper, or needed, to ask about all."""
+    def _rows_to_repair(self, log: ChangeLog, position: int, known_rows: int) -> tuple[list[int], Nodes] | None:
+        """The rows to ask about again; None when it is cheaper, or needed, to ask about all.
+
+        All answers to one pod were usually given at the same time before, so the last repair is the next one too.
+        """
         size = self._state.nodes.size
         if known_rows != size:
             return None
+        last, until = self._repair, log.position
+        if last is not None and last[0] is log and last[1] == position and last[2] == until:
+            return last[3], last[4]
         rows = log.since(position)
-        return None if rows is None or len(rows) * 4 > size + 16 else rows
+        if rows is None or len(rows) * 4 > size + 16:
+            return None
+        nodes = Nodes(self._state, np.array(rows))
+        self._repair = (log, position, until, rows, nodes)
+        return rows, nodes
 
     def _make_room(self, answers: dict[Hashable, Any], bytes_per_row: int) -> None:
         limit = max(16, _BYTES_KEPT // (2 * bytes_per_row * max(1, self._state.nodes.size)))

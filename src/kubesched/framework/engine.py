@@ -164,11 +164,13 @@ class Engine:
             decision.outcome, decision.status = Outcome.ERROR, error(scores.broken)
             return
         best = scores.total.max()
-        ties = np.flatnonzero(scores.total == best)
-        drawn = self._draw(len(ties)) if len(ties) > 1 else 0
-        decision.draw = Draw(len(ties), drawn)
+        is_best = scores.total == best
+        among = int(np.count_nonzero(is_best))
+        drawn = self._draw(among) if among > 1 else 0
+        chosen = drawn if among == len(is_best) else int(np.flatnonzero(is_best)[drawn])
+        decision.draw = Draw(among, drawn)
         decision.score = int(best)
-        decision.node = self.state.nodes.names[scores.nodes.row(int(ties[drawn]))]
+        decision.node = self.state.nodes.names[scores.nodes.row(chosen)]
 
     def _considered(self, pre_filter: PreFilterOutcome) -> Bool:
         table, live = self.state.nodes, self._live()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from kubesched.framework.plugin import MAX_NODE_SCORE
 from kubesched.state.columns import Int64
 
@@ -22,7 +20,8 @@ def scaled_to_maximum(scores: Int64 | int, *, reverse: bool = False) -> Int64 | 
 
 def truncated_division(dividend: Int64, divisor: Int64 | int) -> Int64:
     """Division of whole numbers as Go does it: towards zero."""
-    quotient = dividend // divisor
-    if quotient.size and quotient.min() < 0:
-        quotient += (quotient < 0) & (quotient * divisor != dividend)
-    return np.asarray(quotient, dtype=np.int64)
+    quotient: Int64 = dividend // divisor
+    negative = quotient < 0
+    if negative.any():
+        quotient += negative & (quotient * divisor != dividend)
+    return quotient

@@ -130,31 +130,20 @@ class AttachmentColumns:
         self._by_pods: Int64 = np.zeros(0, dtype=np.int64)
         self._position = -1
         self._by_node: dict[str, list[VolumeAttachment]] = {}
-        self._version = -1
+        self._attached: Int64 = np.zeros(0, dtype=np.int64)
+        self._attached_as_of = (-1, -1)
 
     def refresh(self) -> None:
-        state = self._state
-        self._by_pods = grown(self._by_pods, len(state.nodes.live))
-        log = state.nodes.changes
-        rows = log.since(self._position) if self._position >= 0 else None
-        for row in range(state.nodes.size) if rows is None else rows:
-            self._by_pods[row] = sum(attachable_count(p.pod, p.facts) for p in state.pods.pods_on(row))
-        self._position = log.position
-        if self._version != state.objects.version(VolumeAttachment):
-            self._version = state.objects.version(VolumeAttachment)
-            self._by_node = {}
-            for attachment in state.objects.all(VolumeAttachment):
-                self._by_node.setdefault(attachment.spec.node_name, []).append(attachment)
+        self._count_pods()
+        nodes, objects = self._state.nodes, self._state.objects
+        as_of = (objects.version(VolumeAttachment), nodes.object_changes.position)
+        if as_of != self._attached_as_of:
+            self._attached_as_of = as_of
+            self._count_attached()
 
     def upper_bound(self) -> Int64:
         """At least as many as are attached: a volume may count twice, once for its pod and once as attached."""
-        bound = self._by_pods.copy()
-        row_of = self._state.nodes.row_of
-        for name, attachments in self._by_node.items():
-            row = row_of.get(name)
-            if row is not None:
-                bound[row] += len(attachments)
-        return bound
+        return self._by_pods + self._attached
 
     def attached(self, node_name: str) -> set[AttachedVolume]:
         """What the cluster says is attached to a node, whoever uses it."""
@@ -165,3 +154,21 @@ class AttachmentColumns:
             if attachment.spec.attacher and volume is not None and volume.spec.csi is not None:
                 attached.add(AttachedVolume(attachment.spec.attacher, volume.spec.csi.volume_handle))
         return attached
+
+    def _count_pods(self) -> None:
+        nodes, pods = self._state.nodes, self._state.pods
+        self._by_pods = grown(self._by_pods, len(nodes.live))
+        rows = nodes.changes.since(self._position) if self._position >= 0 else None
+        for row in range(nodes.size) if rows is None else rows:
+            self._by_pods[row] = sum(attachable_count(placed.pod, placed.facts) for placed in pods.pods_on(row))
+        self._position = nodes.changes.position
+
+    def _count_attached(self) -> None:
+        nodes = self._state.nodes
+        self._by_node = {}
+        for attachment in self._state.objects.all(VolumeAttachment):
+            self._by_node.setdefault(attachment.spec.node_name, []).append(attachment)
+        self._attached = np.zeros(len(nodes.live), dtype=np.int64)
+        for name, attachments in self._by_node.items():
+            if name in nodes.row_of:
+                self._attached[nodes.row_of[name]] = len(attachments)

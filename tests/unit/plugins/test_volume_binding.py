@@ -4,6 +4,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.builders import HOSTNAME, ZONE, make_cluster
+from tests.unit.plugins.volume_builders import ask, claim, csi_node, make, node, pod, storage_class, verdicts, volume
 
 from kubesched.api.meta import KubeObject
 from kubesched.framework.cycle import Cycle
@@ -12,20 +14,6 @@ from kubesched.framework.plugin import PluginContext
 from kubesched.framework.status import SKIP, unresolvable
 from kubesched.plugins.volume_binding import VolumeBinding
 from kubesched.state.cluster import ClusterState
-from tests.unit.plugins.volume_builders import (
-    HOSTNAME,
-    ZONE,
-    ask,
-    claim,
-    cluster,
-    csi_node,
-    make,
-    node,
-    pod,
-    storage_class,
-    verdicts,
-    volume,
-)
 
 UNREACHABLE = ("node(s) didn't match PersistentVolume's node affinity",)
 UNBINDABLE = ("node(s) didn't find available persistent volumes to bind",)
@@ -56,28 +44,28 @@ def reserved(plugin: VolumeBinding, state: ClusterState, pending: Any, node_name
 
 
 def test_pod_without_claims_is_of_no_concern() -> None:
-    assert ask(VolumeBinding(), cluster(node("a")), pod("p", {"emptyDir": {}})) is SKIP
+    assert ask(VolumeBinding(), make_cluster(node("a")), pod("p", {"emptyDir": {}})) is SKIP
 
 
 def test_bound_volume_must_be_in_reach() -> None:
-    state = cluster(node("a", {ZONE: "x"}), node("b", {ZONE: "y"}), claim("data", volume="v"))
+    state = make_cluster(node("a", {ZONE: "x"}), node("b", {ZONE: "y"}), claim("data", volume="v"))
     state.apply(volume("v", on={ZONE: ["x"]}))
     assert ask(VolumeBinding(), state, POD) == {"b": UNREACHABLE}
 
 
 def test_volume_without_affinity_is_in_reach_everywhere() -> None:
-    assert ask(VolumeBinding(), cluster(node("a"), claim("data", volume="v"), volume("v")), POD) == {}
+    assert ask(VolumeBinding(), make_cluster(node("a"), claim("data", volume="v"), volume("v")), POD) == {}
 
 
 def test_first_claim_in_trouble_tells_what_the_trouble_is() -> None:
-    state = cluster(node("a"), node("b"), claim("one", volume="v"), claim("two", volume="gone"))
+    state = make_cluster(node("a"), node("b"), claim("one", volume="v"), claim("two", volume="gone"))
     state.apply(volume("v", on={HOSTNAME: ["a"]}))
     assert ask(VolumeBinding(), state, pod("p", claims=("one", "two"))) == {"a": MISSING, "b": UNREACHABLE}
 
 
 def test_in_tree_volume_is_judged_by_the_labels_of_its_driver_where_that_has_taken_over() -> None:
     driver_zone = "topology.ebs.csi.aws.com/zone"
-    state = cluster(
+    state = make_cluster(
         node("old", {ZONE: "x"}),
         node("new", {driver_zone: "x"}),
         node("neither", {ZONE: "x"}),
@@ -90,7 +78,7 @@ def test_in_tree_volume_is_judged_by_the_labels_of_its_driver_where_that_has_tak
 
 
 def test_zone_label_of_an_in_tree_volume_stands_in_for_affinity() -> None:
-    state = cluster(
+    state = make_cluster(
         node("a", {"topology.gke.io/zone": "x"}),
         node("b", {"topology.gke.io/zone": "y"}),
         *(csi_node(name, migrated="kubernetes.io/gce-pd") for name in ("a", "b")),
@@ -132,11 +120,11 @@ def test_zone_label_of_an_in_tree_volume_stands_in_for_affinity() -> None:
     ],
 )
 def test_claim_that_cannot_be_had_rejects_the_pod(objects: list[KubeObject], reason: str) -> None:
-    assert ask(VolumeBinding(), cluster(node("a"), *objects), POD) == unresolvable(reason)
+    assert ask(VolumeBinding(), make_cluster(node("a"), *objects), POD) == unresolvable(reason)
 
 
 def test_ephemeral_volume_waits_for_a_claim_of_its_own() -> None:
-    state = cluster(node("a"), storage_class("local"))
+    state = make_cluster(node("a"), storage_class("local"))
     pending = pod("p", {"ephemeral": {}})
     missing = 'waiting for ephemeral volume controller to create the persistentvolumeclaim "p-v0"'
     assert ask(VolumeBinding(), state, pending) == unresolvable(missing)
@@ -160,7 +148,7 @@ def test_ephemeral_volume_waits_for_a_claim_of_its_own() -> None:
 
 
 def test_free_volume_is_found_where_it_is_local() -> None:
-    state = cluster(node("a"), node("b"), LOCAL, waiting(), local_volume("v", on="a"))
+    state = make_cluster(node("a"), node("b"), LOCAL, waiting(), local_volume("v", on="a"))
     assert ask(VolumeBinding(), state, POD) == {"b": UNBINDABLE}
 
 
@@ -176,26 +164,26 @@ def test_free_volume_is_found_where_it_is_local() -> None:
     ],
 )
 def test_unsuitable_volume_is_not_taken(unsuitable: KubeObject) -> None:
-    assert ask(VolumeBinding(), cluster(node("a"), LOCAL, waiting(), unsuitable), POD) == {"a": UNBINDABLE}
+    assert ask(VolumeBinding(), make_cluster(node("a"), LOCAL, waiting(), unsuitable), POD) == {"a": UNBINDABLE}
 
 
 def test_claim_with_a_selector_takes_only_volumes_with_these_labels() -> None:
     picky = waiting(selector={"matchLabels": {"tier": "fast"}})
-    state = cluster(node("a"), node("b"), LOCAL, picky)
+    state = make_cluster(node("a"), node("b"), LOCAL, picky)
     state.apply(local_volume("slow", on="a"))
     state.apply(local_volume("fast", on="b", labels={"tier": "fast"}))
     assert ask(VolumeBinding(), state, POD) == {"a": UNBINDABLE}
 
 
 def test_each_claim_of_a_pod_needs_a_volume_of_its_own() -> None:
-    state = cluster(node("a"), node("b"), LOCAL, waiting("one"), waiting("two"))
+    state = make_cluster(node("a"), node("b"), LOCAL, waiting("one"), waiting("two"))
     for name, on in (("v1", "a"), ("v2", "b"), ("v3", "b")):
         state.apply(local_volume(name, on=on))
     assert ask(VolumeBinding(), state, pod("p", claims=("one", "two"))) == {"a": UNBINDABLE}
 
 
 def test_smallest_volume_that_fits_is_taken_and_the_small_claim_chooses_first() -> None:
-    state = cluster(node("a"), LOCAL, waiting("large", size="9Gi"), waiting("small", size="1Gi"))
+    state = make_cluster(node("a"), LOCAL, waiting("large", size="9Gi"), waiting("small", size="1Gi"))
     for name, size in (("v-100", "100Gi"), ("v-10", "10Gi"), ("v-20", "20Gi")):
         state.apply(local_volume(name, on="a", size=size))
     plugin = VolumeBinding()
@@ -207,7 +195,7 @@ def test_smallest_volume_that_fits_is_taken_and_the_small_claim_chooses_first() 
 
 def test_volume_promised_to_the_claim_is_the_only_one_it_can_have() -> None:
     promise = {"namespace": "default", "name": "data"}
-    state = cluster(node("a"), node("b"), LOCAL, waiting())
+    state = make_cluster(node("a"), node("b"), LOCAL, waiting())
     state.apply(local_volume("mine", on="a", size="100Gi", claimRef=promise))
     state.apply(local_volume("free", on="b"))
     assert ask(VolumeBinding(), state, POD) == {"b": UNBINDABLE}
@@ -221,13 +209,13 @@ def test_claim_being_provisioned_for_a_node_is_bound_to_that_node() -> None:
         metadata={"annotations": {SELECTED_NODE: "a"}},
         spec={"storageClassName": "dynamic"},
     )
-    state = cluster(node("a"), node("b"), storage_class("dynamic"), started)
+    state = make_cluster(node("a"), node("b"), storage_class("dynamic"), started)
     assert ask(VolumeBinding(), state, POD) == {"b": UNBINDABLE}
 
 
 def test_volume_is_made_only_where_the_class_allows_it() -> None:
     terms = [{"matchLabelExpressions": [{"key": ZONE, "values": ["x"]}]}]
-    state = cluster(node("a", {ZONE: "x"}), node("b", {ZONE: "y"}), claim("data", storageClassName="dynamic"))
+    state = make_cluster(node("a", {ZONE: "x"}), node("b", {ZONE: "y"}), claim("data", storageClassName="dynamic"))
     state.apply(storage_class("dynamic", allowedTopologies=terms))
     assert ask(VolumeBinding(), state, POD) == {"b": UNBINDABLE}
 
@@ -246,7 +234,7 @@ def capacity(name: str, hostname: str, total: str, **more: Any) -> KubeObject:
 
 
 def test_volume_is_made_only_where_its_driver_reports_enough_space() -> None:
-    state = cluster(*(node(name) for name in "abcd"), storage_class("dynamic"))
+    state = make_cluster(*(node(name) for name in "abcd"), storage_class("dynamic"))
     state.apply(claim("data", storageClassName="dynamic", size="10Gi"))
     state.apply(capacity("of-a", "a", "10Gi"))
     state.apply(capacity("of-b", "b", "9Gi"))
@@ -257,7 +245,7 @@ def test_volume_is_made_only_where_its_driver_reports_enough_space() -> None:
 
 
 def test_troubles_of_bound_and_waiting_claims_are_told_together() -> None:
-    state = cluster(node("a"), LOCAL, waiting("new"), claim("old", volume="v"), volume("v", on={HOSTNAME: ["z"]}))
+    state = make_cluster(node("a"), LOCAL, waiting("new"), claim("old", volume="v"), volume("v", on={HOSTNAME: ["z"]}))
     assert ask(VolumeBinding(), state, pod("p", claims=("old", "new"))) == {"a": UNREACHABLE + UNBINDABLE}
 
 
@@ -265,7 +253,7 @@ def test_troubles_of_bound_and_waiting_claims_are_told_together() -> None:
 
 
 def test_reserved_volume_is_not_offered_to_others_until_unreserved() -> None:
-    state = cluster(node("a"), LOCAL, waiting(), waiting("theirs"), local_volume("v", on="a"))
+    state = make_cluster(node("a"), LOCAL, waiting(), waiting("theirs"), local_volume("v", on="a"))
     plugin, other = VolumeBinding(), pod("q", claims=("theirs",))
     assert ask(plugin, state, other) == {}
     cycle = reserved(plugin, state, POD, "a")
@@ -275,7 +263,7 @@ def test_reserved_volume_is_not_offered_to_others_until_unreserved() -> None:
 
 
 def test_what_was_reserved_says_what_to_write() -> None:
-    state = cluster(node("a"), LOCAL, storage_class("dynamic"), waiting(), local_volume("v", on="a"))
+    state = make_cluster(node("a"), LOCAL, storage_class("dynamic"), waiting(), local_volume("v", on="a"))
     state.apply(claim("new", storageClassName="dynamic"))
     plugin, pending = VolumeBinding(), pod("p", claims=("data", "new"))
     cycle = reserved(plugin, state, pending, "a")
@@ -290,20 +278,20 @@ def test_what_was_reserved_says_what_to_write() -> None:
 
 
 def test_pod_whose_volumes_are_bound_has_nothing_to_write() -> None:
-    state = cluster(node("a"), claim("data", volume="v"), volume("v"))
+    state = make_cluster(node("a"), claim("data", volume="v"), volume("v"))
     plugin = VolumeBinding()
     assert plugin.writes(reserved(plugin, state, POD, "a")) is None
 
 
 def test_claim_assumed_for_a_node_keeps_other_pods_with_it_there() -> None:
-    state = cluster(node("a"), node("b"), storage_class("dynamic"), claim("data", storageClassName="dynamic"))
+    state = make_cluster(node("a"), node("b"), storage_class("dynamic"), claim("data", storageClassName="dynamic"))
     plugin = VolumeBinding()
     reserved(plugin, state, POD, "a")
     assert ask(plugin, state, pod("q", claims=("data",))) == {"b": UNBINDABLE}
 
 
 def test_newer_object_from_the_watch_supersedes_what_was_assumed() -> None:
-    state = cluster(node("a"), LOCAL, waiting(), waiting("theirs"), local_volume("v", on="a"))
+    state = make_cluster(node("a"), LOCAL, waiting(), waiting("theirs"), local_volume("v", on="a"))
     plugin, other = VolumeBinding(), pod("q", claims=("theirs",))
     reserved(plugin, state, POD, "a")
     state.apply(local_volume("v", on="a"))
@@ -314,7 +302,7 @@ def test_newer_object_from_the_watch_supersedes_what_was_assumed() -> None:
 
 
 def test_deleted_volume_is_no_longer_offered() -> None:
-    state = cluster(node("a"), LOCAL, waiting(), local_volume("v", on="a"))
+    state = make_cluster(node("a"), LOCAL, waiting(), local_volume("v", on="a"))
     plugin, cycle = VolumeBinding(), Cycle(POD, state)
     assert plugin.pre_filter(cycle) is None
     assert verdicts(plugin, cycle) == {}
@@ -326,7 +314,7 @@ def test_deleted_volume_is_no_longer_offered() -> None:
 
 
 def test_scores_are_off_by_default_and_by_capacity_behind_the_gate() -> None:
-    state = cluster(node("a"), node("b"), LOCAL, waiting(size="5Gi"))
+    state = make_cluster(node("a"), node("b"), LOCAL, waiting(size="5Gi"))
     state.apply(local_volume("small", on="a", size="10Gi"))
     state.apply(local_volume("large", on="b", size="100Gi"))
     cycle = Cycle(POD, state)

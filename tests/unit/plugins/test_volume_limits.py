@@ -1,16 +1,10 @@
 from __future__ import annotations
 
 import numpy as np
-
-from kubesched.api.meta import KubeObject
-from kubesched.framework.cycle import Cycle
-from kubesched.framework.nodes import WhatIf
-from kubesched.framework.status import SKIP
-from kubesched.plugins.node_volume_limits import TOO_MANY, NodeVolumeLimits
+from tests.builders import make_cluster
 from tests.unit.plugins.volume_builders import (
     ask,
     claim,
-    cluster,
     csi_node,
     csi_volume,
     make,
@@ -20,6 +14,12 @@ from tests.unit.plugins.volume_builders import (
     verdicts,
     volume,
 )
+
+from kubesched.api.meta import KubeObject
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.nodes import WhatIf
+from kubesched.framework.status import SKIP
+from kubesched.plugins.node_volume_limits import TOO_MANY, NodeVolumeLimits
 
 DRIVER = "csi.example.com"
 FULL = {"a": TOO_MANY.reasons}
@@ -40,28 +40,28 @@ def attachment(name: str, volume_name: str, on: str) -> KubeObject:
 
 
 def test_pod_whose_volumes_are_not_attached_is_of_no_concern() -> None:
-    state = cluster(node("a"), csi_node("a", {DRIVER: 0}))
+    state = make_cluster(node("a"), csi_node("a", {DRIVER: 0}))
     assert ask(NodeVolumeLimits(), state, pod("p", {"emptyDir": {}})) is SKIP
 
 
 def test_node_is_rejected_when_its_limit_would_be_exceeded() -> None:
     objects = [node("a"), node("b"), csi_node("a", {DRIVER: 1}), *bound("x", "y"), pod("other", claims=("x",), on="a")]
-    assert ask(NodeVolumeLimits(), cluster(*objects), pod(claims=("y",))) == FULL
+    assert ask(NodeVolumeLimits(), make_cluster(*objects), pod(claims=("y",))) == FULL
 
 
 def test_volume_shared_with_a_pod_on_the_node_is_free() -> None:
     objects = [node("a"), csi_node("a", {DRIVER: 1}), *bound("x"), pod("other", claims=("x",), on="a")]
-    assert ask(NodeVolumeLimits(), cluster(*objects), pod(claims=("x",))) == {}
+    assert ask(NodeVolumeLimits(), make_cluster(*objects), pod(claims=("x",))) == {}
 
 
 def test_limits_are_per_driver() -> None:
     objects = [node("a"), csi_node("a", {"other.example.com": 0}), *bound("x")]
-    assert ask(NodeVolumeLimits(), cluster(*objects), pod(claims=("x",))) == {}
+    assert ask(NodeVolumeLimits(), make_cluster(*objects), pod(claims=("x",))) == {}
 
 
 def test_attached_volume_that_no_pod_uses_counts_and_one_that_is_used_does_not_count_twice() -> None:
     objects = [node("a"), csi_node("a", {DRIVER: 2}), *bound("x", "y", "z"), pod("other", claims=("x",), on="a")]
-    state = cluster(*objects, attachment("at-x", "pv-x", on="a"))
+    state = make_cluster(*objects, attachment("at-x", "pv-x", on="a"))
     plugin, cycle = NodeVolumeLimits(), Cycle(pod(claims=("y",)), state)
     assert verdicts(plugin, cycle) == {}
     state.apply(attachment("at-z", "pv-z", on="a"))
@@ -70,7 +70,7 @@ def test_attached_volume_that_no_pod_uses_counts_and_one_that_is_used_does_not_c
 
 def test_limit_follows_the_csi_node_and_the_pods() -> None:
     user = pod("other", claims=("x",), on="a")
-    state = cluster(node("a"), csi_node("a", {DRIVER: 1}), *bound("x", "y"), user)
+    state = make_cluster(node("a"), csi_node("a", {DRIVER: 1}), *bound("x", "y"), user)
     plugin, cycle = NodeVolumeLimits(), Cycle(pod(claims=("y",)), state)
     assert verdicts(plugin, cycle) == FULL
     state.apply(csi_node("a", {DRIVER: 2}))
@@ -86,7 +86,7 @@ def test_limit_follows_the_csi_node_and_the_pods() -> None:
 
 def test_victim_taken_off_the_node_makes_room() -> None:
     user = pod("other", claims=("x",), on="a")
-    state = cluster(node("a"), csi_node("a", {DRIVER: 1}), *bound("x", "y"), user)
+    state = make_cluster(node("a"), csi_node("a", {DRIVER: 1}), *bound("x", "y"), user)
     plugin, cycle = NodeVolumeLimits(), Cycle(pod(claims=("y",)), state)
     world, placed = WhatIf(state, np.array([0])), state.placed(user)
     assert placed is not None
@@ -96,13 +96,13 @@ def test_victim_taken_off_the_node_makes_room() -> None:
 
 
 def test_volume_that_is_yet_to_be_made_counts_for_the_driver_of_its_class() -> None:
-    state = cluster(node("a"), csi_node("a", {DRIVER: 0}), storage_class("s"), claim("x", storageClassName="s"))
+    state = make_cluster(node("a"), csi_node("a", {DRIVER: 0}), storage_class("s"), claim("x", storageClassName="s"))
     assert ask(NodeVolumeLimits(), state, pod(claims=("x",))) == FULL
 
 
 def test_in_tree_disks_count_for_the_driver_that_replaced_their_plugin() -> None:
     disk = {"awsElasticBlockStore": {"volumeID": "aws://zone/vol-1"}}
-    state = cluster(
+    state = make_cluster(
         node("a"),
         csi_node("a", {"ebs.csi.aws.com": 1}),
         claim("x", volume="v"),
@@ -116,9 +116,9 @@ def test_in_tree_disks_count_for_the_driver_that_replaced_their_plugin() -> None
 
 def test_missing_claim_is_reported() -> None:
     reason = 'looking up PVC default/x: persistentvolumeclaim "x" not found'
-    assert ask(NodeVolumeLimits(), cluster(node("a")), pod(claims=("x",))) == {"a": (reason,)}
+    assert ask(NodeVolumeLimits(), make_cluster(node("a")), pod(claims=("x",))) == {"a": (reason,)}
 
 
 def test_placed_pods_with_lost_claims_do_not_count() -> None:
     objects = [node("a"), csi_node("a", {DRIVER: 1}), *bound("x"), pod("other", claims=("gone",), on="a")]
-    assert ask(NodeVolumeLimits(), cluster(*objects), pod(claims=("x",))) == {}
+    assert ask(NodeVolumeLimits(), make_cluster(*objects), pod(claims=("x",))) == {}

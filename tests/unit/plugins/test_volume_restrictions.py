@@ -3,12 +3,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.builders import make_cluster
+from tests.unit.plugins.volume_builders import ask, claim, make, node, pod, verdicts
 
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.status import SKIP, unresolvable
 from kubesched.plugins.volume_restrictions import CLAIM_IN_USE, DISK_TAKEN, VolumeRestrictions
 from kubesched.state.pods import PlacedPod
-from tests.unit.plugins.volume_builders import ask, claim, cluster, make, node, pod, verdicts
 
 GCE = "gcePersistentDisk"
 
@@ -18,11 +19,11 @@ def rbd(*monitors: str, image: str = "img") -> dict[str, Any]:
 
 
 def test_pod_without_volumes_is_of_no_concern() -> None:
-    assert ask(VolumeRestrictions(), cluster(node("a")), pod()) is SKIP
+    assert ask(VolumeRestrictions(), make_cluster(node("a")), pod()) is SKIP
 
 
 def test_missing_claim_is_reported_before_any_node_is_looked_at() -> None:
-    answer = ask(VolumeRestrictions(), cluster(node("a")), pod(claims=("data",)))
+    answer = ask(VolumeRestrictions(), make_cluster(node("a")), pod(claims=("data",)))
     assert answer == unresolvable('persistentvolumeclaim "data" not found')
 
 
@@ -48,13 +49,13 @@ def test_missing_claim_is_reported_before_any_node_is_looked_at() -> None:
 def test_disk_is_rejected_where_it_is_mounted_in_a_way_that_excludes_others(
     mine: dict[str, Any], theirs: dict[str, Any], collide: bool
 ) -> None:
-    state = cluster(node("a"), node("b"), pod("other", theirs, on="a"))
+    state = make_cluster(node("a"), node("b"), pod("other", theirs, on="a"))
     assert ask(VolumeRestrictions(), state, pod("p", mine)) == ({"a": DISK_TAKEN.reasons} if collide else {})
 
 
 def test_claim_for_one_pod_in_use_anywhere_rejects_all_nodes() -> None:
     one_pod = claim("data", accessModes=["ReadWriteOncePod"])
-    state = cluster(node("a"), node("b"), one_pod, pod("user", claims=("data",), on="a"))
+    state = make_cluster(node("a"), node("b"), one_pod, pod("user", claims=("data",), on="a"))
     assert ask(VolumeRestrictions(), state, pod("p", claims=("data",))) == {
         "a": CLAIM_IN_USE.reasons,
         "b": CLAIM_IN_USE.reasons,
@@ -62,13 +63,13 @@ def test_claim_for_one_pod_in_use_anywhere_rejects_all_nodes() -> None:
 
 
 def test_claim_for_one_pod_that_nobody_uses_is_of_no_concern() -> None:
-    state = cluster(node("a"), claim("data", accessModes=["ReadWriteOncePod"]))
+    state = make_cluster(node("a"), claim("data", accessModes=["ReadWriteOncePod"]))
     assert ask(VolumeRestrictions(), state, pod("p", claims=("data",))) is SKIP
 
 
 def test_preempting_the_user_of_a_claim_frees_it_and_putting_it_back_takes_it_again() -> None:
     user = pod("user", claims=("data",), on="a")
-    state = cluster(node("a"), claim("data", accessModes=["ReadWriteOncePod"]), user)
+    state = make_cluster(node("a"), claim("data", accessModes=["ReadWriteOncePod"]), user)
     plugin, cycle = VolumeRestrictions(), Cycle(pod("p", claims=("data",)), state)
     assert plugin.pre_filter(cycle) is None
     placed = state.placed(user)
@@ -81,7 +82,7 @@ def test_preempting_the_user_of_a_claim_frees_it_and_putting_it_back_takes_it_ag
 
 def test_claims_of_other_namespaces_with_the_same_name_count_when_pods_are_added() -> None:
     user = pod("user", claims=("data",), on="a")
-    state = cluster(node("a"), claim("data", accessModes=["ReadWriteOncePod"]), user)
+    state = make_cluster(node("a"), claim("data", accessModes=["ReadWriteOncePod"]), user)
     elsewhere = make("Pod", "x", namespace="other", spec={"volumes": list(_named("data"))})
     plugin, cycle = VolumeRestrictions(), Cycle(pod("p", claims=("data",)), state)
     assert plugin.pre_filter(cycle) is None

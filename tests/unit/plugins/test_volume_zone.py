@@ -1,23 +1,13 @@
 from __future__ import annotations
 
 import pytest
+from tests.builders import ZONE, make_cluster
+from tests.unit.plugins.volume_builders import ask, claim, make, node, pod, storage_class, verdicts, volume
 
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.status import SKIP, unresolvable
 from kubesched.plugins.volume_zone import ELSEWHERE, VolumeZone
 from kubesched.state.cluster import ClusterState
-from tests.unit.plugins.volume_builders import (
-    ZONE,
-    ask,
-    claim,
-    cluster,
-    make,
-    node,
-    pod,
-    storage_class,
-    verdicts,
-    volume,
-)
 
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
 POD = pod("p", claims=("data",))
@@ -25,7 +15,7 @@ POD = pod("p", claims=("data",))
 
 def zonal(volume_labels: dict[str, str], *nodes: dict[str, str]) -> ClusterState:
     named = [node(f"n{i}", labels) for i, labels in enumerate(nodes)]
-    return cluster(*named, claim("data", volume="v"), volume("v", labels=volume_labels))
+    return make_cluster(*named, claim("data", volume="v"), volume("v", labels=volume_labels))
 
 
 def test_volume_can_be_used_only_in_its_zone() -> None:
@@ -61,7 +51,7 @@ def test_volume_without_labels_and_pod_without_claims_are_of_no_concern() -> Non
 
 
 def test_claim_that_waits_for_its_first_consumer_is_of_no_concern() -> None:
-    state = cluster(node("a"), claim("data", storageClassName="slow"), storage_class("slow"))
+    state = make_cluster(node("a"), claim("data", storageClassName="slow"), storage_class("slow"))
     assert ask(VolumeZone(), state, POD) is SKIP
 
 
@@ -80,7 +70,7 @@ def test_claim_that_waits_for_its_first_consumer_is_of_no_concern() -> None:
     ],
 )
 def test_claim_without_a_usable_volume_rejects_the_pod(objects: list[object], reason: str) -> None:
-    state = cluster(node("a"), *objects)  # type: ignore[arg-type]
+    state = make_cluster(node("a"), *objects)  # type: ignore[arg-type]
     assert ask(VolumeZone(), state, POD) == unresolvable(reason)
 
 

@@ -1,4 +1,4 @@
-"""Small builders for the tests of the volume plugins: nodes, pods, claims, volumes and classes in a line each."""
+"""Small builders for the tests of the volume plugins: claims, volumes, classes and drivers in a line each."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from tests.builders import make_node, make_pod
 
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
-from kubesched.api.pod import Pod
+from kubesched.api.pod import Pod, Volume
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin
@@ -20,8 +21,6 @@ from kubesched.plugins.volume_restrictions import VolumeRestrictions
 from kubesched.plugins.volume_zone import VolumeZone
 from kubesched.state.cluster import ClusterState
 
-ZONE = "topology.kubernetes.io/zone"
-HOSTNAME = "kubernetes.io/hostname"
 BIND_COMPLETED = {"pv.kubernetes.io/bind-completed": "yes"}
 
 Json = dict[str, Any]
@@ -36,16 +35,15 @@ def make(kind: str, name: str, *, namespace: str = "", **fields: Any) -> Any:
     return msgspec.convert({"kind": kind, "metadata": metadata, **fields}, KINDS[kind])
 
 
-def node(name: str, labels: Json | None = None) -> KubeObject:
-    made: KubeObject = make("Node", name, metadata={"labels": {HOSTNAME: name, **(labels or {})}})
-    return made
+def node(name: str, labels: dict[str, str] | None = None) -> KubeObject:
+    return make_node(name).label(labels).build()
 
 
 def pod(name: str = "p", *volumes: Json, claims: tuple[str, ...] = (), on: str = "") -> Pod:
+    """A pod with these claims and then these volumes, placed if a node is named."""
     named = [{"persistentVolumeClaim": {"claimName": claim}} for claim in claims]
     listed = [{"name": f"v{i}", **volume} for i, volume in enumerate((*named, *volumes))]
-    made: Pod = make("Pod", name, namespace="default", spec={"volumes": listed, "nodeName": on})
-    return made
+    return make_pod(name, uid=f"uid-{name}").spec(volumes=msgspec.convert(listed, tuple[Volume, ...])).on(on).build()
 
 
 def claim(name: str, *, volume: str = "", bound: bool | None = None, size: str = "5Gi", **spec: Any) -> KubeObject:
@@ -102,13 +100,6 @@ def csi_node(name: str, limits: dict[str, int] | None = None, *, migrated: str =
     annotations = {"storage.alpha.kubernetes.io/migrated-plugins": migrated} if migrated else {}
     made: KubeObject = make("CSINode", name, metadata={"annotations": annotations}, spec={"drivers": drivers})
     return made
-
-
-def cluster(*objects: KubeObject) -> ClusterState:
-    state = ClusterState()
-    for obj in objects:
-        state.apply(obj)
-    return state
 
 
 def verdicts(plugin: FilterPlugin, cycle: Cycle) -> dict[str, tuple[str, ...]]:

@@ -45,8 +45,8 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
             return 0
         offered = self._allocation.offered(nodes, demand)
         used = self._allocation.used(nodes)
-        gain = _evenness(used + demand.amounts, offered) - _evenness(used, offered)
-        return _HALF + (_HALF + gain) // 2
+        without, with_pod = _evenness(np.array((used, used + demand.amounts)), offered)
+        return _HALF + (_HALF + with_pod - without) // 2
 
 
 def _requests(pod: Pod) -> Quantities:
@@ -54,15 +54,19 @@ def _requests(pod: Pod) -> Quantities:
 
 
 def _evenness(used: Int64, offered: Int64) -> Int64:
-    """100 less the standard deviation of the fractions in use, of the resources that the node offers."""
+    """100 less the standard deviation of the fractions in use, of the resources that the node offers.
+
+    `used` is several states of the same nodes, and so is the result.
+    """
     if len(offered) == 2 and offered.all():
         fractions = np.minimum(used / offered, 1.0)
-        deviation = np.abs((fractions[0] - fractions[1]) / 2)
+        deviation = np.abs((fractions[:, 0] - fractions[:, 1]) / 2)
     else:
         counts = offered != 0
-        fractions = np.minimum(used / np.where(counts, offered, 1), 1.0)
-        deviation = _deviation(np.where(counts, fractions, 0.0), counts)
-    return np.asarray((1 - deviation) * MAX_NODE_SCORE).astype(np.int64)
+        fractions = np.where(counts, np.minimum(used / np.where(counts, offered, 1), 1.0), 0.0)
+        deviation = np.array([_deviation(state, counts) for state in fractions])
+    evenness: Int64 = ((1 - deviation) * MAX_NODE_SCORE).astype(np.int64)
+    return evenness
 
 
 def _deviation(

@@ -24,9 +24,9 @@ def strategy(config: ScoringStrategy) -> Strategy:
     weights = np.array([resource.weight for resource in config.resources], dtype=np.int64)
     match config.type:
         case "LeastAllocated":
-            return lambda used, offered: _weighted_mean(_least(used, offered), offered, weights)
+            return _Mean(weights, _free)
         case "MostAllocated":
-            return lambda used, offered: _weighted_mean(_most(used, offered), offered, weights)
+            return _Mean(weights, np.minimum)
         case "RequestedToCapacityRatio":
             ratio = config.requested_to_capacity_ratio
             line = _broken_line([(p.utilization, p.score * _SHAPE_SCALE) for p in ratio.shape] if ratio else [])
@@ -35,21 +35,25 @@ def strategy(config: ScoringStrategy) -> Strategy:
             raise ProfileError(f"NodeResourcesFit: scoring strategy {config.type!r} is not supported")
 
 
-def _least(used: Int64, offered: Int64) -> Int64:
-    free = np.where(used > offered, 0, offered - used)
-    return _divided(free * MAX_NODE_SCORE, offered)
+def _free(used: Int64, offered: Int64) -> Int64:
+    return np.where(used > offered, 0, offered - used)
 
 
-def _most(used: Int64, offered: Int64) -> Int64:
-    return _divided(np.minimum(used, offered) * MAX_NODE_SCORE, offered)
+class _Mean:
+    """The weighted mean, over the resources that count on a row, of some part of what is offered in percent."""
 
+    def __init__(self, weights: Int64, part: Strategy) -> None:
+        self._weights = weights
+        self._total_weight = int(weights.sum())
+        self._part = part
 
-def _weighted_mean(scores: Int64, offered: Int64, weights: Int64) -> Int64:
-    """The mean over the resources that count on a row; 0 where none does."""
-    if offered.all():
-        return truncated_division(weights @ scores, weights.sum())
-    counts = offered != 0
-    return _divided(weights @ (scores * counts), weights @ counts)
+    def __call__(self, used: Int64, offered: Int64) -> Int64:
+        percent = self._part(used, offered) * MAX_NODE_SCORE
+        if offered.all():
+            # Nearly always; and asked of a single row after every pod, so each operation counts.
+            return truncated_division(self._weights @ truncated_division(percent, offered), self._total_weight)
+        counts = offered != 0
+        return _divided(self._weights @ (_divided(percent, offered) * counts), self._weights @ counts)
 
 
 def _ratio(used: Int64, offered: Int64, weights: Int64, line: Int64) -> Int64:

@@ -1,0 +1,73 @@
+"""Which objects in a manifest matter to scheduling, which are somebody else's business, and which are misnamed."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+from kubesched.api.kinds import KINDS
+from kubesched.api.meta import KubeObject
+from kubesched.api.schema import Mistake
+
+API_VERSIONS: dict[str, str] = {
+    "CSIDriver": "storage.k8s.io/v1",
+    "CSINode": "storage.k8s.io/v1",
+    "CSIStorageCapacity": "storage.k8s.io/v1",
+    "Namespace": "v1",
+    "Node": "v1",
+    "PersistentVolume": "v1",
+    "PersistentVolumeClaim": "v1",
+    "Pod": "v1",
+    "PodDisruptionBudget": "policy/v1",
+    "PriorityClass": "scheduling.k8s.io/v1",
+    "ReplicaSet": "apps/v1",
+    "ReplicationController": "v1",
+    "Service": "v1",
+    "StatefulSet": "apps/v1",
+    "StorageClass": "storage.k8s.io/v1",
+    "VolumeAttachment": "storage.k8s.io/v1",
+}
+"""The one version in which Kubernetes v1.36 serves each kind."""
+
+NAMESPACED = frozenset(
+    (
+        "CSIStorageCapacity",
+        "PersistentVolumeClaim",
+        "Pod",
+        "PodDisruptionBudget",
+        "ReplicaSet",
+        "ReplicationController",
+        "Service",
+        "StatefulSet",
+    )
+)
+
+LIST = "List"
+
+
+def kind_of(api_version: Any, kind: Any) -> type[KubeObject] | Mistake | None:
+    """The record for an object; None if scheduling does not look at such objects; or what is wrong with its name."""
+    for field, value in (("kind", kind), ("apiVersion", api_version)):
+        if value in (None, ""):
+            return Mistake(field, "required field is missing")
+        if not isinstance(value, str):
+            return Mistake(field, f"expected a string, got {value!r}")
+    expected = API_VERSIONS.get(kind)
+    if expected == api_version:
+        return KINDS[kind]
+    if expected is not None and _is_built_in(api_version):
+        return Mistake("apiVersion", f"{api_version!r} has no kind {kind}; Kubernetes v1.36 serves it as {expected!r}")
+    meant = _nearest(kind, [name for name, version in API_VERSIONS.items() if version == api_version])
+    return Mistake("kind", f"{api_version!r} has no kind {kind!r}; did you mean {meant!r}?") if meant else None
+
+
+def _is_built_in(api_version: str) -> bool:
+    """Whether the version belongs to Kubernetes itself. Others may have kinds of the same name, as Knative's Service."""
+    group = api_version.rpartition("/")[0]
+    return "." not in group or group.endswith(".k8s.io")
+
+
+def _nearest(kind: str, known: list[str]) -> str:
+    by_lower = {name.lower(): name for name in known}
+    close = difflib.get_close_matches(kind.lower(), by_lower, n=1, cutoff=0.8)
+    return by_lower[close[0]] if close else ""

@@ -1,0 +1,183 @@
+"""However a cluster came to be what it is, its columns are those of one built anew."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import invariant, rule
+from tests.builders import HOSTNAME, ZONE
+from tests.living_cluster import APPS, NAMESPACES, LivingCluster
+
+from kubesched.api.selectors import EVERYTHING, Requirement, Selector, selector_from_labels
+from kubesched.state.cluster import ClusterState
+from kubesched.state.columns import ABSENT
+from kubesched.state.matching import MatchCounter
+
+LABEL_KEYS = (HOSTNAME, ZONE, "disk", "absent-everywhere")
+PRIORITIES = (0, 5, 10, 11)
+
+
+class Question(NamedTuple):
+    """What a match counter counts."""
+
+    namespaces: frozenset[str] | None
+    selector: Selector
+    with_terminating: bool
+
+
+questions = st.builds(
+    Question,
+    namespaces=st.none() | st.frozensets(st.sampled_from(NAMESPACES)),
+    selector=st.sampled_from(
+        [
+            EVERYTHING,
+            *(selector_from_labels({"app": app}) for app in APPS),
+            Selector((Requirement("app", "DoesNotExist"),)),
+        ]
+    ),
+    with_terminating=st.booleans(),
+)
+
+
+class ColumnsStayTrue(LivingCluster):
+    """Compares, after every step, each column that has a meaning; by the names of nodes, as rows may differ."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.label_keys: set[str] = set()
+        self.counters: dict[Question, MatchCounter] = {}
+
+    @rule(key=st.sampled_from(LABEL_KEYS))
+    def somebody_asks_for_a_label(self, key: str) -> None:
+        self.label_keys.add(key)
+        self.state.nodes.label(key)
+
+    @rule(question=questions)
+    def somebody_asks_for_matches(self, question: Question) -> None:
+        self.counters[question] = counter(self.state, question)
+
+    @invariant()
+    def node_columns_are_as_if_built_anew(self) -> None:
+        fresh = self.built_anew()
+        assert set(self.state.nodes.row_of) == set(fresh.nodes.row_of)
+        for name in fresh.nodes.row_of:
+            assert node_columns(self.state, name) == node_columns(fresh, name)
+        assert self.state.nodes.live_count == fresh.nodes.live_count == len(self.nodes)
+
+    @invariant()
+    def labels_are_as_if_built_anew(self) -> None:
+        fresh = self.built_anew()
+        for key in self.label_keys:
+            assert labels(self.state, key) == labels(fresh, key)
+            assert pods_by_value(self.state, key) == pods_by_value(fresh, key)
+            assert self.state.nodes.label(key).is_unique == fresh.nodes.label(key).is_unique
+
+    @invariant()
+    def nodes_are_listed_in_order_of_arrival_within_their_zone(self) -> None:
+        assert sorted(self.state.nodes.order.names()) == sorted(self.nodes)
+        by_zone: dict[str | None, list[str]] = {}
+        for name in self.state.nodes.order.names():
+            by_zone.setdefault(self.nodes[name].metadata.labels.get(ZONE), []).append(name)
+        for names in by_zone.values():
+            assert names == sorted(names, key=self.arrivals.index)
+
+    @invariant()
+    def pod_columns_are_as_if_built_anew(self) -> None:
+        fresh = self.built_anew()
+        assert pod_columns(self.state) == pod_columns(fresh)
+        for uid, placed in self.placed.items():
+            known = self.state.placed(placed.pod)
+            assert known is not None, uid
+            assert (known.pod, known.assumed) == (placed.pod, placed.assumed)
+
+    @invariant()
+    def matches_are_as_if_counted_anew(self) -> None:
+        fresh = self.built_anew()
+        for question, kept in self.counters.items():
+            assert kept is counter(self.state, question)
+            assert by_node(self.state, kept.counts) == by_node(fresh, counter(fresh, question).counts)
+        assert carried_terms(self.state) == carried_terms(fresh)
+
+    @property
+    def arrivals(self) -> list[str]:
+        """Nodes in order of arrival; moving to another zone is arriving there."""
+        return list(self.nodes)
+
+    def _apply_node(self, node: Any) -> None:
+        known = self.nodes.get(node.name)
+        if known is not None and known.metadata.labels.get(ZONE) != node.metadata.labels.get(ZONE):
+            del self.nodes[node.name]
+        super()._apply_node(node)
+
+
+def node_columns(state: ClusterState, name: str) -> dict[str, Any]:
+    table = state.nodes
+    row = table.row_of[name]
+    resources = {resource: column for resource, column in table.resources.items()}
+    return {
+        "name": table.names[row],
+        "live": bool(table.live[row]),
+        "object": table.nodes[row],
+        "allocatable": _amounts(table.allocatable[:, row].tolist(), resources),
+        "requested": _amounts(table.requested[:, row].tolist(), resources),
+        "scoring requested": table.scoring_requested[:, row].tolist(),
+        "pods": int(table.pod_count[row]),
+        "allowed pods": int(table.allowed_pods[row]),
+        "unschedulable": bool(table.unschedulable[row]),
+        "taints": None if table.taint_ids[row] == ABSENT else table.taint_lists.values[table.taint_ids[row]],
+        "images": {image for image in ("nginx:latest", "redis:7") if _has_image(state, image, row)},
+        "pods there": sorted(placed.pod.uid for placed in state.pods.pods_on(row)),
+    }
+
+
+def pod_columns(state: ClusterState) -> dict[str, Any]:
+    pods, names = state.pods, state.nodes.names
+    lower = {p: pods.rows_with_lower_priority(p, state.nodes.size).nonzero()[0].tolist() for p in PRIORITIES}
+    return {
+        "by priority": pods.by_priority,
+        "lower priority": {p: {names[row] for row in rows} for p, rows in lower.items()},
+        "any lower": [pods.has_lower_priority_than(p) for p in PRIORITIES],
+        "ports": {port: {names[row]: ips for row, ips in rows.items()} for port, rows in pods.ports.items()},
+        "claims": {claim: {names[row]: n for row, n in rows.items()} for claim, rows in pods.claim_users.items()},
+    }
+
+
+def labels(state: ClusterState, key: str) -> dict[str, str | None]:
+    column = state.nodes.label(key)
+    ids = {name: int(column.ids[row]) for name, row in state.nodes.row_of.items()}
+    return {name: None if value == ABSENT else column.values.values[value] for name, value in ids.items()}
+
+
+def pods_by_value(state: ClusterState, key: str) -> dict[str, int]:
+    column = state.nodes.label(key)
+    sums = column.sum_by_value(state.nodes.pod_count[: state.nodes.size]).tolist()
+    return {value: sums[i] for i, value in enumerate(column.values.values) if value is not None}
+
+
+def counter(state: ClusterState, question: Question) -> MatchCounter:
+    namespaces, selector, with_terminating = question
+    return state.matches.counter(namespaces, selector, with_terminating=with_terminating)
+
+
+def carried_terms(state: ClusterState) -> dict[Any, dict[str, int]]:
+    return {carried.term: by_node(state, carried.counts) for carried in state.matches.terms}
+
+
+def by_node(state: ClusterState, counts: Any) -> dict[str, int]:
+    """The rows of a column that are not 0. A row that belongs to nobody must be 0, so it has no name to be lost by."""
+    return {state.nodes.names[row]: int(counts[row]) for row in counts.nonzero()[0]}
+
+
+def _amounts(column: list[int], resources: dict[str, int]) -> dict[str, int]:
+    return {name: column[i] for name, i in resources.items() if column[i]}
+
+
+def _has_image(state: ClusterState, name: str, row: int) -> bool:
+    image = state.nodes.images.get(name)
+    return image is not None and row in image.rows
+
+
+TestColumnsStayTrue = ColumnsStayTrue.TestCase
+TestColumnsStayTrue.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
