@@ -116,7 +116,7 @@ class LivingCluster(RuleBasedStateMachine):
                 state.apply(placed.pod)
         return state
 
-    @initialize(crowd=st.sampled_from([0, 0, 61]))
+    @initialize(crowd=st.sampled_from([0, 0, 63]))
     def begin_small_or_just_before_the_columns_grow(self, crowd: int) -> None:
         for i in range(crowd):
             self._apply_node(NodeBuilder(make_node(f"crowd-{i:02}").build()).zone(f"z{i % 4}").build())

@@ -135,7 +135,8 @@ class _Replay:
     def _pre_filter(self, decision: Decision) -> Json:
         outcome = decision.trace.pre_filter
         assert outcome is not None
-        entry: Json = {"code": "Success", "skip": sorted(outcome.skipped)}
+        assert decision.cycle is not None
+        entry: Json = {"code": "Success", "skip": sorted(decision.cycle.skipped_filters)}
         if outcome.rejected is not None:
             entry.update(_status(outcome.rejected))
         if outcome.names is not None:

@@ -19,6 +19,8 @@ from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64
 
 _BYTES_KEPT = 96 << 20
+_FEW = 4
+"""Up to so many rows are asked about one at a time, where a plugin can: NumPy takes longer to start than to work."""
 
 
 class VerdictAnswer:
@@ -33,8 +35,8 @@ class VerdictAnswer:
         self.rejections = len(verdicts) - int(np.count_nonzero(self.passes))
         """How many rows are rejected; while it is 0 the columns need not be looked at."""
 
-    def repair(self, rows: list[int], verdicts: Int32) -> None:
-        for row, verdict in zip(rows, verdicts.tolist()):
+    def repair(self, rows: list[int], verdicts: list[int]) -> None:
+        for row, verdict in zip(rows, verdicts):
             passed = verdict == 0
             self.rejections += int(self.passes[row]) - passed
             self.verdicts[row] = verdict
@@ -42,26 +44,33 @@ class VerdictAnswer:
 
 
 class ScoreAnswer:
-    """The scores of one plugin on all rows; a plain number where all are the same."""
+    """The scores of one plugin on all rows; a plain number where all are the same.
+
+    Scores in range are kept in 32 bits: half the memory to go through for every pod.
+    """
 
     __slots__ = ("in_range", "position", "scores")
 
     def __init__(self, scores: Int64 | int, position: int) -> None:
         self.position = position
-        self.scores = scores
         self.in_range = all_in_range(scores)
+        self.scores: Int64 | Int32 | int = scores
+        if self.in_range and not isinstance(scores, int):
+            self.scores = scores.astype(np.int32)
 
-    def repair(self, rows: list[int], scores: Int64 | int, size: int) -> None:
+    def repair(self, rows: list[int], scores: list[int] | int, size: int) -> None:
         if isinstance(self.scores, int):
             if isinstance(scores, int) and scores == self.scores:
                 return
             self.scores = np.full(size, self.scores, dtype=np.int64)
-        for row, score in zip(rows, [scores] * len(rows) if isinstance(scores, int) else scores.tolist()):
+        for row, score in zip(rows, [scores] * len(rows) if isinstance(scores, int) else scores):
+            if self.in_range and not 0 <= score <= MAX_NODE_SCORE:
+                self.in_range = False
+                self.scores = self.scores.astype(np.int64)
             self.scores[row] = score
-            self.in_range &= 0 <= score <= MAX_NODE_SCORE
 
 
-def all_in_range(scores: Int64 | int) -> bool:
+def all_in_range(scores: Int64 | Int32 | int) -> bool:
     """Whether all scores are from 0 to 100."""
     if isinstance(scores, int):
         return 0 <= scores <= MAX_NODE_SCORE
@@ -88,7 +97,11 @@ class AnswerCache:
                 answer = None
             else:
                 rows, nodes = repair
-                answer.repair(rows, plugin.filter(cycle, nodes))
+                if plugin.answers_both_ways and len(rows) <= _FEW:
+                    found = [plugin.verdicts.id_of(plugin.filter_node(cycle, nodes.view(i))) for i in range(len(rows))]
+                else:
+                    found = plugin.filter(cycle, nodes).tolist()
+                answer.repair(rows, found)
                 answer.position = log.position
         if answer is None:
             self._make_room(self._verdicts, 5)
@@ -108,7 +121,12 @@ class AnswerCache:
                 answer = None
             else:
                 rows, nodes = repair
-                answer.repair(rows, plugin.score(cycle, nodes), size)
+                if plugin.scores_both_ways and len(rows) <= _FEW:
+                    found: list[int] | int = [plugin.score_node(cycle, nodes.view(i)) for i in range(len(rows))]
+                else:
+                    scores = plugin.score(cycle, nodes)
+                    found = scores if isinstance(scores, int) else scores.tolist()
+                answer.repair(rows, found, size)
                 answer.position = log.position
         if answer is None:
             self._make_room(self._scores, 8)

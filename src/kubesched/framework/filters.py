@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import Verdicts
 from kubesched.framework.nodes import Nodes, WhatIf
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
-from kubesched.framework.status import SKIP, Code, Status, error, unresolvable
+from kubesched.framework.status import SKIP, SKIP_ALIKE, Code, Status, error, unresolvable
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32
 from kubesched.state.nominated import identity_of
@@ -22,12 +23,21 @@ from kubesched.state.pods import PlacedPod
 class PreFilterOutcome:
     """What the pre-filters said together."""
 
+    __slots__ = ("names", "narrowed_by", "rejected")
+
     def __init__(self) -> None:
         self.rejected: Status | None = None
         self.names: frozenset[str] | None = None
         """The only nodes worth a look; None for all."""
         self.narrowed_by: set[str] = set()
-        self.skipped: list[str] = []
+
+
+class Plan(NamedTuple):
+    """Whom to ask about pods that are alike: everybody but those who said once and for all that they have no say."""
+
+    skipped: frozenset[str]
+    pre_filters: tuple[PreFilterPlugin, ...]
+    filters: tuple[FilterPlugin, ...]
 
 
 class FilterRunner:
@@ -51,13 +61,19 @@ class FilterRunner:
     def pre_filter(self, cycle: Cycle) -> PreFilterOutcome:
         """Ask all pre-filters. A hard rejection ends it; a soft one waits for the others, since preemption may help."""
         outcome = PreFilterOutcome()
-        for plugin in self.pre_filters:
+        plan: Plan | None = cycle.facts.memo.get(self)
+        alike: list[str] = []
+        if plan is not None:
+            cycle.skipped_filters.update(plan.skipped)
+        for plugin in self.pre_filters if plan is None else plan.pre_filters:
             answer = plugin.pre_filter(cycle)
             if answer is None:
                 continue
             if answer is SKIP:
-                outcome.skipped.append(plugin.name)
                 cycle.skipped_filters.add(plugin.name)
+            elif answer is SKIP_ALIKE:
+                cycle.skipped_filters.add(plugin.name)
+                alike.append(plugin.name)
             elif isinstance(answer, Status):
                 if answer.code is Code.UNSCHEDULABLE:
                     outcome.rejected = answer.by(plugin.name)
@@ -72,7 +88,16 @@ class FilterRunner:
                 if not outcome.names:
                     outcome.rejected = _nothing_left(outcome.narrowed_by)
                     return outcome
+        if plan is None:
+            cycle.facts.memo[self] = self._plan(frozenset(alike))
         return outcome
+
+    def _plan(self, skipped: frozenset[str]) -> Plan:
+        return Plan(
+            skipped,
+            tuple(plugin for plugin in self.pre_filters if plugin.name not in skipped),
+            tuple(plugin for plugin in self.filters if plugin.name not in skipped),
+        )
 
     # -- all rows -----------------------------------------------------------------------------------------------------
 
@@ -80,7 +105,8 @@ class FilterRunner:
         """Ask the filters about the rows considered. `exhaustive` goes on when no row is left, for an explanation."""
         verdicts = Verdicts(considered)
         standing = considered
-        for plugin in self.filters:
+        plan: Plan | None = cycle.facts.memo.get(self)
+        for plugin in self.filters if plan is None else plan.filters:
             if plugin.name in cycle.skipped_filters:
                 continue
             column, passes = self._ask(plugin, cycle, standing, exhaustive)

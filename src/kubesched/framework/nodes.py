@@ -17,6 +17,7 @@ from kubesched.api.selectors import NodeTerm, Requirement
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import ABSENT, Bool, Int32, Int64, Rows
 from kubesched.state.facts import HostPort
+from kubesched.state.nodes import NodeTable
 from kubesched.state.pods import PlacedPod
 
 T = TypeVar("T", bound=npt.NDArray[Any])
@@ -143,6 +144,22 @@ class Nodes:
     def view(self, i: int) -> NodeView:
         return NodeView(self, i)
 
+    def only(self, i: int) -> Nodes:
+        """A view of one row."""
+        return Nodes(self.state, np.array([self.row(i)]))
+
+    def offered_at(self, i: int, resource: int) -> int:
+        return self._table.allocatable.item(resource, self.row(i))
+
+    def requested_at(self, i: int, resource: int) -> int:
+        return self._table.requested.item(resource, self.row(i))
+
+    def scoring_requested_at(self, i: int, resource: int) -> int:
+        return self._table.scoring_requested.item(resource, self.row(i))
+
+    def pod_count_at(self, i: int) -> int:
+        return self._table.pod_count.item(self.row(i))
+
     def ports_in_use(self, protocol: str, port: int) -> Iterator[tuple[int, set[str]]]:
         """The rows where a port is taken, with the addresses it is taken on."""
         taken = self.state.pods.ports.get((protocol, port))
@@ -176,6 +193,15 @@ class WhatIf(Nodes):
     @property
     def pod_count(self) -> Int64:
         return self._pod_count
+
+    def requested_at(self, i: int, resource: int) -> int:
+        return self._requested.item(resource, i)
+
+    def scoring_requested_at(self, i: int, resource: int) -> int:
+        return self._scoring.item(resource, i)
+
+    def pod_count_at(self, i: int) -> int:
+        return self._pod_count.item(i)
 
     def pods(self, i: int) -> list[PlacedPod]:
         if i not in self._pods:
@@ -218,12 +244,25 @@ class WhatIf(Nodes):
 class NodeView:
     """One node, for plugins that look at one node at a time."""
 
-    __slots__ = ("_i", "_nodes", "node")
+    __slots__ = ("_i", "_nodes")
 
     def __init__(self, nodes: Nodes, i: int) -> None:
         self._nodes = nodes
         self._i = i
-        self.node = nodes.node(i)
+
+    @property
+    def node(self) -> Node:
+        return self._nodes.node(self._i)
+
+    @property
+    def alone(self) -> Nodes:
+        """A view of this node only."""
+        return self._nodes.only(self._i)
+
+    @property
+    def table(self) -> NodeTable:
+        """The table that resource columns belong to."""
+        return self._nodes.state.nodes
 
     @property
     def name(self) -> str:
@@ -242,19 +281,31 @@ class NodeView:
         """The pods on the node; `.pod` is the API object."""
         return self._nodes.pods(self._i)
 
-    def allocatable(self, resource: str) -> int:
-        """What the node offers: thousandths of a cpu, bytes, or units."""
-        column = self._column(resource)
-        return 0 if column is None else int(self._nodes.allocatable(column)[0, self._i])
+    @property
+    def pod_count(self) -> int:
+        return self._nodes.pod_count_at(self._i)
 
-    def requested(self, resource: str) -> int:
+    @property
+    def allowed_pods(self) -> int:
+        return self._nodes.state.nodes.allowed_pods.item(self._nodes.row(self._i))
+
+    def allocatable(self, resource: str | int) -> int:
+        """What the node offers of a resource, by name or column: thousandths of a cpu, bytes, or units."""
+        column = self._column(resource)
+        return 0 if column is None else self._nodes.offered_at(self._i, column)
+
+    def requested(self, resource: str | int) -> int:
         """What the pods on the node have requested, in the same units."""
         column = self._column(resource)
-        return 0 if column is None else int(self._nodes.requested(column)[0, self._i])
+        return 0 if column is None else self._nodes.requested_at(self._i, column)
 
-    def _column(self, resource: str) -> Rows | None:
-        column = self._nodes.state.nodes.resources.get(resource)
-        return None if column is None else np.array([column])
+    def scoring_requested(self, resource: str | int) -> int:
+        """The same as scoring counts it, with defaults of cpu and memory."""
+        column = self._column(resource)
+        return 0 if column is None else self._nodes.scoring_requested_at(self._i, column)
+
+    def _column(self, resource: str | int) -> int | None:
+        return resource if isinstance(resource, int) else self._nodes.state.nodes.resources.get(resource)
 
 
 def _is_one_of(ids: npt.NDArray[Any], wanted: Sequence[int]) -> Bool:

@@ -1,7 +1,8 @@
 """The extension points: a base class each. A plugin inherits those it needs; the framework sees which.
 
 A filter or a score may be written for one node at a time (`filter_node`, `score_node`) or for columns (`filter`,
-`score`). Names and meaning of the points are those of kube-scheduler.
+`score`). One that is written both ways is asked whichever way is faster: a column at first, then, of the one node that
+the last pod went to, by itself. Names and meaning of the points are those of kube-scheduler.
 """
 
 from __future__ import annotations
@@ -123,6 +124,7 @@ class FilterPlugin(Plugin):
         self.verdicts = VerdictTable()
         self.is_columnar = type(self).filter is not FilterPlugin.filter
         """Whether the plugin answers for columns; then it is asked about all rows, also dead ones."""
+        self.answers_both_ways = self.is_columnar and type(self).filter_node is not FilterPlugin.filter_node
 
     def filter_question(self, cycle: Cycle) -> Hashable:
         """All that the answer depends on in the pod: equal questions get equal answers. Only for narrow scopes."""
@@ -183,6 +185,7 @@ class ScorePlugin(Plugin):
     def __init__(self, args: Any = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
         self.scores_columns = type(self).score is not ScorePlugin.score
+        self.scores_both_ways = self.scores_columns and type(self).score_node is not ScorePlugin.score_node
         self.normalizes = type(self).normalize is not ScorePlugin.normalize
 
     def score_question(self, cycle: Cycle) -> Hashable:
@@ -198,9 +201,10 @@ class ScorePlugin(Plugin):
         """How good this node is, from 0 to 100 unless `normalize` brings it there."""
         raise NotImplementedError
 
-    def normalize(self, cycle: Cycle, scores: Int64 | int, nodes: Nodes) -> Int64 | int:
+    def normalize(self, cycle: Cycle, scores: Any, nodes: Nodes) -> Int64 | int:
         """Bring the scores of the nodes that fit into 0..100."""
-        return scores
+        unchanged: Int64 | int = scores
+        return unchanged
 
 
 class ReservePlugin(Plugin):

@@ -58,6 +58,8 @@ class Status:
 
 
 SKIP = Status(Code.SKIP)
+SKIP_ALIKE = Status(Code.SKIP, ("for all pods that are alike",))
+"""Skip for a reason that lies in the pod's definition alone: pods that are alike need not be asked about again."""
 
 
 def unschedulable(*reasons: str) -> Status:

@@ -23,7 +23,7 @@ from kubesched.framework.plugin import (
     ScorePlugin,
 )
 from kubesched.framework.profile import ProfileError
-from kubesched.framework.status import SKIP, Status, error, unresolvable
+from kubesched.framework.status import SKIP_ALIKE, Status, error, unresolvable
 from kubesched.plugins.node_requirements import RequiredNodes
 from kubesched.plugins.normalizing import scaled_to_maximum
 from kubesched.state.columns import Int32, Int64
@@ -56,7 +56,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         affinity = _node_affinity(cycle.pod)
         required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
         if required is None:
-            return SKIP if self._enforced is None and not cycle.pod.spec.node_selector else None
+            return SKIP_ALIKE if self._enforced is None and not cycle.pod.spec.node_selector else None
         names: set[str] = set()
         for term in required.node_selector_terms:
             by_name = [set(f.values) for f in term.match_fields if f.key == "metadata.name" and f.operator == "In"]
@@ -81,7 +81,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
         affinity = _node_affinity(cycle.pod)
         if affinity is None or not affinity.preferred_during_scheduling_ignored_during_execution:
-            return None if self._preferred else SKIP
+            return None if self._preferred else SKIP_ALIKE
         fault = next((term.fault for _, term in self._terms(cycle) if term.fault), "")
         return error(fault) if fault else None
 

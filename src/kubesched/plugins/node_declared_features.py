@@ -10,7 +10,7 @@ from kubesched.api.pod import Pod
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
-from kubesched.framework.status import SKIP, Status, unresolvable
+from kubesched.framework.status import SKIP_ALIKE, Status, unresolvable
 from kubesched.state.columns import Int32
 
 MISSING = unresolvable("node(s) didn't match Pod's required features")
@@ -27,12 +27,12 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
         if not self.context.enabled("NodeDeclaredFeatures", default=True):
-            return SKIP
+            return SKIP_ALIKE
         memo = cycle.facts.memo
         if NodeDeclaredFeatures not in memo:
             memo[NodeDeclaredFeatures] = required_features(cycle.pod)
         if not memo[NodeDeclaredFeatures]:
-            return SKIP
+            return SKIP_ALIKE
         cycle.write(self.name, memo[NodeDeclaredFeatures])
         return None
 

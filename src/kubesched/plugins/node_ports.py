@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
-from kubesched.framework.status import SKIP, Status, unschedulable
+from kubesched.framework.status import SKIP_ALIKE, Status, unschedulable
 from kubesched.state.columns import Int32
 
 TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports")
@@ -21,7 +21,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     filter_scope = Scope.NODE
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
-        return None if cycle.facts.ports else SKIP
+        return None if cycle.facts.ports else SKIP_ALIKE
 
     def filter_question(self, cycle: Cycle) -> Hashable:
         return cycle.facts.ports

@@ -10,7 +10,7 @@ import numpy as np
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin
-from kubesched.framework.status import SKIP, Status, unschedulable
+from kubesched.framework.status import SKIP_ALIKE, Status, unschedulable
 from kubesched.plugins.volume_attachments import (
     AttachedVolume,
     AttachmentColumns,
@@ -33,7 +33,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     _state: ClusterState | None = None
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
-        return None if cycle.pod.spec.volumes and attachable_count(cycle.pod, cycle.facts) else SKIP
+        return None if cycle.pod.spec.volumes and attachable_count(cycle.pod, cycle.facts) else SKIP_ALIKE
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
         self._follow(cycle.state)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kubesched.framework.plugin import MAX_NODE_SCORE
+from kubesched.plugins.int64 import truncated_division
 from kubesched.state.columns import Int64
 
 
@@ -16,12 +17,3 @@ def scaled_to_maximum(scores: Int64 | int, *, reverse: bool = False) -> Int64 | 
         return MAX_NODE_SCORE if reverse else scores
     scaled = truncated_division(MAX_NODE_SCORE * scores, largest)
     return MAX_NODE_SCORE - scaled if reverse else scaled
-
-
-def truncated_division(dividend: Int64, divisor: Int64 | int) -> Int64:
-    """Division of whole numbers as Go does it: towards zero."""
-    quotient: Int64 = dividend // divisor
-    negative = quotient < 0
-    if negative.any():
-        quotient += negative & (quotient * divisor != dividend)
-    return quotient

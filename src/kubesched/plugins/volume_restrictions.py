@@ -10,7 +10,7 @@ from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
-from kubesched.framework.status import SKIP, Status, unresolvable, unschedulable
+from kubesched.framework.status import SKIP, SKIP_ALIKE, Status, unresolvable, unschedulable
 from kubesched.plugins.volume_claims import claim_not_found
 from kubesched.state.columns import Int32
 from kubesched.state.facts import PodFacts, claim_names
@@ -61,7 +61,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
         if not cycle.pod.spec.volumes:
-            return SKIP
+            return SKIP_ALIKE
         objects, namespace = cycle.state.objects, cycle.pod.namespace
         single_use: set[str] = set()
         for name in claim_names(cycle.pod):

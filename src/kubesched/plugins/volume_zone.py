@@ -10,7 +10,7 @@ from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, Stora
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
-from kubesched.framework.status import SKIP, Status, unresolvable
+from kubesched.framework.status import SKIP, SKIP_ALIKE, Status, unresolvable
 from kubesched.plugins.volume_claims import claim_not_found, class_of
 from kubesched.plugins.volume_migration import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONES_DELIMITER
 from kubesched.state.columns import Bool, Int32
@@ -50,7 +50,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
         if not cycle.facts.claims:
-            return SKIP
+            return SKIP_ALIKE
         places = _places_of_volumes(cycle)
         if isinstance(places, Status):
             return places

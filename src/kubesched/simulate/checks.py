@@ -168,7 +168,10 @@ def _spread(found: Findings, spec: PodSpec) -> None:
 
 def _pod_status(found: Findings, status: PodStatus) -> None:
     found.time("status.startTime", status.start_time)
-    statuses = (("containerStatuses", status.container_statuses), ("initContainerStatuses", status.init_container_statuses))
+    statuses = (
+        ("containerStatuses", status.container_statuses),
+        ("initContainerStatuses", status.init_container_statuses),
+    )
     for name, containers in statuses:
         for i, container in enumerate(containers):
             found.amounts(f"status.{name}[{i}].allocatedResources", container.allocated_resources)

@@ -62,7 +62,7 @@ def kind_of(api_version: Any, kind: Any) -> type[KubeObject] | Mistake | None:
 
 
 def _is_built_in(api_version: str) -> bool:
-    """Whether the version belongs to Kubernetes itself. Others may have kinds of the same name, as Knative's Service."""
+    """Whether Kubernetes itself has this version. Others may have kinds of the same name, such as Knative's Service."""
     group = api_version.rpartition("/")[0]
     return "." not in group or group.endswith(".k8s.io")
 

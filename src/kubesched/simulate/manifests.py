@@ -20,7 +20,7 @@ from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.api.schema import Mistake, convert
 from kubesched.api.yaml import YamlError, documents
-from kubesched.simulate.admission import admit, named
+from kubesched.simulate.admission import complete, named, unknown_priority_classes
 from kubesched.simulate.checks import mistakes_in
 from kubesched.simulate.kinds import LIST, kind_of
 
@@ -119,12 +119,11 @@ class _Reading:
         self._seen: dict[tuple[type[KubeObject], str], _Place] = {}
 
     def finish(self) -> Manifests:
-        objects, mistakes = admit(self._objects)
-        for index, mistake in mistakes:
+        for index, mistake in unknown_priority_classes(self._objects):
             self._complain(self._places[index], self._objects[index], [mistake])
         if self.lines:
             raise ManifestError(self.lines)
-        return Manifests(tuple(objects), dict(sorted(self._skipped.items())))
+        return Manifests(tuple(complete(self._objects)), dict(sorted(self._skipped.items())))
 
     # -- files to documents -------------------------------------------------------------------------------------------
 

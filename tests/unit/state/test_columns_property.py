@@ -10,9 +10,10 @@ from hypothesis.stateful import invariant, rule
 from tests.builders import HOSTNAME, ZONE
 from tests.living_cluster import APPS, NAMESPACES, LivingCluster
 
+from kubesched.api.node import Node
 from kubesched.api.selectors import EVERYTHING, Requirement, Selector, selector_from_labels
 from kubesched.state.cluster import ClusterState
-from kubesched.state.columns import ABSENT
+from kubesched.state.columns import ABSENT, Int32, Int64
 from kubesched.state.matching import MatchCounter
 
 LABEL_KEYS = (HOSTNAME, ZONE, "disk", "absent-everywhere")
@@ -59,20 +60,12 @@ class ColumnsStayTrue(LivingCluster):
         self.counters[question] = counter(self.state, question)
 
     @invariant()
-    def node_columns_are_as_if_built_anew(self) -> None:
+    def everything_is_as_if_built_anew(self) -> None:
         fresh = self.built_anew()
-        assert set(self.state.nodes.row_of) == set(fresh.nodes.row_of)
-        for name in fresh.nodes.row_of:
-            assert node_columns(self.state, name) == node_columns(fresh, name)
-        assert self.state.nodes.live_count == fresh.nodes.live_count == len(self.nodes)
-
-    @invariant()
-    def labels_are_as_if_built_anew(self) -> None:
-        fresh = self.built_anew()
-        for key in self.label_keys:
-            assert labels(self.state, key) == labels(fresh, key)
-            assert pods_by_value(self.state, key) == pods_by_value(fresh, key)
-            assert self.state.nodes.label(key).is_unique == fresh.nodes.label(key).is_unique
+        self._compare_nodes(fresh)
+        self._compare_labels(fresh)
+        self._compare_pods(fresh)
+        self._compare_matches(fresh)
 
     @invariant()
     def nodes_are_listed_in_order_of_arrival_within_their_zone(self) -> None:
@@ -83,18 +76,26 @@ class ColumnsStayTrue(LivingCluster):
         for names in by_zone.values():
             assert names == sorted(names, key=self.arrivals.index)
 
-    @invariant()
-    def pod_columns_are_as_if_built_anew(self) -> None:
-        fresh = self.built_anew()
+    def _compare_nodes(self, fresh: ClusterState) -> None:
+        assert set(self.state.nodes.row_of) == set(fresh.nodes.row_of)
+        for name in fresh.nodes.row_of:
+            assert node_columns(self.state, name) == node_columns(fresh, name)
+        assert self.state.nodes.live_count == fresh.nodes.live_count == len(self.nodes)
+
+    def _compare_labels(self, fresh: ClusterState) -> None:
+        for key in self.label_keys:
+            assert labels(self.state, key) == labels(fresh, key)
+            assert pods_by_value(self.state, key) == pods_by_value(fresh, key)
+            assert self.state.nodes.label(key).is_unique == fresh.nodes.label(key).is_unique
+
+    def _compare_pods(self, fresh: ClusterState) -> None:
         assert pod_columns(self.state) == pod_columns(fresh)
-        for uid, placed in self.placed.items():
+        for placed in self.placed.values():
             known = self.state.placed(placed.pod)
-            assert known is not None, uid
+            assert known is not None
             assert (known.pod, known.assumed) == (placed.pod, placed.assumed)
 
-    @invariant()
-    def matches_are_as_if_counted_anew(self) -> None:
-        fresh = self.built_anew()
+    def _compare_matches(self, fresh: ClusterState) -> None:
         for question, kept in self.counters.items():
             assert kept is counter(self.state, question)
             assert by_node(self.state, kept.counts) == by_node(fresh, counter(fresh, question).counts)
@@ -105,7 +106,7 @@ class ColumnsStayTrue(LivingCluster):
         """Nodes in order of arrival; moving to another zone is arriving there."""
         return list(self.nodes)
 
-    def _apply_node(self, node: Any) -> None:
+    def _apply_node(self, node: Node) -> None:
         known = self.nodes.get(node.name)
         if known is not None and known.metadata.labels.get(ZONE) != node.metadata.labels.get(ZONE):
             del self.nodes[node.name]
@@ -115,14 +116,13 @@ class ColumnsStayTrue(LivingCluster):
 def node_columns(state: ClusterState, name: str) -> dict[str, Any]:
     table = state.nodes
     row = table.row_of[name]
-    resources = {resource: column for resource, column in table.resources.items()}
     return {
         "name": table.names[row],
         "live": bool(table.live[row]),
         "object": table.nodes[row],
-        "allocatable": _amounts(table.allocatable[:, row].tolist(), resources),
-        "requested": _amounts(table.requested[:, row].tolist(), resources),
-        "scoring requested": table.scoring_requested[:, row].tolist(),
+        "allocatable": amounts(state, table.allocatable, row),
+        "requested": amounts(state, table.requested, row),
+        "scoring requested": amounts(state, table.scoring_requested, row),
         "pods": int(table.pod_count[row]),
         "allowed pods": int(table.allowed_pods[row]),
         "unschedulable": bool(table.unschedulable[row]),
@@ -165,13 +165,14 @@ def carried_terms(state: ClusterState) -> dict[Any, dict[str, int]]:
     return {carried.term: by_node(state, carried.counts) for carried in state.matches.terms}
 
 
-def by_node(state: ClusterState, counts: Any) -> dict[str, int]:
+def by_node(state: ClusterState, counts: Int32) -> dict[str, int]:
     """The rows of a column that are not 0. A row that belongs to nobody must be 0, so it has no name to be lost by."""
     return {state.nodes.names[row]: int(counts[row]) for row in counts.nonzero()[0]}
 
 
-def _amounts(column: list[int], resources: dict[str, int]) -> dict[str, int]:
-    return {name: column[i] for name, i in resources.items() if column[i]}
+def amounts(state: ClusterState, columns: Int64, row: int) -> dict[str, int]:
+    """What a row has of each resource; the order in which resources were first seen does not matter."""
+    return {name: int(columns[i, row]) for name, i in state.nodes.resources.items() if columns[i, row]}
 
 
 def _has_image(state: ClusterState, name: str, row: int) -> bool:

@@ -35,10 +35,12 @@ class Neighbours:
             (t.topology_key, self._by_domain(t.topology_key, counter_of((t,), cycle.state).counts))
             for t in self._anti_affinity
         ]
-        self.unwelcome: TopologyCounts = [
-            (c.term.topology_key, self._by_domain(c.term.topology_key, c.counts))
-            for c in carried_terms_that_mean(cycle).get("required-anti-affinity", ())
-        ]
+        carriers: dict[str, Int32] = {}
+        for carried in carried_terms_that_mean(cycle).get("required-anti-affinity", ()):
+            key = carried.term.topology_key
+            carriers[key] = carried.counts if key not in carriers else carriers[key] + carried.counts
+        self.unwelcome: TopologyCounts = [(key, self._by_domain(key, counts)) for key, counts in carriers.items()]
+        """Pods whose own anti-affinity means this pod, once per topology key."""
 
     @classmethod
     def of(cls, cycle: Cycle) -> Neighbours | None:
@@ -81,7 +83,7 @@ class Neighbours:
         return (namespaces is None or facts.namespace in namespaces) and term.selector.matches(facts.labels)
 
     def _unwelcome(self, key: str) -> Int64:
-        """The counts of a topology key; which of several with that key does not matter."""
+        """The counts of a topology key; begun if no placed pod has a term with that key."""
         for known, pods in self.unwelcome:
             if known == key:
                 return pods

@@ -12,7 +12,7 @@ from kubesched.api.quantity import ZERO
 from kubesched.api.requests import Quantities, is_scalar, whole
 from kubesched.config.args import ResourceSpec
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.nodes import Nodes
+from kubesched.framework.nodes import Nodes, NodeView
 from kubesched.state.columns import Int64, Rows
 from kubesched.state.nodes import NodeTable
 
@@ -58,6 +58,15 @@ class Allocation:
         for line in demand.left_out:
             offered[line] = 0
         return offered
+
+    def at(self, node: NodeView, demand: Demand) -> tuple[list[int], list[int]]:
+        """`used` and `offered` of a single node."""
+        columns = self._columns_in(node.table).tolist()
+        amount = node.scoring_requested if self._defaults else node.requested
+        offered = [node.allocatable(column) for column in columns]
+        for line in demand.left_out:
+            offered[line] = 0
+        return [amount(column) for column in columns], offered
 
     def _columns_in(self, table: NodeTable) -> Rows:
         if self._table is not table:

@@ -10,9 +10,10 @@ from kubesched.api.pod import Pod
 from kubesched.api.requests import Quantities, pod_requests
 from kubesched.config.args import NodeResourcesBalancedAllocationArgs
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.nodes import Nodes
+from kubesched.framework.nodes import Nodes, NodeView
 from kubesched.framework.plugin import MAX_NODE_SCORE, PluginContext, PreScorePlugin, Scope, ScorePlugin
-from kubesched.framework.status import SKIP, Status
+from kubesched.framework.status import SKIP_ALIKE, Status
+from kubesched.plugins.int64 import wrapped
 from kubesched.plugins.node_resources.allocation import Allocation
 from kubesched.state.columns import Float, Int64
 
@@ -34,7 +35,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
     def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
         # Pods that ask for nothing would all be drawn to the same node.
-        return None if any(self._allocation.demand_of(cycle, _requests).question) else SKIP
+        return None if any(self._allocation.demand_of(cycle, _requests).question) else SKIP_ALIKE
 
     def score_question(self, cycle: Cycle) -> Hashable:
         return self._allocation.demand_of(cycle, _requests).question
@@ -46,7 +47,22 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         offered = self._allocation.offered(nodes, demand)
         used = self._allocation.used(nodes)
         without, with_pod = _evenness(np.array((used, used + demand.amounts)), offered)
-        return _HALF + (_HALF + with_pod - without) // 2
+        scores: Int64 = _HALF + (_HALF + with_pod - without) // 2
+        return scores
+
+    def score_node(self, cycle: Cycle, node: NodeView) -> int:
+        demand = self._allocation.demand_of(cycle, _requests)
+        used, offered = self._allocation.at(node, demand)
+        if len(offered) != 2 or not all(offered):
+            scores = self.score(cycle, node.alone)
+            return scores if isinstance(scores, int) else int(scores[0])
+        with_pod = [wrapped(u + d) for u, d in zip(used, demand.question)]
+        return _HALF + (_HALF + _evenness_of_two(with_pod, offered) - _evenness_of_two(used, offered)) // 2
+
+
+def _evenness_of_two(used: list[int], offered: list[int]) -> int:
+    first, second = min(used[0] / offered[0], 1.0), min(used[1] / offered[1], 1.0)
+    return int((1 - abs((first - second) / 2)) * MAX_NODE_SCORE)
 
 
 def _requests(pod: Pod) -> Quantities:

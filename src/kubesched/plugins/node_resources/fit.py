@@ -22,7 +22,7 @@ from kubesched.api.requests import (
 from kubesched.config.args import NodeResourcesFitArgs
 from kubesched.config.args_validation import validate_node_resources_fit
 from kubesched.framework.cycle import Cycle, CycleStateMissingError
-from kubesched.framework.nodes import Nodes
+from kubesched.framework.nodes import Nodes, NodeView
 from kubesched.framework.plugin import (
     FilterPlugin,
     PluginContext,
@@ -33,6 +33,7 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.status import Status, unresolvable, unschedulable
+from kubesched.plugins.int64 import wrapped
 from kubesched.plugins.node_resources.allocation import Allocation
 from kubesched.plugins.node_resources.strategies import strategy
 from kubesched.state.columns import Int32, Int64, Rows
@@ -48,7 +49,8 @@ class Demand:
     names: tuple[str, ...]
     columns: Rows
     amounts: Int64
-    question: Hashable
+    lines: tuple[tuple[int, int], ...]
+    """Column and amount of each resource."""
 
 
 class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
@@ -78,7 +80,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         demand = cycle.notes.get(self.name)
         if demand is None:
             raise CycleStateMissingError(f"PreFilter{self.name}")
-        return demand.question  # type: ignore[no-any-return]
+        return demand.lines  # type: ignore[no-any-return]
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
         demand: Demand = cycle.read(self.name)
@@ -91,6 +93,17 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         hopeless = (short & (wanted > offered)).any(axis=0)
         return self._verdicts_for(demand, np.vstack((full, short, hopeless)))
 
+    def filter_node(self, cycle: Cycle, node: NodeView) -> Status | None:
+        demand: Demand = cycle.read(self.name)
+        faults = int(node.pod_count >= node.allowed_pods)
+        for line, (column, wanted) in enumerate(demand.lines):
+            offered = node.allocatable(column)
+            if wanted > wrapped(offered - node.requested(column)):
+                faults |= 2 << line
+                if wanted > offered:
+                    faults |= 2 << len(demand.lines)
+        return _shortage(demand, faults) if faults else None
+
     def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
         return None
 
@@ -100,7 +113,12 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64:
         demand = self._allocation.demand_of(cycle, _scoring_requests)
         offered = self._allocation.offered(nodes, demand)
-        return self._strategy(self._allocation.used(nodes) + demand.amounts, offered)
+        return self._strategy.columns(self._allocation.used(nodes) + demand.amounts, offered)
+
+    def score_node(self, cycle: Cycle, node: NodeView) -> int:
+        demand = self._allocation.demand_of(cycle, _scoring_requests)
+        used, offered = self._allocation.at(node, demand)
+        return self._strategy.node([wrapped(u + d) for u, d in zip(used, demand.question)], offered)
 
     def _demand(self, cycle: Cycle) -> Demand:
         amounts = {
@@ -115,7 +133,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             names=names,
             columns=np.array([table.resource_id(name) for name in names], dtype=np.intp),
             amounts=np.array([[amounts[name]] for name in names], dtype=np.int64).reshape(-1, 1),
-            question=tuple((name, amounts[name]) for name in names),
+            lines=tuple((table.resource_id(name), amounts[name]) for name in names),
         )
 
     def _is_ignored(self, name: str) -> bool:

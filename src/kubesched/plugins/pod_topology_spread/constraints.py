@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kubesched.api.affinity import TopologySpreadConstraint
 from kubesched.api.meta import OwnerReference
 from kubesched.api.pod import Pod
-from kubesched.api.selectors import Requirement, Selector, compile_selector, selector_from_labels
+from kubesched.api.selectors import EVERYTHING, Requirement, Selector, compile_selector, selector_from_labels
 from kubesched.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from kubesched.config.args import PodTopologySpreadArgs
 from kubesched.framework.cycle import Cycle
@@ -70,14 +70,14 @@ class Constraints:
 
 def default_selector(pod: Pod, objects: ObjectStore) -> Selector:
     """What the services that select the pod and its owner have in common: the pods that are like it."""
+    owner = pod.metadata.controller if pod.metadata.owner_references else None
     labels: dict[str, str] = {}
     for service in objects.in_namespace(Service, pod.namespace):
         wanted = service.spec.selector
         if wanted and wanted.items() <= pod.metadata.labels.items():
             labels.update(wanted)
-    owner = pod.metadata.controller
     if owner is None:
-        return selector_from_labels(labels)
+        return selector_from_labels(labels) if labels else EVERYTHING
     if owner.kind == "ReplicationController" and owner.api_version == "v1":
         controller = objects.get(ReplicationController, owner.name, pod.namespace)
         return selector_from_labels(labels | (controller.spec.selector if controller else {}))

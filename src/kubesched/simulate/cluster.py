@@ -1,0 +1,85 @@
+"""A cluster and a scheduler to ask, made from manifests and a configuration: the engine itself, with no API server."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from datetime import datetime
+
+import msgspec
+
+from kubesched.api.meta import KubeObject
+from kubesched.api.pod import Pod
+from kubesched.config import SchedulerConfiguration
+from kubesched.framework.engine import Engine
+from kubesched.framework.plugin import PluginContext, QueueSortPlugin
+from kubesched.framework.profile import Profile
+from kubesched.framework.registry import Registry
+from kubesched.plugins.registry import in_tree
+from kubesched.state.cluster import ClusterState
+
+
+def all_plugins() -> Registry:
+    """The plugins that come with kubesched and those of installed packages."""
+    registry = in_tree()
+    registry.register_installed()
+    return registry
+
+
+class SimulatedCluster:
+    """The state that the manifests describe, and an engine that decides on it."""
+
+    def __init__(
+        self,
+        objects: Iterable[KubeObject],
+        configuration: SchedulerConfiguration,
+        *,
+        seed: int = 0,
+        plugins: Registry | None = None,
+    ) -> None:
+        registry = all_plugins() if plugins is None else plugins
+        context = PluginContext()
+        self.profiles = {
+            profile.scheduler_name: Profile(profile, registry, context) for profile in configuration.profiles
+        }
+        self.seed = seed
+        self.state = ClusterState()
+        self.engine = Engine(
+            self.state,
+            self.profiles.values(),
+            draw=random.Random(seed).randrange,
+            percentage_of_nodes_to_score=configuration.percentage_of_nodes_to_score or 0,
+        )
+        self.pods: dict[str, Pod] = {}
+        """All pods by `namespace/name`, in the order in which they were given."""
+        self._load(list(objects))
+
+    def _load(self, objects: list[KubeObject]) -> None:
+        self.pods = {obj.key: obj for obj in objects if isinstance(obj, Pod)}
+        # An API server lists by name, pods after what they stand on; the order decides between equals.
+        for obj in sorted(objects, key=lambda obj: (isinstance(obj, Pod), obj.namespace, obj.name)):
+            self.state.apply(obj)
+        for pod in self.pending():
+            if pod.status.nominated_node_name:
+                self.state.nominated.add(pod, pod.status.nominated_node_name)
+
+    def pending(self) -> list[Pod]:
+        """Pods that have no node yet, in the order of the queue: by QueueSort, those created first before others."""
+        waiting = [pod for pod in self.pods.values() if not pod.spec.node_name and not pod.is_finished]
+        waiting.sort(key=_created)
+        sorter = next(iter(self.profiles.values())).at("queue_sort", QueueSortPlugin)[0]
+        keys = {pod.key: sorter.sort_key(pod, float(i)) for i, pod in enumerate(waiting)}
+        return sorted(waiting, key=lambda pod: keys[pod.key])
+
+    def taken_off_its_node(self, pod: Pod) -> Pod:
+        """The pod as if it had not been placed yet; whatever it held is free again."""
+        self.state.delete(pod)
+        spec = msgspec.structs.replace(pod.spec, node_name="")
+        status = msgspec.structs.replace(pod.status, phase="Pending", nominated_node_name="")
+        return msgspec.structs.replace(pod, spec=spec, status=status)
+
+
+def _created(pod: Pod) -> float:
+    """When the pod was created; pods that do not tell come after those that do."""
+    text = pod.metadata.creation_timestamp
+    return datetime.fromisoformat(text).timestamp() if text else float("inf")

@@ -1,0 +1,108 @@
+"""One pass over the pending pods: each is decided in the order of the queue and stands on its node for those after it.
+
+Nobody is evicted and nobody is tried twice: what preemption would do is told, not done. Permit and binding are left
+out, as there is nobody to bind to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from kubesched.api.pod import Pod
+from kubesched.framework.decision import Decision, Outcome
+from kubesched.framework.plugin import ReservePlugin
+from kubesched.framework.status import Status
+from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.preemption import Eviction, preemption_of
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A pod that found a node."""
+
+    pod: str
+    priority: int
+    node: str
+    score: int
+    feasible: int
+    """How many nodes would have done."""
+    ties: int
+    """How many of them were equally good; one was drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unplaced:
+    """A pod that stays pending, in the words of its condition; `eviction` is what preemption would do for it."""
+
+    pod: str
+    priority: int
+    outcome: str
+    message: str
+    eviction: Eviction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementReport:
+    """What became of the pending pods, in the order in which they were tried."""
+
+    nodes: int
+    seed: int
+    placed: tuple[Placed, ...]
+    unplaced: tuple[Unplaced, ...]
+
+    def to_plain(self) -> dict[str, Any]:
+        """Dictionaries, lists and scalars, for JSON."""
+        return asdict(self)
+
+
+def place(cluster: SimulatedCluster) -> PlacementReport:
+    """Place all pending pods. The cluster's state holds them afterwards."""
+    placed: list[Placed] = []
+    unplaced: list[Unplaced] = []
+    for pod in cluster.pending():
+        outcome = _place_one(cluster, pod)
+        if isinstance(outcome, Placed):
+            placed.append(outcome)
+        else:
+            unplaced.append(outcome)
+    return PlacementReport(cluster.state.nodes.live_count, cluster.seed, tuple(placed), tuple(unplaced))
+
+
+def _place_one(cluster: SimulatedCluster, pod: Pod) -> Placed | Unplaced:
+    engine = cluster.engine
+    if not engine.knows(pod.spec.scheduler_name):
+        text = f"waits for another scheduler: there is no profile {pod.spec.scheduler_name!r}"
+        return Unplaced(pod.key, pod.priority, "skipped", text)
+    if pod.is_terminating:
+        return Unplaced(pod.key, pod.priority, "skipped", "is being deleted")
+    gate = engine.gate(pod)
+    if gate is not None:
+        return Unplaced(pod.key, pod.priority, Outcome.GATED.value, gate.message)
+    decision = engine.decide(pod)
+    if decision.outcome is not Outcome.SCHEDULED:
+        preemption = preemption_of(decision, cluster.state)
+        eviction = preemption.chosen if preemption is not None else None
+        return Unplaced(pod.key, pod.priority, decision.outcome.value, decision.message, eviction)
+    refused = _assume_and_reserve(cluster, decision)
+    if refused is not None:
+        return Unplaced(pod.key, pod.priority, "reserve-failed", f"{refused.plugin}: {refused.message}")
+    return Placed(pod.key, pod.priority, decision.node, decision.score, decision.feasible, decision.draw.among)
+
+
+def _assume_and_reserve(cluster: SimulatedCluster, decision: Decision) -> Status | None:
+    """Put the pod on its node; if a plugin cannot set aside what it needs, all is as before and its status returned."""
+    assert decision.cycle is not None
+    pod, node, state = decision.pod, decision.node, cluster.state
+    assumed = state.assume(pod, node)
+    asked: list[ReservePlugin] = []
+    for plugin in cluster.profiles[decision.profile].at("reserve", ReservePlugin):
+        asked.append(plugin)
+        status = plugin.reserve(decision.cycle, pod, node)
+        if status is not None:
+            for reserved in reversed(asked):
+                reserved.unreserve(decision.cycle, pod, node)
+            state.forget(pod)
+            return status.by(plugin.name)
+    state.apply(assumed)
+    return None

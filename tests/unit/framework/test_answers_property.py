@@ -1,0 +1,121 @@
+"""An engine that lived through every change decides as one that has just been made for a cluster built anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, rule
+from tests.builders import HOSTNAME, ZONE, make_engine, make_pod, node_term
+from tests.living_cluster import NODE_NAMES, LivingCluster
+
+from kubesched.api.pod import Pod
+from kubesched.framework.decision import Decision
+from kubesched.state.cluster import ClusterState
+
+WEB = make_pod("asker").label(app="web")
+
+ASKERS: tuple[Pod, ...] = tuple(
+    asker.build()
+    for asker in (
+        WEB,
+        WEB.requests({"cpu": "900m", "memory": "1Gi"}).priority(7),
+        WEB.requests({"a.b/gpu": 1, "a.b/nic": 1}).priority(7),
+        WEB.toleration("dedicated", "a", effect="NoSchedule").toleration(
+            operator="Exists", key="node.kubernetes.io/unschedulable"
+        ),
+        WEB.toleration(operator="Exists").image("nginx").prefers_node(node_term("disk", "In", "ssd"), weight=4),
+        WEB.host_port(8080).toleration(operator="Exists").priority(20),
+        WEB.host_port(8080, ip="10.0.0.1").toleration(operator="Exists"),
+        WEB.node_selector(disk="ssd").toleration(operator="Exists"),
+        WEB.requires_node(node_term(ZONE, "NotIn", "z1")).toleration(operator="Exists"),
+        WEB.requires_node(node_term("metadata.name", "In", "n1"), node_term("metadata.name", "In", "n3")),
+        WEB.on("n2"),
+        WEB.spread(ZONE, app="web").toleration(operator="Exists"),
+        WEB.spread(HOSTNAME, soft=True, app="web").spread(ZONE, soft=True, app="db").toleration(operator="Exists"),
+        WEB.pod_affinity(ZONE, app="db").toleration(operator="Exists"),
+        WEB.pod_anti_affinity(HOSTNAME, app="web").toleration(operator="Exists").priority(20),
+        WEB.pod_affinity(ZONE, weight=5, app="db").pod_anti_affinity(HOSTNAME, weight=9, app="web"),
+        WEB.requests(cpu="1").nominated("n1").priority(7),
+    )
+)
+
+
+class AnswersStayTrue(LivingCluster):
+    """Asks now and then, so that answers are old by one change or by many when they are needed again."""
+
+    @initialize()
+    def hire_an_engine(self) -> None:
+        self.engine = make_engine(self.state)
+        self.promises: dict[str, str] = {}
+
+    @rule(asker=st.sampled_from(ASKERS))
+    def somebody_asks(self, asker: Pod) -> None:
+        fresh = self.built_anew()
+        for name, node in self.promises.items():
+            fresh.nominated.add(make_pod(name).requests(cpu="1").priority(7).build(), node)
+        old = described(self.engine.decide(asker, explain=True), self.state)
+        assert old == described(make_engine(fresh).decide(asker, explain=True), fresh)
+
+    @rule(asker=st.sampled_from(ASKERS))
+    def somebody_asks_without_wanting_to_know_why(self, asker: Pod) -> None:
+        explained = self.engine.decide(asker, explain=True)
+        plain = self.engine.decide(asker)
+        assert (plain.outcome, plain.node, plain.score) == (explained.outcome, explained.node, explained.score)
+        assert plain.message == explained.message
+
+    @rule(name=st.sampled_from(["promised-1", "promised-2"]), node=st.sampled_from(NODE_NAMES))
+    def a_node_is_promised(self, name: str, node: str) -> None:
+        self.promises.pop(name, None)
+        self.promises[name] = node
+        self.state.nominated.add(make_pod(name).requests(cpu="1").priority(7).build(), node)
+
+
+def described(decision: Decision, state: ClusterState) -> dict[str, Any]:
+    """All that was decided and said, by the names of nodes."""
+    found = decision.post_filter
+    return {
+        "outcome": decision.outcome,
+        "node": decision.node if decision.draw.among == 1 else "",
+        "among": decision.draw.among,
+        "score": decision.score,
+        "counts": (decision.evaluated, decision.feasible),
+        "message": decision.message,
+        "nominated": found and found.nominated,
+        "victims": found and [victim.pod.uid for victim in found.victims],
+        "verdicts": _verdicts(decision, state),
+        "scores": _scores(decision, state),
+    }
+
+
+def _verdicts(decision: Decision, state: ClusterState) -> dict[str, Any]:
+    verdicts = decision.trace.verdicts
+    if verdicts is None:
+        return {}
+    rows = np.flatnonzero(verdicts.considered).tolist()
+    said: dict[str, Any] = {state.nodes.names[row]: [verdicts.status_of(row)] for row in rows}
+    for plugin, column in verdicts.columns:
+        for row in rows:
+            status = plugin.verdicts.statuses[int(column[row])]
+            if status is not None:
+                said[state.nodes.names[row]].append((plugin.name, status))
+    return said
+
+
+def _scores(decision: Decision, state: ClusterState) -> dict[str, Any]:
+    scores = decision.trace.scores
+    if scores is None:
+        return {}
+    names = [state.nodes.names[row] for row in scores.nodes.row_ids.tolist()]
+    parts = {part.plugin: (_by_name(names, part.raw), _by_name(names, part.weighted)) for part in scores.parts}
+    return {"parts": parts, "total": _by_name(names, scores.total), "skipped": scores.skipped, "broken": scores.broken}
+
+
+def _by_name(names: list[str], column: Any) -> dict[str, int]:
+    return dict(zip(names, np.broadcast_to(column, len(names)).tolist()))
+
+
+TestAnswersStayTrue = AnswersStayTrue.TestCase
+TestAnswersStayTrue.settings = settings(max_examples=60, stateful_step_count=50, deadline=None)
