@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from msgspec.structs import replace
-from tests.builders import HOSTNAME, ZONE, NodeBuilder, PodBuilder, make_node, make_pod, pod_term
+from tests.builders import HOSTNAME, ZONE, PodBuilder, Resources, make_node, make_pod, pod_term
 
 from kubesched.api.meta import LabelSelector, ObjectMeta
-from kubesched.api.node import Node
+from kubesched.api.node import Node, Taint
 from kubesched.api.pod import ContainerPort, PersistentVolumeClaimSource, Pod, PodStatus, Volume
 from kubesched.api.workloads import Namespace
 from kubesched.state.cluster import ClusterState
@@ -27,59 +27,65 @@ APPS = ("web", "db")
 SIZES = {"nginx:latest": 400 << 20, "redis:7": 900 << 20}
 
 
+TAINTS: tuple[tuple[Taint, ...], ...] = (
+    (),
+    (Taint(key="dedicated", value="a", effect="NoSchedule"),),
+    (Taint(key="dedicated", value="b", effect="PreferNoSchedule"), Taint(key="broken", effect="NoExecute")),
+)
+OFFERS: tuple[Resources, ...] = (
+    {"cpu": "1", "memory": "1Gi", "pods": 1},
+    {"cpu": "4", "memory": "4Gi", "pods": 3, "a.b/gpu": 2},
+    {"cpu": "2", "memory": "4Gi", "pods": 110, "a.b/nic": 1, "hugepages-2Mi": "4Mi"},
+)
+DEMANDS: tuple[Resources, ...] = ({}, {"cpu": "500m"}, {"cpu": "1", "memory": "1Gi"}, {"a.b/gpu": 1, "a.b/fpga": 2})
+TERMS = (
+    pod_term(HOSTNAME, {"app": "web"}),
+    pod_term(ZONE, {"app": "web"}),
+    pod_term(ZONE, {"app": "db"}, namespace_selector=LabelSelector(match_labels={"team": "a"})),
+)
+
+
 @st.composite
 def nodes(draw: st.DrawFn) -> Node:
-    node = make_node(draw(st.sampled_from(NODE_NAMES)))
-    node = node.capacity(
-        cpu=draw(st.sampled_from(["1", "2", "4"])),
-        memory=draw(st.sampled_from(["1Gi", "4Gi"])),
-        pods=draw(st.sampled_from([1, 3, 110])),
-    )
-    for resource in draw(st.sets(st.sampled_from(["a.b/gpu", "a.b/nic", "hugepages-2Mi"]))):
-        node = node.capacity({resource: 2})
-    for key, values in ((ZONE, ("z1", "z2", "z3")), ("disk", ("ssd", "hdd"))):
+    node = make_node(draw(st.sampled_from(NODE_NAMES))).capacity(draw(st.sampled_from(OFFERS)))
+    for key, values in ((ZONE, ("z1", "z2")), ("disk", ("ssd", "hdd"))):
         value = draw(st.none() | st.sampled_from(values))
         node = node if value is None else node.label({key: value})
-    for effect in draw(st.sets(st.sampled_from(["NoSchedule", "PreferNoSchedule", "NoExecute"]), max_size=2)):
-        node = node.taint("dedicated", draw(st.sampled_from(["a", "b"])), effect)  # type: ignore[arg-type]
     for image in draw(st.sets(st.sampled_from(sorted(SIZES)))):
         node = node.image(image, size=SIZES[image])
+    node = node.spec(taints=draw(st.sampled_from(TAINTS)))
     return (node.cordoned() if draw(st.booleans()) else node).build()
 
 
 @st.composite
 def pods(draw: st.DrawFn) -> Pod:
-    """A pod without a node. One re-created under the same name has another uid."""
+    """A pod without a node. Few kinds, so that some are alike; re-created under the same name, with another uid."""
     name, generation = draw(st.sampled_from(POD_NAMES)), draw(st.integers(0, 1))
     pod = make_pod(name, namespace=draw(st.sampled_from(NAMESPACES)), uid=f"{name}-{generation}")
     # All start times differ: among victims that are alike in everything the choice would be arbitrary.
     pod = pod.started(f"2026-01-01T00:{generation:02}:{POD_NAMES.index(name):02}Z")
     app = draw(st.none() | st.sampled_from(APPS))
     pod = pod if app is None else pod.label(app=app)
-    asked = st.dictionaries(st.sampled_from(["cpu", "memory", "a.b/gpu", "a.b/fpga"]), st.sampled_from([1, 2]))
-    pod = pod.requests(draw(asked)).priority(draw(st.sampled_from([0, 5, 10])))
-    pod = draw(_with_terms(pod))
-    volumes = [
-        Volume(name=claim, persistent_volume_claim=PersistentVolumeClaimSource(claim_name=claim))
-        for claim in sorted(draw(st.sets(st.sampled_from(["data", "logs"]))))
-    ]
-    for ip in draw(st.sets(st.sampled_from(["", "10.0.0.1"]), max_size=2)):
-        pod = pod.host_port(8080, ip=ip)
-    pod = pod.spec(volumes=tuple(volumes))
+    pod = pod.requests(draw(st.sampled_from(DEMANDS))).priority(draw(st.sampled_from([0, 10])))
+    pod = draw(_with_a_wish(pod))
     return (pod.terminating() if draw(st.booleans()) else pod).build()
 
 
 @st.composite
-def _with_terms(draw: st.DrawFn, pod: PodBuilder) -> PodBuilder:
-    """At times with pod (anti-)affinity, required or preferred."""
-    if draw(st.booleans()):
-        return pod
-    topology, app = draw(st.sampled_from([HOSTNAME, ZONE])), draw(st.sampled_from(APPS))
-    anywhere = LabelSelector(match_labels={"team": "a"}) if draw(st.booleans()) else None
-    term = pod_term(topology, {"app": app}, namespace_selector=anywhere)
-    weight = draw(st.sampled_from([0, 3]))
-    near = draw(st.booleans())
-    return pod.pod_affinity_term(term, weight=weight) if near else pod.pod_anti_affinity_term(term, weight=weight)
+def _with_a_wish(draw: st.DrawFn, pod: PodBuilder) -> PodBuilder:
+    """At times with a term of pod (anti-)affinity, a claim, or ports of the node."""
+    match draw(st.sampled_from(["nothing", "near", "far", "claim", "ports"])):
+        case "near":
+            return pod.pod_affinity_term(draw(st.sampled_from(TERMS)), weight=draw(st.sampled_from([0, 3])))
+        case "far":
+            return pod.pod_anti_affinity_term(draw(st.sampled_from(TERMS)), weight=draw(st.sampled_from([0, 3])))
+        case "claim":
+            source = PersistentVolumeClaimSource(claim_name=draw(st.sampled_from(["data", "logs"])))
+            return pod.spec(volumes=(Volume(name="volume", persistent_volume_claim=source),))
+        case "ports":
+            for ip in draw(st.sampled_from([("",), ("10.0.0.1",), ("", "10.0.0.1")])):
+                pod = pod.host_port(8080, ip=ip)
+    return pod
 
 
 @dataclass(frozen=True)
@@ -119,7 +125,7 @@ class LivingCluster(RuleBasedStateMachine):
     @initialize(crowd=st.sampled_from([0, 0, 63]))
     def begin_small_or_just_before_the_columns_grow(self, crowd: int) -> None:
         for i in range(crowd):
-            self._apply_node(NodeBuilder(make_node(f"crowd-{i:02}").build()).zone(f"z{i % 4}").build())
+            self._apply_node(make_node(f"crowd-{i:02}").zone(f"z{i % 4}").build())
 
     # -- nodes --------------------------------------------------------------------------------------------------------
 

@@ -218,13 +218,12 @@ class _Replay:
         names = self.state.nodes.names
         if len(run.potential):
             entry["potential"] = sorted(names[row] for row in run.potential)
-        if run.candidates:
-            entry["candidates"] = {names[c.row]: _candidate(c.victims, c.violations) for c in run.candidates}
+        if run.found:
+            entry["candidates"] = {names[c.row]: _candidate(c.victims, c.violations) for c in run.candidates()}
             assert isinstance(details, PreemptionDetails)
-            best = sorted(details.best, key=lambda c: names[c.row])
-            entry["best"] = [names[c.row] for c in best]
+            entry["best"] = [names[row] for row in details.best]
             entry["chosen"] = entry["best"][0]
-            entry["victims"] = [victim.pod.key for victim in best[0].victims]
+            entry["victims"] = [victim.pod.key for victim in run.candidate(details.best[0]).victims]
         statuses = {names[row]: _status(status) for status, rows in run.failures for row in rows.tolist()}
         if statuses:
             entry["statuses"] = statuses

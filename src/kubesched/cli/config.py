@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-from typing import NoReturn
-
 import click
 
 from kubesched import config as configuration
+from kubesched.cli.input import read, refuse
 from kubesched.config.defaults import differences_from_default
 from kubesched.config.policy import translate
 
@@ -25,11 +22,11 @@ def config() -> None:
 @click.option("-o", "--output", type=click.Choice(list(_FORMATS)), help="Print the configuration with all defaults.")
 def check(file: str, output: str | None) -> None:
     """Check the KubeSchedulerConfiguration in FILE (- for standard input)."""
-    source, text = _read(file)
+    source, text = read(file)
     try:
         loaded = configuration.load(text, source=source)
     except configuration.ConfigError as error:
-        _refuse(error.lines)
+        refuse(error.lines)
     if output:
         click.echo(_FORMATS[output](loaded), nl=False)
         return
@@ -50,32 +47,14 @@ def defaults(output: str) -> None:
 @click.option("-o", "--output", type=click.Choice(list(_FORMATS)), default="yaml", show_default=True)
 def convert_policy(file: str, output: str) -> None:
     """Translate the legacy Policy in FILE (- for standard input) to a KubeSchedulerConfiguration."""
-    source, text = _read(file)
+    source, text = read(file)
     try:
         translation = translate(text, source=source)
     except configuration.ConfigError as error:
-        _refuse(error.lines)
+        refuse(error.lines)
     for note in translation.notes:
         click.echo(f"{source}: note: {note}", err=True)
     click.echo(_FORMATS[output](translation.configuration), nl=False)
-
-
-def _read(file: str) -> tuple[str, str]:
-    """What to call the file in messages, and its text."""
-    source = "<stdin>" if file == "-" else file
-    try:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-        return source, data.decode()
-    except OSError as error:
-        _refuse([f"{source}: {error.strerror or error}"])
-    except UnicodeDecodeError:
-        _refuse([f"{source}: not UTF-8 text"])
-
-
-def _refuse(lines: list[str]) -> NoReturn:
-    for line in lines:
-        click.echo(line, err=True)
-    sys.exit(2)
 
 
 def _summary(profile: configuration.Profile) -> str:

@@ -13,7 +13,7 @@ from kubesched.framework.scores import Scores
 from kubesched.framework.status import Status
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.preemption import Preemption, preemption_of
-from kubesched.state.columns import Int64
+from kubesched.state.columns import Int32, Int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class _Trace:
         if outcome is None:
             return PreFilters()
         return PreFilters(
-            skipped=tuple(sorted(outcome.skipped)),
+            skipped=tuple(sorted(self._decision.cycle.skipped_filters)) if self._decision.cycle else (),
             narrowed_by=tuple(sorted(outcome.narrowed_by)),
             nodes=None if outcome.names is None else tuple(sorted(outcome.names)),
             refusal=_refusal(outcome.rejected) if outcome.rejected is not None else None,
@@ -211,7 +211,7 @@ class _Trace:
         return tuple(sorted(ranking, key=lambda score: (-score.total, score.node)))
 
 
-def _values(scores: Int64 | int, names: list[str]) -> list[int]:
+def _values(scores: Int64 | Int32 | int, names: list[str]) -> list[int]:
     """A score per node; plugins may give a single number for all."""
     return [scores] * len(names) if isinstance(scores, int) else scores.tolist()
 

@@ -262,7 +262,7 @@ def _is_list_of_ours(kind: str) -> bool:
 def _title(subject: KubeObject | dict[str, Any]) -> str:
     """`Pod shop/web-1`, as far as it is known."""
     if isinstance(subject, KubeObject):
-        return f"{type(subject).__name__} {subject.key}".rstrip()
+        return f"{type(subject).__name__} {subject.key if subject.name else ''}".rstrip()
     meta = subject.get("metadata")
     meta = meta if isinstance(meta, dict) else {}
     names = (meta.get("namespace"), meta.get("name"))

@@ -14,7 +14,7 @@ from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.plugin import ReservePlugin
 from kubesched.framework.status import Status
 from kubesched.simulate.cluster import SimulatedCluster
-from kubesched.simulate.preemption import Eviction, preemption_of
+from kubesched.simulate.preemption import Eviction, chosen_eviction
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,7 @@ def _place_one(cluster: SimulatedCluster, pod: Pod) -> Placed | Unplaced:
         return Unplaced(pod.key, pod.priority, Outcome.GATED.value, gate.message)
     decision = engine.decide(pod)
     if decision.outcome is not Outcome.SCHEDULED:
-        preemption = preemption_of(decision, cluster.state)
-        eviction = preemption.chosen if preemption is not None else None
+        eviction = chosen_eviction(decision, cluster.state)
         return Unplaced(pod.key, pod.priority, decision.outcome.value, decision.message, eviction)
     refused = _assume_and_reserve(cluster, decision)
     if refused is not None:

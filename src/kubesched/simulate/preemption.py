@@ -5,11 +5,13 @@ Read from what the PostFilter plugin left behind; nothing is evicted.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kubesched.framework.decision import Decision
 from kubesched.plugins.default_preemption.budgets import Budgets
 from kubesched.plugins.default_preemption.candidates import Candidate
+from kubesched.plugins.default_preemption.dry_run import DryRun
 from kubesched.plugins.default_preemption.plugin import NOT_HELPFUL, PreemptionDetails
 from kubesched.state.cluster import ClusterState
 from kubesched.state.pods import PlacedPod
@@ -47,44 +49,43 @@ class Preemption:
 
     chosen: Eviction | None = None
     others: tuple[Eviction, ...] = ()
-    """Further nodes where it could be done, at a higher cost."""
+    """Further nodes where it could be done, the least costly first."""
     no_help: tuple[NoHelp, ...] = ()
     message: str = ""
     """Why nothing can be done, as the pod's condition tells it."""
 
 
 def preemption_of(decision: Decision, state: ClusterState) -> Preemption | None:
-    """What the post-filters found; None if they were not asked."""
+    """All that the post-filters found; None if they were not asked."""
     result, status = decision.post_filter, decision.post_filter_status
     if result is None and status is None:
         return None
+    chosen = chosen_eviction(decision, state)
     message = status.message if status is not None else ""
     details = result.details if result is not None else None
     if not isinstance(details, PreemptionDetails) or details.run is None:
-        return Preemption(_by_another_plugin(decision), message=message)
+        return Preemption(chosen, message=message)
     reader = _Reader(state)
-    evictions = {state.nodes.names[c.row]: reader.eviction(c) for c in details.run.candidates}
-    chosen = evictions.pop(result.nominated, None) if result is not None and result.nominated else None
+    others = sorted(details.run.candidates(), key=lambda candidate: (candidate.cost, state.nodes.names[candidate.row]))
     return Preemption(
         chosen=chosen,
-        others=tuple(sorted(evictions.values(), key=_cost)),
-        no_help=reader.no_help(details),
+        others=tuple(reader.eviction(candidate) for candidate in others if candidate.row != details.best[0]),
+        no_help=reader.no_help(details.run),
         message=message,
     )
 
 
-def _by_another_plugin(decision: Decision) -> Eviction | None:
-    """A plugin of the user may name a node and victims without further details."""
+def chosen_eviction(decision: Decision, state: ClusterState) -> Eviction | None:
+    """What preemption would do, if it can do anything."""
     result = decision.post_filter
     if result is None or not result.nominated:
         return None
-    return Eviction(result.nominated, tuple(Victim(v.pod.key, v.pod.priority) for v in result.victims))
-
-
-def _cost(eviction: Eviction) -> tuple[int, int, int, str]:
-    """The order in which a reader will want to see them; the choice itself is the plugin's."""
-    highest = max((victim.priority for victim in eviction.victims), default=0)
-    return eviction.budget_violations, highest, len(eviction.victims), eviction.node
+    reader = _Reader(state)
+    details = result.details
+    if isinstance(details, PreemptionDetails) and details.run is not None:
+        return reader.eviction(details.run.candidate(details.best[0]))
+    # A plugin of the user's own names a node and victims, without further details.
+    return Eviction(result.nominated, reader.victims(result.victims))
 
 
 class _Reader:
@@ -97,20 +98,20 @@ class _Reader:
         self._budgets = Budgets(state.objects)
 
     def eviction(self, candidate: Candidate) -> Eviction:
-        victims = tuple(self._victim(placed) for placed in candidate.victims)
-        return Eviction(self._names[candidate.row], victims, candidate.violations)
+        return Eviction(self._names[candidate.row], self.victims(candidate.victims), candidate.violations)
 
-    def _victim(self, placed: PlacedPod) -> Victim:
-        guards = tuple(budget.name for budget in self._budgets.of(placed.facts))
-        return Victim(placed.pod.key, placed.pod.priority, guards)
+    def victims(self, pods: Iterable[PlacedPod]) -> tuple[Victim, ...]:
+        return tuple(
+            Victim(placed.pod.key, placed.pod.priority, tuple(budget.name for budget in self._budgets.of(placed.facts)))
+            for placed in pods
+        )
 
-    def no_help(self, details: PreemptionDetails) -> tuple[NoHelp, ...]:
+    def no_help(self, run: DryRun) -> tuple[NoHelp, ...]:
         """Nodes that stay as they are, by reason: first those that were tried in vain."""
-        assert details.run is not None
         nodes: dict[str, list[str]] = {}
-        for status, rows in details.run.failures:
+        for status, rows in run.failures:
             nodes.setdefault(status.message, []).extend(self._names[row] for row in rows.tolist())
-        tried = set(details.run.potential.tolist())
+        tried = set(run.potential.tolist())
         untried = [self._names[row] for row in range(self._size) if self._live[row] and row not in tried]
         if untried:
             nodes.setdefault(NOT_HELPFUL, []).extend(untried)

@@ -50,6 +50,8 @@ class AnswersStayTrue(LivingCluster):
     def hire_an_engine(self) -> None:
         self.engine = make_engine(self.state)
         self.promises: dict[str, str] = {}
+        # As in a queue: the facts of pods that wait live on, and with them all that plugins derived and kept there.
+        self.waiting = [self.state.facts(asker) for asker in ASKERS]
 
     @rule(asker=st.sampled_from(ASKERS))
     def somebody_asks(self, asker: Pod) -> None:

@@ -8,12 +8,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 from tests.builders import HOSTNAME, ZONE
-from tests.living_cluster import APPS, NAMESPACES, LivingCluster
+from tests.living_cluster import APPS, NAMESPACES, LivingCluster, pods
 
 from kubesched.api.node import Node
+from kubesched.api.pod import Pod
 from kubesched.api.selectors import EVERYTHING, Requirement, Selector, selector_from_labels
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import ABSENT, Int32, Int64
+from kubesched.state.facts import PodFacts
 from kubesched.state.matching import MatchCounter
 
 LABEL_KEYS = (HOSTNAME, ZONE, "disk", "absent-everywhere")
@@ -49,6 +51,12 @@ class ColumnsStayTrue(LivingCluster):
         super().__init__()
         self.label_keys: set[str] = set()
         self.counters: dict[Question, MatchCounter] = {}
+        self.waiting: list[PodFacts] = []
+
+    @rule(pod=pods())
+    def pod_waits_to_be_decided_on(self, pod: Pod) -> None:
+        """So its facts, which it shares with placed pods like it, outlive them."""
+        self.waiting.append(self.state.facts(pod))
 
     @rule(key=st.sampled_from(LABEL_KEYS))
     def somebody_asks_for_a_label(self, key: str) -> None:
@@ -133,14 +141,14 @@ def node_columns(state: ClusterState, name: str) -> dict[str, Any]:
 
 
 def pod_columns(state: ClusterState) -> dict[str, Any]:
-    pods, names = state.pods, state.nodes.names
-    lower = {p: pods.rows_with_lower_priority(p, state.nodes.size).nonzero()[0].tolist() for p in PRIORITIES}
+    table, names = state.pods, state.nodes.names
+    lower = {p: table.rows_with_lower_priority(p, state.nodes.size).nonzero()[0].tolist() for p in PRIORITIES}
     return {
-        "by priority": pods.by_priority,
+        "by priority": table.by_priority,
         "lower priority": {p: {names[row] for row in rows} for p, rows in lower.items()},
-        "any lower": [pods.has_lower_priority_than(p) for p in PRIORITIES],
-        "ports": {port: {names[row]: ips for row, ips in rows.items()} for port, rows in pods.ports.items()},
-        "claims": {claim: {names[row]: n for row, n in rows.items()} for claim, rows in pods.claim_users.items()},
+        "any lower": [table.has_lower_priority_than(p) for p in PRIORITIES],
+        "ports": {port: {names[row]: ips for row, ips in rows.items()} for port, rows in table.ports.items()},
+        "claims": {claim: {names[row]: n for row, n in rows.items()} for claim, rows in table.claim_users.items()},
     }
 
 

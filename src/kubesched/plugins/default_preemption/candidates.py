@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kubesched.state.pods import PlacedPod
 
-_PRIORITY_OFFSET = 2**31
+PRIORITY_OFFSET = 2**31
 """Makes all priorities positive, so that fewer victims of negative priority are better than many."""
+
+Cost = tuple[int, int, int, int, float]
+"""The answers to the five questions, in order; the smallest is preferred."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -20,45 +23,26 @@ class Candidate:
     violations: int = 0
     """How many of the victims break a disruption budget."""
 
+    @property
+    def cost(self) -> Cost:
+        """Budgets broken; priority of the most important victim; sum of priorities; number of victims; work lost.
 
-def best_candidates(candidates: Sequence[Candidate]) -> list[Candidate]:
+        Work lost is by the one, of the most important victims, that started first: the later it did, the better.
+        """
+        priorities = [victim.pod.priority for victim in self.victims]
+        highest = max(priorities)
+        started = min(victim.start for victim in self.victims if victim.pod.priority == highest)
+        return (
+            self.violations,
+            highest,
+            sum(priority + PRIORITY_OFFSET for priority in priorities),
+            len(self.victims),
+            -started,
+        )
+
+
+def best_candidates(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Those that no question tells apart from the best."""
-    remaining = list(candidates)
-    for cost in _COSTS:
-        costs = [cost(candidate) for candidate in remaining]
-        lowest = min(costs)
-        remaining = [candidate for candidate, own in zip(remaining, costs) if own == lowest]
-        if len(remaining) == 1:
-            break
-    return remaining
-
-
-def _violations(candidate: Candidate) -> float:
-    return candidate.violations
-
-
-def _highest_priority(candidate: Candidate) -> float:
-    return candidate.victims[0].pod.priority
-
-
-def _sum_of_priorities(candidate: Candidate) -> float:
-    return sum(victim.pod.priority + _PRIORITY_OFFSET for victim in candidate.victims)
-
-
-def _number_of_victims(candidate: Candidate) -> float:
-    return len(candidate.victims)
-
-
-def _least_work_lost(candidate: Candidate) -> float:
-    """Of the most important victims the one that started first: the later that was, the better."""
-    highest = max(victim.pod.priority for victim in candidate.victims)
-    return -min(victim.start for victim in candidate.victims if victim.pod.priority == highest)
-
-
-_COSTS: tuple[Callable[[Candidate], float], ...] = (
-    _violations,
-    _highest_priority,
-    _sum_of_priorities,
-    _number_of_victims,
-    _least_work_lost,
-)
+    costs = [(candidate.cost, candidate) for candidate in candidates]
+    lowest = min((cost for cost, _ in costs), default=None)
+    return [candidate for cost, candidate in costs if cost == lowest]

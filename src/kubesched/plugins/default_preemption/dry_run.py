@@ -1,12 +1,10 @@
 """What preemption would do on each node: take out all pods of lower priority, then put back as many as possible.
 
 Rows are worked on all at once where the filters look only at node objects and totals. Where one of them looks
-further, at neighbours or volumes, rows are worked on one at a time.
+further, at neighbours or volumes, or pods are nominated to a row, rows are worked on one at a time.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -14,22 +12,58 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.filters import FilterRunner
 from kubesched.framework.nodes import WhatIf
 from kubesched.framework.status import Code, Status, unresolvable
+from kubesched.plugins.default_preemption.all_at_once import Victims, apply_to_totals, find_victims
 from kubesched.plugins.default_preemption.budgets import Budgets
-from kubesched.plugins.default_preemption.candidates import Candidate
+from kubesched.plugins.default_preemption.candidates import Candidate, best_candidates
+from kubesched.plugins.default_preemption.importance import ByImportance
 from kubesched.state.columns import Rows
 from kubesched.state.pods import PlacedPod
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 
 
-@dataclass
 class DryRun:
     """Rows that could be made to fit, and why the others could not."""
 
-    potential: Rows
-    """The rows that were tried."""
-    candidates: list[Candidate] = field(default_factory=list)
-    failures: list[tuple[Status, Rows]] = field(default_factory=list)
+    def __init__(self, potential: Rows) -> None:
+        self.potential = potential
+        """The rows that were tried."""
+        self.failures: list[tuple[Status, Rows]] = []
+        self.singles: list[Candidate] = []
+        """Candidates that were worked on one at a time."""
+        self.many: Victims | None = None
+        """Candidates that were worked on all at once."""
+
+    @property
+    def found(self) -> bool:
+        """Whether there is any candidate."""
+        return bool(self.singles) or (self.many is not None and len(self.many.rows) > 0)
+
+    def candidates(self) -> list[Candidate]:
+        """All candidates. There may be thousands: for explanations only."""
+        many = () if self.many is None else (self.many.candidate(i) for i in range(len(self.many.rows)))
+        return [*self.singles, *many]
+
+    def best_rows(self) -> list[int]:
+        """The rows of the candidates that nothing tells apart from the best."""
+        singles = best_candidates(self.singles)
+        if self.many is None or not len(self.many.rows):
+            return [candidate.row for candidate in singles]
+        best = self.many.best()
+        rows: list[int] = self.many.rows[best].tolist()
+        if not singles:
+            return rows
+        cost = self.many.candidate(int(best[0])).cost
+        together = [candidate.row for candidate in singles if candidate.cost <= cost]
+        return together if singles[0].cost < cost else rows + together
+
+    def candidate(self, row: int) -> Candidate:
+        """The candidate of one row."""
+        for candidate in self.singles:
+            if candidate.row == row:
+                return candidate
+        assert self.many is not None
+        return self.many.candidate(int(np.flatnonzero(self.many.rows == row)[0]))
 
     def reasons(self) -> dict[str, int]:
         """How many rows failed for each reason."""
@@ -44,11 +78,10 @@ class DryRun:
         return next((status for status, _ in self.failures if status.code is Code.ERROR), None)
 
 
-def dry_run(cycle: Cycle, filters: FilterRunner, potential: Rows) -> DryRun:
+def dry_run(cycle: Cycle, filters: FilterRunner, potential: Rows, by_importance: ByImportance) -> DryRun:
     """Try preemption on every row that might be helped by it."""
     result = DryRun(potential)
-    table, pods = cycle.state.nodes, cycle.state.pods
-    priority = cycle.pod.priority
+    table, pods, priority = cycle.state.nodes, cycle.state.pods, cycle.pod.priority
     if not len(potential):
         return result
     if not pods.has_lower_priority_than(priority):
@@ -57,13 +90,21 @@ def dry_run(cycle: Cycle, filters: FilterRunner, potential: Rows) -> DryRun:
     with_victims = pods.rows_with_lower_priority(priority, table.size)[potential]
     if not with_victims.all():
         result.failures.append((NO_VICTIMS, potential[~with_victims]))
+    rows = potential[with_victims]
     budgets = Budgets(cycle.state.objects)
-    for row in potential[with_victims].tolist():
+    active = tuple(plugin for plugin in filters.filters if plugin.name not in cycle.skipped_filters)
+    if apply_to_totals(active):
+        promised = [table.row_of[name] for name in cycle.state.nominated.nodes if name in table.row_of]
+        by_itself = np.isin(rows, promised)
+        result.many = Victims(cycle, rows[~by_itself], by_importance, budgets)
+        result.failures += find_victims(cycle, active, result.many)
+        rows = rows[by_itself]
+    for row in rows.tolist():
         outcome = one_row(cycle, filters, budgets, row)
         if isinstance(outcome, Status):
             result.failures.append((outcome, np.array([row])))
         else:
-            result.candidates.append(outcome)
+            result.singles.append(outcome)
     return result
 
 

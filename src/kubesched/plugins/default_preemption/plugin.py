@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kubesched.api.pod import Pod
+from kubesched.config.args import DefaultPreemptionArgs
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import Diagnosis, histogram
 from kubesched.framework.filters import FilterRunner
-from kubesched.framework.plugin import PostFilterPlugin, PostFilterResult, PreEnqueuePlugin
+from kubesched.framework.plugin import PluginContext, PostFilterPlugin, PostFilterResult, PreEnqueuePlugin
 from kubesched.framework.status import Code, Status, error, unschedulable
-from kubesched.plugins.default_preemption.candidates import Candidate, best_candidates
 from kubesched.plugins.default_preemption.dry_run import DryRun, dry_run
+from kubesched.plugins.default_preemption.importance import ByImportance
 from kubesched.state.cluster import ClusterState
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
@@ -25,13 +26,18 @@ class PreemptionDetails:
 
     ineligible: str = ""
     run: DryRun | None = None
-    best: tuple[Candidate, ...] = ()
+    best: tuple[int, ...] = ()
+    """The rows of the candidates that nothing tells apart from the best, by name; the first is chosen."""
 
 
 class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
     """Chooses victims of lower priority, on one node, as few and as unimportant as possible."""
 
     name = "DefaultPreemption"
+
+    def __init__(self, args: DefaultPreemptionArgs | None = None, context: PluginContext | None = None) -> None:
+        super().__init__(args, context)
+        self._by_importance: ByImportance | None = None
 
     def pre_enqueue(self, pod: Pod, state: ClusterState) -> Status | None:
         return None
@@ -43,13 +49,15 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
         if ineligible:
             details = PreemptionDetails(ineligible)
             return PostFilterResult(details=details), unschedulable(f"preemption: {ineligible}")
-        run = dry_run(cycle, filters, diagnosis.rows_rejected_as(Code.UNSCHEDULABLE))
-        if not run.candidates:
+        if self._by_importance is None or self._by_importance.state is not cycle.state:
+            self._by_importance = ByImportance(cycle.state)
+        run = dry_run(cycle, filters, diagnosis.rows_rejected_as(Code.UNSCHEDULABLE), self._by_importance)
+        if not run.found:
             return self._hopeless(run, diagnosis.node_count)
-        best = best_candidates(run.candidates)
-        chosen = min(best, key=lambda candidate: cycle.state.nodes.names[candidate.row])
+        names = cycle.state.nodes.names
+        best = sorted(run.best_rows(), key=names.__getitem__)
         details = PreemptionDetails(run=run, best=tuple(best))
-        return PostFilterResult(cycle.state.nodes.names[chosen.row], chosen.victims, details), None
+        return PostFilterResult(names[best[0]], run.candidate(best[0]).victims, details), None
 
     def _hopeless(self, run: DryRun, node_count: int) -> tuple[PostFilterResult, Status]:
         details = PreemptionDetails(run=run)

@@ -1,0 +1,62 @@
+"""`kubesched explain`: why does a pod go where it goes, or nowhere?"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection
+
+import click
+
+from kubesched.cli.explanation import ExplanationPrinter
+from kubesched.cli.input import refuse
+from kubesched.cli.printing import console, listed, print_json, skipped_note
+from kubesched.cli.simulation import simulated, simulation_options
+from kubesched.simulate.admission import DEFAULT_NAMESPACE
+from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.explanation import explain as explain_pod
+
+
+@click.command()
+@simulation_options
+@click.option("--pod", "name", required=True, help="NAMESPACE/NAME of the pod; without a namespace, in default.")
+@click.option("--all-nodes", is_flag=True, help="Show every node, also in a large cluster.")
+def explain(
+    files: tuple[str, ...], config_file: str | None, seed: int, output: str, name: str, all_nodes: bool
+) -> None:
+    """Explain the decision for one pod: the verdict on every node, the scores, the choice, and preemption."""
+    cluster, manifests = simulated(files, config_file, seed)
+    key = name if "/" in name else f"{DEFAULT_NAMESPACE}/{name}"
+    if key not in cluster.pods:
+        refuse([_unknown(key, cluster)])
+    scheduler = cluster.pods[key].spec.scheduler_name
+    if not cluster.engine.knows(scheduler):
+        known = ", ".join(cluster.profiles)
+        refuse([f"pod {key} waits for the scheduler {scheduler!r}; the configuration has profiles for {known}"])
+    explanation = explain_pod(cluster, key)
+    if output == "json":
+        print_json({**explanation.to_plain(), "skipped": dict(manifests.skipped)})
+        return
+    out = console()
+    ExplanationPrinter(out, explanation, all_nodes=all_nodes).print()
+    if manifests.skipped:
+        out.print()
+        out.print(skipped_note(manifests.skipped))
+
+
+def _unknown(key: str, cluster: SimulatedCluster) -> str:
+    if not cluster.pods:
+        return f"there is no pod {key}: the manifests have no pods at all"
+    similar = _similar(key, cluster.pods)
+    if similar:
+        return f"there is no pod {key}; did you mean {listed(similar)}?"
+    pending = [pod.key for pod in cluster.pending()]
+    if pending:
+        return f"there is no pod {key}; pending are {listed(pending, most=10)}"
+    return f"there is no pod {key}; there are {listed(list(cluster.pods), most=10)}"
+
+
+def _similar(key: str, known: Collection[str]) -> list[str]:
+    """Pods of the same name elsewhere, then those that are spelled alike."""
+    name = key.rpartition("/")[2]
+    namesakes = [other for other in known if other.rpartition("/")[2] == name]
+    return list(dict.fromkeys([*namesakes, *difflib.get_close_matches(key, known, n=4, cutoff=0.75)]))

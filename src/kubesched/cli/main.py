@@ -1,0 +1,21 @@
+"""`kubesched`: the command and its subcommands."""
+
+from __future__ import annotations
+
+import click
+
+from kubesched import __version__
+from kubesched.cli.config import config
+from kubesched.cli.explain import explain
+from kubesched.cli.place import place
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="kubesched")
+def main() -> None:
+    """The Kubernetes scheduler in Python: asks the same questions, and tells you the answers."""
+
+
+main.add_command(config)
+main.add_command(explain)
+main.add_command(place)

@@ -1,0 +1,99 @@
+"""`kubesched place`: where would all pending pods go?"""
+
+from __future__ import annotations
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from kubesched.cli.printing import BAD, FAINT, GOOD, console, counted, heading, listed, print_json, skipped_note, table
+from kubesched.cli.simulation import simulated, simulation_options
+from kubesched.simulate.placement import Placed, PlacementReport, Unplaced
+from kubesched.simulate.placement import place as place_all
+
+MOST_ROWS = 40
+
+
+@click.command()
+@simulation_options
+@click.option("--all-pods", is_flag=True, help=f"Show every pod, also if there are more than {MOST_ROWS}.")
+def place(files: tuple[str, ...], config_file: str | None, seed: int, output: str, all_pods: bool) -> None:
+    """Place all pending pods of the manifests, one after another, and tell where they go.
+
+    One pass in the order of the queue; nobody is evicted, but you see whom preemption would evict.
+    """
+    cluster, manifests = simulated(files, config_file, seed)
+    report = place_all(cluster)
+    if output == "json":
+        print_json({**report.to_plain(), "skipped": dict(manifests.skipped)})
+        return
+    out = console()
+    most = len(cluster.pods) if all_pods else MOST_ROWS
+    _print_summary(out, report)
+    if report.placed:
+        _print_placed(out, report, most)
+    if report.unplaced:
+        _print_unplaced(out, report.unplaced, most)
+    if manifests.skipped:
+        out.print()
+        out.print(skipped_note(manifests.skipped))
+
+
+def _print_summary(out: Console, report: PlacementReport) -> None:
+    total = len(report.placed) + len(report.unplaced)
+    out.print(
+        Text.assemble(
+            f"{counted(total, 'pending pod')} on {counted(report.nodes, 'node')}: ",
+            (f"{len(report.placed)} placed", GOOD),
+            ", ",
+            (f"{len(report.unplaced)} not placed", BAD if report.unplaced else FAINT),
+        )
+    )
+
+
+def _print_placed(out: Console, report: PlacementReport, most: int) -> None:
+    out.print()
+    rows = table("Placed", "Priority", "Node", "Score", "Nodes that fit", right=("Priority", "Score"))
+    for placed in report.placed[:most]:
+        rows.add_row(
+            placed.pod, str(placed.priority), Text(placed.node, style=GOOD), _score(placed), _choice(placed, report)
+        )
+    out.print(rows)
+    _print_rest(out, len(report.placed) - most)
+
+
+def _score(placed: Placed) -> str:
+    """A pod with a single choice is placed without asking for scores."""
+    return str(placed.score) if placed.feasible > 1 else "-"
+
+
+def _choice(placed: Placed, report: PlacementReport) -> str:
+    drawn = f", drawn among {placed.ties} equals" if placed.ties > 1 else ""
+    return f"{placed.feasible} of {report.nodes}{drawn}"
+
+
+def _print_unplaced(out: Console, unplaced: tuple[Unplaced, ...], most: int) -> None:
+    out.print()
+    rows = table("Not placed", "Priority", "Why", right=("Priority",))
+    for i, pod in enumerate(unplaced[:most]):
+        rows.add_row(pod.pod, str(pod.priority), _why(pod), end_section=False)
+        if i < min(len(unplaced), most) - 1:
+            rows.add_row("", "", "")
+    out.print(rows)
+    _print_rest(out, len(unplaced) - most)
+
+
+def _why(pod: Unplaced) -> Text:
+    text = Text(pod.message)
+    if pod.eviction is not None:
+        victims = listed([f"{victim.pod} (priority {victim.priority})" for victim in pod.eviction.victims])
+        text.append(f"\nPreemption would help: {pod.eviction.node}, by evicting {victims}.", style=GOOD)
+        if pod.eviction.budget_violations:
+            broken = counted(pod.eviction.budget_violations, "victim")
+            text.append(f" {broken} against a disruption budget.", style=BAD)
+    return text
+
+
+def _print_rest(out: Console, more: int) -> None:
+    if more > 0:
+        out.print(heading(f"... and {more} more (--all-pods shows them)"))

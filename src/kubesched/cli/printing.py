@@ -1,0 +1,69 @@
+"""How things look on a terminal, and in a pipe: tables without frills, at most 120 columns wide."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+WIDEST = 120
+PIPED = 110
+
+GOOD = "green"
+BAD = "red"
+FAINT = "bright_black"
+STRONG = "bold"
+
+
+def console() -> Console:
+    """A console that prints what it is given: no markup, no guesses at colours."""
+    made = Console(markup=False, highlight=False, emoji=False)
+    made.width = min(made.width, WIDEST) if made.is_terminal else PIPED
+    return made
+
+
+def table(*columns: str, right: Sequence[str] = ()) -> Table:
+    """A table with these headings; those in `right` are numbers. The last column takes what room is left."""
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style=STRONG, show_edge=False)
+    for column in columns:
+        last = column == columns[-1]
+        made.add_column(
+            Text(column),
+            justify="right" if column in right else "left",
+            vertical="top",
+            no_wrap=not last,
+            overflow="fold",
+        )
+    return made
+
+
+def heading(text: str) -> Text:
+    return Text(text, style=STRONG)
+
+
+def print_json(value: Any) -> None:
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 node`, `2 nodes`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def listed(names: Sequence[str], most: int = 4) -> str:
+    """`a, b, c and 9 more`."""
+    if len(names) <= most + 1:
+        return ", ".join(names)
+    return f"{', '.join(names[:most])} and {len(names) - most} more"
+
+
+def skipped_note(skipped: Mapping[str, int]) -> Text:
+    """Which objects of the input played no part."""
+    kinds = ", ".join(f"{count} {kind}" for kind, count in skipped.items())
+    return Text(f"Not read, as scheduling does not look at them: {kinds}", style=FAINT)
