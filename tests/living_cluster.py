@@ -9,7 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import (
+    Bundle,
+    MultipleResults,
+    RuleBasedStateMachine,
+    initialize,
+    multiple,
+    precondition,
+    rule,
+)
 from msgspec.structs import replace
 from tests.builders import HOSTNAME, ZONE, PodBuilder, Resources, make_node, make_pod, pod_term
 
@@ -20,8 +28,8 @@ from kubesched.api.workloads import Namespace
 from kubesched.state.cluster import ClusterState
 from kubesched.state.nominated import identity_of
 
-NODE_NAMES = ("n0", "n1", "n2", "n3", "n4")
-POD_NAMES = ("p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7")
+NODE_NAMES = ("n0", "n1", "n2", "n3")
+POD_NAMES = ("p0", "p1", "p2", "p3", "p4", "p5")
 NAMESPACES = ("default", "other")
 APPS = ("web", "db")
 SIZES = {"nginx:latest": 400 << 20, "redis:7": 900 << 20}
@@ -58,17 +66,24 @@ def nodes(draw: st.DrawFn) -> Node:
 
 
 @st.composite
-def pods(draw: st.DrawFn) -> Pod:
-    """A pod without a node. Few kinds, so that some are alike; re-created under the same name, with another uid."""
-    name, generation = draw(st.sampled_from(POD_NAMES)), draw(st.integers(0, 1))
-    pod = make_pod(name, namespace=draw(st.sampled_from(NAMESPACES)), uid=f"{name}-{generation}")
-    # All start times differ: among victims that are alike in everything the choice would be arbitrary.
-    pod = pod.started(f"2026-01-01T00:{generation:02}:{POD_NAMES.index(name):02}Z")
+def kinds(draw: st.DrawFn) -> PodBuilder:
+    """What pods of one owner have in common. A history knows few kinds, so that many pods are alike."""
+    pod = make_pod("", namespace=draw(st.sampled_from(NAMESPACES)))
     app = draw(st.none() | st.sampled_from(APPS))
     pod = pod if app is None else pod.label(app=app)
     pod = pod.requests(draw(st.sampled_from(DEMANDS))).priority(draw(st.sampled_from([0, 10])))
-    pod = draw(_with_a_wish(pod))
-    return (pod.terminating() if draw(st.booleans()) else pod).build()
+    return draw(_with_a_wish(pod))
+
+
+@st.composite
+def pods_of(draw: st.DrawFn, kind: st.SearchStrategy[PodBuilder]) -> Pod:
+    """A pod without a node. Re-created under the same name, it has another uid."""
+    name, generation = draw(st.sampled_from(POD_NAMES)), draw(st.integers(0, 1))
+    # All start times differ: among victims that are alike in everything the choice would be arbitrary.
+    pod = draw(kind).started(f"2026-01-01T00:{generation:02}:{POD_NAMES.index(name):02}Z")
+    pod = pod.terminating() if draw(st.integers(0, 3)) == 0 else pod
+    named = replace(pod.build().metadata, name=name, uid=f"{name}-{generation}")
+    return replace(pod.build(), metadata=named)
 
 
 @st.composite
@@ -103,6 +118,8 @@ class Placed:
 class LivingCluster(RuleBasedStateMachine):
     """Nodes and pods come, change and go; pods are assumed, confirmed, forgotten."""
 
+    known_kinds: Bundle[PodBuilder] = Bundle("kinds")
+
     def __init__(self) -> None:
         super().__init__()
         self.state = ClusterState()
@@ -127,6 +144,10 @@ class LivingCluster(RuleBasedStateMachine):
         for i in range(crowd):
             self._apply_node(make_node(f"crowd-{i:02}").zone(f"z{i % 4}").build())
 
+    @initialize(target=known_kinds, some=st.lists(kinds(), min_size=2, max_size=4))
+    def begin_with_a_few_kinds_of_pods(self, some: list[PodBuilder]) -> MultipleResults[PodBuilder]:
+        return multiple(*some)
+
     # -- nodes --------------------------------------------------------------------------------------------------------
 
     @rule(node=nodes())
@@ -144,11 +165,11 @@ class LivingCluster(RuleBasedStateMachine):
 
     # -- pods, as the watch shows them --------------------------------------------------------------------------------
 
-    @rule(pod=pods(), node=st.sampled_from(NODE_NAMES))
+    @rule(pod=pods_of(known_kinds), node=st.sampled_from(NODE_NAMES))
     def pod_is_seen_on_a_node(self, pod: Pod, node: str) -> None:
         self._see_bound(self._with_free_ports(pod, node), node)
 
-    @rule(pod=pods())
+    @rule(pod=pods_of(known_kinds))
     def pod_is_seen_pending(self, pod: Pod) -> None:
         known = self.placed.get(pod.uid)
         if known is not None and not known.assumed:
@@ -166,7 +187,7 @@ class LivingCluster(RuleBasedStateMachine):
 
     # -- pods, as the scheduler decides -------------------------------------------------------------------------------
 
-    @rule(pod=pods(), node=st.sampled_from(NODE_NAMES))
+    @rule(pod=pods_of(known_kinds), node=st.sampled_from(NODE_NAMES))
     def pod_is_assumed(self, pod: Pod, node: str) -> None:
         if pod.uid in self.placed:
             return

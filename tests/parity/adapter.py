@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 import numpy as np
-from tests.parity.bindings import bound_pod
 
 from kubesched import config
 from kubesched.api.kinds import KINDS
@@ -24,6 +24,8 @@ from kubesched.state.cluster import ClusterState
 from kubesched.state.pods import PlacedPod
 
 Json = dict[str, Any]
+
+_FIRST_BINDING = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 def evaluate(case: Json) -> Json:
@@ -280,6 +282,14 @@ class _Replay:
         self.state.nominated.remove(pod)
         if node_name:
             self.state.nominated.add(pod, node_name)
+
+
+def bound_pod(pod: Pod, node_name: str, number: int) -> Pod:
+    """The pod as the API server would show it after the number-th binding of a recording."""
+    started = (_FIRST_BINDING + timedelta(seconds=number)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    spec = msgspec.structs.replace(pod.spec, node_name=node_name)
+    status = msgspec.structs.replace(pod.status, nominated_node_name="", start_time=started)
+    return msgspec.structs.replace(pod, spec=spec, status=status)
 
 
 def _informer_order(obj: KubeObject) -> tuple[bool, str, str]:

@@ -41,10 +41,8 @@ class ExplanationPrinter:
         it = self._it
         fitting = sum(verdict.fits for verdict in it.verdicts)
         self._out.print(Text.assemble((it.pod, STRONG), f"  {fitting} of {counted(len(it.verdicts), 'node')} fit"))
-        if it.current_node:
-            self._out.print(
-                Text(f"It runs on {it.current_node}. This is how it would be placed now, if it did not yet.")
-            )
+        if it.remark:
+            self._out.print(Text(f"{it.remark[0].upper()}{it.remark[1:]}; this is how it would be placed if it were pending."))
         if it.gate is not None:
             self._out.print(Text(f"Gated by {it.gate.plugin}: {it.gate.text}", style=BAD))
             self._out.print(Text("Without the gate:"))
@@ -98,7 +96,7 @@ class ExplanationPrinter:
         for verdict in self._it.verdicts:
             refusal = verdict.refusal
             nodes[(refusal.plugin, refusal.text) if refusal else ("", "")].append(verdict.node)
-        rows = table("Nodes", "Fit", "Plugin", "Reason", "Such as", right=("Nodes",))
+        rows = table("Nodes", "Fit", "Plugin", "Reason", "Such as", right=("Nodes",), wrap=("Reason",))
         for (plugin, reason), names in sorted(nodes.items(), key=lambda item: (item[0] != ("", ""), -len(item[1]))):
             fits = Text("no", style=BAD) if reason else Text("yes", style=GOOD)
             rows.add_row(str(len(names)), fits, plugin, reason, listed(names, most=3))
@@ -110,7 +108,7 @@ class ExplanationPrinter:
     def _scores(self) -> None:
         """A column per plugin that tells nodes apart; what is the same for all is one column, so that rows add up."""
         scores = self._it.scores
-        shown = scores[:MOST_SCORES] if self._brief else scores
+        shown = _best_and_chosen(scores, self._it.node) if self._brief else scores
         telling = [i for i in range(len(scores[0].parts)) if len({score.parts[i].weighted for score in scores}) > 1]
         level = [i for i in range(len(scores[0].parts)) if i not in telling]
         titles = [_title(scores[0].parts[i].plugin, scores[0].parts[i].weight) for i in telling]
@@ -133,7 +131,7 @@ class ExplanationPrinter:
     def _score_notes(self, shown: int, level: list[int]) -> str:
         scores, notes = self._it.scores, []
         if shown < len(scores):
-            notes.append(f"The best {shown} of {counted(len(scores), 'node')}; --all-nodes shows all.")
+            notes.append(f"{shown} of {counted(len(scores), 'node')}; --all-nodes shows all.")
         if level:
             parts = [scores[0].parts[i] for i in level]
             notes.append(f"Equal for all: {', '.join(f'{part.plugin} {part.weighted}' for part in parts)}.")
@@ -180,6 +178,11 @@ class ExplanationPrinter:
         self._out.print(rows)
         if self._brief and len(others) > MOST_EVICTIONS:
             self._out.print(Text(f"... and {len(others) - MOST_EVICTIONS} more (--all-nodes shows them)", style=FAINT))
+
+
+def _best_and_chosen(scores: tuple[NodeScore, ...], chosen: str) -> tuple[NodeScore, ...]:
+    """The first few; a node that was promised earlier may be chosen without being among the best."""
+    return scores[:MOST_SCORES] + tuple(score for score in scores[MOST_SCORES:] if score.node == chosen)
 
 
 def _reason(verdict: NodeVerdict) -> Text:

@@ -28,16 +28,16 @@ def console() -> Console:
     return made
 
 
-def table(*columns: str, right: Sequence[str] = ()) -> Table:
-    """A table with these headings; those in `right` are numbers. The last column takes what room is left."""
+def table(*columns: str, right: Sequence[str] = (), wrap: Sequence[str] = ()) -> Table:
+    """A table with these headings; those in `right` are numbers. The last column, and those in `wrap`, may be long."""
     made = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style=STRONG, show_edge=False)
     for column in columns:
-        last = column == columns[-1]
+        may_wrap = column == columns[-1] or column in wrap
         made.add_column(
             Text(column),
             justify="right" if column in right else "left",
             vertical="top",
-            no_wrap=not last,
+            no_wrap=not may_wrap,
             overflow="fold",
         )
     return made

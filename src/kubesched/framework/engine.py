@@ -153,24 +153,22 @@ class Engine:
             if sample.found == 1:
                 decision.node = self.state.nodes.names[int(sample.feasible.argmax())]
         if explain or not decision.node:
-            self._score(decision, cycle, profile, sample)
+            self._score(decision, cycle, profile, sample, explain)
 
-    def _score(self, decision: Decision, cycle: Cycle, profile: _BoundProfile, sample: Sample) -> None:
+    def _score(self, decision: Decision, cycle: Cycle, profile: _BoundProfile, sample: Sample, explain: bool) -> None:
         """Score the nodes that fit and, unless the choice is made already, choose among the best."""
-        scores = decision.trace.scores = profile.scores.run(cycle, sample.feasible, sample.found)
+        scores = profile.scores.run(cycle, sample.feasible, sample.found, explain=explain)
+        decision.trace.scores = scores
         if decision.node:
             return
         if scores.broken:
             decision.outcome, decision.status = Outcome.ERROR, error(scores.broken)
             return
-        best = scores.total.max()
-        is_best = scores.total == best
-        among = int(np.count_nonzero(is_best))
-        drawn = self._draw(among) if among > 1 else 0
-        chosen = drawn if among == len(is_best) else int(np.flatnonzero(is_best)[drawn])
-        decision.draw = Draw(among, drawn)
-        decision.score = int(best)
-        decision.node = self.state.nodes.names[scores.nodes.row(chosen)]
+        best = scores.best()
+        drawn = self._draw(best.among) if best.among > 1 else 0
+        decision.draw = Draw(best.among, drawn)
+        decision.score = best.score
+        decision.node = self.state.nodes.names[best.row(drawn, scores.nodes)]
 
     def _considered(self, pre_filter: PreFilterOutcome) -> Bool:
         table, live = self.state.nodes, self._live()

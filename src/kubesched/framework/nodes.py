@@ -7,6 +7,7 @@ and need not.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -171,6 +172,24 @@ class Nodes:
         for i, row in enumerate(self.rows.tolist()):
             if row in taken:
                 yield i, taken[row]
+
+
+class FeasibleNodes(Nodes):
+    """The rows where a mask is set. Which they are is worked out only if somebody asks."""
+
+    def __init__(self, state: ClusterState, feasible: Bool, count: int) -> None:
+        self.state = state
+        self.feasible = feasible
+        self.rows_are_all = count == len(feasible)
+        self._table = state.nodes
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    @cached_property
+    def rows(self) -> Rows | None:  # type: ignore[override]
+        return None if self.rows_are_all else np.flatnonzero(self.feasible)
 
 
 class WhatIf(Nodes):

@@ -9,13 +9,14 @@ import numpy as np
 
 from kubesched.framework.answers import AnswerCache, all_in_range
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.nodes import Nodes
+from kubesched.framework.nodes import FeasibleNodes
 from kubesched.framework.plugin import MAX_NODE_SCORE, PreScorePlugin, Scope, ScorePlugin
 from kubesched.framework.status import Code
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64
 
-Scored = Int64 | Int32 | int
+Column = Int64 | Int32
+Scored = Column | int
 """Scores of some rows; a plain number where all are the same."""
 
 
@@ -27,18 +28,62 @@ class PluginScores(NamedTuple):
     weighted: Scored
 
 
+class Best(NamedTuple):
+    """The best total score, how many nodes have it, and which rows they are on."""
+
+    score: int
+    among: int
+    is_best: Bool
+
+    def row(self, drawn: int, nodes: FeasibleNodes) -> int:
+        """The row of the drawn one of the best."""
+        position = drawn if self.among == len(self.is_best) else int(np.flatnonzero(self.is_best)[drawn])
+        return position if len(self.is_best) == len(nodes.feasible) else nodes.row(position)
+
+
 class Scores:
-    """All scores of the nodes that fit."""
+    """All scores of the nodes that fit.
 
-    __slots__ = ("broken", "nodes", "parts", "skipped", "total")
+    The total is in two parts: over all rows, from answers that are kept for all rows anyway, and over the rows that
+    fit, from plugins that were asked only about those. Mostly there is only the first, and picking rows is saved.
+    """
 
-    def __init__(self, nodes: Nodes) -> None:
+    __slots__ = ("_of_all", "_of_feasible", "broken", "nodes", "parts", "skipped")
+
+    def __init__(self, nodes: FeasibleNodes) -> None:
         self.nodes = nodes
         self.skipped: list[str] = []
         self.broken = ""
         """What broke in scoring: then there is no total, and the attempt ends with this error."""
         self.parts: list[PluginScores] = []
-        self.total: Int64 | Int32 = np.zeros(0, dtype=np.int64)
+        """What each plugin said; only for an explanation."""
+        self._of_all: Scored = 0
+        self._of_feasible: Column | None = None
+
+    def add_for_all(self, weighted: Scored) -> None:
+        """Scores of all rows, or a plain number."""
+        self._of_all = self._of_all + weighted
+
+    def add_for_feasible(self, weighted: Column) -> None:
+        self._of_feasible = weighted if self._of_feasible is None else self._of_feasible + weighted
+
+    @property
+    def total(self) -> Column:
+        """The total of each node that fits."""
+        total = self._of_all if isinstance(self._of_all, int) else self.nodes.take(self._of_all)
+        if self._of_feasible is not None:
+            return total + self._of_feasible
+        return np.full(len(self.nodes), total, dtype=np.int64) if isinstance(total, int) else total
+
+    def best(self) -> Best:
+        if self._of_feasible is None and not isinstance(self._of_all, int):
+            everywhere = self.nodes.rows_are_all
+            total = self._of_all if everywhere else np.where(self.nodes.feasible, self._of_all, -1)
+        else:
+            total = self.total
+        best = total.max()
+        is_best = total == best
+        return Best(int(best), int(np.count_nonzero(is_best)), is_best)
 
 
 class ScoreRunner:
@@ -57,31 +102,15 @@ class ScoreRunner:
         self._answers = answers
         self._needs_64_bits = sum(weight for _, weight in self.scores) * MAX_NODE_SCORE >= 2**31
 
-    def run(self, cycle: Cycle, feasible: Bool, count: int) -> Scores:
-        """Score the `count` rows that fit."""
-        nodes = Nodes(self.state, None if count == len(feasible) else np.flatnonzero(feasible))
-        result = Scores(nodes)
+    def run(self, cycle: Cycle, feasible: Bool, count: int, *, explain: bool = False) -> Scores:
+        """Score the `count` rows that fit. `explain` keeps what each plugin said."""
+        result = Scores(FeasibleNodes(self.state, feasible, count))
         self._pre_score(cycle, result)
         if result.broken:
             return result
-        constant, columns = 0, []
         for plugin, weight in self.scores:
-            if plugin.name in cycle.skipped_scores:
-                continue
-            raw, in_range = self._raw(plugin, cycle, nodes)
-            scores = raw
-            if plugin.normalizes:
-                scores = plugin.normalize(cycle, raw, nodes)
-                in_range = False
-            if not in_range and not all_in_range(scores):
-                result.broken = result.broken or _out_of_range(plugin, scores)
-            weighted = scores if weight == 1 else scores * weight
-            result.parts.append(PluginScores(plugin.name, raw, weighted))
-            if isinstance(weighted, int):
-                constant += weighted
-            else:
-                columns.append(weighted)
-        result.total = _sum(columns, constant, len(nodes))
+            if plugin.name not in cycle.skipped_scores:
+                self._score(plugin, weight, cycle, result, explain)
         return result
 
     def _pre_score(self, cycle: Cycle, result: Scores) -> None:
@@ -96,24 +125,29 @@ class ScoreRunner:
                 return
         cycle.skipped_scores.update(result.skipped)
 
-    def _raw(self, plugin: ScorePlugin, cycle: Cycle, nodes: Nodes) -> tuple[Scored, bool]:
-        """The scores before normalisation, and whether all of them are known to be in range."""
+    def _score(self, plugin: ScorePlugin, weight: int, cycle: Cycle, result: Scores, explain: bool) -> None:
+        nodes = result.nodes
         if plugin.score_scope is Scope.CLUSTER or not plugin.scores_columns:
-            return plugin.score(cycle, nodes), False
-        answer = self._answers.scores(plugin, cycle)
-        if isinstance(answer.scores, int):
-            return answer.scores, answer.in_range
-        scores = nodes.take(answer.scores)
-        return scores.astype(np.int64) if self._needs_64_bits else scores, answer.in_range
-
-
-def _sum(columns: list[Int64 | Int32], constant: int, length: int) -> Int64 | Int32:
-    if not columns:
-        return np.full(length, constant, dtype=np.int64)
-    total = columns[0] + constant
-    for column in columns[1:]:
-        total = total + column
-    return total
+            raw: Scored = plugin.score(cycle, nodes)
+            for_all, in_range = False, False
+        else:
+            answer = self._answers.scores(plugin, cycle)
+            raw, in_range, for_all = answer.scores, answer.in_range, True
+            if self._needs_64_bits and not isinstance(raw, int):
+                raw = raw.astype(np.int64)
+        # Normalising, checking the range and explaining are about the nodes that fit.
+        if for_all and not isinstance(raw, int) and (plugin.normalizes or not in_range or explain):
+            raw, for_all = nodes.take(raw), False
+        scores = plugin.normalize(cycle, raw, nodes) if plugin.normalizes else raw
+        if (plugin.normalizes or not in_range) and not all_in_range(scores):
+            result.broken = result.broken or _out_of_range(plugin, scores)
+        weighted = scores if weight == 1 else scores * weight
+        if explain:
+            result.parts.append(PluginScores(plugin.name, raw, weighted))
+        if for_all or isinstance(weighted, int):
+            result.add_for_all(weighted)
+        else:
+            result.add_for_feasible(weighted)
 
 
 def _out_of_range(plugin: ScorePlugin, scores: Scored) -> str:

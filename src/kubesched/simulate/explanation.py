@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kubesched.api.pod import Pod
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.diagnosis import Verdicts
 from kubesched.framework.scores import Scores
@@ -83,7 +84,9 @@ class Explanation:
     message: str
     """What kube-scheduler would write into the pod's condition."""
     current_node: str
-    """Where the pod is now; the explanation is then of the pod as if it were not placed yet."""
+    """Where the pod is now; the explanation is then of the pod as if it were pending."""
+    remark: str
+    """Why no scheduler would look at this pod at all: it runs, has finished, or is being deleted."""
     gate: Refusal | None
     """What keeps the pod from being looked at; the rest says what would happen without it."""
     nominated: bool
@@ -92,7 +95,7 @@ class Explanation:
     verdicts: tuple[NodeVerdict, ...]
     """One per node, by name."""
     scores: tuple[NodeScore, ...]
-    """One per node that was scored, best first; equals by name."""
+    """One per node that was scored, best first; of equals the chosen one, then by name."""
     skipped_scores: tuple[str, ...]
     ties: tuple[str, ...]
     """The nodes with the best score, if they are several; one is drawn at random."""
@@ -107,12 +110,20 @@ class Explanation:
 def explain(cluster: SimulatedCluster, key: str) -> Explanation:
     """Explain the decision for one pod. A pod that has a node is taken off it first."""
     pod = cluster.pods[key]
-    current_node = pod.spec.node_name
+    current_node, remark = pod.spec.node_name, _why_not_pending(pod)
     if current_node or pod.is_finished:
         pod = cluster.taken_off_its_node(pod)
     gate = cluster.engine.gate(pod)
     decision = cluster.engine.decide(pod, explain=True)
-    return _Trace(cluster, decision).explanation(current_node, gate)
+    return _Trace(cluster, decision).explanation(current_node, remark, gate)
+
+
+def _why_not_pending(pod: Pod) -> str:
+    if pod.is_finished:
+        return f"it has finished ({pod.status.phase})"
+    if pod.spec.node_name:
+        return f"it runs on {pod.spec.node_name}"
+    return "it is being deleted" if pod.is_terminating else ""
 
 
 class _Trace:
@@ -124,7 +135,7 @@ class _Trace:
         self._decision = decision
         self._trace = decision.trace
 
-    def explanation(self, current_node: str, gate: Status | None) -> Explanation:
+    def explanation(self, current_node: str, remark: str, gate: Status | None) -> Explanation:
         decision, scores = self._decision, self._trace.scores
         ranking = self._ranking(scores) if scores is not None and not scores.broken else ()
         winner_was_drawn = decision.draw.among > 1
@@ -135,6 +146,7 @@ class _Trace:
             node=decision.node,
             message=decision.message,
             current_node=current_node,
+            remark=remark,
             gate=_refusal(gate) if gate is not None else None,
             nominated=bool(decision.node) and decision.node == decision.pod.status.nominated_node_name,
             pre_filters=self._pre_filters(),
@@ -208,7 +220,8 @@ class _Trace:
             )
             for i, (name, total) in enumerate(zip(names, scores.total.tolist()))
         ]
-        return tuple(sorted(ranking, key=lambda score: (-score.total, score.node)))
+        chosen = self._decision.node
+        return tuple(sorted(ranking, key=lambda score: (-score.total, score.node != chosen, score.node)))
 
 
 def _values(scores: Int64 | Int32 | int, names: list[str]) -> list[int]:

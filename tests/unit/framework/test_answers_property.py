@@ -46,25 +46,28 @@ ASKERS: tuple[Pod, ...] = tuple(
 class AnswersStayTrue(LivingCluster):
     """Asks now and then, so that answers are old by one change or by many when they are needed again."""
 
-    @initialize()
-    def hire_an_engine(self) -> None:
+    @initialize(askers=st.lists(st.sampled_from(ASKERS), min_size=2, max_size=3, unique_by=id))
+    def begin_with_a_few_askers(self, askers: list[Pod]) -> None:
         self.engine = make_engine(self.state)
         self.promises: dict[str, str] = {}
+        self.askers = askers
         # As in a queue: the facts of pods that wait live on, and with them all that plugins derived and kept there.
-        self.waiting = [self.state.facts(asker) for asker in ASKERS]
+        self.waiting = [self.state.facts(asker) for asker in askers]
 
-    @rule(asker=st.sampled_from(ASKERS))
-    def somebody_asks(self, asker: Pod) -> None:
+    @rule(data=st.data())
+    def somebody_asks(self, data: st.DataObject) -> None:
+        asker = data.draw(st.sampled_from(self.askers))
         fresh = self.built_anew()
         for name, node in self.promises.items():
-            fresh.nominated.add(make_pod(name).requests(cpu="1").priority(7).build(), node)
+            fresh.nominated.add(promised(name), node)
         old = described(self.engine.decide(asker, explain=True), self.state)
         assert old == described(make_engine(fresh).decide(asker, explain=True), fresh)
 
-    @rule(asker=st.sampled_from(ASKERS))
-    def somebody_asks_without_wanting_to_know_why(self, asker: Pod) -> None:
-        explained = self.engine.decide(asker, explain=True)
+    @rule(data=st.data())
+    def somebody_asks_without_wanting_to_know_why(self, data: st.DataObject) -> None:
+        asker = data.draw(st.sampled_from(self.askers))
         plain = self.engine.decide(asker)
+        explained = self.engine.decide(asker, explain=True)
         assert (plain.outcome, plain.node, plain.score) == (explained.outcome, explained.node, explained.score)
         assert plain.message == explained.message
 
@@ -72,7 +75,11 @@ class AnswersStayTrue(LivingCluster):
     def a_node_is_promised(self, name: str, node: str) -> None:
         self.promises.pop(name, None)
         self.promises[name] = node
-        self.state.nominated.add(make_pod(name).requests(cpu="1").priority(7).build(), node)
+        self.state.nominated.add(promised(name), node)
+
+
+def promised(name: str) -> Pod:
+    return make_pod(name).requests(cpu="1").priority(7).build()
 
 
 def described(decision: Decision, state: ClusterState) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 from tests.builders import HOSTNAME, ZONE
-from tests.living_cluster import APPS, NAMESPACES, LivingCluster, pods
+from tests.living_cluster import APPS, NAMESPACES, LivingCluster, pods_of
 
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
@@ -53,7 +53,7 @@ class ColumnsStayTrue(LivingCluster):
         self.counters: dict[Question, MatchCounter] = {}
         self.waiting: list[PodFacts] = []
 
-    @rule(pod=pods())
+    @rule(pod=pods_of(LivingCluster.known_kinds))
     def pod_waits_to_be_decided_on(self, pod: Pod) -> None:
         """So its facts, which it shares with placed pods like it, outlive them."""
         self.waiting.append(self.state.facts(pod))
