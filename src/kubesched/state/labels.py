@@ -15,19 +15,19 @@ class LabelColumn:
         self.key = key
         self.ids: Int32 = np.full(length, ABSENT, dtype=np.int32)
         self.values: Interner[str] = Interner()
-        self._carriers = 0
-
-    @property
-    def is_unique(self) -> bool:
-        """Whether no two rows share a value, as with hostnames: then a domain is a row, and nothing need be summed."""
-        return self._carriers == self.values.distinct
+        self.carriers = 0
+        """How many rows have the label."""
+        self.version = 0
+        """Changes whenever a row gets, loses or changes its value."""
 
     def set(self, row: int, value: str | None) -> None:
         old = int(self.ids[row])
         new = ABSENT if value is None else self.values.acquire(value)
         self.values.release(old)
-        self._carriers += (new != ABSENT) - (old != ABSENT)
-        self.ids[row] = new
+        if new != old:
+            self.carriers += (new != ABSENT) - (old != ABSENT)
+            self.ids[row] = new
+            self.version += 1
 
     def extend(self, length: int) -> None:
         self.ids = grown(self.ids, length, ABSENT)

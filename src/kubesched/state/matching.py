@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from kubesched.api.selectors import Selector
-from kubesched.state.columns import Int32, grown
+from kubesched.state.columns import Int32, Int64, grown
 from kubesched.state.facts import PodFacts, Term
+from kubesched.state.labels import LabelColumn
 
 _QUESTIONS_KEPT = 2048
 
@@ -30,32 +31,61 @@ class PodGroup:
         self.counters: list[MatchCounter] = []
 
 
-class MatchCounter:
+class RowCounts:
+    """A number per row, and its sums over the domains of topologies that somebody has asked for."""
+
+    __slots__ = ("_sums", "counts")
+
+    def __init__(self, length: int) -> None:
+        self.counts: Int32 = np.zeros(length, dtype=np.int32)
+        self._sums: dict[str, tuple[LabelColumn, int, Int64]] = {}
+
+    def add(self, row: int, number: int) -> None:
+        self.counts[row] += number
+        for column, _, sums in self._sums.values():
+            value = column.ids[row]
+            if value >= 0 and value < len(sums) - 1:
+                sums[value] += number
+
+    def by_value(self, column: LabelColumn, size: int) -> Int64:
+        """The sums per value of a label, as `LabelColumn.sum_by_value`. Kept up to date: read it, do not change it.
+
+        Labels of nodes change so much more rarely than pods come and go that a change just counts anew.
+        """
+        known = self._sums.get(column.key)
+        if known is not None and known[0] is column and known[1] == column.version:
+            return known[2]
+        sums = column.sum_by_value(self.counts[:size])
+        self._sums[column.key] = (column, column.version, sums)
+        return sums
+
+
+class MatchCounter(RowCounts):
     """How many pods on each row match a selector in some namespaces (None stands for all of them)."""
 
-    __slots__ = ("counts", "namespaces", "selector", "with_terminating")
+    __slots__ = ("namespaces", "selector", "with_terminating")
 
     def __init__(
         self, namespaces: frozenset[str] | None, selector: Selector, with_terminating: bool, length: int
     ) -> None:
+        super().__init__(length)
         self.namespaces = namespaces
         self.selector = selector
         self.with_terminating = with_terminating
-        self.counts: Int32 = np.zeros(length, dtype=np.int32)
 
     def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
         return (self.namespaces is None or namespace in self.namespaces) and self.selector.matches(labels)
 
 
-class CarriedTerm:
+class CarriedTerm(RowCounts):
     """An affinity term that placed pods have, and how many on each row have it."""
 
-    __slots__ = ("carriers", "counts", "term")
+    __slots__ = ("carriers", "term")
 
     def __init__(self, term: Term, length: int) -> None:
+        super().__init__(length)
         self.term = term
         self.carriers = 0
-        self.counts: Int32 = np.zeros(length, dtype=np.int32)
 
 
 GroupKey = tuple[str, frozenset[tuple[str, str]]]
@@ -104,7 +134,7 @@ class MatchCounts:
         split[terminating] += sign
         for counter in group.counters:
             if counter.with_terminating or not terminating:
-                counter.counts[row] += sign
+                counter.add(row, sign)
         if sign < 0 and split == [0, 0]:
             del group.members[row]
             if not group.members:
@@ -137,7 +167,7 @@ class MatchCounts:
         if carried is None:
             carried = self._terms[term] = CarriedTerm(term, self.length)
             self.terms_version += 1
-        carried.counts[row] += sign
+        carried.add(row, sign)
         carried.carriers += sign
         if not carried.carriers:
             del self._terms[term]

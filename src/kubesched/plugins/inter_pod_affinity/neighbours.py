@@ -7,8 +7,9 @@ import numpy as np
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
 from kubesched.plugins.inter_pod_affinity.terms import carried_terms_that_mean, counter_of, means, namespaces_of
-from kubesched.state.columns import Bool, Int32, Int64
+from kubesched.state.columns import Bool, Int64
 from kubesched.state.facts import PodFacts, Term
+from kubesched.state.matching import RowCounts
 from kubesched.state.pods import PlacedPod
 
 TopologyCounts = list[tuple[str, Int64]]
@@ -30,16 +31,17 @@ class Neighbours:
         """For each affinity term, pods that match all of the terms."""
         if self._affinity:
             matching = counter_of(self._affinity, cycle.state)
-            self.wanted = [(t.topology_key, self._by_domain(t.topology_key, matching.counts)) for t in self._affinity]
+            self.wanted = [(t.topology_key, self._by_domain(t.topology_key, matching)) for t in self._affinity]
         self.avoided: TopologyCounts = [
-            (t.topology_key, self._by_domain(t.topology_key, counter_of((t,), cycle.state).counts))
+            (t.topology_key, self._by_domain(t.topology_key, counter_of((t,), cycle.state)))
             for t in self._anti_affinity
         ]
-        carriers: dict[str, Int32] = {}
+        carriers: dict[str, Int64] = {}
         for carried in carried_terms_that_mean(cycle).get("required-anti-affinity", ()):
             key = carried.term.topology_key
-            carriers[key] = carried.counts if key not in carriers else carriers[key] + carried.counts
-        self.unwelcome: TopologyCounts = [(key, self._by_domain(key, counts)) for key, counts in carriers.items()]
+            pods = self._by_domain(key, carried)
+            carriers[key] = carriers[key] + pods if key in carriers else pods
+        self.unwelcome: TopologyCounts = list(carriers.items())
         """Pods whose own anti-affinity means this pod, once per topology key."""
 
     @classmethod
@@ -96,6 +98,6 @@ class Neighbours:
         if value >= 0:
             pods[value] += sign
 
-    def _by_domain(self, key: str, counts: Int32) -> Int64:
-        table = self._state.nodes
-        return table.label(key).sum_by_value(counts[: table.size])
+    def _by_domain(self, key: str, counts: RowCounts) -> Int64:
+        """A copy, since what-ifs change it."""
+        return counts.by_value(self._state.nodes.label(key), self._state.nodes.size).copy()

@@ -20,6 +20,7 @@ from kubesched.plugins.inter_pod_affinity.neighbours import Neighbours
 from kubesched.plugins.inter_pod_affinity.terms import carried_terms_that_mean, counter_of
 from kubesched.state.columns import Int32, Int64
 from kubesched.state.facts import Term
+from kubesched.state.matching import RowCounts
 from kubesched.state.pods import PlacedPod
 
 AFFINITY = unresolvable("node(s) didn't match pod affinity rules")
@@ -48,13 +49,18 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
         neighbours: Neighbours = cycle.read(self.name)
-        verdicts = np.zeros(len(nodes), dtype=np.int32)
-        for unwanted, status in (
-            (neighbours.unwelcome, EXISTING_ANTI_AFFINITY),
-            (neighbours.avoided, ANTI_AFFINITY),
-        ):
+        # The terms of one topology key are judged per domain, and only then per row. Own terms count before others'.
+        judged: dict[str, Int32] = {}
+        for unwanted, severity in ((neighbours.unwelcome, 1), (neighbours.avoided, 2)):
             for key, pods in unwanted:
-                verdicts[(pods > 0)[nodes.label_ids(key)]] = self.verdicts.id_of(status)
+                found = np.where(pods > 0, np.int32(severity), np.int32(0))
+                judged[key] = np.maximum(judged[key], found) if key in judged else found
+        worst = np.zeros(len(nodes), dtype=np.int32)
+        for i, (key, found) in enumerate(judged.items()):
+            on_rows = found[nodes.label_ids(key)]
+            worst = np.maximum(worst, on_rows) if i else on_rows
+        statuses = (None, EXISTING_ANTI_AFFINITY, ANTI_AFFINITY)
+        verdicts = np.array([self.verdicts.id_of(status) for status in statuses], dtype=np.int32)[worst]
         if neighbours.wanted:
             verdicts[~neighbours.satisfied(nodes)] = self.verdicts.id_of(AFFINITY)
         return verdicts
@@ -72,25 +78,26 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         far = cycle.facts.terms_of("preferred-anti-affinity")
         if self._args.ignore_preferred_terms_of_existing_pods and not near and not far:
             return SKIP
-        weighted = [(term, term.weight, self._counts(cycle, term)) for term in near]
-        weighted += [(term, -term.weight, self._counts(cycle, term)) for term in far]
+        weighted = [(term, term.weight, counter_of((term,), cycle.state)) for term in near]
+        weighted += [(term, -term.weight, counter_of((term,), cycle.state)) for term in far]
         carried = carried_terms_that_mean(cycle)
-        for term in carried.get("preferred-affinity", ()):
-            weighted.append((term.term, term.term.weight, term.counts))
-        for term in carried.get("preferred-anti-affinity", ()):
-            weighted.append((term.term, -term.term.weight, term.counts))
-        if self._args.hard_pod_affinity_weight > 0:
-            for term in carried.get("required-affinity", ()):
-                weighted.append((term.term, self._args.hard_pod_affinity_weight, term.counts))
-        topologies = _topologies(cycle, weighted)
+        hard_weight = self._args.hard_pod_affinity_weight
+        others: list[tuple[Term, int, RowCounts]] = [
+            *((c.term, c.term.weight, c) for c in carried.get("preferred-affinity", ())),
+            *((c.term, -c.term.weight, c) for c in carried.get("preferred-anti-affinity", ())),
+            *((c.term, hard_weight, c) for c in carried.get("required-affinity", ()) if hard_weight > 0),
+        ]
+        topologies = _topologies(cycle, [*weighted, *others])
         if not topologies:
             return SKIP
         cycle.write(f"PreScore{self.name}", topologies)
         return None
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64:
-        scores = np.zeros(len(nodes), dtype=np.int64)
-        for key, weights in cycle.read(f"PreScore{self.name}"):
+        topologies: list[tuple[str, Int64]] = cycle.read(f"PreScore{self.name}")
+        (key, weights), *others = topologies
+        scores = weights[nodes.label_ids(key)]
+        for key, weights in others:
             scores += weights[nodes.label_ids(key)]
         return scores
 
@@ -102,21 +109,14 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return 0
         return (float(MAX_NODE_SCORE) * ((scores - least) / float(span))).astype(np.int64)
 
-    def _counts(self, cycle: Cycle, term: Term) -> Int32:
-        return counter_of((term,), cycle.state).counts
 
-
-def _topologies(cycle: Cycle, weighted: list[tuple[Term, int, Int32]]) -> list[tuple[str, Int64]]:
+def _topologies(cycle: Cycle, weighted: list[tuple[Term, int, RowCounts]]) -> list[tuple[str, Int64]]:
     """Per topology key the weight of each of its domains; keys where no term matched any pod are left out."""
     table = cycle.state.nodes
-    rows: dict[str, Int64] = {}
-    matched: set[str] = set()
+    weights: dict[str, Int64] = {}
     for term, weight, counts in weighted:
-        counts = counts[: table.size]
         key = term.topology_key
-        labelled = table.label(key).ids[: table.size] >= 0
-        if not (counts > 0)[labelled].any():
-            continue
-        matched.add(key)
-        rows[key] = rows.get(key, 0) + weight * counts.astype(np.int64)
-    return [(key, table.label(key).sum_by_value(rows[key])) for key in rows]
+        pods = counts.by_value(table.label(key), table.size)
+        if pods.any():
+            weights[key] = weights[key] + weight * pods if key in weights else weight * pods
+    return list(weights.items())

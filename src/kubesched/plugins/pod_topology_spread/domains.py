@@ -9,7 +9,8 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
 from kubesched.plugins.node_requirements import RequiredNodes
 from kubesched.plugins.pod_topology_spread.constraints import Constraint
-from kubesched.state.columns import Bool, Int32, Int64
+from kubesched.state.columns import Bool, Int64
+from kubesched.state.matching import MatchCounter
 
 _NO_MINIMUM = 2**31 - 1
 
@@ -29,10 +30,16 @@ class Domains:
     def of(cls, cycle: Cycle, constraint: Constraint, keys: tuple[str, ...], *, numeric: bool) -> Domains:
         """Count now. `keys` are the labels that a node must have to be counted at all."""
         counted = CountedNodes.of(cycle, constraint, keys, numeric=numeric)
-        pods = matching_pods(cycle, constraint)[: cycle.state.nodes.size]
-        if counted.rows is not None:
-            pods = pods * counted.rows
-        return cls(constraint, counted, cycle.state.nodes.label(constraint.topology_key).sum_by_value(pods))
+        table = cycle.state.nodes
+        column = table.label(constraint.topology_key)
+        matching = matching_pods(cycle, constraint)
+        if matching is None:
+            pods = np.zeros(len(column.values) + 1, dtype=np.int64)
+        elif counted.rows is None:
+            pods = matching.by_value(column, table.size).copy()
+        else:
+            pods = column.sum_by_value(matching.counts[: table.size] * counted.rows)
+        return cls(constraint, counted, pods)
 
     def fewest(self) -> int:
         """The pods in the domain that has fewest; 0 if there are fewer domains than the constraint wants."""
@@ -79,12 +86,12 @@ class CountedNodes:
         return known
 
 
-def matching_pods(cycle: Cycle, constraint: Constraint) -> Int32:
-    """Per row how many pods match, terminating ones left out. A selector without conditions counts nothing."""
+def matching_pods(cycle: Cycle, constraint: Constraint) -> MatchCounter | None:
+    """The pods that match, terminating ones left out. A selector without conditions counts nothing."""
     if constraint.selector.is_empty or constraint.selector.nothing:
-        return np.zeros(len(cycle.state.nodes.live), dtype=np.int32)
+        return None
     namespaces = frozenset((cycle.facts.namespace,))
-    return cycle.state.matches.counter(namespaces, constraint.selector, with_terminating=False).counts
+    return cycle.state.matches.counter(namespaces, constraint.selector, with_terminating=False)
 
 
 def _version(cycle: Cycle) -> int:

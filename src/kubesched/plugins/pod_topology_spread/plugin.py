@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kubesched.config.args import PodTopologySpreadArgs
 from kubesched.framework.cycle import Cycle
@@ -22,6 +24,7 @@ from kubesched.framework.status import SKIP, Status, unresolvable, unschedulable
 from kubesched.plugins.pod_topology_spread.constraints import HOSTNAME, Constraint, Constraints
 from kubesched.plugins.pod_topology_spread.domains import Domains, matching_pods
 from kubesched.state.columns import Bool, Float, Int32, Int64
+from kubesched.state.labels import LabelColumn
 from kubesched.state.pods import PlacedPod
 
 SKEWED = unschedulable("node(s) didn't match pod topology spread constraints")
@@ -50,7 +53,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
         skewed, unlabelled = self.verdicts.id_of(SKEWED), self.verdicts.id_of(NO_LABEL)
-        verdicts = np.zeros(len(nodes), dtype=np.int32)
+        verdicts: Int32 | None = None
         domains: Domains
         for domains in cycle.read(self.name):
             constraint = domains.constraint
@@ -60,8 +63,8 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             limit = constraint.max_skew - itself + domains.fewest()
             found = np.where(domains.pods > limit, np.int32(skewed), np.int32(0))
             found[-1] = unlabelled
-            verdicts = np.where(verdicts == 0, found[ids], verdicts) if verdicts.any() else found[ids]
-        return verdicts
+            verdicts = found[ids] if verdicts is None else np.where(verdicts == 0, found[ids], verdicts)
+        return np.zeros(len(nodes), dtype=np.int32) if verdicts is None else verdicts
 
     def add_pod(self, cycle: Cycle, pod: PlacedPod, row: int) -> None:
         self._adjust(cycle, pod, row, 1)
@@ -90,37 +93,51 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         # Under the system's own defaults a node without a zone still spreads by host.
         lenient = self._constraints.system_defaulted and not cycle.pod.spec.topology_spread_constraints
         keys = () if lenient else tuple(c.topology_key for c in constraints)
-        ignored = nodes.none()
-        for key in keys:
-            ignored |= nodes.label_ids(key) < 0
-        scored = len(nodes) - int(np.count_nonzero(ignored))
+        ignored = _lacking(keys, nodes)
+        scored = len(nodes) if ignored is None else len(nodes) - int(np.count_nonzero(ignored))
         parts = [self._part(cycle, c, keys, nodes, ignored, scored) for c in constraints]
-        cycle.write(f"PreScore{self.name}", (parts, ignored if scored < len(nodes) else None))
+        cycle.write(f"PreScore{self.name}", (parts, ignored))
         return None
 
     def _part(
-        self, cycle: Cycle, constraint: Constraint, keys: tuple[str, ...], nodes: Nodes, ignored: Bool, scored: int
-    ) -> Float:
-        """What one constraint adds to the score of each row."""
-        ids = nodes.label_ids(constraint.topology_key)
+        self,
+        cycle: Cycle,
+        constraint: Constraint,
+        keys: tuple[str, ...],
+        nodes: Nodes,
+        ignored: Bool | None,
+        scored: int,
+    ) -> Part:
+        """What one constraint adds to the score."""
+        column = cycle.state.nodes.label(constraint.topology_key)
         if constraint.topology_key == HOSTNAME:
-            pods = nodes.take(matching_pods(cycle, constraint))
+            matching = matching_pods(cycle, constraint)
+            pods = np.zeros(len(nodes)) if matching is None else nodes.take(matching.counts)
             part = _weighed(pods, scored, constraint.max_skew)
-            return np.where(ids < 0, 0.0, part) if not keys else part
+            return Part(None, np.where(nodes.take(column.ids) < 0, 0.0, part) if lacks_some(column, nodes) else part)
         domains = Domains.of(cycle, constraint, keys, numeric=self._numeric)
-        present = np.zeros(len(domains.pods), dtype=np.bool_)
-        present[ids if scored == len(nodes) else ids[~ignored]] = True
-        part = _weighed(domains.pods, int(np.count_nonzero(present)), constraint.max_skew)
+        if nodes.rows is None and not lacks_some(column, nodes):
+            size = column.values.distinct
+        else:
+            present = np.zeros(len(domains.pods), dtype=np.bool_)
+            ids = nodes.take(column.ids)
+            present[ids if ignored is None else ids[~ignored]] = True
+            size = int(np.count_nonzero(present))
+        part = _weighed(domains.pods, size, constraint.max_skew)
         part[-1] = 0.0
-        return part[ids]
+        return Part(constraint.topology_key, part)
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
+        parts: list[Part]
         parts, ignored = cycle.read(f"PreScore{self.name}")
-        total = parts[0]
-        for part in parts[1:]:
-            total = total + part
-        whole = np.floor(total)
-        scores: Int64 = (whole + (total - whole >= 0.5)).astype(np.int64)
+        if len(parts) == 1 and parts[0].key is not None:
+            # One topology, few domains: round per domain, then pick for each row.
+            scores = _rounded(parts[0].values)[nodes.label_ids(parts[0].key)]
+        else:
+            total = parts[0].on(nodes)
+            for part in parts[1:]:
+                total = total + part.on(nodes)
+            scores = _rounded(total)
         if ignored is not None:
             scores[ignored] = 0
         return scores
@@ -140,6 +157,37 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         return result
 
 
-def _weighed(pods: Int32 | Int64, size: int, max_skew: int) -> Float:
+class Part(NamedTuple):
+    """What one constraint adds: per domain of a topology, or, without a key, per row."""
+
+    key: str | None
+    values: Float
+
+    def on(self, nodes: Nodes) -> Float:
+        return self.values if self.key is None else self.values[nodes.label_ids(self.key)]
+
+
+def lacks_some(column: LabelColumn, nodes: Nodes) -> bool:
+    """Whether some node in the cluster does not have the label."""
+    return column.carriers < nodes.state.nodes.live_count
+
+
+def _lacking(keys: tuple[str, ...], nodes: Nodes) -> Bool | None:
+    """The rows that lack one of the labels; None if there are none."""
+    lacking: Bool | None = None
+    for key in keys:
+        if lacks_some(nodes.state.nodes.label(key), nodes):
+            without = nodes.label_ids(key) < 0
+            lacking = without if lacking is None else lacking | without
+    return lacking if lacking is not None and lacking.any() else None
+
+
+def _rounded(values: Float) -> Int64:
+    """Half up, as Go rounds."""
+    whole = np.floor(values)
+    return (whole + (values - whole >= 0.5)).astype(np.int64)
+
+
+def _weighed(pods: NDArray[Any], size: int, max_skew: int) -> Float:
     """Pods count more in larger topologies; a tolerated skew waters differences down."""
     return pods.astype(np.float64) * math.log(size + 2) + float(max_skew - 1)
