@@ -59,4 +59,4 @@ def _similar(key: str, known: Collection[str]) -> list[str]:
     """Pods of the same name elsewhere, then those that are spelled alike."""
     name = key.rpartition("/")[2]
     namesakes = [other for other in known if other.rpartition("/")[2] == name]
-    return list(dict.fromkeys([*namesakes, *difflib.get_close_matches(key, known, n=4, cutoff=0.75)]))
+    return list(dict.fromkeys([*namesakes, *difflib.get_close_matches(key, known, n=4, cutoff=0.85)]))

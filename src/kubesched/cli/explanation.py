@@ -42,7 +42,9 @@ class ExplanationPrinter:
         fitting = sum(verdict.fits for verdict in it.verdicts)
         self._out.print(Text.assemble((it.pod, STRONG), f"  {fitting} of {counted(len(it.verdicts), 'node')} fit"))
         if it.remark:
-            self._out.print(Text(f"{it.remark[0].upper()}{it.remark[1:]}; this is how it would be placed if it were pending."))
+            self._out.print(
+                Text(f"{it.remark[0].upper()}{it.remark[1:]}; this is how it would be placed if it were pending.")
+            )
         if it.gate is not None:
             self._out.print(Text(f"Gated by {it.gate.plugin}: {it.gate.text}", style=BAD))
             self._out.print(Text("Without the gate:"))

@@ -57,5 +57,5 @@ def simulated(files: tuple[str, ...], config_file: str | None, seed: int) -> tup
         refuse(error.lines)
     except ProfileError as error:
         refuse([f"{config_file or 'configuration'}: {error}"])
-    except (DuplicatePluginError, NotAPluginError) as error:
+    except (DuplicatePluginError, NotAPluginError, ImportError) as error:
         refuse([f"installed plugins: {error}"])

@@ -92,7 +92,7 @@ class AnswerCache:
         log = self._log(plugin.filter_scope)
         answer = self._verdicts.pop(key, None)
         if answer is not None and answer.position != log.position:
-            repair = self._rows_to_repair(log, answer.position, len(answer.verdicts))
+            repair = self.rows_to_repair(log, answer.position, len(answer.verdicts))
             if repair is None:
                 answer = None
             else:
@@ -116,7 +116,7 @@ class AnswerCache:
         answer = self._scores.pop(key, None)
         if answer is not None and answer.position != log.position:
             known = size if isinstance(answer.scores, int) else len(answer.scores)
-            repair = self._rows_to_repair(log, answer.position, known)
+            repair = self.rows_to_repair(log, answer.position, known)
             if repair is None:
                 answer = None
             else:
@@ -138,7 +138,7 @@ class AnswerCache:
         table = self._state.nodes
         return table.object_changes if scope is Scope.NODE_OBJECT else table.changes
 
-    def _rows_to_repair(self, log: ChangeLog, position: int, known_rows: int) -> tuple[list[int], Nodes] | None:
+    def rows_to_repair(self, log: ChangeLog, position: int, known_rows: int) -> tuple[list[int], Nodes] | None:
         """The rows to ask about again; None when it is cheaper, or needed, to ask about all.
 
         All answers to one pod were usually given at the same time before, so the last repair is the next one too.

@@ -22,6 +22,8 @@ class Verdicts:
         self.considered = considered
         """The rows that were looked at."""
         self.feasible: Bool = considered
+        self.feasible_count: int | None = None
+        """How many rows are feasible, where that is known."""
         self.columns: list[tuple[FilterPlugin, Int32]] = []
         """Filters that rejected at least one row, with all their verdicts."""
         self.overrides: dict[int, Status] = {}

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from kubesched.api.pod import Pod
+from kubesched.framework.alike import Alike
 from kubesched.framework.answers import AnswerCache
 from kubesched.framework.cycle import Cycle, CycleStateMissingError
 from kubesched.framework.decision import Decision, Draw, Outcome
@@ -37,14 +38,14 @@ NO_NODES = "no nodes available to schedule pods"
 class _BoundProfile:
     """A profile at work on a cluster."""
 
-    def __init__(self, profile: Profile, state: ClusterState, answers: AnswerCache) -> None:
+    def __init__(self, profile: Profile, state: ClusterState, answers: AnswerCache, alike: Alike) -> None:
         self.name = profile.name
         self.pre_enqueue = profile.at("pre_enqueue", PreEnqueuePlugin)
         self.post_filters = profile.at("post_filter", PostFilterPlugin)
         self.filters = FilterRunner(
-            state, profile.at("pre_filter", PreFilterPlugin), profile.at("filter", FilterPlugin), answers
+            state, profile.at("pre_filter", PreFilterPlugin), profile.at("filter", FilterPlugin), answers, alike
         )
-        self.scores = ScoreRunner(state, profile.at("pre_score", PreScorePlugin), profile.scores, answers)
+        self.scores = ScoreRunner(state, profile.at("pre_score", PreScorePlugin), profile.scores, answers, alike)
         self.percentage = profile.percentage_of_nodes_to_score
 
 
@@ -63,7 +64,8 @@ class Engine:
         self._draw = draw
         self._sampler = Sampler(state, percentage_of_nodes_to_score)
         answers = AnswerCache(state)
-        self._profiles = {profile.name: _BoundProfile(profile, state, answers) for profile in profiles}
+        alike = Alike(state, answers)
+        self._profiles = {profile.name: _BoundProfile(profile, state, answers, alike) for profile in profiles}
 
     def knows(self, scheduler_name: str) -> bool:
         """Whether there is a profile of this name."""
@@ -132,7 +134,9 @@ class Engine:
         nominated: int | tuple[int, Status] | None,
         explain: bool,
     ) -> None:
-        verdicts = profile.filters.run(cycle, self._considered(pre_filter), exhaustive=explain)
+        verdicts = None if explain or pre_filter.names is not None else profile.filters.search(cycle)
+        if verdicts is None:
+            verdicts = profile.filters.run(cycle, self._considered(pre_filter), exhaustive=explain)
         decision.trace.verdicts = verdicts
         if verdicts.broken is not None and not decision.node:
             decision.outcome, decision.status = Outcome.ERROR, verdicts.broken

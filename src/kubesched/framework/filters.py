@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kubesched.framework.alike import Alike
 from kubesched.framework.answers import AnswerCache
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import Verdicts
@@ -38,6 +39,10 @@ class Plan(NamedTuple):
     skipped: frozenset[str]
     pre_filters: tuple[PreFilterPlugin, ...]
     filters: tuple[FilterPlugin, ...]
+    narrow: tuple[FilterPlugin, ...]
+    """The filters that look at one node at a time, which are answered together."""
+    wide: tuple[FilterPlugin, ...]
+    """The others."""
 
 
 class FilterRunner:
@@ -49,11 +54,13 @@ class FilterRunner:
         pre_filters: Sequence[PreFilterPlugin],
         filters: Sequence[FilterPlugin],
         answers: AnswerCache,
+        alike: Alike,
     ) -> None:
         self.state = state
         self.pre_filters = tuple(pre_filters)
         self.filters = tuple(filters)
         self._answers = answers
+        self._alike = alike
         self._adjusting = tuple(plugin for plugin in pre_filters if plugin.adjusts)
 
     # -- before any node ----------------------------------------------------------------------------------------------
@@ -93,13 +100,42 @@ class FilterRunner:
         return outcome
 
     def _plan(self, skipped: frozenset[str]) -> Plan:
+        filters = tuple(plugin for plugin in self.filters if plugin.name not in skipped)
+        narrow = tuple(p for p in filters if p.is_columnar and p.filter_scope is not Scope.CLUSTER)
         return Plan(
             skipped,
             tuple(plugin for plugin in self.pre_filters if plugin.name not in skipped),
-            tuple(plugin for plugin in self.filters if plugin.name not in skipped),
+            filters,
+            narrow,
+            tuple(plugin for plugin in filters if plugin not in narrow),
         )
 
     # -- all rows -----------------------------------------------------------------------------------------------------
+
+    def search(self, cycle: Cycle) -> Verdicts | None:
+        """The live rows that fit, without saying who rejected the others; None if that must be asked in full.
+
+        The usual case, made short: filters of narrow scope are answered together for all pods that are alike.
+        """
+        plan: Plan | None = cycle.facts.memo.get(self)
+        if plan is None or self.state.nominated.nodes:
+            return None
+        if any(plugin.name in cycle.skipped_filters for plugin in plan.narrow):
+            return None
+        passes = self._alike.passes(cycle, plan.narrow)
+        if passes is None or not passes.count:
+            return None
+        verdicts = Verdicts(passes.rows)
+        verdicts.feasible_count = passes.count
+        for plugin in plan.wide:
+            if plugin.name not in cycle.skipped_filters:
+                column, passing = self._ask(plugin, cycle, verdicts.feasible, exhaustive=False)
+                if plugin.verdicts.has_errors:
+                    return None
+                if column is not None:
+                    verdicts.feasible = verdicts.feasible & passing
+                    verdicts.feasible_count = None
+        return verdicts if verdicts.feasible_count or verdicts.feasible.any() else None
 
     def run(self, cycle: Cycle, considered: Bool, *, exhaustive: bool = False) -> Verdicts:
         """Ask the filters about the rows considered. `exhaustive` goes on when no row is left, for an explanation."""

@@ -39,7 +39,9 @@ class Sampler:
     def sample(self, verdicts: Verdicts, own_percentage: int | None, *, narrowed: bool, one_is_enough: bool) -> Sample:
         """The rows that a search would have found, given the verdicts on all rows."""
         percentage = self._percentage if own_percentage is None else own_percentage
-        count = int(np.count_nonzero(verdicts.feasible))
+        count = verdicts.feasible_count
+        if count is None:
+            count = int(np.count_nonzero(verdicts.feasible))
         total = int(np.count_nonzero(verdicts.considered)) if narrowed else self._state.nodes.live_count
         enough = 1 if one_is_enough else _enough(total, percentage)
         if count <= enough:

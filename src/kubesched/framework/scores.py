@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kubesched.framework.alike import Alike
 from kubesched.framework.answers import AnswerCache, all_in_range
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import FeasibleNodes
@@ -48,7 +49,7 @@ class Scores:
     fit, from plugins that were asked only about those. Mostly there is only the first, and picking rows is saved.
     """
 
-    __slots__ = ("_of_all", "_of_feasible", "broken", "nodes", "parts", "skipped")
+    __slots__ = ("_constant", "_of_all", "_of_feasible", "broken", "nodes", "parts", "skipped")
 
     def __init__(self, nodes: FeasibleNodes) -> None:
         self.nodes = nodes
@@ -57,12 +58,16 @@ class Scores:
         """What broke in scoring: then there is no total, and the attempt ends with this error."""
         self.parts: list[PluginScores] = []
         """What each plugin said; only for an explanation."""
-        self._of_all: Scored = 0
+        self._constant = 0
+        self._of_all: Column | None = None
         self._of_feasible: Column | None = None
 
     def add_for_all(self, weighted: Scored) -> None:
         """Scores of all rows, or a plain number."""
-        self._of_all = self._of_all + weighted
+        if isinstance(weighted, int):
+            self._constant += weighted
+        else:
+            self._of_all = weighted if self._of_all is None else self._of_all + weighted
 
     def add_for_feasible(self, weighted: Column) -> None:
         self._of_feasible = weighted if self._of_feasible is None else self._of_feasible + weighted
@@ -70,20 +75,25 @@ class Scores:
     @property
     def total(self) -> Column:
         """The total of each node that fits."""
-        total = self._of_all if isinstance(self._of_all, int) else self.nodes.take(self._of_all)
-        if self._of_feasible is not None:
-            return total + self._of_feasible
-        return np.full(len(self.nodes), total, dtype=np.int64) if isinstance(total, int) else total
+        total = self._of_feasible
+        if self._of_all is not None:
+            of_all = self.nodes.take(self._of_all)
+            total = of_all if total is None else total + of_all
+        if total is None:
+            return np.full(len(self.nodes), self._constant, dtype=np.int64)
+        return total + self._constant
 
     def best(self) -> Best:
-        if self._of_feasible is None and not isinstance(self._of_all, int):
-            everywhere = self.nodes.rows_are_all
-            total = self._of_all if everywhere else np.where(self.nodes.feasible, self._of_all, -1)
+        if self._of_feasible is None and self._of_all is not None:
+            total = self._of_all
+            if not self.nodes.rows_are_all:
+                total = np.where(self.nodes.feasible, total, -1)
+            constant = self._constant
         else:
-            total = self.total
+            total, constant = self.total, 0
         best = total.max()
         is_best = total == best
-        return Best(int(best), int(np.count_nonzero(is_best)), is_best)
+        return Best(int(best) + constant, int(np.count_nonzero(is_best)), is_best)
 
 
 class ScoreRunner:
@@ -95,12 +105,17 @@ class ScoreRunner:
         pre_scores: Sequence[PreScorePlugin],
         scores: Sequence[tuple[ScorePlugin, int]],
         answers: AnswerCache,
+        alike: Alike,
     ) -> None:
         self.state = state
         self.pre_scores = tuple(pre_scores)
         self.scores = tuple(scores)
         self._answers = answers
+        self._alike = alike
         self._needs_64_bits = sum(weight for _, weight in self.scores) * MAX_NODE_SCORE >= 2**31
+        self._together = () if self._needs_64_bits else tuple(s for s in self.scores if _is_answered_together(s[0]))
+        """Scores that look at one node at a time, which are answered together for pods that are alike."""
+        self._apart = tuple(score for score in self.scores if score not in self._together)
 
     def run(self, cycle: Cycle, feasible: Bool, count: int, *, explain: bool = False) -> Scores:
         """Score the `count` rows that fit. `explain` keeps what each plugin said."""
@@ -108,7 +123,15 @@ class ScoreRunner:
         self._pre_score(cycle, result)
         if result.broken:
             return result
-        for plugin, weight in self.scores:
+        scores = self.scores
+        if not explain and self._together:
+            totals = self._alike.totals(
+                cycle, tuple(s for s in self._together if s[0].name not in cycle.skipped_scores)
+            )
+            if totals is not None:
+                result.add_for_all(totals.total)
+                scores = self._apart
+        for plugin, weight in scores:
             if plugin.name not in cycle.skipped_scores:
                 self._score(plugin, weight, cycle, result, explain)
         return result
@@ -148,6 +171,11 @@ class ScoreRunner:
             result.add_for_all(weighted)
         else:
             result.add_for_feasible(weighted)
+
+
+def _is_answered_together(plugin: ScorePlugin) -> bool:
+    narrow = plugin.score_scope in (Scope.NODE, Scope.NODE_TOTALS)
+    return narrow and plugin.scores_both_ways and not plugin.normalizes
 
 
 def _out_of_range(plugin: ScorePlugin, scores: Scored) -> str:

@@ -70,7 +70,7 @@ def _sources(paths: Iterable[str], reading: _Reading) -> list[str]:
             continue
         files = sorted(str(file) for file in directory.rglob("*") if file.suffix in SUFFIXES and file.is_file())
         if not files:
-            reading.lines.append(f"{path}: no manifests in this directory (looked for {', '.join(SUFFIXES)})")
+            reading.say(f"{path}: no manifests in this directory (looked for {', '.join(SUFFIXES)})")
         found.update(dict.fromkeys(files))
     return list(found)
 
@@ -80,7 +80,7 @@ def _bytes_of(source: str, reading: _Reading) -> bytes | None:
         return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
     except (OSError, ValueError) as error:
         problem = error.strerror if isinstance(error, OSError) else None
-        reading.lines.append(f"{source}: {problem or error}")
+        reading.say(f"{source}: {problem or error}")
         return None
 
 
@@ -118,6 +118,11 @@ class _Reading:
         self._skipped: Counter[str] = Counter()
         self._seen: dict[tuple[type[KubeObject], str], _Place] = {}
 
+    def say(self, line: str) -> None:
+        """Note a mistake; what cannot be printed is escaped, so that it stays one line."""
+        printable = line.isprintable()
+        self.lines.append(line if printable else "".join(c if c.isprintable() else repr(c)[1:-1] for c in line))
+
     def finish(self) -> Manifests:
         for index, mistake in unknown_priority_classes(self._objects):
             self._complain(self._places[index], self._objects[index], [mistake])
@@ -137,13 +142,13 @@ class _Reading:
                 for number, document in enumerate(documents(data.decode()), 1):
                     self._value(_Place(source, number), document.value)
         except YamlError as error:
-            self.lines.append(f"{source}: {error}")
+            self.say(f"{source}: {error}")
         except UnicodeDecodeError:
-            self.lines.append(f"{source}: not UTF-8 text")
+            self.say(f"{source}: not UTF-8 text")
         except msgspec.DecodeError as error:
-            self.lines.append(f"{source}: not JSON: {error}")
+            self.say(f"{source}: not JSON: {error}")
         except RecursionError:
-            self.lines.append(f"{source}: nested too deeply")
+            self.say(f"{source}: nested too deeply")
 
     def _json_file(self, source: str, data: bytes) -> None:
         try:
@@ -151,11 +156,15 @@ class _Reading:
         except msgspec.DecodeError:
             text = data.decode()
             pieces = list(_json_values(text))
-            if len(pieces) < 2:
+            if len(pieces) > 1:
+                for number, piece in enumerate(pieces, 1):
+                    self._json(_Place(source, number), piece.encode())
+            elif (values := _braced_yaml(text)) is not None:
+                for number, value in enumerate(values, 1):
+                    self._value(_Place(source, number), value)
+            else:
                 list(documents(text))  # raises, most likely, and knows the line and the column
                 raise
-            for number, piece in enumerate(pieces, 1):
-                self._json(_Place(source, number), piece.encode())
 
     def _json(self, place: _Place, data: bytes) -> None:
         """One document. A list, which may be a whole cluster, is read item by item straight into records."""
@@ -187,7 +196,7 @@ class _Reading:
         if value is None:
             return
         if not isinstance(value, dict):
-            self.lines.append(f"{place}: expected a Kubernetes object, got {_described(value)}")
+            self.say(f"{place}: expected a Kubernetes object, got {_described(value)}")
             return
         api_version, kind = _own_or_listed(value.get("apiVersion"), value.get("kind"), list_version, list_kind)
         items = value.get("items")
@@ -210,7 +219,7 @@ class _Reading:
         if items is None:
             return
         if not isinstance(items, list):
-            self.lines.append(f"{place} ({kind}): items: expected a list, got {_described(items)}")
+            self.say(f"{place} ({kind}): items: expected a list, got {_described(items)}")
             return
         for i, item in enumerate(items):
             inside = f"{place.item}.items[{i}]" if place.item else f"items[{i}]"
@@ -228,7 +237,7 @@ class _Reading:
 
     def _complain(self, place: _Place, subject: KubeObject | dict[str, Any], mistakes: Iterable[Mistake]) -> None:
         for mistake in mistakes:
-            self.lines.append(f"{place} ({_title(subject)}): {mistake}")
+            self.say(f"{place} ({_title(subject)}): {mistake}")
 
 
 def _json_values(text: str) -> Iterator[str]:
@@ -240,6 +249,14 @@ def _json_values(text: str) -> Iterator[str]:
         except ValueError:
             return
         yield text[start:position]
+
+
+def _braced_yaml(text: str) -> list[Any] | None:
+    """The documents of YAML that only looks like JSON, as `{kind: Pod}` does; None if it is not YAML either."""
+    try:
+        return [document.value for document in documents(f"--- {text}")]
+    except YamlError:
+        return None
 
 
 def _skip_separators(text: str, position: int) -> int:
@@ -268,8 +285,7 @@ def _title(subject: KubeObject | dict[str, Any]) -> str:
     names = (meta.get("namespace"), meta.get("name"))
     key = "/".join(name for name in names if isinstance(name, str) and name)
     kind = subject.get("kind")
-    words = f"{kind if isinstance(kind, str) else 'object'} {key}".strip()
-    return words if words.isprintable() else json.dumps(words)
+    return f"{kind if isinstance(kind, str) else 'object'} {key}".strip()
 
 
 def _described(value: Any) -> str:

@@ -93,12 +93,13 @@ class ClusterState:
 
     def _observe(self, pod: Pod) -> None:
         identity = identity_of(pod)
+        if pod.is_finished or pod.spec.node_name:
+            self.nominated.remove(pod)
         if pod.is_finished or not pod.spec.node_name:
             placed = self._placed.get(identity)
             if placed is not None and (pod.is_finished or not placed.assumed):
                 self._remove(identity)
             return
-        self.nominated.remove(pod)
         known = self._placed.get(identity)
         if known is not None:
             if known.pod == pod:

@@ -10,7 +10,8 @@ from click.testing import CliRunner, Result
 from kubesched import __version__
 from kubesched.cli.main import main
 
-SHOP = str(Path(__file__).parents[3] / "examples" / "shop")
+ROOT = Path(__file__).parents[3]
+SHOP = str(ROOT / "examples" / "shop")
 NODE = "{apiVersion: v1, kind: Node, metadata: {name: n%d}, status: {capacity: {cpu: %d, memory: 8Gi, pods: 110}}}\n"
 POD = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{resources: {requests: {cpu: 2}}}]}}\n"
 
@@ -74,11 +75,18 @@ def test_the_same_can_be_had_as_json() -> None:
     assert (explained["node"], len(explained["verdicts"])) == ("web-c1", 12)
 
 
+@pytest.mark.parametrize("command", ["place -f examples/shop", "explain -f examples/shop --pod shop/checkout-canary"])
+def test_the_readme_shows_what_the_command_prints(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    shown = (ROOT / "README.md").read_text().split(f"$ kubesched {command}\n")[1].split("\n```")[0]
+    assert shown.splitlines() == [line.rstrip() for line in run(*command.split()).stdout.splitlines()]
+
+
 # -- other clusters ---------------------------------------------------------------------------------------------------
 
 
 def test_a_large_cluster_is_summed_up_unless_all_nodes_are_wanted() -> None:
-    manifest = "---\n" + "---\n".join([*(NODE % (i, 1 + i % 2 * 3) for i in range(100)), POD])
+    manifest = "---\n".join([*(NODE % (i, 1 + i % 2 * 3) for i in range(100)), POD])
     brief = stripped(run("explain", "-f", "-", "--pod", "p", stdin=manifest).stdout)
     assert "50 yes n1, n11, n13 and 47 more" in brief
     assert "50 no NodeResourcesFit Insufficient cpu n0, n10, n12 and 47 more" in brief
@@ -88,7 +96,7 @@ def test_a_large_cluster_is_summed_up_unless_all_nodes_are_wanted() -> None:
 
 
 def test_the_same_seed_draws_the_same_node() -> None:
-    manifest = "---\n" + "---\n".join([*(NODE % (i, 4) for i in range(20)), POD])
+    manifest = "---\n".join([*(NODE % (i, 4) for i in range(20)), POD])
 
     def drawn(seed: str) -> str:
         output = run("explain", "-f", "-", "--pod", "p", "--seed", seed, "-o", "json", stdin=manifest).stdout
@@ -104,13 +112,13 @@ def test_a_configuration_file_changes_the_decision(tmp_path: Path) -> None:
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
         "profiles: [{plugins: {multiPoint: {disabled: [{name: NodeResourcesFit}]}}}]\n"
     )
-    manifest = f"---\n{NODE % (0, 1)}---\n{POD}"
+    manifest = f"{NODE % (0, 1)}---\n{POD}"
     assert "0 placed" in run("place", "-f", "-", stdin=manifest).stdout
     assert "1 placed" in run("place", "-f", "-", "--config", str(file), stdin=manifest).stdout
 
 
 def test_what_was_not_read_is_said() -> None:
-    manifest = f"---\n{NODE % (0, 4)}---\n{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: d}}}}"
+    manifest = f"{NODE % (0, 4)}---\n{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: d}}}}"
     last = run("place", "-f", "-", stdin=manifest).stdout.splitlines()[-1]
     assert last == "Not read, as scheduling does not look at them: 1 Deployment"
 
@@ -125,7 +133,7 @@ def refused(*arguments: str, stdin: str = "") -> list[str]:
 
 
 def test_mistakes_in_manifests_are_a_line_each() -> None:
-    manifest = f"---\n{POD.replace('cpu: 2', 'cpu: 2x')}---\n{{apiVersion: v1, kind: Node}}"
+    manifest = f"{POD.replace('cpu: 2', 'cpu: 2x')}---\n{{apiVersion: v1, kind: Node}}"
     assert refused("place", "-f", "-", stdin=manifest) == [
         "<stdin>: document 1 (Pod default/p): spec.containers[0].resources.requests.cpu: "
         "'2x' is not a quantity such as 100m, 0.5, 2Gi or 1e3",
@@ -169,7 +177,7 @@ def test_an_unknown_pod_is_answered_with_those_that_exist(name: str, line: str) 
 
 def test_a_pod_of_another_scheduler_is_answered_with_the_profiles_there_are() -> None:
     other = POD.replace("spec: {", "spec: {schedulerName: volcano, ")
-    assert refused("explain", "-f", "-", "--pod", "p", stdin=f"---\n{other}") == [
+    assert refused("explain", "-f", "-", "--pod", "p", stdin=other) == [
         "pod default/p waits for the scheduler 'volcano'; the configuration has profiles for default-scheduler"
     ]
 

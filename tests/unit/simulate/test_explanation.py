@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import json
 
-from msgspec.structs import replace
 from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
 
 from kubesched import config
+from kubesched.api.affinity import NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
 from kubesched.api.workloads import BudgetSpec, PodDisruptionBudget
 from kubesched.simulate.cluster import SimulatedCluster
@@ -25,7 +25,7 @@ def test_every_node_has_a_verdict_from_the_first_plugin_that_refuses_and_what_ot
         make_pod("p").requests(cpu="2"),
         make_node("big"),
         make_node("small").capacity(cpu="1", memory="8Gi", pods=110),
-        make_node("bad").capacity(cpu="1", memory="8Gi", pods=110).taint("gone", "NoSchedule"),
+        make_node("bad").capacity(cpu="1", memory="8Gi", pods=110).taint("gone"),
     )
     assert [(verdict.node, verdict.fits) for verdict in it.verdicts] == [
         ("bad", False),
@@ -66,7 +66,8 @@ def test_equals_are_drawn_by_the_seed_and_the_chosen_one_comes_first() -> None:
 
 
 def test_a_pod_that_names_its_node_leaves_the_others_unasked() -> None:
-    only = make_pod("p").node_affinity("In", "n1", field="metadata.name")
+    by_name = NodeSelectorRequirement(key="metadata.name", operator="In", values=("n1",))
+    only = make_pod("p").requires_node(NodeSelectorTerm(match_fields=(by_name,)))
     it = explained(only, make_node("n1"), make_node("n2"))
     assert (it.pre_filters.nodes, it.pre_filters.narrowed_by) == (("n1",), ("NodeAffinity",))
     assert it.verdicts[1].refusal is not None
@@ -99,7 +100,7 @@ def test_preemption_tells_whom_it_would_evict_where_else_and_where_it_cannot_hel
         make_pod("p").requests(cpu="3").priority(10),
         make_node("n1"),
         make_node("n2"),
-        make_node("n3").taint("gone", "NoSchedule"),
+        make_node("n3").taint("gone"),
         make_node("n4"),
         make_pod("cheap").requests(cpu="2").priority(1).on("n1"),
         make_pod("guarded").label(app="guarded").requests(cpu="2").priority(-5).on("n2"),
@@ -117,8 +118,7 @@ def test_preemption_tells_whom_it_would_evict_where_else_and_where_it_cannot_hel
 
 
 def test_a_node_is_refused_where_room_was_promised_to_another() -> None:
-    promised = make_pod("promised").requests(cpu="3").priority(10).build()
-    promised = replace(promised, status=replace(promised.status, nominated_node_name="n1"))
+    promised = make_pod("promised").requests(cpu="3").priority(10).nominated("n1")
     it = explained(make_pod("p").requests(cpu="3"), make_node("n1"), promised)
     assert (it.verdicts[0].fits, it.verdicts[0].for_nominated) == (False, True)
 

@@ -68,7 +68,7 @@ def test_kinds_that_scheduling_does_not_look_at_are_counted() -> None:
         "{apiVersion: apps/v1, kind: Deployment}\n---\n"
         "{apiVersion: serving.knative.dev/v1, kind: Service, metadata: {name: not-a-core-service}}\n"
     )
-    loaded = loads(f"---\n{text}")
+    loaded = loads(text)
     assert (loaded.objects, loaded.skipped) == ((), {"ConfigMap": 1, "Deployment": 2, "Service": 1})
 
 
@@ -143,9 +143,7 @@ TERM = "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution
             "0.5 is not a whole number, and nvidia.com/gpu cannot be shared",
         ),
         (
-            in_pod("{containers: [{resources: {requests: {cpu: 1e999999999}}}]}")
-            .replace("1e9", "'1e9")
-            .replace("99}", "99'}"),
+            in_pod("{containers: [{resources: {requests: {cpu: '1e999999999'}}}]}"),
             "spec.containers[0].resources.requests.cpu: '1e999999999' is beyond all counting",
         ),
         (
@@ -218,12 +216,12 @@ def test_a_mistake_in_a_pod_is_named_with_its_place(text: str, line: str) -> Non
             "'Big_One' is not a name: lower case letters, digits, '-' and '.' make one",
         ),
         (
-            "{apiVersion: v1, kind: Node, metadata: {name: n, labels: {zone: a/b}}}",
-            "document 1 (Node n): metadata.labels.zone: 'a/b' is not a label value",
+            "{apiVersion: v1, kind: Node, metadata: {name: n1, labels: {zone: a/b}}}",
+            "document 1 (Node n1): metadata.labels.zone: 'a/b' is not a label value",
         ),
         (
-            "{apiVersion: v1, kind: Node, metadata: {name: n}, spec: {taints: [{key: a, effect: Bad}]}}",
-            "document 1 (Node n): spec.taints[0].effect: "
+            "{apiVersion: v1, kind: Node, metadata: {name: n1}, spec: {taints: [{key: a, effect: Bad}]}}",
+            "document 1 (Node n1): spec.taints[0].effect: "
             'expected "NoSchedule" or "PreferNoSchedule" or "NoExecute", got "Bad"',
         ),
         (
@@ -243,11 +241,11 @@ def test_a_mistake_in_a_pod_is_named_with_its_place(text: str, line: str) -> Non
     ],
 )
 def test_what_is_no_object_of_kubernetes_is_named_with_its_place(text: str, line: str) -> None:
-    assert lines(f"---\n{text}" if text.startswith("{") else text) == [f"f.yaml: {line}"]
+    assert lines(text) == [f"f.yaml: {line}"]
 
 
 def test_broken_json_is_named_with_line_and_column() -> None:
-    assert lines('{"a": 1,\n "b": }') == ["f.yaml: line 2, column 7: not JSON: Expecting value"]
+    assert lines('{"a": 1,\n "b": ]') == ["f.yaml: line 2, column 7: not JSON: Expecting value"]
 
 
 def test_bytes_that_are_no_text_are_refused() -> None:
@@ -279,6 +277,6 @@ def test_all_mistakes_of_all_files_are_found_at_once(tmp_path: Path) -> None:
         "empty: no manifests in this directory (looked for .yaml, .yml, .json)",
         "a.yaml: document 1 (Pod shop/web): spec.nodeName: expected a string, got 5",
         'a.yaml: document 1 (Pod shop/web): spec.priority: expected an integer, got "high"',
-        "b.yaml: line 1, column 8: while parsing a flow node, did not find expected node content",
+        "b.yaml: line 2, column 1: while parsing a flow node, did not find expected node content",
         "c.yaml: No such file or directory",
     ]

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import copy
 import json
+from pathlib import Path
 from typing import Any
 
 from hypothesis import given, settings
@@ -8,9 +10,10 @@ from hypothesis import strategies as st
 
 from kubesched import config
 from kubesched.api.kinds import KINDS
+from kubesched.api.yaml import documents
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.kinds import API_VERSIONS
-from kubesched.simulate.manifests import ManifestError, loads
+from kubesched.simulate.manifests import ManifestError, Manifests, loads
 from kubesched.simulate.placement import place
 
 WORDS = [
@@ -29,41 +32,51 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
     max_leaves=12,
 )
-OBJECTS = st.builds(
-    lambda kind, fields, name: {
-        "metadata": {"name": name},
-        **fields,
-        "apiVersion": API_VERSIONS[kind],
-        "kind": kind,
-    },
-    st.sampled_from(sorted(KINDS)),
-    st.dictionaries(st.sampled_from(["metadata", "spec", "status"]), VALUES, max_size=2),
-    st.sampled_from(["a", "b"]),
-)
+SHOP = Path(__file__).parents[3] / "examples" / "shop"
+EXAMPLE: list[Any] = [
+    item
+    for file in sorted(SHOP.iterdir())
+    for document in documents(file.read_text())
+    for item in document.value.get("items", [document.value])
+]
+
+
+@st.composite
+def spoiled_examples(draw: st.DrawFn) -> dict[str, Any]:
+    """The objects of the example, with one value, anywhere in one of them, replaced by something else."""
+    items = copy.deepcopy(EXAMPLE)
+    place: Any = draw(st.sampled_from(items))
+    while True:
+        key = draw(st.sampled_from(sorted(place) if isinstance(place, dict) else range(len(place))))
+        if not isinstance(place[key], dict | list) or not place[key] or draw(st.integers(0, 4)) == 0:
+            place[key] = draw(VALUES)
+            return {"apiVersion": "v1", "kind": "List", "items": items}
+        place = place[key]
 
 
 def test_every_kind_has_a_version() -> None:
     assert API_VERSIONS.keys() == KINDS.keys()
 
 
-@settings(max_examples=150, deadline=None)
-@given(VALUES | OBJECTS, st.booleans())
-def test_any_value_is_either_read_and_scheduled_or_refused_with_lines(value: Any, in_a_list: bool) -> None:
-    if in_a_list:
-        value = {"apiVersion": "v1", "kind": "List", "items": [value]}
+def read(data: str | bytes) -> Manifests | list[str]:
     try:
-        manifests = loads(json.dumps(value))
+        return loads(data)
     except ManifestError as error:
-        assert error.lines
-        assert all("\n" not in line for line in error.lines)
-        return
-    place(SimulatedCluster(manifests.objects, config.default()))
+        return error.lines
+
+
+@settings(max_examples=150, deadline=None)
+@given(VALUES | spoiled_examples())
+def test_any_value_is_either_read_and_scheduled_or_refused_with_lines(value: Any) -> None:
+    found = read(json.dumps(value))
+    if isinstance(found, Manifests):
+        place(SimulatedCluster(found.objects, config.default()))
+    else:
+        assert found
+        assert all("\n" not in line for line in found)
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.text(alphabet="{}[]:,-&*!|>'\"%@` \n\tab1", max_size=40) | st.text(max_size=20))
 def test_any_text_is_either_read_or_refused_with_lines(text: str) -> None:
-    try:
-        loads(text.encode(errors="replace"))
-    except ManifestError as error:
-        assert error.lines
+    assert read(text.encode(errors="replace")) != []

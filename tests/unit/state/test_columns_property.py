@@ -16,7 +16,7 @@ from kubesched.api.selectors import EVERYTHING, Requirement, Selector, selector_
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import ABSENT, Int32, Int64
 from kubesched.state.facts import PodFacts
-from kubesched.state.matching import MatchCounter
+from kubesched.state.matching import MatchCounter, RowCounts
 
 LABEL_KEYS = (HOSTNAME, ZONE, "disk", "absent-everywhere")
 PRIORITIES = (0, 5, 10, 11)
@@ -94,7 +94,6 @@ class ColumnsStayTrue(LivingCluster):
         for key in self.label_keys:
             assert labels(self.state, key) == labels(fresh, key)
             assert pods_by_value(self.state, key) == pods_by_value(fresh, key)
-            assert self.state.nodes.label(key).is_unique == fresh.nodes.label(key).is_unique
 
     def _compare_pods(self, fresh: ClusterState) -> None:
         assert pod_columns(self.state) == pod_columns(fresh)
@@ -108,6 +107,9 @@ class ColumnsStayTrue(LivingCluster):
             assert kept is counter(self.state, question)
             assert by_node(self.state, kept.counts) == by_node(fresh, counter(fresh, question).counts)
         assert carried_terms(self.state) == carried_terms(fresh)
+        for key in self.label_keys:
+            for counts in (*self.counters.values(), *self.state.matches.terms):
+                assert sums_are_true(self.state, counts, key)
 
     @property
     def arrivals(self) -> list[str]:
@@ -167,6 +169,11 @@ def pods_by_value(state: ClusterState, key: str) -> dict[str, int]:
 def counter(state: ClusterState, question: Question) -> MatchCounter:
     namespaces, selector, with_terminating = question
     return state.matches.counter(namespaces, selector, with_terminating=with_terminating)
+
+
+def sums_are_true(state: ClusterState, counts: RowCounts, key: str) -> bool:
+    column, size = state.nodes.label(key), state.nodes.size
+    return counts.by_value(column, size).tolist() == column.sum_by_value(counts.counts[:size]).tolist()
 
 
 def carried_terms(state: ClusterState) -> dict[Any, dict[str, int]]:

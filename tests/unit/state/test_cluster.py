@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from tests.builders import ZONE, make_cluster, make_node, make_pod
+
+from kubesched.api.meta import ObjectMeta
+from kubesched.api.pod import PodStatus, ResourceRequirements
+from kubesched.api.selectors import selector_from_labels
+from kubesched.api.workloads import Namespace
+from kubesched.state.cluster import ClusterState
+
+WEB = make_pod("web").requests(cpu="1", memory="1Gi").label(app="web")
+
+
+def cpu_in_use(state: ClusterState, node: str) -> int:
+    return int(state.nodes.requested[state.nodes.resource_id("cpu"), state.nodes.row_of[node]])
+
+
+def pods_on(state: ClusterState, node: str) -> set[str]:
+    return {placed.pod.name for placed in state.pods.pods_on(state.nodes.row_of[node])}
+
+
+def live_nodes(state: ClusterState) -> set[str]:
+    return {name for name, row in state.nodes.row_of.items() if state.nodes.live[row]}
+
+
+# -- nodes that come and go -------------------------------------------------------------------------------------------
+
+
+def test_a_pod_may_be_seen_before_its_node() -> None:
+    state = make_cluster(WEB.on("n1"))
+    assert live_nodes(state) == set()
+    state.apply(make_node("n1").build())
+    assert live_nodes(state) == {"n1"}
+    assert cpu_in_use(state, "n1") == 1000
+
+
+def test_a_node_that_leaves_before_its_pods_stays_as_a_ghost_nobody_schedules_to() -> None:
+    node, pod = make_node("n1").zone("a").taint("gpu").build(), WEB.on("n1").build()
+    state = make_cluster(node, pod)
+    state.delete(node)
+    assert live_nodes(state) == set()
+    assert state.nodes.live_count == 0
+    assert state.nodes.order.names() == []
+    assert pods_on(state, "n1") == {"web"}
+    state.delete(pod)
+    assert "n1" not in state.nodes.row_of
+
+
+def test_a_node_added_again_under_its_name_finds_its_pods_but_not_its_old_labels() -> None:
+    state = make_cluster(make_node("n1").zone("a"), WEB.on("n1"))
+    zones = state.nodes.label(ZONE)
+    state.delete(make_node("n1").build())
+    state.apply(make_node("n1").capacity(cpu="16").build())
+    row = state.nodes.row_of["n1"]
+    assert zones.ids[row] == -1
+    assert state.nodes.allocatable[state.nodes.resource_id("cpu"), row] == 16000
+    assert cpu_in_use(state, "n1") == 1000
+
+
+def test_the_row_of_a_node_that_left_is_clean_for_the_next_one() -> None:
+    state = make_cluster(make_node("old").zone("a").cordoned().capacity({"a.b/gpu": 4}))
+    state.delete(make_node("old").build())
+    state.apply(make_node("new").build())
+    row = state.nodes.row_of["new"]
+    assert not state.nodes.unschedulable[row]
+    assert state.nodes.allocatable[state.nodes.resource_id("a.b/gpu"), row] == 0
+
+
+def test_deleting_a_node_nobody_knows_changes_nothing() -> None:
+    state = make_cluster(make_node("n1"))
+    state.delete(make_node("n2").build())
+    assert live_nodes(state) == {"n1"}
+
+
+def test_nodes_take_turns_by_zone_and_moving_zone_means_going_to_its_end() -> None:
+    zones = {"a1": "a", "a2": "a", "b1": "b"}
+    state = make_cluster(*(make_node(name).zone(zone) for name, zone in zones.items()))
+    assert state.nodes.order.names() == ["a1", "b1", "a2"]
+    state.apply(make_node("a1").zone("b").build())
+    assert state.nodes.order.names() == ["a2", "b1", "a1"]
+
+
+def test_columns_grow_with_the_cluster() -> None:
+    state = make_cluster(make_node("first"), WEB.on("first"))
+    matching = state.matches.counter(None, selector_from_labels({"app": "web"}))
+    for i in range(300):
+        state.apply(make_node(f"n{i}").build())
+        state.apply(make_pod(f"p{i}").label(app="web").requests({f"a.b/r{i % 7}": 1}).on(f"n{i}").build())
+    assert matching.counts.sum() == 301
+    assert cpu_in_use(state, "first") == 1000
+    assert state.nodes.requested[state.nodes.resource_id("a.b/r3")].sum() == 43
+
+
+# -- assume, confirm, forget ------------------------------------------------------------------------------------------
+
+
+def test_an_assumed_pod_counts_at_once() -> None:
+    state = make_cluster(make_node("n1"))
+    assert state.assume(WEB.build(), "n1").spec.node_name == "n1"
+    assert cpu_in_use(state, "n1") == 1000
+
+
+def test_a_forgotten_pod_leaves_no_trace() -> None:
+    state = make_cluster(make_node("n1"))
+    pod = state.assume(WEB.build(), "n1")
+    state.forget(pod)
+    assert cpu_in_use(state, "n1") == 0
+    assert state.placed(pod) is None
+
+
+def test_a_confirmed_pod_counts_once_and_can_no_longer_be_forgotten() -> None:
+    state = make_cluster(make_node("n1"))
+    pod = state.assume(WEB.build(), "n1")
+    state.apply(replace(pod, status=PodStatus(phase="Running")))
+    state.forget(pod)
+    assert cpu_in_use(state, "n1") == 1000
+    assert pods_on(state, "n1") == {"web"}
+
+
+def test_a_pod_bound_elsewhere_than_assumed_counts_where_it_is() -> None:
+    state = make_cluster(make_node("n1"), make_node("n2"))
+    state.assume(WEB.build(), "n1")
+    state.apply(WEB.on("n2").build())
+    assert (cpu_in_use(state, "n1"), cpu_in_use(state, "n2")) == (0, 1000)
+
+
+def test_news_of_an_assumed_pod_from_before_it_was_bound_do_not_undo_the_assumption() -> None:
+    state = make_cluster(make_node("n1"))
+    state.assume(WEB.build(), "n1")
+    state.apply(WEB.label(version="2").build())
+    assert cpu_in_use(state, "n1") == 1000
+
+
+def test_a_pod_cannot_be_assumed_twice() -> None:
+    state = make_cluster(make_node("n1"))
+    state.assume(WEB.build(), "n1")
+    with pytest.raises(ValueError, match="default/web is placed already"):
+        state.assume(WEB.build(), "n1")
+
+
+def test_a_deleted_pod_is_forgotten_even_while_it_is_only_assumed() -> None:
+    state = make_cluster(make_node("n1"))
+    pod = state.assume(WEB.build(), "n1")
+    state.delete(pod)
+    assert cpu_in_use(state, "n1") == 0
+
+
+# -- pods that change -------------------------------------------------------------------------------------------------
+
+
+def test_a_pod_re_created_under_its_name_is_another_pod() -> None:
+    old, new = make_pod("web", uid="1").requests(cpu="1"), make_pod("web", uid="2").requests(cpu="2")
+    state = make_cluster(make_node("n1"), old.on("n1"), new.on("n1"))
+    assert cpu_in_use(state, "n1") == 3000
+    state.delete(old.build())
+    assert cpu_in_use(state, "n1") == 2000
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_finished_pod_holds_nothing(phase: str) -> None:
+    state = make_cluster(make_node("n1"), WEB.on("n1"))
+    state.apply(WEB.on("n1").status(phase=phase).build())
+    assert cpu_in_use(state, "n1") == 0
+
+
+def test_a_finished_pod_gives_up_the_node_it_was_promised() -> None:
+    state = make_cluster(make_node("n1"))
+    state.nominated.add(WEB.build(), "n1")
+    state.apply(WEB.status(phase="Failed").build())
+    assert state.nominated.on_node("n1") == []
+
+
+def test_a_pod_that_arrives_needs_its_promise_no_longer() -> None:
+    state = make_cluster(make_node("n1"), make_node("n2"))
+    state.nominated.add(WEB.build(), "n1")
+    state.apply(WEB.on("n2").build())
+    assert state.nominated.node_of(WEB.build()) == ""
+
+
+def test_resized_pods_count_with_what_they_were_granted() -> None:
+    def resized(granted: str) -> PodStatus:
+        held = ResourceRequirements(requests={"cpu": "1"})
+        return PodStatus(resources=held, allocated_resources={"cpu": granted})
+
+    pod = make_pod("p").pod_level(cpu="1").on("n1")
+    state = make_cluster(make_node("n1"), replace(pod.build(), status=resized("2")))
+    assert cpu_in_use(state, "n1") == 2000
+    state.apply(replace(pod.build(), status=resized("3")))
+    assert cpu_in_use(state, "n1") == 3000
+
+
+# -- other objects ----------------------------------------------------------------------------------------------------
+
+
+def test_namespaces_are_known_by_their_labels_and_unknown_ones_have_none() -> None:
+    team = Namespace(metadata=ObjectMeta(name="team", labels={"owner": "a"}))
+    state = make_cluster(team)
+    assert state.namespace_labels("team") == {"owner": "a"}
+    assert state.namespace_labels("nowhere") == {}
+    state.delete(team)
+    assert state.namespace_labels("team") == {}
