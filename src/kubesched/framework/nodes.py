@@ -149,14 +149,15 @@ class Nodes:
         """A view of one row."""
         return Nodes(self.state, np.array([self.row(i)]))
 
-    def offered_at(self, i: int, resource: int) -> int:
-        return self._table.allocatable.item(resource, self.row(i))
+    def allocatable_at(self, i: int) -> list[int]:
+        """What one node offers, by resource column. Plain numbers: for one node they are faster than arrays."""
+        return self._table.allocatable[:, self.row(i)].tolist()
 
-    def requested_at(self, i: int, resource: int) -> int:
-        return self._table.requested.item(resource, self.row(i))
+    def requested_at(self, i: int) -> list[int]:
+        return self._table.requested[:, self.row(i)].tolist()
 
-    def scoring_requested_at(self, i: int, resource: int) -> int:
-        return self._table.scoring_requested.item(resource, self.row(i))
+    def scoring_requested_at(self, i: int) -> list[int]:
+        return self._table.scoring_requested[:, self.row(i)].tolist()
 
     def pod_count_at(self, i: int) -> int:
         return self._table.pod_count.item(self.row(i))
@@ -213,11 +214,11 @@ class WhatIf(Nodes):
     def pod_count(self) -> Int64:
         return self._pod_count
 
-    def requested_at(self, i: int, resource: int) -> int:
-        return self._requested.item(resource, i)
+    def requested_at(self, i: int) -> list[int]:
+        return self._requested[:, i].tolist()
 
-    def scoring_requested_at(self, i: int, resource: int) -> int:
-        return self._scoring.item(resource, i)
+    def scoring_requested_at(self, i: int) -> list[int]:
+        return self._scoring[:, i].tolist()
 
     def pod_count_at(self, i: int) -> int:
         return self._pod_count.item(i)
@@ -263,11 +264,13 @@ class WhatIf(Nodes):
 class NodeView:
     """One node, for plugins that look at one node at a time."""
 
-    __slots__ = ("_i", "_nodes")
+    __slots__ = ("_allocatable", "_i", "_nodes", "_requested")
 
     def __init__(self, nodes: Nodes, i: int) -> None:
         self._nodes = nodes
         self._i = i
+        self._allocatable: list[int] | None = None
+        self._requested: list[int] | None = None
 
     @property
     def node(self) -> Node:
@@ -308,23 +311,34 @@ class NodeView:
     def allowed_pods(self) -> int:
         return self._nodes.state.nodes.allowed_pods.item(self._nodes.row(self._i))
 
-    def allocatable(self, resource: str | int) -> int:
-        """What the node offers of a resource, by name or column: thousandths of a cpu, bytes, or units."""
-        column = self._column(resource)
-        return 0 if column is None else self._nodes.offered_at(self._i, column)
+    @property
+    def all_allocatable(self) -> list[int]:
+        """What the node offers, by resource column (`NodeTable.resource_id`)."""
+        if self._allocatable is None:
+            self._allocatable = self._nodes.allocatable_at(self._i)
+        return self._allocatable
 
-    def requested(self, resource: str | int) -> int:
-        """What the pods on the node have requested, in the same units."""
-        column = self._column(resource)
-        return 0 if column is None else self._nodes.requested_at(self._i, column)
+    @property
+    def all_requested(self) -> list[int]:
+        """What the pods on the node have requested, by resource column."""
+        if self._requested is None:
+            self._requested = self._nodes.requested_at(self._i)
+        return self._requested
 
-    def scoring_requested(self, resource: str | int) -> int:
+    @property
+    def all_scoring_requested(self) -> list[int]:
         """The same as scoring counts it, with defaults of cpu and memory."""
-        column = self._column(resource)
-        return 0 if column is None else self._nodes.scoring_requested_at(self._i, column)
+        return self._nodes.scoring_requested_at(self._i)
 
-    def _column(self, resource: str | int) -> int | None:
-        return resource if isinstance(resource, int) else self._nodes.state.nodes.resources.get(resource)
+    def allocatable(self, resource: str) -> int:
+        """What the node offers of a resource: thousandths of a cpu, bytes, or units."""
+        column = self.table.resources.get(resource)
+        return 0 if column is None else self.all_allocatable[column]
+
+    def requested(self, resource: str) -> int:
+        """What the pods on the node have requested of a resource, in the same units."""
+        column = self.table.resources.get(resource)
+        return 0 if column is None else self.all_requested[column]
 
 
 def _is_one_of(ids: npt.NDArray[Any], wanted: Sequence[int]) -> Bool:

@@ -12,7 +12,7 @@ from kubesched.framework.answers import AnswerCache, all_in_range
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import FeasibleNodes
 from kubesched.framework.plugin import MAX_NODE_SCORE, PreScorePlugin, Scope, ScorePlugin
-from kubesched.framework.status import Code
+from kubesched.framework.status import SKIP_ALIKE, Code
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64
 
@@ -137,15 +137,22 @@ class ScoreRunner:
         return result
 
     def _pre_score(self, cycle: Cycle, result: Scores) -> None:
-        for plugin in self.pre_scores:
+        known: tuple[tuple[PreScorePlugin, ...], list[str]] | None = cycle.facts.memo.get(self)
+        asked, never = known or (self.pre_scores, [])
+        result.skipped += never
+        alike: list[str] = []
+        for plugin in asked:
             status = plugin.pre_score(cycle, result.nodes)
             if status is None:
                 continue
-            if status.code is Code.SKIP:
-                result.skipped.append(plugin.name)
-            else:
+            if status.code is not Code.SKIP:
                 result.broken = f'running PreScore plugin "{plugin.name}": {status.message}'
                 return
+            result.skipped.append(plugin.name)
+            if status is SKIP_ALIKE:
+                alike.append(plugin.name)
+        if known is None:
+            cycle.facts.memo[self] = (tuple(p for p in self.pre_scores if p.name not in alike), alike)
         cycle.skipped_scores.update(result.skipped)
 
     def _score(self, plugin: ScorePlugin, weight: int, cycle: Cycle, result: Scores, explain: bool) -> None:

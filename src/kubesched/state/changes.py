@@ -9,14 +9,12 @@ class ChangeLog:
     """An append-only list of rows with a position that only grows; old entries are forgotten in bulk."""
 
     def __init__(self) -> None:
+        self.position = 0
         self._rows: list[int] = []
         self._forgotten = 0
 
-    @property
-    def position(self) -> int:
-        return self._forgotten + len(self._rows)
-
     def record(self, row: int) -> None:
+        self.position += 1
         self._rows.append(row)
         if len(self._rows) > _KEPT:
             half = _KEPT // 2

@@ -129,8 +129,8 @@ class PodTable:
             more = np.zeros((width, self.requests.shape[1]), dtype=np.int64)
             more[: self.requests.shape[0]] = self.requests
             self.requests = more
-        self.requests[:, index] = 0
         self.requests[:width, index] = requests
+        self.requests[width:, index] = 0
 
     def _release_port(self, port: HostPort, row: int) -> None:
         key = (port.protocol, port.port)

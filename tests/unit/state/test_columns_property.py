@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
@@ -173,7 +174,7 @@ def counter(state: ClusterState, question: Question) -> MatchCounter:
 
 def sums_are_true(state: ClusterState, counts: RowCounts, key: str) -> bool:
     column, size = state.nodes.label(key), state.nodes.size
-    return counts.by_value(column, size).tolist() == column.sum_by_value(counts.counts[:size]).tolist()
+    return np.array_equal(counts.by_value(column, size), column.sum_by_value(counts.counts[:size]))
 
 
 def carried_terms(state: ClusterState) -> dict[Any, dict[str, int]]:

@@ -76,11 +76,11 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
         near = cycle.facts.terms_of("preferred-affinity")
         far = cycle.facts.terms_of("preferred-anti-affinity")
-        if self._args.ignore_preferred_terms_of_existing_pods and not near and not far:
+        carried = carried_terms_that_mean(cycle)
+        if not near and not far and (self._args.ignore_preferred_terms_of_existing_pods or not carried):
             return SKIP
         weighted = [(term, term.weight, counter_of((term,), cycle.state)) for term in near]
         weighted += [(term, -term.weight, counter_of((term,), cycle.state)) for term in far]
-        carried = carried_terms_that_mean(cycle)
         hard_weight = self._args.hard_pod_affinity_weight
         others: list[tuple[Term, int, RowCounts]] = [
             *((c.term, c.term.weight, c) for c in carried.get("preferred-affinity", ())),

@@ -35,6 +35,7 @@ class Allocation:
         self._defaults = defaults
         self._table: NodeTable | None = None
         self._columns: Rows = np.zeros(0, dtype=np.intp)
+        self._column_list: list[int] = []
 
     def demand_of(self, cycle: Cycle, requests: Callable[[Pod], Quantities]) -> Demand:
         """What the pod asks for; worked out once per kind of pod."""
@@ -61,15 +62,17 @@ class Allocation:
 
     def at(self, node: NodeView, demand: Demand) -> tuple[list[int], list[int]]:
         """`used` and `offered` of a single node."""
-        columns = self._columns_in(node.table).tolist()
-        amount = node.scoring_requested if self._defaults else node.requested
-        offered = [node.allocatable(column) for column in columns]
+        self._columns_in(node.table)
+        all_used = node.all_scoring_requested if self._defaults else node.all_requested
+        all_offered = node.all_allocatable
+        offered = [all_offered[column] for column in self._column_list]
         for line in demand.left_out:
             offered[line] = 0
-        return [amount(column) for column in columns], offered
+        return [all_used[column] for column in self._column_list], offered
 
     def _columns_in(self, table: NodeTable) -> Rows:
         if self._table is not table:
             self._table = table
-            self._columns = np.array([table.resource_id(name) for name in self._names], dtype=np.intp)
+            self._column_list = [table.resource_id(name) for name in self._names]
+            self._columns = np.array(self._column_list, dtype=np.intp)
         return self._columns

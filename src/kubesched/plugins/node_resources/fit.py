@@ -95,12 +95,12 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def filter_node(self, cycle: Cycle, node: NodeView) -> Status | None:
         demand: Demand = cycle.read(self.name)
+        offered, requested = node.all_allocatable, node.all_requested
         faults = int(node.pod_count >= node.allowed_pods)
         for line, (column, wanted) in enumerate(demand.lines):
-            offered = node.allocatable(column)
-            if wanted > wrapped(offered - node.requested(column)):
+            if wanted > wrapped(offered[column] - requested[column]):
                 faults |= 2 << line
-                if wanted > offered:
+                if wanted > offered[column]:
                     faults |= 2 << len(demand.lines)
         return _shortage(demand, faults) if faults else None
 

@@ -17,7 +17,7 @@ from kubesched.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
-from kubesched.framework.status import SKIP, Status, error, unresolvable
+from kubesched.framework.status import SKIP, SKIP_ALIKE, Status, error, unresolvable
 from kubesched.plugins.volume_binding.matching import NO_VOLUME
 from kubesched.plugins.volume_binding.pod_claims import PodClaims, claim_fault, claims_of
 from kubesched.plugins.volume_binding.scoring import CapacityScorer
@@ -86,7 +86,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
     # -- which node is best -------------------------------------------------------------------------------------------
 
     def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
-        return SKIP if self._scorer is None else None
+        return SKIP_ALIKE if self._scorer is None else None
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
         claims: PodClaims = cycle.read(self.name)

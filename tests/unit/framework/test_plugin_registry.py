@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kubesched.framework.plugin import FilterPlugin, Plugin
+from kubesched.framework.registry import DuplicatePluginError, NotAPluginError, Registry
+from kubesched.plugins.registry import in_tree
+
+OFFERED = """
+from kubesched.framework.plugin import FilterPlugin
+
+class Offered(FilterPlugin):
+    name = "Offered"
+
+def not_a_class():
+    pass
+"""
+
+
+class Mine(FilterPlugin):
+    name = "Mine"
+
+
+def install(site: Path, monkeypatch: pytest.MonkeyPatch, target: str) -> None:
+    """Another package on the path, with an entry point of ours."""
+    (site / "offering.py").write_text(OFFERED)
+    info = site / "offering-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: offering\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[kubesched.plugins]\noffered = offering:{target}\n")
+    monkeypatch.syspath_prepend(str(site))
+
+
+def test_plugins_are_found_by_name() -> None:
+    registry = Registry([Mine])
+    assert registry["Mine"] is Mine
+    assert list(registry) == ["Mine"]
+
+
+def test_a_name_belongs_to_one_plugin() -> None:
+    with pytest.raises(DuplicatePluginError, match="a plugin named 'Mine' already"):
+        Registry([Mine, Mine])
+
+
+def test_a_plugin_must_have_a_name() -> None:
+    class Nameless(Plugin):
+        pass
+
+    with pytest.raises(NotAPluginError, match="Nameless has no name"):
+        Registry([Nameless])
+
+
+def test_plugins_of_installed_packages_are_found_by_entry_point(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path, monkeypatch, "Offered")
+    registry = in_tree()
+    registry.register_installed()
+    assert issubclass(registry["Offered"], FilterPlugin)
+
+
+def test_an_entry_point_that_leads_elsewhere_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, monkeypatch, "not_a_class")
+    with pytest.raises(NotAPluginError, match=r"'offered' \(offering:not_a_class\) is not a kubesched plugin class"):
+        Registry().register_installed()
