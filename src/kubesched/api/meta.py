@@ -7,8 +7,11 @@ from typing import Literal
 import msgspec
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A Kubernetes object or part of one: only the fields a scheduler reads; all others are ignored."""
+class Record(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
+    """A Kubernetes object or part of one: only the fields a scheduler reads; all others are ignored.
+
+    Records never point back to what holds them, so the garbage collector need not walk a cluster of them.
+    """
 
 
 class OwnerReference(Record, frozen=True):

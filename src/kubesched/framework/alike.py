@@ -49,15 +49,21 @@ class Passes:
             self.rows[row] = passes
 
 
+WeightedScores = tuple[tuple[ScorePlugin, int], ...]
+
+
 class Totals:
-    """The weighted sum of the scores of narrow scope that need no normalising."""
+    """The weighted sum of scores of narrow scope: those by pods on a node, and those that are the same on all nodes."""
 
-    __slots__ = ("_plugins", "position", "total")
+    __slots__ = ("_plugins", "apart", "constant", "object_position", "position", "total")
 
-    def __init__(self, total: Int32, plugins: tuple[tuple[ScorePlugin, int], ...]) -> None:
+    def __init__(self, total: Int32, plugins: WeightedScores, constant: int, apart: WeightedScores) -> None:
         self._plugins = plugins
         self.total = total
-        self.position = 0
+        self.constant = constant
+        self.apart = apart
+        """Scores by node objects that are not the same everywhere: to be normalised by whoever knows what fits."""
+        self.position = self.object_position = 0
 
     def repair(self, cycle: Cycle, rows: list[int], nodes: Nodes) -> bool:
         """False if a score is out of range, which is for others to judge."""
@@ -99,12 +105,12 @@ class Alike:
                 return known
         return self._begin_passes(key, cycle, filters)
 
-    def totals(self, cycle: Cycle, scores: tuple[tuple[ScorePlugin, int], ...]) -> Totals | None:
+    def totals(self, cycle: Cycle, scores: WeightedScores) -> Totals | None:
         """The sum of these scores on all rows; None if they must be asked plugin by plugin."""
         key = (cycle.facts, scores)
         table = self._state.nodes
         known = self._totals.pop(key, None)
-        if known is not None and len(known.total) == table.size:
+        if known is not None and known.object_position == table.object_changes.position:
             if known.position == table.changes.position:
                 self._totals[key] = known
                 return known
@@ -138,16 +144,29 @@ class Alike:
         passes.position, passes.object_position = table.changes.position, table.object_changes.position
         return passes
 
-    def _begin_totals(self, key: Hashable, cycle: Cycle, scores: tuple[tuple[ScorePlugin, int], ...]) -> Totals | None:
-        total: Any = np.zeros(self._state.nodes.size, dtype=np.int32)
+    def _begin_totals(self, key: Hashable, cycle: Cycle, scores: WeightedScores) -> Totals | None:
+        table = self._state.nodes
+        total: Any = np.zeros(table.size, dtype=np.int32)
+        constant = 0
+        by_pods, apart = [], []
         for plugin, weight in scores:
             answer = self._answers.scores(plugin, cycle)
-            if not answer.in_range:
-                return None
-            total += answer.scores * weight
+            if plugin.score_scope is not Scope.NODE_OBJECT:
+                if not answer.in_range:
+                    return None
+                total += answer.scores * weight
+                by_pods.append((plugin, weight))
+                continue
+            score: Any = answer.scores
+            if isinstance(score, int) and plugin.normalizes:
+                score = plugin.normalize(cycle, score, Nodes(self._state))
+            if isinstance(score, int) and 0 <= score <= MAX_NODE_SCORE:
+                constant += score * weight
+            else:
+                apart.append((plugin, weight))
         self._make_room(self._totals, 4)
-        totals = self._totals[key] = Totals(total, scores)
-        totals.position = self._state.nodes.changes.position
+        totals = self._totals[key] = Totals(total, tuple(by_pods), constant, tuple(apart))
+        totals.position, totals.object_position = table.changes.position, table.object_changes.position
         return totals
 
     def _make_room(self, kept: dict[Hashable, Any], bytes_per_row: int) -> None:

@@ -41,6 +41,7 @@ class Plan(NamedTuple):
     filters: tuple[FilterPlugin, ...]
     narrow: tuple[FilterPlugin, ...]
     """The filters that look at one node at a time, which are answered together."""
+    narrow_names: frozenset[str]
     wide: tuple[FilterPlugin, ...]
     """The others."""
 
@@ -88,16 +89,23 @@ class FilterRunner:
                 if not answer.is_rejection:
                     answer = error(f'running PreFilter plugin "{plugin.name}": {answer.message}')
                 outcome.rejected = answer.by(plugin.name)
+                self._forget_skips_after(plugin, cycle)
                 return outcome
             else:
                 outcome.narrowed_by.add(plugin.name)
                 outcome.names = answer if outcome.names is None else outcome.names & answer
                 if not outcome.names:
                     outcome.rejected = _nothing_left(outcome.narrowed_by)
+                    self._forget_skips_after(plugin, cycle)
                     return outcome
         if plan is None:
             cycle.facts.memo[self] = self._plan(frozenset(alike))
         return outcome
+
+    def _forget_skips_after(self, last: PreFilterPlugin, cycle: Cycle) -> None:
+        """Plugins that come after the one that rejected the pod were not asked, and so did not skip it."""
+        asked = {plugin.name for plugin in self.pre_filters[: self.pre_filters.index(last)]}
+        cycle.skipped_filters &= asked
 
     def _plan(self, skipped: frozenset[str]) -> Plan:
         filters = tuple(plugin for plugin in self.filters if plugin.name not in skipped)
@@ -107,6 +115,7 @@ class FilterRunner:
             tuple(plugin for plugin in self.pre_filters if plugin.name not in skipped),
             filters,
             narrow,
+            frozenset(plugin.name for plugin in narrow),
             tuple(plugin for plugin in filters if plugin not in narrow),
         )
 
@@ -120,7 +129,7 @@ class FilterRunner:
         plan: Plan | None = cycle.facts.memo.get(self)
         if plan is None or self.state.nominated.nodes:
             return None
-        if any(plugin.name in cycle.skipped_filters for plugin in plan.narrow):
+        if not plan.narrow_names.isdisjoint(cycle.skipped_filters):
             return None
         passes = self._alike.passes(cycle, plan.narrow)
         if passes is None or not passes.count:

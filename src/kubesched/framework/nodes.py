@@ -151,13 +151,16 @@ class Nodes:
 
     def allocatable_at(self, i: int) -> list[int]:
         """What one node offers, by resource column. Plain numbers: for one node they are faster than arrays."""
-        return self._table.allocatable[:, self.row(i)].tolist()
+        amounts: list[int] = self._table.allocatable[:, self.row(i)].tolist()
+        return amounts
 
     def requested_at(self, i: int) -> list[int]:
-        return self._table.requested[:, self.row(i)].tolist()
+        amounts: list[int] = self._table.requested[:, self.row(i)].tolist()
+        return amounts
 
     def scoring_requested_at(self, i: int) -> list[int]:
-        return self._table.scoring_requested[:, self.row(i)].tolist()
+        amounts: list[int] = self._table.scoring_requested[:, self.row(i)].tolist()
+        return amounts
 
     def pod_count_at(self, i: int) -> int:
         return self._table.pod_count.item(self.row(i))
@@ -215,10 +218,12 @@ class WhatIf(Nodes):
         return self._pod_count
 
     def requested_at(self, i: int) -> list[int]:
-        return self._requested[:, i].tolist()
+        amounts: list[int] = self._requested[:, i].tolist()
+        return amounts
 
     def scoring_requested_at(self, i: int) -> list[int]:
-        return self._scoring[:, i].tolist()
+        amounts: list[int] = self._scoring[:, i].tolist()
+        return amounts
 
     def pod_count_at(self, i: int) -> int:
         return self._pod_count.item(i)

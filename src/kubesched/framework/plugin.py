@@ -174,7 +174,7 @@ class PreScorePlugin(Plugin):
 
     def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
         """None to go on, SKIP to be left out of scoring."""
-        raise NotImplementedError
+        return None
 
 
 class ScorePlugin(Plugin):

@@ -108,13 +108,14 @@ class ScoreRunner:
         alike: Alike,
     ) -> None:
         self.state = state
-        self.pre_scores = tuple(pre_scores)
+        self.pre_scores = tuple(p for p in pre_scores if type(p).pre_score is not PreScorePlugin.pre_score)
         self.scores = tuple(scores)
         self._answers = answers
         self._alike = alike
         self._needs_64_bits = sum(weight for _, weight in self.scores) * MAX_NODE_SCORE >= 2**31
         self._together = () if self._needs_64_bits else tuple(s for s in self.scores if _is_answered_together(s[0]))
         """Scores that look at one node at a time, which are answered together for pods that are alike."""
+        self._names_together = frozenset(plugin.name for plugin, _ in self._together)
         self._apart = tuple(score for score in self.scores if score not in self._together)
 
     def run(self, cycle: Cycle, feasible: Bool, count: int, *, explain: bool = False) -> Scores:
@@ -125,12 +126,14 @@ class ScoreRunner:
             return result
         scores = self.scores
         if not explain and self._together:
-            totals = self._alike.totals(
-                cycle, tuple(s for s in self._together if s[0].name not in cycle.skipped_scores)
-            )
+            together = self._together
+            if not self._names_together.isdisjoint(cycle.skipped_scores):
+                together = tuple(score for score in together if score[0].name not in cycle.skipped_scores)
+            totals = self._alike.totals(cycle, together)
             if totals is not None:
                 result.add_for_all(totals.total)
-                scores = self._apart
+                result.add_for_all(totals.constant)
+                scores = self._apart if not totals.apart else (*totals.apart, *self._apart)
         for plugin, weight in scores:
             if plugin.name not in cycle.skipped_scores:
                 self._score(plugin, weight, cycle, result, explain)
@@ -181,8 +184,9 @@ class ScoreRunner:
 
 
 def _is_answered_together(plugin: ScorePlugin) -> bool:
-    narrow = plugin.score_scope in (Scope.NODE, Scope.NODE_TOTALS)
-    return narrow and plugin.scores_both_ways and not plugin.normalizes
+    if plugin.score_scope is Scope.NODE_OBJECT:
+        return plugin.scores_columns
+    return plugin.score_scope is not Scope.CLUSTER and plugin.scores_both_ways and not plugin.normalizes
 
 
 def _out_of_range(plugin: ScorePlugin, scores: Scored) -> str:

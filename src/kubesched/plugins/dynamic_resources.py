@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from kubesched.api.pod import Pod
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import Diagnosis
@@ -15,6 +17,7 @@ from kubesched.framework.plugin import (
     PreEnqueuePlugin,
     PreFilterPlugin,
     ReservePlugin,
+    Scope,
     ScorePlugin,
 )
 from kubesched.framework.status import SKIP, Status, error, unresolvable, unschedulable
@@ -37,6 +40,7 @@ class DynamicResources(
     """Says of pods without claims that there is nothing to do, and refuses those with claims in plain words."""
 
     name = "DynamicResources"
+    score_scope = Scope.NODE_OBJECT
 
     def pre_enqueue(self, pod: Pod, state: ClusterState) -> Status | None:
         return None
@@ -55,8 +59,10 @@ class DynamicResources(
         # Where an earlier pre-filter rejected the pod outright, this one left no note, and kube-scheduler says so.
         return None, NO_CLAIMS if self.name in cycle.notes else error("not found")
 
+    def score_question(self, cycle: Cycle) -> Hashable:
+        return cycle.read(self.name)  # type: ignore[no-any-return]
+
     def score(self, cycle: Cycle, nodes: Nodes) -> int:
-        cycle.read(self.name)
         return 0
 
     def reserve(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:

@@ -15,7 +15,7 @@ from kubesched.api.tolerations import has_untolerated, tolerates_any_way
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PreScorePlugin, Scope, ScorePlugin
-from kubesched.framework.status import Status, unresolvable
+from kubesched.framework.status import unresolvable
 from kubesched.plugins.normalizing import scaled_to_maximum
 from kubesched.state.columns import Int32, Int64
 
@@ -42,9 +42,6 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
             return np.zeros(len(nodes), dtype=np.int32)
         refused.append(False)  # index -1: rows without a node
         return self.reject(np.array(refused)[nodes.taint_ids], UNTOLERATED)
-
-    def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
-        return None
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
         """How many PreferNoSchedule taints the pod does not tolerate."""

@@ -104,9 +104,6 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
                     faults |= 2 << len(demand.lines)
         return _shortage(demand, faults) if faults else None
 
-    def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
-        return None
-
     def score_question(self, cycle: Cycle) -> Hashable:
         return self._allocation.demand_of(cycle, _scoring_requests).question
 
