@@ -47,6 +47,7 @@ class _Replay:
         self.state = ClusterState()
         # The recordings take the smallest name among equals; rows are in the order of names, so that is the first.
         self.engine = Engine(self.state, self.profiles.values(), draw=lambda _: 0)
+        self.quick_engine = Engine(self.state, self.profiles.values(), draw=lambda _: 0)
         self.pending: dict[str, Pod] = {}
         self.gone: set[str] = set()
         self.bindings = 0
@@ -98,6 +99,9 @@ class _Replay:
         if pod.is_terminating:
             return {**entry, "outcome": "skipped", "skipped": "pod is being deleted"}
         self._decision = self.engine.decide(pod, explain=True)
+        # Without an explanation shortcuts are taken. They must lead to the same place, also the second time.
+        for _ in range(2 if self.profiles[pod.spec.scheduler_name].scores else 1):
+            _check_same(self.quick_engine.decide(pod), self._decision)
         return {**entry, **self._describe(self._decision)}
 
     def _why_skipped(self, key: str, pod: Pod | None) -> str:
@@ -282,6 +286,12 @@ class _Replay:
         self.state.nominated.remove(pod)
         if node_name:
             self.state.nominated.add(pod, node_name)
+
+
+def _check_same(quick: Decision, explained: Decision) -> None:
+    for field in ("outcome", "node", "evaluated", "feasible", "message"):
+        ours, theirs = getattr(quick, field), getattr(explained, field)
+        assert ours == theirs, f"{quick.pod.key}: {field} is {ours!r} in short, {theirs!r} explained"
 
 
 def bound_pod(pod: Pod, node_name: str, number: int) -> Pod:

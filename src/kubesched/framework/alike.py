@@ -55,7 +55,7 @@ WeightedScores = tuple[tuple[ScorePlugin, int], ...]
 class Totals:
     """The weighted sum of scores of narrow scope: those by pods on a node, and those that are the same on all nodes."""
 
-    __slots__ = ("_plugins", "apart", "constant", "object_position", "position", "total")
+    __slots__ = ("_passes", "_plugins", "apart", "constant", "object_position", "of_passing", "position", "total")
 
     def __init__(self, total: Int32, plugins: WeightedScores, constant: int, apart: WeightedScores) -> None:
         self._plugins = plugins
@@ -64,6 +64,15 @@ class Totals:
         self.apart = apart
         """Scores by node objects that are not the same everywhere: to be normalised by whoever knows what fits."""
         self.position = self.object_position = 0
+        self._passes: Passes | None = None
+        self.of_passing = total
+        """The total, -1 on rows that do not pass the filters of narrow scope (see `follow`)."""
+
+    def follow(self, passes: Passes) -> None:
+        """From now on know which rows pass: then the best of them is found without picking them out first."""
+        if passes is not self._passes:
+            self._passes = passes
+            self.of_passing = np.where(passes.rows, self.total, np.int32(-1))
 
     def repair(self, cycle: Cycle, rows: list[int], nodes: Nodes) -> bool:
         """False if a score is out of range, which is for others to judge."""
@@ -76,6 +85,8 @@ class Totals:
                     return False
                 total += weight * score
             self.total[row] = total
+            if self._passes is not None:
+                self.of_passing[row] = total if self._passes.rows[row] else -1
         return True
 
 
@@ -87,9 +98,21 @@ class Alike:
         self._answers = answers
         self._passes: dict[Hashable, Passes] = {}
         self._totals: dict[Hashable, Totals] = {}
+        self._latest: Passes | None = None
+
+    def of_passing(self, totals: Totals, feasible: Bool) -> Int32 | None:
+        """The totals, -1 where a row is not feasible; None if those are not just the rows that pass narrow filters."""
+        if self._latest is None or feasible is not self._latest.rows:
+            return None
+        totals.follow(self._latest)
+        return totals.of_passing
 
     def passes(self, cycle: Cycle, filters: tuple[FilterPlugin, ...]) -> Passes | None:
         """The rows that pass these filters, all of narrow scope; None if that must be asked plugin by plugin."""
+        self._latest = self._current_passes(cycle, filters)
+        return self._latest
+
+    def _current_passes(self, cycle: Cycle, filters: tuple[FilterPlugin, ...]) -> Passes | None:
         key = (cycle.facts, filters)
         table = self._state.nodes
         known = self._passes.pop(key, None)

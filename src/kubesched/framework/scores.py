@@ -49,7 +49,7 @@ class Scores:
     fit, from plugins that were asked only about those. Mostly there is only the first, and picking rows is saved.
     """
 
-    __slots__ = ("_constant", "_of_all", "_of_feasible", "broken", "nodes", "parts", "skipped")
+    __slots__ = ("_constant", "_of_all", "_of_feasible", "broken", "nodes", "of_passing", "parts", "skipped")
 
     def __init__(self, nodes: FeasibleNodes) -> None:
         self.nodes = nodes
@@ -61,9 +61,13 @@ class Scores:
         self._constant = 0
         self._of_all: Column | None = None
         self._of_feasible: Column | None = None
+        self.of_passing: Column | None = None
+        """The total over all rows with -1 where a row is not feasible, if that is at hand."""
 
     def add_for_all(self, weighted: Scored) -> None:
         """Scores of all rows, or a plain number."""
+        if not isinstance(weighted, int):
+            self.of_passing = None
         if isinstance(weighted, int):
             self._constant += weighted
         else:
@@ -85,8 +89,8 @@ class Scores:
 
     def best(self) -> Best:
         if self._of_feasible is None and self._of_all is not None:
-            total = self._of_all
-            if not self.nodes.rows_are_all:
+            total = self._of_all if self.of_passing is None else self.of_passing
+            if self.of_passing is None and not self.nodes.rows_are_all:
                 total = np.where(self.nodes.feasible, total, -1)
             constant = self._constant
         else:
@@ -133,6 +137,7 @@ class ScoreRunner:
             if totals is not None:
                 result.add_for_all(totals.total)
                 result.add_for_all(totals.constant)
+                result.of_passing = self._alike.of_passing(totals, feasible)
                 scores = self._apart if not totals.apart else (*totals.apart, *self._apart)
         for plugin, weight in scores:
             if plugin.name not in cycle.skipped_scores:
