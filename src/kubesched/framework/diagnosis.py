@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 
 import numpy as np
 
@@ -30,8 +31,22 @@ class Verdicts:
         self.broken: Status | None = None
         """A filter that broke, rather than saying no, on a row still standing: the attempt ends with this error."""
 
-    def first_rejections(self) -> Iterable[tuple[FilterPlugin, Int32, Bool]]:
-        """Per filter its verdicts and the rows that it was the first to reject."""
+    @cached_property
+    def first_rejections(self) -> list[tuple[FilterPlugin, Int32, Bool]]:
+        """Per filter its verdicts and the rows that it was the first to reject. Asked for when all filters were."""
+        return list(self._first_rejections())
+
+    @cached_property
+    def tally(self) -> list[tuple[Status, int]]:
+        """Every distinct first rejection, and of how many rows; those with nominated pods apart."""
+        return [
+            (status.by(plugin.name), rows)
+            for plugin, verdicts, rejected in self.first_rejections
+            for status, rows in zip(plugin.verdicts.statuses, np.bincount(verdicts[rejected]).tolist())
+            if status is not None and rows
+        ]
+
+    def _first_rejections(self) -> Iterable[tuple[FilterPlugin, Int32, Bool]]:
         standing = self.considered
         if self.overrides:
             standing = standing.copy()
@@ -94,7 +109,7 @@ class Diagnosis:
             return np.flatnonzero(self._live & (self.rejected.code is code))
         assert self.verdicts is not None
         found = np.zeros(len(self.verdicts.considered), dtype=np.bool_)
-        for plugin, verdicts, rejected in self.verdicts.first_rejections():
+        for plugin, verdicts, rejected in self.verdicts.first_rejections:
             has_code = np.array([s is not None and s.code is code for s in plugin.verdicts.statuses])
             if has_code.any():
                 found |= rejected & has_code[verdicts]
@@ -112,12 +127,9 @@ class Diagnosis:
                 counts[reason] = counts.get(reason, 0) + nodes
 
         explained = 0
-        for plugin, verdicts, rejected in self.verdicts.first_rejections():
-            for verdict, nodes in enumerate(np.bincount(verdicts[rejected]).tolist()):
-                status = plugin.verdicts.statuses[verdict]
-                if status is not None and nodes:
-                    count(status, nodes)
-                    explained += nodes
+        for status, nodes in self.verdicts.tally:
+            count(status, nodes)
+            explained += nodes
         for status in (*self.verdicts.overrides.values(), *self.extra.values()):
             count(status, 1)
             explained += 1

@@ -198,13 +198,9 @@ class Engine:
             diagnosis.outside = unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
         if isinstance(nominated, tuple) and not verdicts.considered[nominated[0]]:
             diagnosis.extra[nominated[0]] = nominated[1]
-        for status in (*verdicts.overrides.values(), *diagnosis.extra.values()):
+        rejections = (status for status, _ in verdicts.tally)
+        for status in (*verdicts.overrides.values(), *diagnosis.extra.values(), *rejections):
             diagnosis.blame(status)
-        for plugin, column, rejected in verdicts.first_rejections():
-            for verdict in np.unique(column[rejected]).tolist():
-                status = plugin.verdicts.statuses[verdict]
-                if status is not None:
-                    diagnosis.blame(status.by(plugin.name))
 
     def _fail(self, decision: Decision, cycle: Cycle, profile: _BoundProfile, diagnosis: Diagnosis) -> None:
         """No node fits: ask the post-filters, one after another, whether room can be made."""

@@ -119,7 +119,12 @@ def _scores(decision: Decision, state: ClusterState) -> dict[str, Any]:
         return {}
     names = [state.nodes.names[row] for row in scores.nodes.row_ids.tolist()]
     parts = {part.plugin: (_by_name(names, part.raw), _by_name(names, part.weighted)) for part in scores.parts}
-    return {"parts": parts, "total": _by_name(names, scores.total), "skipped": scores.skipped, "broken": scores.broken}
+    return {
+        "parts": parts,
+        "total": _by_name(names, scores.total),
+        "skipped": set(scores.skipped),
+        "broken": scores.broken,
+    }
 
 
 def _by_name(names: list[str], column: Any) -> dict[str, int]:
