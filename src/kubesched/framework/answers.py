@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.nodes import Nodes
+from kubesched.framework.nodes import ChangedNodes, Nodes
 from kubesched.framework.plugin import MAX_NODE_SCORE, FilterPlugin, Scope, ScorePlugin
 from kubesched.state.changes import ChangeLog
 from kubesched.state.cluster import ClusterState
@@ -152,7 +152,7 @@ class AnswerCache:
         rows = log.since(position)
         if rows is None or len(rows) * 4 > size + 16:
             return None
-        nodes = Nodes(self._state, np.array(rows))
+        nodes = ChangedNodes(self._state, np.array(rows))
         self._repair = (log, position, until, rows, nodes)
         return rows, nodes
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,6 @@ from kubesched.api.selectors import NodeTerm, Requirement
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import ABSENT, Bool, Int32, Int64, Rows
 from kubesched.state.facts import HostPort
-from kubesched.state.nodes import NodeTable
 from kubesched.state.pods import PlacedPod
 
 T = TypeVar("T", bound=npt.NDArray[Any])
@@ -149,21 +148,16 @@ class Nodes:
         """A view of one row."""
         return Nodes(self.state, np.array([self.row(i)]))
 
-    def allocatable_at(self, i: int) -> list[int]:
-        """What one node offers, by resource column. Plain numbers: for one node they are faster than arrays."""
-        amounts: list[int] = self._table.allocatable[:, self.row(i)].tolist()
-        return amounts
-
-    def requested_at(self, i: int) -> list[int]:
-        amounts: list[int] = self._table.requested[:, self.row(i)].tolist()
-        return amounts
-
-    def scoring_requested_at(self, i: int) -> list[int]:
-        amounts: list[int] = self._table.scoring_requested[:, self.row(i)].tolist()
-        return amounts
-
-    def pod_count_at(self, i: int) -> int:
-        return self._table.pod_count.item(self.row(i))
+    def totals_at(self, i: int) -> NodeTotals:
+        """Offers and sums of one node as plain numbers, which for one node are faster than arrays."""
+        table, row = self._table, self.row(i)
+        return NodeTotals(
+            table.allocatable[:, row].tolist(),
+            table.requested[:, row].tolist(),
+            table.scoring_requested[:, row].tolist(),
+            table.pod_count.item(row),
+            table.allowed_pods.item(row),
+        )
 
     def ports_in_use(self, protocol: str, port: int) -> Iterator[tuple[int, set[str]]]:
         """The rows where a port is taken, with the addresses it is taken on."""
@@ -176,6 +170,20 @@ class Nodes:
         for i, row in enumerate(self.rows.tolist()):
             if row in taken:
                 yield i, taken[row]
+
+
+class ChangedNodes(Nodes):
+    """Rows that have just changed. Several plugins look at the same few nodes, so their views are kept."""
+
+    def __init__(self, state: ClusterState, rows: Rows) -> None:
+        super().__init__(state, rows)
+        self._views: dict[int, NodeView] = {}
+
+    def view(self, i: int) -> NodeView:
+        view = self._views.get(i)
+        if view is None:
+            view = self._views[i] = NodeView(self, i)
+        return view
 
 
 class FeasibleNodes(Nodes):
@@ -217,16 +225,15 @@ class WhatIf(Nodes):
     def pod_count(self) -> Int64:
         return self._pod_count
 
-    def requested_at(self, i: int) -> list[int]:
-        amounts: list[int] = self._requested[:, i].tolist()
-        return amounts
-
-    def scoring_requested_at(self, i: int) -> list[int]:
-        amounts: list[int] = self._scoring[:, i].tolist()
-        return amounts
-
-    def pod_count_at(self, i: int) -> int:
-        return self._pod_count.item(i)
+    def totals_at(self, i: int) -> NodeTotals:
+        table, row = self._table, self.row(i)
+        return NodeTotals(
+            table.allocatable[:, row].tolist(),
+            self._requested[:, i].tolist(),
+            self._scoring[:, i].tolist(),
+            self._pod_count.item(i),
+            table.allowed_pods.item(row),
+        )
 
     def pods(self, i: int) -> list[PlacedPod]:
         if i not in self._pods:
@@ -266,30 +273,31 @@ class WhatIf(Nodes):
         self._pod_count[i] += sign
 
 
+class NodeTotals(NamedTuple):
+    """What one node offers and what its pods request together, by resource column (`NodeTable.resource_id`)."""
+
+    allocatable: list[int]
+    requested: list[int]
+    scoring_requested: list[int]
+    """As scoring counts it, with defaults of cpu and memory for containers that request none."""
+    pod_count: int
+    allowed_pods: int
+
+
 class NodeView:
     """One node, for plugins that look at one node at a time."""
 
-    __slots__ = ("_allocatable", "_i", "_nodes", "_requested")
+    __slots__ = ("_i", "_nodes", "_totals")
 
     def __init__(self, nodes: Nodes, i: int) -> None:
         self._nodes = nodes
         self._i = i
-        self._allocatable: list[int] | None = None
-        self._requested: list[int] | None = None
+        self._totals: NodeTotals | None = None
 
     @property
     def node(self) -> Node:
+        """The API object."""
         return self._nodes.node(self._i)
-
-    @property
-    def alone(self) -> Nodes:
-        """A view of this node only."""
-        return self._nodes.only(self._i)
-
-    @property
-    def table(self) -> NodeTable:
-        """The table that resource columns belong to."""
-        return self._nodes.state.nodes
 
     @property
     def name(self) -> str:
@@ -309,41 +317,26 @@ class NodeView:
         return self._nodes.pods(self._i)
 
     @property
-    def pod_count(self) -> int:
-        return self._nodes.pod_count_at(self._i)
-
-    @property
-    def allowed_pods(self) -> int:
-        return self._nodes.state.nodes.allowed_pods.item(self._nodes.row(self._i))
-
-    @property
-    def all_allocatable(self) -> list[int]:
-        """What the node offers, by resource column (`NodeTable.resource_id`)."""
-        if self._allocatable is None:
-            self._allocatable = self._nodes.allocatable_at(self._i)
-        return self._allocatable
-
-    @property
-    def all_requested(self) -> list[int]:
-        """What the pods on the node have requested, by resource column."""
-        if self._requested is None:
-            self._requested = self._nodes.requested_at(self._i)
-        return self._requested
-
-    @property
-    def all_scoring_requested(self) -> list[int]:
-        """The same as scoring counts it, with defaults of cpu and memory."""
-        return self._nodes.scoring_requested_at(self._i)
+    def totals(self) -> NodeTotals:
+        """What the node offers and what its pods request."""
+        if self._totals is None:
+            self._totals = self._nodes.totals_at(self._i)
+        return self._totals
 
     def allocatable(self, resource: str) -> int:
         """What the node offers of a resource: thousandths of a cpu, bytes, or units."""
-        column = self.table.resources.get(resource)
-        return 0 if column is None else self.all_allocatable[column]
+        column = self._nodes.state.nodes.resources.get(resource)
+        return 0 if column is None else self.totals.allocatable[column]
 
     def requested(self, resource: str) -> int:
         """What the pods on the node have requested of a resource, in the same units."""
-        column = self.table.resources.get(resource)
-        return 0 if column is None else self.all_requested[column]
+        column = self._nodes.state.nodes.resources.get(resource)
+        return 0 if column is None else self.totals.requested[column]
+
+    @property
+    def alone(self) -> Nodes:
+        """A view of this node only."""
+        return self._nodes.only(self._i)
 
 
 def _is_one_of(ids: npt.NDArray[Any], wanted: Sequence[int]) -> Bool:

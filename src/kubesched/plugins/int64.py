@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from kubesched.state.columns import Int64
 
+MAX_INT64 = 2**63 - 1
+
 
 def wrapped(number: int) -> int:
     """What is left of a number in 64 bits. Only absurd quantities ever need it."""

@@ -12,67 +12,66 @@ from kubesched.api.quantity import ZERO
 from kubesched.api.requests import Quantities, is_scalar, whole
 from kubesched.config.args import ResourceSpec
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.nodes import Nodes, NodeView
+from kubesched.framework.nodes import Nodes, NodeTotals
 from kubesched.state.columns import Int64, Rows
-from kubesched.state.nodes import NodeTable
+
+
+class Line(NamedTuple):
+    """One resource that counts for a pod: its column, its weight, and how much the pod adds."""
+
+    column: int
+    weight: int
+    amount: int
 
 
 class Demand(NamedTuple):
-    """What a pod asks for of each resource."""
+    """What a pod adds to each resource. An extended resource that it does not ask for does not count at all."""
 
     question: tuple[int, ...]
+    lines: tuple[Line, ...]
+    columns: Rows
+    weights: Int64
     amounts: Int64
-    """The same as a matrix of one column."""
-    left_out: tuple[int, ...]
-    """Extended resources that the pod does not ask for: they do not count."""
+    """Columns, weights and amounts of the lines as arrays, the amounts one below the other."""
 
 
 class Allocation:
-    """Some resources, a line each. With `defaults`, cpu and memory are counted as scoring counts them."""
+    """Some resources. With `defaults`, cpu and memory are counted as scoring counts them."""
 
-    def __init__(self, resources: tuple[ResourceSpec, ...], *, defaults: bool) -> None:
-        self._names = tuple(resource.name for resource in resources)
+    def __init__(
+        self, resources: tuple[ResourceSpec, ...], requests: Callable[[Pod], Quantities], *, defaults: bool
+    ) -> None:
+        self._resources = resources
+        self._requests = requests
         self._defaults = defaults
-        self._table: NodeTable | None = None
-        self._columns: Rows = np.zeros(0, dtype=np.intp)
-        self._column_list: list[int] = []
 
-    def demand_of(self, cycle: Cycle, requests: Callable[[Pod], Quantities]) -> Demand:
+    def demand_of(self, cycle: Cycle) -> Demand:
         """What the pod asks for; worked out once per kind of pod."""
-        memo = cycle.facts.memo
-        known: Demand | None = memo.get(self)
+        known: Demand | None = cycle.facts.memo.get(self)
         if known is None:
-            asked = requests(cycle.pod)
-            amounts = tuple(whole(name, asked.get(name, ZERO)) for name in self._names)
-            left_out = tuple(i for i, name in enumerate(self._names) if not amounts[i] and is_scalar(name))
-            known = memo[self] = Demand(amounts, np.array(amounts, dtype=np.int64)[:, np.newaxis], left_out)
+            known = cycle.facts.memo[self] = self._demand(cycle)
         return known
 
-    def used(self, nodes: Nodes) -> Int64:
-        """What is in use without the pod."""
-        columns = self._columns_in(nodes.state.nodes)
-        return nodes.scoring_requested(columns) if self._defaults else nodes.requested(columns)
+    def used(self, nodes: Nodes, demand: Demand) -> Int64:
+        """What is in use without the pod, a line per resource that counts."""
+        return nodes.scoring_requested(demand.columns) if self._defaults else nodes.requested(demand.columns)
 
-    def offered(self, nodes: Nodes, demand: Demand) -> Int64:
-        """What nodes offer; 0 where a resource does not count."""
-        offered = nodes.allocatable(self._columns_in(nodes.state.nodes))
-        for line in demand.left_out:
-            offered[line] = 0
-        return offered
+    def used_at(self, totals: NodeTotals) -> list[int]:
+        """What is in use on one node without the pod, by resource column."""
+        return totals.scoring_requested if self._defaults else totals.requested
 
-    def at(self, node: NodeView, demand: Demand) -> tuple[list[int], list[int]]:
-        """`used` and `offered` of a single node."""
-        self._columns_in(node.table)
-        all_used = node.all_scoring_requested if self._defaults else node.all_requested
-        all_offered = node.all_allocatable
-        offered = [all_offered[column] for column in self._column_list]
-        for line in demand.left_out:
-            offered[line] = 0
-        return [all_used[column] for column in self._column_list], offered
-
-    def _columns_in(self, table: NodeTable) -> Rows:
-        if self._table is not table:
-            self._table = table
-            self._column_list = [table.resource_id(name) for name in self._names]
-            self._columns = np.array(self._column_list, dtype=np.intp)
-        return self._columns
+    def _demand(self, cycle: Cycle) -> Demand:
+        asked = self._requests(cycle.pod)
+        amounts = {resource.name: whole(resource.name, asked.get(resource.name, ZERO)) for resource in self._resources}
+        lines = tuple(
+            Line(cycle.state.nodes.resource_id(resource.name), resource.weight, amounts[resource.name])
+            for resource in self._resources
+            if amounts[resource.name] or not is_scalar(resource.name)
+        )
+        return Demand(
+            tuple(amounts.values()),
+            lines,
+            np.array([line.column for line in lines], dtype=np.intp),
+            np.array([line.weight for line in lines], dtype=np.int64),
+            np.array([line.amount for line in lines], dtype=np.int64)[:, np.newaxis],
+        )

@@ -13,7 +13,7 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes, NodeView
 from kubesched.framework.plugin import MAX_NODE_SCORE, PluginContext, PreScorePlugin, Scope, ScorePlugin
 from kubesched.framework.status import SKIP_ALIKE, Status
-from kubesched.plugins.int64 import wrapped
+from kubesched.plugins.int64 import MAX_INT64
 from kubesched.plugins.node_resources.allocation import Allocation
 from kubesched.state.columns import Float, Int64
 
@@ -31,37 +31,47 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     ) -> None:
         super().__init__(args, context)
         args = args or NodeResourcesBalancedAllocationArgs()
-        self._allocation = Allocation(args.resources, defaults=False)
+        self._allocation = Allocation(args.resources, _requests, defaults=False)
 
     def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
         # Pods that ask for nothing would all be drawn to the same node.
-        return None if any(self._allocation.demand_of(cycle, _requests).question) else SKIP_ALIKE
+        return None if any(self._allocation.demand_of(cycle).question) else SKIP_ALIKE
 
     def score_question(self, cycle: Cycle) -> Hashable:
-        return self._allocation.demand_of(cycle, _requests).question
+        return self._allocation.demand_of(cycle).question
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
-        demand = self._allocation.demand_of(cycle, _requests)
+        demand = self._allocation.demand_of(cycle)
         if not any(demand.question):
             return 0
-        offered = self._allocation.offered(nodes, demand)
-        used = self._allocation.used(nodes)
+        used = self._allocation.used(nodes, demand)
+        offered = nodes.allocatable(demand.columns)
         without, with_pod = _evenness(np.array((used, used + demand.amounts)), offered)
         scores: Int64 = _HALF + (_HALF + with_pod - without) // 2
         return scores
 
     def score_node(self, cycle: Cycle, node: NodeView) -> int:
-        demand = self._allocation.demand_of(cycle, _requests)
-        used, offered = self._allocation.at(node, demand)
-        if len(offered) != 2 or not all(offered):
-            scores = self.score(cycle, node.alone)
-            return scores if isinstance(scores, int) else int(scores[0])
-        with_pod = [wrapped(u + d) for u, d in zip(used, demand.question)]
-        return _HALF + (_HALF + _evenness_of_two(with_pod, offered) - _evenness_of_two(used, offered)) // 2
+        totals = node.totals
+        demand = self._allocation.demand_of(cycle)
+        if len(demand.lines) == 2:
+            used, offered = self._allocation.used_at(totals), totals.allocatable
+            (first, _, more_first), (second, _, more_second) = demand.lines
+            offer_first, offer_second = offered[first], offered[second]
+            with_first, with_second = used[first] + more_first, used[second] + more_second
+            if offer_first and offer_second and with_first <= MAX_INT64 and with_second <= MAX_INT64:
+                with_pod = _evenness_of_two(with_first / offer_first, with_second / offer_second)
+                without = _evenness_of_two(used[first] / offer_first, used[second] / offer_second)
+                return _HALF + (_HALF + with_pod - without) // 2
+        scores = self.score(cycle, node.alone)
+        return scores if isinstance(scores, int) else int(scores[0])
 
 
-def _evenness_of_two(used: list[int], offered: list[int]) -> int:
-    first, second = min(used[0] / offered[0], 1.0), min(used[1] / offered[1], 1.0)
+def _evenness_of_two(first: float, second: float) -> int:
+    """`_evenness` of the fractions of two resources, without arrays."""
+    if first > 1.0:
+        first = 1.0
+    if second > 1.0:
+        second = 1.0
     return int((1 - abs((first - second) / 2)) * MAX_NODE_SCORE)
 
 

@@ -41,6 +41,9 @@ from kubesched.state.nodes import NodeTable
 
 TOO_MANY_PODS = "Too many pods"
 
+_TABLE_BITS = 16
+"""Up to so many faults there is a table of all combinations; who asks for more resources than that can wait."""
+
 
 @dataclass(frozen=True, eq=False)
 class Demand:
@@ -66,7 +69,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         faults = [str(mistake) for mistake in validate_node_resources_fit("NodeResourcesFit", self._args)]
         if faults:
             raise ProfileError("; ".join(faults))
-        self._allocation = Allocation(self._args.scoring_strategy.resources, defaults=True)
+        self._allocation = Allocation(self._args.scoring_strategy.resources, _scoring_requests, defaults=True)
         self._strategy = strategy(self._args.scoring_strategy)
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
@@ -95,8 +98,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def filter_node(self, cycle: Cycle, node: NodeView) -> Status | None:
         demand: Demand = cycle.read(self.name)
-        offered, requested = node.all_allocatable, node.all_requested
-        faults = int(node.pod_count >= node.allowed_pods)
+        offered, requested, _, pods, allowed_pods = node.totals
+        faults = int(pods >= allowed_pods)
         for line, (column, wanted) in enumerate(demand.lines):
             if wanted > wrapped(offered[column] - requested[column]):
                 faults |= 2 << line
@@ -105,17 +108,17 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return _shortage(demand, faults) if faults else None
 
     def score_question(self, cycle: Cycle) -> Hashable:
-        return self._allocation.demand_of(cycle, _scoring_requests).question
+        return self._allocation.demand_of(cycle).question
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64:
-        demand = self._allocation.demand_of(cycle, _scoring_requests)
-        offered = self._allocation.offered(nodes, demand)
-        return self._strategy.columns(self._allocation.used(nodes) + demand.amounts, offered)
+        demand = self._allocation.demand_of(cycle)
+        used = self._allocation.used(nodes, demand) + demand.amounts
+        return self._strategy.columns(used, nodes.allocatable(demand.columns), demand.weights)
 
     def score_node(self, cycle: Cycle, node: NodeView) -> int:
-        demand = self._allocation.demand_of(cycle, _scoring_requests)
-        used, offered = self._allocation.at(node, demand)
-        return self._strategy.node([wrapped(u + d) for u, d in zip(used, demand.question)], offered)
+        totals = node.totals
+        demand = self._allocation.demand_of(cycle)
+        return self._strategy.node(demand.lines, self._allocation.used_at(totals), totals.allocatable)
 
     def _demand(self, cycle: Cycle) -> Demand:
         amounts = {
@@ -140,6 +143,10 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def _verdicts_for(self, demand: Demand, faults: np.ndarray[tuple[int, int], np.dtype[np.bool_]]) -> Int32:
         """One verdict per combination of faults: each row of `faults` is a bit of the combination."""
+        if len(faults) > _TABLE_BITS:
+            combined, which = np.unique(faults, axis=1, return_inverse=True)
+            verdicts = [self.verdicts.id_of(_shortage(demand, _as_bits(column))) for column in combined.T.tolist()]
+            return np.array(verdicts, dtype=np.int32)[which]
         bits = 1 << np.arange(len(faults))
         combinations = bits @ faults
         lookup = np.zeros(1 << len(faults), dtype=np.int32)
@@ -151,6 +158,10 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 def _scoring_requests(pod: Pod) -> Quantities:
     """The scorer of kube-scheduler does not know of pod-level resources, though its filter does."""
     return pod_requests(pod, pod_level=False, defaults=SCORING_DEFAULTS)
+
+
+def _as_bits(faults: list[bool]) -> int:
+    return sum(1 << bit for bit, fault in enumerate(faults) if fault)
 
 
 def _shortage(demand: Demand, combination: int) -> Status | None:

@@ -1,11 +1,12 @@
 """The scoring strategies of NodeResourcesFit: emptier is better, fuller is better, or any line between.
 
-Each is written twice: for columns, and for the one node that the last pod went to. Tests hold the two together.
+The first two are written twice: for columns, and for the one node that the last pod went to. Tests hold the two
+together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -13,87 +14,88 @@ import numpy as np
 from kubesched.config.args import ScoringStrategy
 from kubesched.framework.plugin import MAX_NODE_SCORE
 from kubesched.framework.profile import ProfileError
-from kubesched.plugins.int64 import truncated, truncated_division, wrapped
+from kubesched.plugins.int64 import MAX_INT64, truncated, truncated_division, wrapped
+from kubesched.plugins.node_resources.allocation import Line
 from kubesched.state.columns import Int64
 
+_MAX_PERCENT = MAX_INT64 // MAX_NODE_SCORE
 _SHAPE_SCALE = MAX_NODE_SCORE // 10
 """Shapes are written on a scale of 0 to 10."""
 
 
 class Strategy(Protocol):
-    """From usage with the pod, and what is offered of each resource (0 where it does not count), to a score."""
+    """From usage with the pod and what is offered, of the resources that count, to a score."""
 
-    def columns(self, used: Int64, offered: Int64) -> Int64: ...
+    def columns(self, used: Int64, offered: Int64, weights: Int64) -> Int64:
+        """For columns: a line per resource."""
+        ...
 
-    def node(self, used: Sequence[int], offered: Sequence[int]) -> int: ...
+    def node(self, lines: Sequence[Line], used: list[int], offered: list[int]) -> int:
+        """For one node: usage without the pod and what is offered, by resource column."""
+        ...
 
 
 def strategy(config: ScoringStrategy) -> Strategy:
     """The strategy that a configuration asks for."""
-    weights = [resource.weight for resource in config.resources]
     match config.type:
         case "LeastAllocated":
-            return _MeanPart(weights, _free, lambda used, offered: 0 if used > offered else wrapped(offered - used))
+            return _MeanPart(free=True)
         case "MostAllocated":
-            return _MeanPart(weights, np.minimum, min)
+            return _MeanPart(free=False)
         case "RequestedToCapacityRatio":
             ratio = config.requested_to_capacity_ratio
-            shape = [(point.utilization, point.score * _SHAPE_SCALE) for point in ratio.shape] if ratio else []
-            return _Ratio(weights, shape)
+            return _Ratio([(p.utilization, p.score * _SHAPE_SCALE) for p in ratio.shape] if ratio else [])
         case _:
             raise ProfileError(f"NodeResourcesFit: scoring strategy {config.type!r} is not supported")
 
 
-def _free(used: Int64, offered: Int64) -> Int64:
-    return np.where(used > offered, 0, offered - used)
-
-
 class _MeanPart:
-    """The weighted mean of some part of what is offered, in percent, over the resources that count."""
+    """The weighted mean of the free, or of the used, part of what is offered, in percent."""
 
-    def __init__(
-        self, weights: list[int], part: Callable[[Int64, Int64], Int64], part_of_one: Callable[[int, int], int]
-    ) -> None:
-        self._weights = weights
-        self._column_weights = np.array(weights, dtype=np.int64)
-        self._part = part
-        self._part_of_one = part_of_one
+    def __init__(self, *, free: bool) -> None:
+        self._free = free
 
-    def columns(self, used: Int64, offered: Int64) -> Int64:
-        weights, percent = self._column_weights, self._part(used, offered) * MAX_NODE_SCORE
+    def columns(self, used: Int64, offered: Int64, weights: Int64) -> Int64:
+        part = np.where(used > offered, 0, offered - used) if self._free else np.minimum(used, offered)
+        percent = part * MAX_NODE_SCORE
         if offered.all():
             return truncated_division(weights @ truncated_division(percent, offered), weights.sum())
         counts = offered != 0
         return _divided(weights @ (_divided(percent, offered) * counts), weights @ counts)
 
-    def node(self, used: Sequence[int], offered: Sequence[int]) -> int:
+    def node(self, lines: Sequence[Line], used: list[int], offered: list[int]) -> int:
         total = total_weight = 0
-        for weight, use, offer in zip(self._weights, used, offered):
+        for column, weight, amount in lines:
+            use, offer = used[column] + amount, offered[column]
+            if not 0 <= use <= MAX_INT64 or offer > _MAX_PERCENT:
+                return _as_columns(self, lines, used, offered)  # absurd numbers wrap around, which columns do anyway
             if offer:
-                total += weight * truncated(wrapped(self._part_of_one(use, offer) * MAX_NODE_SCORE), offer)
+                if self._free:
+                    part = offer - use if use < offer else 0
+                else:
+                    part = use if use < offer else offer
+                total += weight * (part * MAX_NODE_SCORE // offer)
                 total_weight += weight
-        return truncated(total, total_weight) if total_weight else 0
+        return total // total_weight if total_weight else 0
 
 
 class _Ratio:
     """A broken line from utilization to score. Resources that score 0 do not count; the mean is rounded."""
 
-    def __init__(self, weights: list[int], shape: list[tuple[int, int]]) -> None:
-        self._weights = np.array(weights, dtype=np.int64)
+    def __init__(self, shape: list[tuple[int, int]]) -> None:
         self._line = np.array([broken_line(shape, utilization) for utilization in range(101)], dtype=np.int64)
 
-    def columns(self, used: Int64, offered: Int64) -> Int64:
+    def columns(self, used: Int64, offered: Int64, weights: Int64) -> Int64:
         utilization = np.where(used > offered, 100, _divided(used * 100, offered))
         scores = np.where(offered == 0, 0, self._line[np.clip(utilization, 0, 100)])
         counts = scores > 0
-        total_weight = self._weights @ counts
-        mean = (self._weights @ (scores * counts)) / np.maximum(total_weight, 1)
+        total_weight = weights @ counts
+        mean = (weights @ (scores * counts)) / np.maximum(total_weight, 1)
         whole = np.floor(mean)
         return np.where(total_weight == 0, 0, whole + (mean - whole >= 0.5)).astype(np.int64)
 
-    def node(self, used: Sequence[int], offered: Sequence[int]) -> int:
-        columns = self.columns(np.array(used)[:, np.newaxis], np.array(offered)[:, np.newaxis])
-        return int(columns[0])
+    def node(self, lines: Sequence[Line], used: list[int], offered: list[int]) -> int:
+        return _as_columns(self, lines, used, offered)
 
 
 def broken_line(points: Sequence[tuple[int, int]], x: int) -> int:
@@ -105,6 +107,13 @@ def broken_line(points: Sequence[tuple[int, int]], x: int) -> int:
             left, low = points[i - 1]
             return low + truncated((high - low) * (x - left), right - left)
     return points[-1][1]
+
+
+def _as_columns(strategy: Strategy, lines: Sequence[Line], used: list[int], offered: list[int]) -> int:
+    use = np.array([[wrapped(used[line.column] + line.amount)] for line in lines], dtype=np.int64).reshape(-1, 1)
+    offer = np.array([[offered[line.column]] for line in lines], dtype=np.int64).reshape(-1, 1)
+    weights = np.array([line.weight for line in lines], dtype=np.int64)
+    return int(strategy.columns(use, offer, weights)[0])
 
 
 def _divided(dividend: Int64, divisor: Int64) -> Int64:

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from tests.builders import PodBuilder, make_cluster, make_engine, make_node, make_pod
+from tests.reading import scores_of
+
+from kubesched.framework.decision import Decision
+
+NAME = "NodeResourcesBalancedAllocation"
+
+
+def decide(pod: PodBuilder) -> Decision:
+    """On an empty node, one whose cpu is in use, and one whose memory is."""
+    state = make_cluster(
+        make_node("empty"),
+        make_node("cpu"),
+        make_node("memory"),
+        make_pod("a").requests(cpu="2").on("cpu"),
+        make_pod("b").requests(memory="4Gi").on("memory"),
+    )
+    return make_engine(state).decide(pod.build(), explain=True)
+
+
+def test_a_node_is_better_the_more_even_the_pod_makes_it() -> None:
+    hungry_for_memory = decide(make_pod("p").requests(memory="4Gi"))
+    assert scores_of(hungry_for_memory, NAME) == {"empty": 62, "cpu": 87, "memory": 62}
+
+
+def test_a_pod_that_changes_nothing_about_evenness_scores_75() -> None:
+    assert scores_of(decide(make_pod("p").requests(cpu="1", memory="2Gi")), NAME)["empty"] == 75
+
+
+def test_pods_that_request_nothing_are_not_scored() -> None:
+    decision = decide(make_pod("p"))
+    assert decision.trace.scores is not None
+    assert NAME in decision.trace.scores.skipped
