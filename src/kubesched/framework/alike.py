@@ -52,6 +52,15 @@ class Passes:
 WeightedScores = tuple[tuple[ScorePlugin, int], ...]
 
 
+class ScoreGroup:
+    """Scores that are answered together. Compared by identity, so that it is a cheap key."""
+
+    __slots__ = ("scores",)
+
+    def __init__(self, scores: WeightedScores) -> None:
+        self.scores = scores
+
+
 class Totals:
     """The weighted sum of scores of narrow scope: those by pods on a node, and those that are the same on all nodes."""
 
@@ -107,13 +116,15 @@ class Alike:
         totals.follow(self._latest)
         return totals.of_passing
 
-    def passes(self, cycle: Cycle, filters: tuple[FilterPlugin, ...]) -> Passes | None:
-        """The rows that pass these filters, all of narrow scope; None if that must be asked plugin by plugin."""
-        self._latest = self._current_passes(cycle, filters)
+    def passes(self, cycle: Cycle, asker: Hashable, filters: tuple[FilterPlugin, ...]) -> Passes | None:
+        """The rows that pass these filters, all of narrow scope; None if that must be asked plugin by plugin.
+
+        One asker always has the same filters for pods that are alike.
+        """
+        self._latest = self._current_passes(cycle, (cycle.facts, asker), filters)
         return self._latest
 
-    def _current_passes(self, cycle: Cycle, filters: tuple[FilterPlugin, ...]) -> Passes | None:
-        key = (cycle.facts, filters)
+    def _current_passes(self, cycle: Cycle, key: Hashable, filters: tuple[FilterPlugin, ...]) -> Passes | None:
         table = self._state.nodes
         known = self._passes.pop(key, None)
         if known is not None and known.object_position == table.object_changes.position:
@@ -128,9 +139,9 @@ class Alike:
                 return known
         return self._begin_passes(key, cycle, filters)
 
-    def totals(self, cycle: Cycle, scores: WeightedScores) -> Totals | None:
+    def totals(self, cycle: Cycle, group: ScoreGroup) -> Totals | None:
         """The sum of these scores on all rows; None if they must be asked plugin by plugin."""
-        key = (cycle.facts, scores)
+        key = (cycle.facts, group)
         table = self._state.nodes
         known = self._totals.pop(key, None)
         if known is not None and known.object_position == table.object_changes.position:
@@ -144,7 +155,7 @@ class Alike:
                 known.position = table.changes.position
                 self._totals[key] = known
                 return known
-        return self._begin_totals(key, cycle, scores)
+        return self._begin_totals(key, cycle, group.scores)
 
     def _begin_passes(self, key: Hashable, cycle: Cycle, filters: tuple[FilterPlugin, ...]) -> Passes | None:
         table = self._state.nodes

@@ -131,7 +131,7 @@ class FilterRunner:
             return None
         if not plan.narrow_names.isdisjoint(cycle.skipped_filters):
             return None
-        passes = self._alike.passes(cycle, plan.narrow)
+        passes = self._alike.passes(cycle, self, plan.narrow)
         if passes is None or not passes.count:
             return None
         verdicts = Verdicts(passes.rows)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kubesched.framework.alike import Alike
+from kubesched.framework.alike import Alike, ScoreGroup
 from kubesched.framework.answers import AnswerCache, all_in_range
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import FeasibleNodes
@@ -119,7 +119,7 @@ class ScoreRunner:
         self._needs_64_bits = sum(weight for _, weight in self.scores) * MAX_NODE_SCORE >= 2**31
         self._together = () if self._needs_64_bits else tuple(s for s in self.scores if _is_answered_together(s[0]))
         """Scores that look at one node at a time, which are answered together for pods that are alike."""
-        self._names_together = frozenset(plugin.name for plugin, _ in self._together)
+        self._groups: dict[tuple[str, ...], ScoreGroup] = {}
         self._apart = tuple(score for score in self.scores if score not in self._together)
 
     def run(self, cycle: Cycle, feasible: Bool, count: int, *, explain: bool = False) -> Scores:
@@ -130,10 +130,7 @@ class ScoreRunner:
             return result
         scores = self.scores
         if not explain and self._together:
-            together = self._together
-            if not self._names_together.isdisjoint(cycle.skipped_scores):
-                together = tuple(score for score in together if score[0].name not in cycle.skipped_scores)
-            totals = self._alike.totals(cycle, together)
+            totals = self._alike.totals(cycle, self._group_without(tuple(result.skipped)))
             if totals is not None:
                 result.add_for_all(totals.total)
                 result.add_for_all(totals.constant)
@@ -143,6 +140,13 @@ class ScoreRunner:
             if plugin.name not in cycle.skipped_scores:
                 self._score(plugin, weight, cycle, result, explain)
         return result
+
+    def _group_without(self, skipped: tuple[str, ...]) -> ScoreGroup:
+        group = self._groups.get(skipped)
+        if group is None:
+            asked = tuple(score for score in self._together if score[0].name not in skipped)
+            group = self._groups[skipped] = ScoreGroup(asked)
+        return group
 
     def _pre_score(self, cycle: Cycle, result: Scores) -> None:
         known: tuple[tuple[PreScorePlugin, ...], list[str]] | None = cycle.facts.memo.get(self)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -54,6 +54,16 @@ class Demand:
     amounts: Int64
     lines: tuple[tuple[int, int], ...]
     """Column and amount of each resource."""
+    shortages: dict[int, Status | None] = field(default_factory=dict)
+
+    def shortage(self, faults: int) -> Status | None:
+        """What to say of a combination of faults, a bit each: too many pods, then the resources, last hopeless."""
+        if faults not in self.shortages:
+            names = (TOO_MANY_PODS, *(f"Insufficient {name}" for name in self.names))
+            reasons = [reason for bit, reason in enumerate(names) if faults >> bit & 1]
+            status = unresolvable(*reasons) if faults >> len(names) & 1 else unschedulable(*reasons)
+            self.shortages[faults] = status if reasons else None
+        return self.shortages[faults]
 
 
 class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
@@ -105,7 +115,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
                 faults |= 2 << line
                 if wanted > offered[column]:
                     faults |= 2 << len(demand.lines)
-        return _shortage(demand, faults) if faults else None
+        return demand.shortage(faults) if faults else None
 
     def score_question(self, cycle: Cycle) -> Hashable:
         return self._allocation.demand_of(cycle).question
@@ -151,7 +161,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         combinations = bits @ faults
         lookup = np.zeros(1 << len(faults), dtype=np.int32)
         for combination in np.flatnonzero(np.bincount(combinations)).tolist():
-            lookup[combination] = self.verdicts.id_of(_shortage(demand, combination))
+            lookup[combination] = self.verdicts.id_of(demand.shortage(combination))
         return np.asarray(lookup[combinations])
 
 
@@ -162,12 +172,3 @@ def _scoring_requests(pod: Pod) -> Quantities:
 
 def _as_bits(faults: list[bool]) -> int:
     return sum(1 << bit for bit, fault in enumerate(faults) if fault)
-
-
-def _shortage(demand: Demand, combination: int) -> Status | None:
-    names = (TOO_MANY_PODS, *(f"Insufficient {name}" for name in demand.names))
-    reasons = [reason for bit, reason in enumerate(names) if combination >> bit & 1]
-    if not reasons:
-        return None
-    hopeless = combination >> len(names) & 1
-    return unresolvable(*reasons) if hopeless else unschedulable(*reasons)

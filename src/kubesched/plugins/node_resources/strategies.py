@@ -58,7 +58,7 @@ class _MeanPart:
     def columns(self, used: Int64, offered: Int64, weights: Int64) -> Int64:
         part = np.where(used > offered, 0, offered - used) if self._free else np.minimum(used, offered)
         percent = part * MAX_NODE_SCORE
-        if offered.all():
+        if len(weights) and offered.all():
             return truncated_division(weights @ truncated_division(percent, offered), weights.sum())
         counts = offered != 0
         return _divided(weights @ (_divided(percent, offered) * counts), weights @ counts)

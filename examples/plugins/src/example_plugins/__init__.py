@@ -1,0 +1,1 @@
+"""Two plugins for kubesched; docs/writing-a-plugin.md walks through them."""

@@ -1,0 +1,53 @@
+"""CheapNodes: nodes say what they cost in a label; the cheaper the better, and some are too expensive."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.nodes import Nodes
+from kubesched.framework.plugin import MAX_NODE_SCORE, FilterPlugin, PluginContext, Scope, ScorePlugin
+from kubesched.framework.status import unresolvable
+from kubesched.state.columns import Int32, Int64
+
+PRICE = "example.com/price"
+UNKNOWN_PRICE = 1000
+TOO_EXPENSIVE = unresolvable("node(s) were too expensive")
+
+
+class CheapNodes(FilterPlugin, ScorePlugin):
+    """Rejects nodes that cost more than `maxPrice`, and scores the others by how cheap they are."""
+
+    name = "CheapNodes"
+    filter_scope = Scope.NODE_OBJECT
+    score_scope = Scope.NODE_OBJECT
+
+    def __init__(self, args: Any = None, context: PluginContext | None = None) -> None:
+        super().__init__(args, context)
+        self.max_price = int((args or {}).get("maxPrice", UNKNOWN_PRICE))
+
+    def filter_question(self, cycle: Cycle) -> Hashable:
+        return None  # nothing about the pod matters: one answer serves all pods
+
+    score_question = filter_question
+
+    def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
+        return self.reject(self._prices(nodes) > self.max_price, TOO_EXPENSIVE)
+
+    def score(self, cycle: Cycle, nodes: Nodes) -> Int64:
+        return self._prices(nodes)
+
+    def normalize(self, cycle: Cycle, scores: Any, nodes: Nodes) -> Int64:
+        prices = np.broadcast_to(scores, len(nodes)).astype(np.int64)
+        dearest = max(1, int(prices.max()))
+        return MAX_NODE_SCORE - MAX_NODE_SCORE * prices // dearest
+
+    def _prices(self, nodes: Nodes) -> Int64:
+        """The price of every row: worked out once per distinct label value, then picked by row."""
+        values = nodes.state.nodes.label(PRICE).values.values
+        of_value = [int(value) if value and value.isdecimal() else UNKNOWN_PRICE for value in values]
+        of_value.append(UNKNOWN_PRICE)  # the last entry answers for rows without the label, whose id is -1
+        return np.array(of_value, dtype=np.int64)[nodes.label_ids(PRICE)]
