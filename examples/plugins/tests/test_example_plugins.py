@@ -1,3 +1,5 @@
+"""A decision is a function call, so testing a plugin takes no cluster and no time."""
+
 from __future__ import annotations
 
 from pathlib import Path

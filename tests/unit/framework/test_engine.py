@@ -197,12 +197,10 @@ def test_an_answer_follows_the_nodes_it_is_about(name: str) -> None:
 
 @pytest.mark.xfail(strict=True, reason="answers are shared by pods that are alike, though they ask different questions")
 def test_different_questions_get_different_answers_however_alike_the_pods_are() -> None:
-    engine = make_engine(
-        make_cluster(make_node("n0"), make_node("n1")), config=profile_of("WantedNode"), plugins=PLUGINS
-    )
-    wanting = {
-        name: replace(POD, metadata=replace(POD.metadata, annotations={"wanted": name})) for name in ("n0", "n1")
-    }
+    state = make_cluster(make_node("n0"), make_node("n1"))
+    engine = make_engine(state, config=profile_of("WantedNode"), plugins=PLUGINS)
+    meta = POD.metadata
+    wanting = {name: replace(POD, metadata=replace(meta, annotations={"wanted": name})) for name in ("n0", "n1")}
     assert [engine.decide(wanting[name]).node for name in ("n0", "n0", "n1", "n0")] == ["n0", "n0", "n1", "n0"]
 
 

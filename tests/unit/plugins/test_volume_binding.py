@@ -5,13 +5,24 @@ from typing import Any
 import msgspec
 import pytest
 from tests.builders import HOSTNAME, ZONE, make_cluster
-from tests.unit.plugins.volume_builders import ask, claim, csi_node, make, node, pod, storage_class, verdicts, volume
+from tests.unit.plugins.volume_builders import (
+    SKIPS,
+    ask,
+    claim,
+    csi_node,
+    make,
+    node,
+    pod,
+    storage_class,
+    verdicts,
+    volume,
+)
 
 from kubesched.api.meta import KubeObject
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import PluginContext
-from kubesched.framework.status import SKIP, unresolvable
+from kubesched.framework.status import unresolvable
 from kubesched.plugins.volume_binding import VolumeBinding
 from kubesched.state.cluster import ClusterState
 
@@ -44,7 +55,7 @@ def reserved(plugin: VolumeBinding, state: ClusterState, pending: Any, node_name
 
 
 def test_pod_without_claims_is_of_no_concern() -> None:
-    assert ask(VolumeBinding(), make_cluster(node("a")), pod("p", {"emptyDir": {}})) is SKIP
+    assert ask(VolumeBinding(), make_cluster(node("a")), pod("p", {"emptyDir": {}})) in SKIPS
 
 
 def test_bound_volume_must_be_in_reach() -> None:
@@ -318,7 +329,7 @@ def test_scores_are_off_by_default_and_by_capacity_behind_the_gate() -> None:
     state.apply(local_volume("small", on="a", size="10Gi"))
     state.apply(local_volume("large", on="b", size="100Gi"))
     cycle = Cycle(POD, state)
-    assert VolumeBinding().pre_score(cycle, Nodes(state)) is SKIP
+    assert VolumeBinding().pre_score(cycle, Nodes(state)) in SKIPS
     plugin = VolumeBinding(context=PluginContext({"StorageCapacityScoring": True}))
     assert plugin.pre_filter(cycle) is None
     assert plugin.pre_score(cycle, Nodes(state)) is None

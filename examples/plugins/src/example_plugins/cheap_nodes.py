@@ -14,7 +14,8 @@ from kubesched.framework.status import unresolvable
 from kubesched.state.columns import Int32, Int64
 
 PRICE = "example.com/price"
-UNKNOWN_PRICE = 1000
+PRICE_IF_NOT_SAID = 100
+NO_LIMIT = 2**31
 TOO_EXPENSIVE = unresolvable("node(s) were too expensive")
 
 
@@ -27,7 +28,7 @@ class CheapNodes(FilterPlugin, ScorePlugin):
 
     def __init__(self, args: Any = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
-        self.max_price = int((args or {}).get("maxPrice", UNKNOWN_PRICE))
+        self.max_price = int((args or {}).get("maxPrice", NO_LIMIT))
 
     def filter_question(self, cycle: Cycle) -> Hashable:
         return None  # nothing about the pod matters: one answer serves all pods
@@ -48,6 +49,6 @@ class CheapNodes(FilterPlugin, ScorePlugin):
     def _prices(self, nodes: Nodes) -> Int64:
         """The price of every row: worked out once per distinct label value, then picked by row."""
         values = nodes.state.nodes.label(PRICE).values.values
-        of_value = [int(value) if value and value.isdecimal() else UNKNOWN_PRICE for value in values]
-        of_value.append(UNKNOWN_PRICE)  # the last entry answers for rows without the label, whose id is -1
+        of_value = [int(value) if value and value.isdecimal() else PRICE_IF_NOT_SAID for value in values]
+        of_value.append(PRICE_IF_NOT_SAID)  # the last entry answers for rows without the label, whose id is -1
         return np.array(of_value, dtype=np.int64)[nodes.label_ids(PRICE)]

@@ -36,7 +36,7 @@ from kubesched.framework.status import Status, unresolvable, unschedulable
 from kubesched.plugins.int64 import wrapped
 from kubesched.plugins.node_resources.allocation import Allocation
 from kubesched.plugins.node_resources.strategies import strategy
-from kubesched.state.columns import Int32, Int64, Rows
+from kubesched.state.columns import Bool, Int32, Int64, Rows
 from kubesched.state.nodes import NodeTable
 
 TOO_MANY_PODS = "Too many pods"
@@ -151,18 +151,17 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return False
         return name in self._args.ignored_resources or name.split("/")[0] in self._args.ignored_resource_groups
 
-    def _verdicts_for(self, demand: Demand, faults: np.ndarray[tuple[int, int], np.dtype[np.bool_]]) -> Int32:
-        """One verdict per combination of faults: each row of `faults` is a bit of the combination."""
+    def _verdicts_for(self, demand: Demand, faults: Bool) -> Int32:
+        """One verdict per combination of faults: each line of `faults` is a bit of the combination."""
         if len(faults) > _TABLE_BITS:
-            combined, which = np.unique(faults, axis=1, return_inverse=True)
-            verdicts = [self.verdicts.id_of(_shortage(demand, _as_bits(column))) for column in combined.T.tolist()]
-            return np.array(verdicts, dtype=np.int32)[which]
-        bits = 1 << np.arange(len(faults))
-        combinations = bits @ faults
-        lookup = np.zeros(1 << len(faults), dtype=np.int32)
-        for combination in np.flatnonzero(np.bincount(combinations)).tolist():
-            lookup[combination] = self.verdicts.id_of(demand.shortage(combination))
-        return np.asarray(lookup[combinations])
+            distinct, which = np.unique(faults, axis=1, return_inverse=True)
+            combinations = [_as_bits(column) for column in distinct.T.tolist()]
+            return np.array([self.verdicts.id_of(demand.shortage(c)) for c in combinations], dtype=np.int32)[which]
+        combined = (1 << np.arange(len(faults))) @ faults
+        table = np.zeros(1 << len(faults), dtype=np.int32)
+        for combination in np.flatnonzero(np.bincount(combined)).tolist():
+            table[combination] = self.verdicts.id_of(demand.shortage(combination))
+        return np.asarray(table[combined])
 
 
 def _scoring_requests(pod: Pod) -> Quantities:
