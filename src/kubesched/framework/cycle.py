@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 from kubesched.api.pod import Pod
@@ -24,11 +25,16 @@ class Cycle:
     def __init__(self, pod: Pod, state: ClusterState) -> None:
         self.pod = pod
         self.state = state
-        self.facts: PodFacts = state.facts(pod)
+        self.facts: PodFacts = state.facts(pod, keep_node_name=True)
         self.notes: dict[str, Any] = {}
         self.skipped_filters: set[str] = set()
         """Plugins whose pre_filter had nothing to do: their filters are not asked."""
         self.skipped_scores: set[str] = set()
+
+    @property
+    def definition(self) -> Hashable:
+        """The pod as it was defined, but for its name: equal for pods that nobody could tell apart."""
+        return self.facts.fingerprint, frozenset(self.pod.metadata.annotations.items())
 
     def write(self, key: str, note: Any) -> None:
         self.notes[key] = note

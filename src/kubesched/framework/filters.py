@@ -109,7 +109,11 @@ class FilterRunner:
 
     def _plan(self, skipped: frozenset[str]) -> Plan:
         filters = tuple(plugin for plugin in self.filters if plugin.name not in skipped)
-        narrow = tuple(p for p in filters if p.is_columnar and p.filter_scope is not Scope.CLUSTER)
+        narrow = tuple(
+            plugin
+            for plugin in filters
+            if plugin.is_columnar and plugin.looks_only_at_facts and plugin.filter_scope is not Scope.CLUSTER
+        )
         return Plan(
             skipped,
             tuple(plugin for plugin in self.pre_filters if plugin.name not in skipped),

@@ -57,6 +57,9 @@ class Plugin:
     """The base of all plugins. `args` is the plugin's entry in pluginConfig, if there is one."""
 
     name: ClassVar[str] = ""
+    looks_only_at_facts: ClassVar[bool] = False
+    """Whether all it looks at in a pod is what pods that are alike have in common (`PodFacts`): namespace, labels,
+    controller and spec; no annotations, no status. Then one answer serves all of them without asking."""
 
     def __init__(self, args: Any = None, context: PluginContext | None = None) -> None:
         self.args = args
@@ -128,7 +131,7 @@ class FilterPlugin(Plugin):
 
     def filter_question(self, cycle: Cycle) -> Hashable:
         """All that the answer depends on in the pod: equal questions get equal answers. Only for narrow scopes."""
-        return cycle.facts.fingerprint
+        return cycle.definition
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
         """A verdict per row: 0, or the id of a rejection (see `reject`)."""
@@ -190,7 +193,7 @@ class ScorePlugin(Plugin):
 
     def score_question(self, cycle: Cycle) -> Hashable:
         """As `filter_question`, for the score before normalisation."""
-        return cycle.facts.fingerprint
+        return cycle.definition
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
         """A score per row; a plain number if it is the same for all."""

@@ -193,6 +193,8 @@ class ScoreRunner:
 
 
 def _is_answered_together(plugin: ScorePlugin) -> bool:
+    if not plugin.looks_only_at_facts:
+        return False
     if plugin.score_scope is Scope.NODE_OBJECT:
         return plugin.scores_columns
     return plugin.score_scope is not Scope.CLUSTER and plugin.scores_both_ways and not plugin.normalizes

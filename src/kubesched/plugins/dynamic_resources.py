@@ -40,6 +40,7 @@ class DynamicResources(
     """Says of pods without claims that there is nothing to do, and refuses those with claims in plain words."""
 
     name = "DynamicResources"
+    looks_only_at_facts = True
     score_scope = Scope.NODE_OBJECT
 
     def pre_enqueue(self, pod: Pod, state: ClusterState) -> Status | None:

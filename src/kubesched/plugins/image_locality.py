@@ -21,6 +21,7 @@ class ImageLocality(ScorePlugin):
     """Scores by the size of the images that need not be pulled."""
 
     name = "ImageLocality"
+    looks_only_at_facts = True
     score_scope = Scope.NODE_OBJECT
 
     def score_question(self, cycle: Cycle) -> Hashable:

@@ -39,6 +39,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     """Where pods want to be, by the labels and names of nodes."""
 
     name = "NodeAffinity"
+    looks_only_at_facts = True
     filter_scope = Scope.NODE_OBJECT
     score_scope = Scope.NODE_OBJECT
 

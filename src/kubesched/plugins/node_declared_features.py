@@ -23,6 +23,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     """Rejects nodes that have not declared what the pod needs."""
 
     name = "NodeDeclaredFeatures"
+    looks_only_at_facts = True
     filter_scope = Scope.NODE_OBJECT
 
     def pre_filter(self, cycle: Cycle) -> Status | None:

@@ -19,6 +19,7 @@ class NodeName(FilterPlugin):
     """Rejects every node but the one in spec.nodeName."""
 
     name = "NodeName"
+    looks_only_at_facts = True
     filter_scope = Scope.NODE_OBJECT
 
     def filter_question(self, cycle: Cycle) -> Hashable:

@@ -18,6 +18,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     """Rejects nodes where a wanted host port is taken."""
 
     name = "NodePorts"
+    looks_only_at_facts = True
     filter_scope = Scope.NODE
 
     def pre_filter(self, cycle: Cycle) -> Status | None:

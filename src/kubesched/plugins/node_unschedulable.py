@@ -20,6 +20,7 @@ class NodeUnschedulable(FilterPlugin):
     """Keeps pods off cordoned nodes."""
 
     name = "NodeUnschedulable"
+    looks_only_at_facts = True
     filter_scope = Scope.NODE_OBJECT
 
     def filter_question(self, cycle: Cycle) -> Hashable:

@@ -26,6 +26,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     """Filters by NoSchedule and NoExecute; counts PreferNoSchedule against a node."""
 
     name = "TaintToleration"
+    looks_only_at_facts = True
     filter_scope = Scope.NODE_OBJECT
     score_scope = Scope.NODE_OBJECT
 

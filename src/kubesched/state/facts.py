@@ -85,9 +85,10 @@ class FactsOf:
         self._known: weakref.WeakValueDictionary[bytes, PodFacts] = weakref.WeakValueDictionary()
         self._encode = msgspec.json.Encoder().encode
 
-    def __call__(self, pod: Pod) -> PodFacts:
+    def __call__(self, pod: Pod, *, keep_node_name: bool = False) -> PodFacts:
+        """The facts of a pod. Where it is makes no difference, unless it is asked where it should be."""
         meta, spec, status = pod.metadata, pod.spec, pod.status
-        if spec.node_name:
+        if spec.node_name and not keep_node_name:
             spec = msgspec.structs.replace(spec, node_name="")
         owner = meta.controller if meta.owner_references else None
         fingerprint = self._encode((meta.namespace, meta.labels, owner, spec, _resize(status)))

@@ -32,7 +32,7 @@ ASKERS: tuple[Pod, ...] = tuple(
         WEB.node_selector(disk="ssd").toleration(operator="Exists"),
         WEB.requires_node(node_term(ZONE, "NotIn", "z1")).toleration(operator="Exists"),
         WEB.requires_node(node_term("metadata.name", "In", "n1"), node_term("metadata.name", "In", "n3")),
-        WEB.label(named="yes").on("n2"),
+        WEB.on("n2"),
         WEB.spread(ZONE, app="web").toleration(operator="Exists"),
         WEB.spread(HOSTNAME, soft=True, app="web").spread(ZONE, soft=True, app="db").toleration(operator="Exists"),
         WEB.pod_affinity(ZONE, app="db").toleration(operator="Exists"),

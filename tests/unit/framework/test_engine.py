@@ -195,7 +195,6 @@ def test_an_answer_follows_the_nodes_it_is_about(name: str) -> None:
     assert (decision.node, decision.score) == ("n2", 11)
 
 
-@pytest.mark.xfail(strict=True, reason="answers are shared by pods that are alike, though they ask different questions")
 def test_different_questions_get_different_answers_however_alike_the_pods_are() -> None:
     state = make_cluster(make_node("n0"), make_node("n1"))
     engine = make_engine(state, config=profile_of("WantedNode"), plugins=PLUGINS)

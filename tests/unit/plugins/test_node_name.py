@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pytest
 from tests.builders import make_cluster, make_engine, make_node, make_pod, profile_of
 from tests.reading import rejections
 
@@ -25,7 +24,6 @@ def test_a_name_follows_its_node_to_another_row() -> None:
     assert engine.decide(pod, explain=True).node == "n1"
 
 
-@pytest.mark.xfail(strict=True, reason="answers are shared by pods that are alike, though they ask different questions")
 def test_pods_that_differ_in_nothing_but_the_node_they_name_go_to_different_nodes() -> None:
     engine = make_engine(make_cluster(make_node("n1"), make_node("n2")), config=profile_of("NodeName"))
     assert [engine.decide(make_pod("p").on(name).build()).node for name in ("n1", "n1", "n2")] == ["n1", "n1", "n2"]

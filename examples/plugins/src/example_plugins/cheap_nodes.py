@@ -25,6 +25,7 @@ class CheapNodes(FilterPlugin, ScorePlugin):
     name = "CheapNodes"
     filter_scope = Scope.NODE_OBJECT
     score_scope = Scope.NODE_OBJECT
+    looks_only_at_facts = True
 
     def __init__(self, args: Any = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
