@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import numpy as np
 
 from kubesched.api.tolerations import has_untolerated
@@ -13,6 +15,7 @@ from kubesched.state.columns import Bool, Int64
 from kubesched.state.matching import MatchCounter
 
 _NO_MINIMUM = 2**31 - 1
+_KINDS_KEPT = 256
 
 
 class Domains:
@@ -27,9 +30,8 @@ class Domains:
         """Matching pods per domain, by the id of the label's value."""
 
     @classmethod
-    def of(cls, cycle: Cycle, constraint: Constraint, keys: tuple[str, ...], *, numeric: bool) -> Domains:
-        """Count now. `keys` are the labels that a node must have to be counted at all."""
-        counted = CountedNodes.of(cycle, constraint, keys, numeric=numeric)
+    def count(cls, cycle: Cycle, constraint: Constraint, counted: CountedNodes) -> Domains:
+        """Count the pods on these nodes now."""
         table = cycle.state.nodes
         column = table.label(constraint.topology_key)
         matching = matching_pods(cycle, constraint)
@@ -54,11 +56,11 @@ class Domains:
 
 
 class CountedNodes:
-    """The nodes that a constraint counts, which changes only with node objects; kept with the facts of the pod."""
+    """The nodes that a constraint counts: those with all the labels `keys` that its policies do not leave out."""
 
     __slots__ = ("domains", "present", "rows", "version")
 
-    def __init__(self, cycle: Cycle, constraint: Constraint, keys: tuple[str, ...], numeric: bool) -> None:
+    def __init__(self, cycle: Cycle, constraint: Constraint, keys: tuple[str, ...], *, numeric: bool) -> None:
         table = cycle.state.nodes
         nodes = Nodes(cycle.state)
         rows = table.live[: table.size].copy()
@@ -76,13 +78,28 @@ class CountedNodes:
         self.present[-1] = False
         self.domains = int(np.count_nonzero(self.present))
 
-    @classmethod
-    def of(cls, cycle: Cycle, constraint: Constraint, keys: tuple[str, ...], *, numeric: bool) -> CountedNodes:
-        memo = cycle.facts.memo
-        key = (cls, constraint.topology_key, constraint.honors_affinity, constraint.honors_taints, keys)
-        known: CountedNodes | None = memo.get(key)
+
+class CountedNodesOf:
+    """Finds or makes the counted nodes. They change only with node objects, and many kinds of pods share them."""
+
+    def __init__(self, *, numeric: bool) -> None:
+        self._numeric = numeric
+        self._known: dict[Hashable, CountedNodes] = {}
+
+    def __call__(self, cycle: Cycle, constraint: Constraint, keys: tuple[str, ...]) -> CountedNodes:
+        required = RequiredNodes.of(cycle) if constraint.honors_affinity else None
+        key = (
+            cycle.state,
+            constraint.topology_key,
+            keys,
+            None if required is None or required.allow_all else (required.labels, required.terms),
+            cycle.pod.spec.tolerations if constraint.honors_taints else None,
+        )
+        known = self._known.get(key)
         if known is None or known.version != _version(cycle):
-            known = memo[key] = cls(cycle, constraint, keys, numeric)
+            if len(self._known) >= _KINDS_KEPT:
+                del self._known[next(iter(self._known))]
+            known = self._known[key] = CountedNodes(cycle, constraint, keys, numeric=self._numeric)
         return known
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +21,7 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.status import SKIP, Status, unresolvable, unschedulable
 from kubesched.plugins.pod_topology_spread.constraints import HOSTNAME, Constraint, Constraints
-from kubesched.plugins.pod_topology_spread.domains import Domains, matching_pods
+from kubesched.plugins.pod_topology_spread.domains import CountedNodesOf, Domains, matching_pods
 from kubesched.state.columns import Bool, Float, Int32, Int64
 from kubesched.state.labels import LabelColumn
 from kubesched.state.pods import PlacedPod
@@ -40,7 +39,8 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     def __init__(self, args: PodTopologySpreadArgs | None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
         self._constraints = Constraints(args or PodTopologySpreadArgs())
-        self._numeric = self.context.enabled("TaintTolerationComparisonOperators", default=False)
+        numeric = self.context.enabled("TaintTolerationComparisonOperators", default=False)
+        self._counted_nodes = CountedNodesOf(numeric=numeric)
 
     # -- filter -------------------------------------------------------------------------------------------------------
 
@@ -48,7 +48,8 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         constraints = self._constraints.hard(cycle)
         if not constraints:
             return SKIP
-        cycle.write(self.name, [self._domains(cycle, c, constraints) for c in constraints])
+        keys = tuple(constraint.topology_key for constraint in constraints)
+        cycle.write(self.name, [self._domains(cycle, constraint, keys) for constraint in constraints])
         return None
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
@@ -80,9 +81,8 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             if domains.counts_row(row) and domains.constraint.selector.matches(pod.facts.labels):
                 domains.pods[cycle.state.nodes.label(domains.constraint.topology_key).ids[row]] += sign
 
-    def _domains(self, cycle: Cycle, constraint: Constraint, constraints: Sequence[Constraint]) -> Domains:
-        keys = tuple(c.topology_key for c in constraints)
-        return Domains.of(cycle, constraint, keys, numeric=self._numeric)
+    def _domains(self, cycle: Cycle, constraint: Constraint, keys: tuple[str, ...]) -> Domains:
+        return Domains.count(cycle, constraint, self._counted_nodes(cycle, constraint, keys))
 
     # -- score --------------------------------------------------------------------------------------------------------
 
@@ -115,7 +115,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             pods = np.zeros(len(nodes)) if matching is None else nodes.take(matching.counts)
             part = _weighed(pods, scored, constraint.max_skew)
             return Part(None, np.where(nodes.take(column.ids) < 0, 0.0, part) if lacks_some(column, nodes) else part)
-        domains = Domains.of(cycle, constraint, keys, numeric=self._numeric)
+        domains = self._domains(cycle, constraint, keys)
         if nodes.rows is None and not lacks_some(column, nodes):
             size = column.values.distinct
         else:
