@@ -77,6 +77,7 @@ class DiskSource(Record, frozen=True):
     pd_name: str = ""
     volume_id: str = field(default="", name="volumeID")
     disk_name: str = ""
+    disk_uri: str = field(default="", name="diskURI")
     read_only: bool = False
     target_portal: str = ""
     iqn: str = ""
@@ -98,6 +99,7 @@ class Volume(Record, frozen=True):
     aws_elastic_block_store: DiskSource | None = None
     azure_disk: DiskSource | None = None
     cinder: DiskSource | None = None
+    portworx_volume: DiskSource | None = None
     iscsi: DiskSource | None = None
     rbd: DiskSource | None = None
     csi: DiskSource | None = None

@@ -16,6 +16,8 @@ QuantityText = str | int | float
 _MIN_SCALE = -9
 _MAX_INT64 = 2**63 - 1
 _NARROW_DIGITS = 18
+_FAR = 1000
+"""Exponents further from zero than this change nothing that anybody can see, but would take ages to work out."""
 
 _SPELLING = re.compile(
     r"(?P<sign>[+-]?)0*(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?"
@@ -93,7 +95,9 @@ def parse_quantity(text: QuantityText) -> Quantity:
     suffix = match["suffix"] or ""
     if suffix in _BINARY:
         return _binary(amount, _BINARY[suffix], whole, fraction)
-    exponent = int(match["exponent"]) if match["exponent"] else _DECIMAL[suffix]
+    exponent = _DECIMAL[suffix]
+    if match["exponent"]:
+        exponent = max(-_FAR, min(int(match["exponent"][:12]), _FAR))
     scale = exponent - len(fraction)
     if scale >= _MIN_SCALE and len(whole) + len(fraction) <= _NARROW_DIGITS:
         return Quantity(amount, scale)

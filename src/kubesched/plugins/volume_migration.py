@@ -67,7 +67,9 @@ def inline_migration_of(volume: Volume) -> Migration | None:
         return AWS_EBS
     if volume.cinder is not None:
         return CINDER
-    return AZURE_DISK if volume.azure_disk is not None else None
+    if volume.azure_disk is not None:
+        return AZURE_DISK
+    return PORTWORX if volume.portworx_volume is not None else None
 
 
 def handle_of(pv: PersistentVolume) -> str:
@@ -92,7 +94,9 @@ def inline_handle_of(volume: Volume) -> str:
         return _ebs_handle(volume.aws_elastic_block_store.volume_id)
     if volume.cinder is not None:
         return volume.cinder.volume_id
-    return volume.azure_disk.disk_name if volume.azure_disk is not None else ""
+    if volume.azure_disk is not None:
+        return volume.azure_disk.disk_uri
+    return volume.portworx_volume.volume_id if volume.portworx_volume is not None else ""
 
 
 def translated_affinity(pv: PersistentVolume, migration: Migration) -> NodeSelector | None:

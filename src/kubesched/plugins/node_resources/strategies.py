@@ -14,7 +14,8 @@ import numpy as np
 from kubesched.config.args import ScoringStrategy
 from kubesched.framework.plugin import MAX_NODE_SCORE
 from kubesched.framework.profile import ProfileError
-from kubesched.plugins.int64 import MAX_INT64, truncated, truncated_division, wrapped
+from kubesched.plugins.broken_line import broken_line
+from kubesched.plugins.int64 import MAX_INT64, truncated_division, wrapped
 from kubesched.plugins.node_resources.allocation import Line
 from kubesched.state.columns import Int64
 
@@ -96,17 +97,6 @@ class _Ratio:
 
     def node(self, lines: Sequence[Line], used: list[int], offered: list[int]) -> int:
         return _as_columns(self, lines, used, offered)
-
-
-def broken_line(points: Sequence[tuple[int, int]], x: int) -> int:
-    """The value at x of the line through the points, level before the first and after the last."""
-    for i, (right, high) in enumerate(points):
-        if x <= right:
-            if i == 0:
-                return high
-            left, low = points[i - 1]
-            return low + truncated((high - low) * (x - left), right - left)
-    return points[-1][1]
 
 
 def _as_columns(strategy: Strategy, lines: Sequence[Line], used: list[int], offered: list[int]) -> int:

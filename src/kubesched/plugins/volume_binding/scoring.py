@@ -10,6 +10,7 @@ from kubesched.api.quantity import QuantityText, parse_quantity
 from kubesched.config.args import UtilizationShapePoint
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import MAX_NODE_SCORE
+from kubesched.plugins.broken_line import broken_line
 from kubesched.plugins.volume_binding.matching import NO_VOLUME
 from kubesched.plugins.volume_binding.reach import within
 from kubesched.plugins.volume_binding.search import Findings, VolumeSearch
@@ -35,16 +36,8 @@ class CapacityScorer:
         used = _space_bound(findings, search, i) or _space_to_provision(findings, search, nodes, i)
         if not used:
             return 0
-        total = sum(self._at(_utilization(requested, capacity)) for requested, capacity in used.values())
+        total = sum(broken_line(self._points, _utilization(*space)) for space in used.values())
         return int(total / len(used) + 0.5)
-
-    def _at(self, utilization: int) -> int:
-        x0, y0 = self._points[0]
-        for x, y in self._points:
-            if utilization <= x:
-                return y if x == x0 else y0 + int((y - y0) * (utilization - x0) / (x - x0))
-            x0, y0 = x, y
-        return y0
 
 
 def _space_bound(findings: Findings, search: VolumeSearch, i: int) -> dict[str, tuple[int, int]]:
