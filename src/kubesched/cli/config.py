@@ -8,6 +8,8 @@ from kubesched import config as configuration
 from kubesched.cli.input import read, refuse
 from kubesched.config.defaults import differences_from_default
 from kubesched.config.policy import translate
+from kubesched.framework.profile import ProfileError
+from kubesched.simulate.cluster import profiles_of
 
 _FORMATS = {"yaml": configuration.to_yaml, "json": configuration.to_json}
 
@@ -25,8 +27,11 @@ def check(file: str, output: str | None) -> None:
     source, text = read(file)
     try:
         loaded = configuration.load(text, source=source)
+        profiles_of(loaded)
     except configuration.ConfigError as error:
         refuse(error.lines)
+    except ProfileError as error:
+        refuse([f"{source}: {error}"])
     if output:
         click.echo(_FORMATS[output](loaded), nl=False)
         return

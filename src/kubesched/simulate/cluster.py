@@ -26,6 +26,12 @@ def all_plugins() -> Registry:
     return registry
 
 
+def profiles_of(configuration: SchedulerConfiguration, plugins: Registry | None = None) -> dict[str, Profile]:
+    """The profiles of a configuration by name, with all their plugins made; a ProfileError if they cannot be."""
+    registry = all_plugins() if plugins is None else plugins
+    return {config.scheduler_name: Profile(config, registry, PluginContext()) for config in configuration.profiles}
+
+
 class SimulatedCluster:
     """The state that the manifests describe, and an engine that decides on it."""
 
@@ -37,11 +43,7 @@ class SimulatedCluster:
         seed: int = 0,
         plugins: Registry | None = None,
     ) -> None:
-        registry = all_plugins() if plugins is None else plugins
-        context = PluginContext()
-        self.profiles = {
-            profile.scheduler_name: Profile(profile, registry, context) for profile in configuration.profiles
-        }
+        self.profiles = profiles_of(configuration, plugins)
         self.seed = seed
         self.state = ClusterState()
         self.engine = Engine(

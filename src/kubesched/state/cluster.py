@@ -70,15 +70,18 @@ class ClusterState:
         if identity_of(pod) in self._placed:
             raise ValueError(f"pod {pod.key} is placed already")
         facts = facts or self.facts(pod)
+        self.nominated.remove(pod)
         placed = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node_name))
         self._place(PlacedPod(placed, facts, self._row(node_name), assumed=True))
         return placed
 
     def forget(self, pod: Pod) -> None:
-        """The assumption did not come true."""
+        """The assumption did not come true: the pod is pending again, and a promise made to it holds again."""
         placed = self._placed.get(identity_of(pod))
         if placed is not None and placed.assumed:
             self._remove(identity_of(pod))
+            if pod.status.nominated_node_name:
+                self.nominated.add(pod, pod.status.nominated_node_name)
 
     def placed(self, pod: Pod) -> PlacedPod | None:
         """Where the pod is, if it is anywhere."""

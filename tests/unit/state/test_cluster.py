@@ -201,3 +201,13 @@ def test_namespaces_are_known_by_their_labels_and_unknown_ones_have_none() -> No
     assert state.namespace_labels("nowhere") == {}
     state.delete(team)
     assert state.namespace_labels("team") == {}
+
+
+def test_a_pod_that_is_assumed_is_no_longer_nominated_and_is_again_when_forgotten() -> None:
+    state = make_cluster(make_node("n1"))
+    pod = WEB.nominated("n1").build()
+    state.nominated.add(pod, "n1")
+    state.assume(pod, "n1")
+    assert state.nominated.on_node("n1") == []
+    state.forget(pod)
+    assert state.nominated.node_of(pod) == "n1"
