@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import random
-import statistics
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -27,10 +26,6 @@ def engine_on(state: ClusterState) -> Engine:
     registry = in_tree()
     profiles = [Profile(profile, registry, PluginContext()) for profile in config.default().profiles]
     return Engine(state, profiles, draw=random.Random(0).randrange)
-
-
-def median_of(runs: int, measure: Callable[[], float]) -> float:
-    return statistics.median(measure() for _ in range(runs))
 
 
 def _cpu_us(action: Callable[[], None]) -> float:

@@ -152,7 +152,7 @@ class AnswerCache:
         rows = log.since(position)
         if rows is None or len(rows) * 4 > size + 16:
             return None
-        nodes = ChangedNodes(self._state, np.array(rows))
+        nodes = ChangedNodes(self._state, rows)
         self._repair = (log, position, until, rows, nodes)
         return rows, nodes
 

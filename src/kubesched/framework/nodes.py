@@ -175,9 +175,18 @@ class Nodes:
 class ChangedNodes(Nodes):
     """Rows that have just changed. Several plugins look at the same few nodes, so their views are kept."""
 
-    def __init__(self, state: ClusterState, rows: Rows) -> None:
-        super().__init__(state, rows)
+    def __init__(self, state: ClusterState, rows: list[int]) -> None:
+        self.state = state
+        self._table = state.nodes
+        self._row_list = rows
         self._views: dict[int, NodeView] = {}
+
+    @cached_property
+    def rows(self) -> Rows | None:  # type: ignore[override]
+        return np.array(self._row_list)
+
+    def row(self, i: int) -> int:
+        return self._row_list[i]
 
     def view(self, i: int) -> NodeView:
         view = self._views.get(i)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from kubesched.api.pod import Pod
 
 
@@ -35,9 +37,9 @@ class Nominator:
         return list(self._by_node.get(node_name, {}).values())
 
     @property
-    def nodes(self) -> list[str]:
+    def nodes(self) -> Collection[str]:
         """The nodes that somebody is nominated to."""
-        return list(self._by_node)
+        return self._by_node.keys()
 
 
 def identity_of(pod: Pod) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import TypeVar
 
 from kubesched.api.meta import KubeObject
 
 K = TypeVar("K", bound=KubeObject)
+
+_NOTHING: dict[str, KubeObject] = {}
 
 
 class ObjectStore:
@@ -35,13 +37,13 @@ class ObjectStore:
         key = f"{namespace}/{name}" if namespace else name
         return self._objects.get(kind, {}).get(key)  # type: ignore[return-value]
 
-    def all(self, kind: type[K]) -> Iterable[K]:
+    def all(self, kind: type[K]) -> Collection[K]:
         """All objects of a kind, in order of arrival."""
-        return self._objects.get(kind, {}).values()  # type: ignore[return-value]
+        return self._objects.get(kind, _NOTHING).values()  # type: ignore[return-value]
 
-    def in_namespace(self, kind: type[K], namespace: str) -> Iterable[K]:
+    def in_namespace(self, kind: type[K], namespace: str) -> Collection[K]:
         """All objects of a kind in a namespace, in order of arrival."""
-        return self._in_namespace.get((kind, namespace), {}).values()  # type: ignore[return-value]
+        return self._in_namespace.get((kind, namespace), _NOTHING).values()  # type: ignore[return-value]
 
     def version(self, kind: type[KubeObject]) -> int:
         return self._versions.get(kind, 0)

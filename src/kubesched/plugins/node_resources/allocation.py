@@ -28,6 +28,7 @@ class Demand(NamedTuple):
     """What a pod adds to each resource. An extended resource that it does not ask for does not count at all."""
 
     question: tuple[int, ...]
+    is_nothing: bool
     lines: tuple[Line, ...]
     columns: Rows
     weights: Int64
@@ -70,6 +71,7 @@ class Allocation:
         )
         return Demand(
             tuple(amounts.values()),
+            not any(amounts.values()),
             lines,
             np.array([line.column for line in lines], dtype=np.intp),
             np.array([line.weight for line in lines], dtype=np.int64),

@@ -36,14 +36,14 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
     def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
         # Pods that ask for nothing would all be drawn to the same node.
-        return None if any(self._allocation.demand_of(cycle).question) else SKIP_ALIKE
+        return SKIP_ALIKE if self._allocation.demand_of(cycle).is_nothing else None
 
     def score_question(self, cycle: Cycle) -> Hashable:
         return self._allocation.demand_of(cycle).question
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
         demand = self._allocation.demand_of(cycle)
-        if not any(demand.question):
+        if demand.is_nothing:
             return 0
         used = self._allocation.used(nodes, demand)
         offered = nodes.allocatable(demand.columns)

@@ -70,14 +70,17 @@ class Constraints:
 
 def default_selector(pod: Pod, objects: ObjectStore) -> Selector:
     """What the services that select the pod and its owner have in common: the pods that are like it."""
-    owner = pod.metadata.controller if pod.metadata.owner_references else None
+    services = objects.in_namespace(Service, pod.namespace)
+    if not services and not pod.metadata.owner_references:
+        return EVERYTHING
+    owner = pod.metadata.controller
     labels: dict[str, str] = {}
-    for service in objects.in_namespace(Service, pod.namespace):
+    for service in services:
         wanted = service.spec.selector
         if wanted and wanted.items() <= pod.metadata.labels.items():
             labels.update(wanted)
     if owner is None:
-        return selector_from_labels(labels) if labels else EVERYTHING
+        return selector_from_labels(labels)
     if owner.kind == "ReplicationController" and owner.api_version == "v1":
         controller = objects.get(ReplicationController, owner.name, pod.namespace)
         return selector_from_labels(labels | (controller.spec.selector if controller else {}))
