@@ -8,7 +8,7 @@ why is not kept here; that is asked for when a pod fits nowhere, or somebody wan
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,34 +19,53 @@ from kubesched.framework.plugin import MAX_NODE_SCORE, FilterPlugin, Scope, Scor
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32
 
+K = TypeVar("K", bound="Kept")
+
 _BYTES_KEPT = 64 << 20
 _MANY = 8
 """With more changed rows than this, columns are faster than one row after another."""
 
 
-class Passes:
+class Kept:
+    """Something per row, as of a position in the change logs."""
+
+    __slots__ = ("object_position", "position")
+
+    def __init__(self) -> None:
+        self.position = self.object_position = 0
+
+    def repair(self, cycle: Cycle, rows: list[int], nodes: Nodes) -> bool:
+        """Work out these rows anew. False if a plugin broke on one, which is for others to judge."""
+        raise NotImplementedError
+
+
+class Passes(Kept):
     """The live rows that pass all the filters of narrow scope."""
 
-    __slots__ = ("_by_objects", "_by_pods", "count", "object_position", "position", "rows")
+    __slots__ = ("_by_objects", "_by_pods", "count", "rows")
 
     def __init__(self, by_objects: Bool, rows: Bool, by_pods: tuple[FilterPlugin, ...]) -> None:
+        super().__init__()
         self._by_objects = by_objects
         self._by_pods = by_pods
         self.rows = rows
         self.count = int(np.count_nonzero(rows))
-        self.position = self.object_position = 0
 
-    def repair(self, cycle: Cycle, rows: list[int], nodes: Nodes) -> None:
+    def repair(self, cycle: Cycle, rows: list[int], nodes: Nodes) -> bool:
         for i, row in enumerate(rows):
             passes = bool(self._by_objects[row])
             if passes:
                 node = nodes.view(i)
                 for plugin in self._by_pods:
-                    if plugin.filter_node(cycle, node) is not None:
+                    status = plugin.filter_node(cycle, node)
+                    if status is not None:
+                        if not status.is_rejection:
+                            return False
                         passes = False
                         break
             self.count += passes - bool(self.rows[row])
             self.rows[row] = passes
+        return True
 
 
 WeightedScores = tuple[tuple[ScorePlugin, int], ...]
@@ -61,18 +80,18 @@ class ScoreGroup:
         self.scores = scores
 
 
-class Totals:
+class Totals(Kept):
     """The weighted sum of scores of narrow scope: those by pods on a node, and those that are the same on all nodes."""
 
-    __slots__ = ("_passes", "_plugins", "apart", "constant", "object_position", "of_passing", "position", "total")
+    __slots__ = ("_passes", "_plugins", "apart", "constant", "of_passing", "total")
 
     def __init__(self, total: Int32, plugins: WeightedScores, constant: int, apart: WeightedScores) -> None:
+        super().__init__()
         self._plugins = plugins
         self.total = total
         self.constant = constant
         self.apart = apart
         """Scores by node objects that are not the same everywhere: to be normalised by whoever knows what fits."""
-        self.position = self.object_position = 0
         self._passes: Passes | None = None
         self.of_passing = total
         """The total, -1 on rows that do not pass the filters of narrow scope (see `follow`)."""
@@ -84,7 +103,6 @@ class Totals:
             self.of_passing = np.where(passes.rows, self.total, np.int32(-1))
 
     def repair(self, cycle: Cycle, rows: list[int], nodes: Nodes) -> bool:
-        """False if a score is out of range, which is for others to judge."""
         for i, row in enumerate(rows):
             node = nodes.view(i)
             total = 0
@@ -121,41 +139,37 @@ class Alike:
 
         One asker always has the same filters for pods that are alike.
         """
-        self._latest = self._current_passes(cycle, (cycle.facts, asker), filters)
+        key = (cycle.facts, asker)
+        self._latest = self._current(self._passes, key, cycle) or self._begin_passes(key, cycle, filters)
         return self._latest
-
-    def _current_passes(self, cycle: Cycle, key: Hashable, filters: tuple[FilterPlugin, ...]) -> Passes | None:
-        table = self._state.nodes
-        known = self._passes.pop(key, None)
-        if known is not None and known.object_position == table.object_changes.position:
-            if known.position == table.changes.position:
-                self._passes[key] = known
-                return known
-            repair = self._answers.rows_to_repair(table.changes, known.position, table.size)
-            if repair is not None and len(repair[0]) <= _MANY:
-                known.repair(cycle, *repair)
-                known.position = table.changes.position
-                self._passes[key] = known
-                return known
-        return self._begin_passes(key, cycle, filters)
 
     def totals(self, cycle: Cycle, group: ScoreGroup) -> Totals | None:
         """The sum of these scores on all rows; None if they must be asked plugin by plugin."""
         key = (cycle.facts, group)
+        return self._current(self._totals, key, cycle) or self._begin_totals(key, cycle, group.scores)
+
+    def _current(self, kept: dict[Hashable, K], key: Hashable, cycle: Cycle) -> K | None:
+        """What is kept under the key, brought up to date; None if it must be begun anew."""
+        known = kept.pop(key, None)
         table = self._state.nodes
-        known = self._totals.pop(key, None)
-        if known is not None and known.object_position == table.object_changes.position:
-            if known.position == table.changes.position:
-                self._totals[key] = known
-                return known
+        if known is None or known.object_position != table.object_changes.position:
+            return None
+        if known.position != table.changes.position:
             repair = self._answers.rows_to_repair(table.changes, known.position, table.size)
-            if repair is not None and len(repair[0]) <= _MANY:
-                if not known.repair(cycle, *repair):
-                    return None
-                known.position = table.changes.position
-                self._totals[key] = known
-                return known
-        return self._begin_totals(key, cycle, group.scores)
+            if repair is None or len(repair[0]) > _MANY or not known.repair(cycle, *repair):
+                return None
+            known.position = table.changes.position
+        kept[key] = known  # last in line to be forgotten
+        return known
+
+    def _keep(self, kept: dict[Hashable, K], key: Hashable, new: K, bytes_per_row: int) -> K:
+        table = self._state.nodes
+        limit = max(16, _BYTES_KEPT // (2 * bytes_per_row * max(1, table.size)))
+        while len(kept) >= limit:
+            del kept[next(iter(kept))]
+        new.position, new.object_position = table.changes.position, table.object_changes.position
+        kept[key] = new
+        return new
 
     def _begin_passes(self, key: Hashable, cycle: Cycle, filters: tuple[FilterPlugin, ...]) -> Passes | None:
         table = self._state.nodes
@@ -166,17 +180,13 @@ class Alike:
         rows = by_objects
         for plugin in filters:
             answer = self._answers.verdicts(plugin, cycle)
-            if plugin.verdicts.has_errors:
+            if plugin.verdicts.has_errors and plugin.verdicts.broken_rows(answer.verdicts).any():
                 return None
             if plugin.filter_scope is Scope.NODE_OBJECT:
                 by_objects &= answer.passes
             else:
                 rows = rows & answer.passes
-        rows = rows & by_objects
-        self._make_room(self._passes, 2)
-        passes = self._passes[key] = Passes(by_objects, rows, by_pods)
-        passes.position, passes.object_position = table.changes.position, table.object_changes.position
-        return passes
+        return self._keep(self._passes, key, Passes(by_objects, rows & by_objects, by_pods), bytes_per_row=2)
 
     def _begin_totals(self, key: Hashable, cycle: Cycle, scores: WeightedScores) -> Totals | None:
         table = self._state.nodes
@@ -198,12 +208,5 @@ class Alike:
                 constant += score * weight
             else:
                 apart.append((plugin, weight))
-        self._make_room(self._totals, 4)
-        totals = self._totals[key] = Totals(total, tuple(by_pods), constant, tuple(apart))
-        totals.position, totals.object_position = table.changes.position, table.object_changes.position
-        return totals
-
-    def _make_room(self, kept: dict[Hashable, Any], bytes_per_row: int) -> None:
-        limit = max(16, _BYTES_KEPT // (2 * bytes_per_row * max(1, self._state.nodes.size)))
-        while len(kept) >= limit:
-            del kept[next(iter(kept))]
+        totals = Totals(total, tuple(by_pods), constant, tuple(apart))
+        return self._keep(self._totals, key, totals, bytes_per_row=8)

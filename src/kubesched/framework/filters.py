@@ -143,9 +143,9 @@ class FilterRunner:
         for plugin in plan.wide:
             if plugin.name not in cycle.skipped_filters:
                 column, passing = self._ask(plugin, cycle, verdicts.feasible, exhaustive=False)
-                if plugin.verdicts.has_errors:
-                    return None
                 if column is not None:
+                    if plugin.verdicts.has_errors and _first_error(plugin, column, verdicts.feasible) is not None:
+                        return None
                     verdicts.feasible = verdicts.feasible & passing
                     verdicts.feasible_count = None
         return verdicts if verdicts.feasible_count or verdicts.feasible.any() else None
@@ -264,8 +264,7 @@ class FilterRunner:
 
 
 def _first_error(plugin: FilterPlugin, column: Int32, standing: Bool) -> Status | None:
-    broken = np.array([s is not None and not s.is_rejection for s in plugin.verdicts.statuses])
-    rows = np.flatnonzero(standing & broken[column])
+    rows = np.flatnonzero(standing & plugin.verdicts.broken_rows(column))
     status = plugin.verdicts.statuses[column[rows[0]]] if len(rows) else None
     return None if status is None else _named(plugin, status)
 

@@ -84,6 +84,10 @@ class VerdictTable:
             self.has_errors |= not status.is_rejection
         return found
 
+    def broken_rows(self, verdicts: Int32) -> Bool:
+        """Where the plugin broke, rather than saying no."""
+        return np.array([s is not None and not s.is_rejection for s in self.statuses])[verdicts]
+
 
 class QueueSortPlugin(Plugin):
     """Orders pending pods. Exactly one is enabled, the same in all profiles."""

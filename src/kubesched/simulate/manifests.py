@@ -211,7 +211,7 @@ class _Reading:
         else:
             obj, mistakes = convert(value, record)
             if obj is None:
-                self._complain(place, value, mistakes)
+                self._complain(place, value, mistakes + _further_mistakes(value, record, mistakes))
             else:
                 self._add(place, obj)
 
@@ -290,3 +290,12 @@ def _title(subject: KubeObject | dict[str, Any]) -> str:
 
 def _described(value: Any) -> str:
     return "a list" if isinstance(value, list) else json.dumps(value, default=str)[:60]
+
+
+def _further_mistakes(value: Any, record: type[KubeObject], known: list[Mistake]) -> list[Mistake]:
+    """What else is wrong with an object that cannot be read, as far as its shape lets one look."""
+    rough, _ = convert(value, record, shape_only=True)
+    if rough is None:
+        return []
+    paths = {mistake.path for mistake in known}
+    return [mistake for mistake in mistakes_in(rough) if mistake.path not in paths]

@@ -276,3 +276,10 @@ def test_all_mistakes_of_all_files_are_found_at_once(tmp_path: Path) -> None:
         "b.yaml: line 2, column 1: while parsing a flow node, did not find expected node content",
         "c.yaml: No such file or directory",
     ]
+
+
+def test_a_wrong_word_does_not_hide_the_other_mistakes_of_an_object() -> None:
+    spec = "{containers: [{resources: {requests: {cpu: 1x}}}], preemptionPolicy: Sometimes}"
+    word, number = lines(in_pod(spec))
+    assert word.endswith('spec.preemptionPolicy: expected "Never" or "PreemptLowerPriority", got "Sometimes"')
+    assert "spec.containers[0].resources.requests.cpu: '1x' is not a quantity" in number
