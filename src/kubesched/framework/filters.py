@@ -189,12 +189,18 @@ class FilterRunner:
 
     # -- rows as they might be ----------------------------------------------------------------------------------------
 
-    def check(self, cycle: Cycle, nodes: Nodes, i: int = 0) -> Status | None:
-        """The first rejection of one row of a view."""
+    def check(self, cycle: Cycle, world: WhatIf) -> Status | None:
+        """The first rejection of a single row as it might be."""
         for plugin in self.filters:
             if plugin.name in cycle.skipped_filters:
                 continue
-            status = plugin.verdicts.statuses[plugin.filter(cycle, nodes)[i]]
+            if plugin.answers_both_ways:
+                status = plugin.filter_node(cycle, world.view(0))
+            elif plugin.filter_scope is Scope.NODE_OBJECT and plugin.is_columnar:
+                # Pods come and go in imagination, but the node stays the same: so does the answer.
+                status = plugin.verdicts.statuses[self._answers.verdicts(plugin, cycle).verdicts[world.row(0)]]
+            else:
+                status = plugin.verdicts.statuses[plugin.filter(cycle, world)[0]]
             if status is not None:
                 return _named(plugin, status)
         return None

@@ -31,6 +31,7 @@ class DryRun:
         self.failures: list[tuple[Status, Rows]] = []
         self.singles: list[Candidate] = []
         """Candidates that were worked on one at a time."""
+        self.tried_singly = 0
         self.many: Victims | None = None
         """Candidates that were worked on all at once."""
 
@@ -78,8 +79,14 @@ class DryRun:
         return next((status for status, _ in self.failures if status.code is Code.ERROR), None)
 
 
-def dry_run(cycle: Cycle, filters: FilterRunner, potential: Rows, by_importance: ByImportance) -> DryRun:
-    """Try preemption on every row that might be helped by it."""
+def dry_run(
+    cycle: Cycle, filters: FilterRunner, potential: Rows, by_importance: ByImportance, *, enough: int, start: int
+) -> DryRun:
+    """Try preemption on every row that might be helped by it.
+
+    Rows that must be worked on one at a time are taken in turn, beginning with the one at `start`, until there are
+    `enough` candidates, of which one at least breaks no disruption budget.
+    """
     result = DryRun(potential)
     table, pods, priority = cycle.state.nodes, cycle.state.pods, cycle.pod.priority
     if not len(potential):
@@ -99,12 +106,17 @@ def dry_run(cycle: Cycle, filters: FilterRunner, potential: Rows, by_importance:
         result.many = Victims(cycle, rows[~by_itself], by_importance, budgets)
         result.failures += find_victims(cycle, active, result.many)
         rows = rows[by_itself]
-    for row in rows.tolist():
+    harmless = False
+    for row in np.roll(rows, -(start % max(1, len(rows)))).tolist():
+        if harmless and len(result.singles) >= enough:
+            break
+        result.tried_singly += 1
         outcome = one_row(cycle, filters, budgets, row)
         if isinstance(outcome, Status):
             result.failures.append((outcome, np.array([row])))
         else:
             result.singles.append(outcome)
+            harmless |= not outcome.violations
     return result
 
 

@@ -17,6 +17,7 @@ from kubesched.state.cluster import ClusterState
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 NEVER = "not eligible due to preemptionPolicy=Never."
+_AT_LEAST = 100
 WAITING_FOR_VICTIMS = "not eligible due to a terminating pod on the nominated node."
 
 
@@ -37,7 +38,14 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
 
     def __init__(self, args: DefaultPreemptionArgs | None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
+        self._args = args or DefaultPreemptionArgs()
         self._by_importance: ByImportance | None = None
+        self._next_start = 0
+
+    def _enough(self, rows: int) -> int:
+        """How many candidates are enough where each costs some time. Where they cost none, all are considered."""
+        share = rows * self._args.min_candidate_nodes_percentage // 100
+        return max(share, self._args.min_candidate_nodes_absolute, _AT_LEAST)
 
     def pre_enqueue(self, pod: Pod, state: ClusterState) -> Status | None:
         return None
@@ -51,7 +59,11 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
             return PostFilterResult(details=details), unschedulable(f"preemption: {ineligible}")
         if self._by_importance is None or self._by_importance.state is not cycle.state:
             self._by_importance = ByImportance(cycle.state)
-        run = dry_run(cycle, filters, diagnosis.rows_rejected_as(Code.UNSCHEDULABLE), self._by_importance)
+        potential = diagnosis.rows_rejected_as(Code.UNSCHEDULABLE)
+        run = dry_run(
+            cycle, filters, potential, self._by_importance, enough=self._enough(len(potential)), start=self._next_start
+        )
+        self._next_start += run.tried_singly
         if not run.found:
             return self._hopeless(run, diagnosis.node_count)
         names = cycle.state.nodes.names

@@ -49,16 +49,11 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
         neighbours: Neighbours = cycle.read(self.name)
-        # The terms of one topology key are judged per domain, and only then per row. Own terms count before others'.
-        judged: dict[str, Int32] = {}
+        worst = np.zeros(len(nodes), dtype=np.int32)
         for unwanted, severity in ((neighbours.unwelcome, 1), (neighbours.avoided, 2)):
             for key, pods in unwanted:
-                found = np.where(pods > 0, np.int32(severity), np.int32(0))
-                judged[key] = np.maximum(judged[key], found) if key in judged else found
-        worst = np.zeros(len(nodes), dtype=np.int32)
-        for i, (key, found) in enumerate(judged.items()):
-            on_rows = found[nodes.label_ids(key)]
-            worst = np.maximum(worst, on_rows) if i else on_rows
+                near = (pods > 0)[nodes.label_ids(key)] if len(nodes) > 1 else pods[nodes.label_ids(key)] > 0
+                np.maximum(worst, near * np.int32(severity), out=worst)
         statuses = (None, EXISTING_ANTI_AFFINITY, ANTI_AFFINITY)
         verdicts = np.array([self.verdicts.id_of(status) for status in statuses], dtype=np.int32)[worst]
         if neighbours.wanted:

@@ -62,9 +62,14 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             itself = constraint.selector.matches(cycle.pod.metadata.labels)
             # pods there + the pod itself - pods where they are fewest, at most maxSkew
             limit = constraint.max_skew - itself + domains.fewest()
-            found = np.where(domains.pods > limit, np.int32(skewed), np.int32(0))
-            found[-1] = unlabelled
-            verdicts = found[ids] if verdicts is None else np.where(verdicts == 0, found[ids], verdicts)
+            if len(ids) < len(domains.pods):
+                found = np.where(domains.pods[ids] > limit, np.int32(skewed), np.int32(0))
+                found[ids < 0] = unlabelled
+            else:  # fewer domains than rows: judge domains, then pick for each row
+                of_domains = np.where(domains.pods > limit, np.int32(skewed), np.int32(0))
+                of_domains[-1] = unlabelled
+                found = of_domains[ids]
+            verdicts = found if verdicts is None else np.where(verdicts == 0, found, verdicts)
         return np.zeros(len(nodes), dtype=np.int32) if verdicts is None else verdicts
 
     def add_pod(self, cycle: Cycle, pod: PlacedPod, row: int) -> None:
