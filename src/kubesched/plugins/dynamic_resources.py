@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from kubesched.api.pod import Pod
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle import Cycle, CycleStateMissingError
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.filters import FilterRunner
 from kubesched.framework.nodes import Nodes
@@ -20,7 +20,7 @@ from kubesched.framework.plugin import (
     Scope,
     ScorePlugin,
 )
-from kubesched.framework.status import SKIP, Status, error, unresolvable, unschedulable
+from kubesched.framework.status import SKIP_ALIKE, Status, error, unresolvable, unschedulable
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32
 
@@ -47,21 +47,23 @@ class DynamicResources(
         return None
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
-        cycle.write(self.name, True)
-        return NOT_SUPPORTED if cycle.pod.spec.resource_claims else SKIP
+        return NOT_SUPPORTED if cycle.pod.spec.resource_claims else SKIP_ALIKE
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
-        cycle.read(self.name)
-        return self.reject(nodes.none(), NOT_SUPPORTED)
+        # Asked only if the pre-filter is disabled: then kube-scheduler ends with an error, and so does this.
+        raise CycleStateMissingError(self.name)
 
     def post_filter(
         self, cycle: Cycle, diagnosis: Diagnosis, filters: FilterRunner
     ) -> tuple[PostFilterResult | None, Status | None]:
-        # Where an earlier pre-filter rejected the pod outright, this one left no note, and kube-scheduler says so.
-        return None, NO_CLAIMS if self.name in cycle.notes else error("not found")
+        # Where an earlier pre-filter rejected the pod outright, this one was not asked, and kube-scheduler says so.
+        asked = self.name in cycle.skipped_filters or cycle.pod.spec.resource_claims
+        return None, NO_CLAIMS if asked else error("not found")
 
     def score_question(self, cycle: Cycle) -> Hashable:
-        return cycle.read(self.name)  # type: ignore[no-any-return]
+        if self.name not in cycle.skipped_filters:
+            raise CycleStateMissingError(self.name)
+        return None
 
     def score(self, cycle: Cycle, nodes: Nodes) -> int:
         return 0

@@ -17,7 +17,7 @@ from kubesched.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
-from kubesched.framework.status import SKIP, SKIP_ALIKE, Status, error, unresolvable
+from kubesched.framework.status import SKIP_ALIKE, Status, error, unresolvable
 from kubesched.plugins.volume_binding.matching import NO_VOLUME
 from kubesched.plugins.volume_binding.pod_claims import PodClaims, claim_fault, claims_of
 from kubesched.plugins.volume_binding.scoring import CapacityScorer
@@ -56,8 +56,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
     def pre_filter(self, cycle: Cycle) -> Status | None:
         pod, objects = cycle.pod, cycle.state.objects
         if not pod.spec.volumes or not claims_used(pod):
-            cycle.write(self.name, _NO_CLAIMS)
-            return SKIP
+            return SKIP_ALIKE
         fault = claim_fault(pod, objects)
         if fault:
             return unresolvable(fault)
@@ -89,7 +88,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         return SKIP_ALIKE if self._scorer is None else None
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
-        claims: PodClaims = cycle.read(self.name)
+        claims = self._claims(cycle)
         if self._scorer is None or not claims.delayed:
             return 0
         return self._scorer.scores(self._find(cycle, nodes), self._search(cycle.state), nodes)
@@ -97,7 +96,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
     # -- once a node is chosen ----------------------------------------------------------------------------------------
 
     def reserve(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
-        claims: PodClaims = cycle.read(self.name)
+        claims = self._claims(cycle)
         if not claims.delayed:
             return None
         search = self._search(cycle.state)
@@ -138,8 +137,11 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         return writes
 
     def _find(self, cycle: Cycle, nodes: Nodes) -> Findings:
-        claims: PodClaims = cycle.read(self.name)
-        return self._search(cycle.state).find(claims, nodes)
+        return self._search(cycle.state).find(self._claims(cycle), nodes)
+
+    def _claims(self, cycle: Cycle) -> PodClaims:
+        claims: PodClaims = _NO_CLAIMS if self.name in cycle.skipped_filters else cycle.read(self.name)
+        return claims
 
     def _search(self, state: ClusterState) -> VolumeSearch:
         if state is not self._state:
