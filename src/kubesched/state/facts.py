@@ -100,6 +100,8 @@ class FactsOf:
 
 def _resize(status: PodStatus) -> Any:
     """What the status says about resources, which most say nothing about."""
+    if not status.container_statuses and not status.init_container_statuses and status.resources is None:
+        return None
     containers = (*status.container_statuses, *status.init_container_statuses)
     if status.resources is None and all(container.resources is None for container in containers):
         return None
