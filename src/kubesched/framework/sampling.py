@@ -42,6 +42,8 @@ class Sampler:
         count = verdicts.feasible_count
         if count is None:
             count = int(np.count_nonzero(verdicts.feasible))
+        if not percentage and not narrowed and not one_is_enough:
+            return Sample(verdicts.feasible, count, self._state.nodes.live_count)  # and the next starts where this did
         total = int(np.count_nonzero(verdicts.considered)) if narrowed else self._state.nodes.live_count
         enough = 1 if one_is_enough else _enough(total, percentage)
         if count <= enough:

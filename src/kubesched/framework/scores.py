@@ -38,7 +38,7 @@ class Best(NamedTuple):
 
     def row(self, drawn: int, nodes: FeasibleNodes) -> int:
         """The row of the drawn one of the best."""
-        position = drawn if self.among == len(self.is_best) else int(np.flatnonzero(self.is_best)[drawn])
+        position = drawn if self.among == len(self.is_best) else int(self.is_best.nonzero()[0][drawn])
         return position if len(self.is_best) == len(nodes.feasible) else nodes.row(position)
 
 
@@ -95,7 +95,7 @@ class Scores:
             constant = self._constant
         else:
             total, constant = self.total, 0
-        best = total.max()
+        best = np.maximum.reduce(total)  # what max() does, less a detour on every pod
         is_best = total == best
         return Best(int(best) + constant, int(np.count_nonzero(is_best)), is_best)
 
