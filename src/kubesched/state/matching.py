@@ -6,7 +6,7 @@ a node carry a term. In kube-scheduler each attempt walks all pods for that; her
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
@@ -103,7 +103,7 @@ class MatchCounts:
         """Changes whenever a term appears that nobody carried, or the last carrier of one goes."""
 
     @property
-    def terms(self) -> Iterable[CarriedTerm]:
+    def terms(self) -> Collection[CarriedTerm]:
         """Every term that some placed pod carries."""
         return self._terms.values()
 

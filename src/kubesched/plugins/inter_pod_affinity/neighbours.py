@@ -47,6 +47,8 @@ class Neighbours:
     @classmethod
     def of(cls, cycle: Cycle) -> Neighbours | None:
         """The neighbours of the pod, or None if nobody minds who is near."""
+        if not cycle.facts.terms and not cycle.state.matches.terms:
+            return None
         terms = any(term.kind.startswith("required") for term in cycle.facts.terms)
         if not terms and not carried_terms_that_mean(cycle).get("required-anti-affinity"):
             return None

@@ -69,6 +69,8 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     # -- score --------------------------------------------------------------------------------------------------------
 
     def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
+        if not cycle.facts.terms and not cycle.state.matches.terms:
+            return SKIP
         near = cycle.facts.terms_of("preferred-affinity")
         far = cycle.facts.terms_of("preferred-anti-affinity")
         carried = carried_terms_that_mean(cycle)

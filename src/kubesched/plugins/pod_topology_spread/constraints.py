@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kubesched.api.affinity import TopologySpreadConstraint
 from kubesched.api.meta import OwnerReference
 from kubesched.api.pod import Pod
-from kubesched.api.selectors import EVERYTHING, Requirement, Selector, compile_selector, selector_from_labels
+from kubesched.api.selectors import Requirement, Selector, compile_selector, selector_from_labels
 from kubesched.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from kubesched.config.args import PodTopologySpreadArgs
 from kubesched.framework.cycle import Cycle
@@ -53,16 +53,17 @@ class Constraints:
     def _of(self, cycle: Cycle, action: str) -> tuple[Constraint, ...]:
         own = cycle.pod.spec.topology_spread_constraints
         if not own:
-            return self._defaulted(cycle, action)
+            return self._defaulted(cycle, action) if action in self._actions_by_default else ()
         memo, key = cycle.facts.memo, (Constraint, action)
         if key not in memo:
             memo[key] = _compiled(own, cycle.pod, action)
         return memo[key]  # type: ignore[no-any-return]
 
     def _defaulted(self, cycle: Cycle, action: str) -> tuple[Constraint, ...]:
-        if action not in self._actions_by_default:
+        pod, objects = cycle.pod, cycle.state.objects
+        if not pod.metadata.owner_references and not objects.in_namespace(Service, pod.namespace):
             return ()
-        selector = default_selector(cycle.pod, cycle.state.objects)
+        selector = default_selector(pod, objects)
         if selector.is_empty:
             return ()
         return tuple(c._replace(selector=selector) for c in _compiled(self._defaults, cycle.pod, action))
@@ -70,15 +71,12 @@ class Constraints:
 
 def default_selector(pod: Pod, objects: ObjectStore) -> Selector:
     """What the services that select the pod and its owner have in common: the pods that are like it."""
-    services = objects.in_namespace(Service, pod.namespace)
-    if not services and not pod.metadata.owner_references:
-        return EVERYTHING
-    owner = pod.metadata.controller
     labels: dict[str, str] = {}
-    for service in services:
+    for service in objects.in_namespace(Service, pod.namespace):
         wanted = service.spec.selector
         if wanted and wanted.items() <= pod.metadata.labels.items():
             labels.update(wanted)
+    owner = pod.metadata.controller
     if owner is None:
         return selector_from_labels(labels)
     if owner.kind == "ReplicationController" and owner.api_version == "v1":
