@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubesched.api.devices import DeviceClass
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
@@ -30,6 +31,7 @@ KINDS: dict[str, type[KubeObject]] = {
         CSIDriver,
         CSINode,
         CSIStorageCapacity,
+        DeviceClass,
         Namespace,
         Node,
         PersistentVolume,

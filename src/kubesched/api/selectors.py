@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from kubesched.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.meta import LabelSelector
+from kubesched.api.node import Node
 
 _LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 _LABEL_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
@@ -108,6 +109,16 @@ def compile_node_term(term: NodeSelectorTerm) -> NodeTerm:
     faults = [fault for e in term.match_expressions if (fault := label_requirement_fault(e))]
     faults += [fault for e in term.match_fields if (fault := _field_fault(e))]
     return NodeTerm(labels, fields, faults[0] if faults else "")
+
+
+def node_matches(terms: Iterable[NodeTerm], node: Node) -> bool:
+    """Whether any of the terms selects the node; one with a fault selects none. Of fields only the name is known."""
+    fields = {"metadata.name": node.name}
+    return any(
+        Selector(term.labels).matches(node.metadata.labels) and Selector(term.fields).matches(fields)
+        for term in terms
+        if not term.fault
+    )
 
 
 def _requirement(source: NodeSelectorRequirement) -> Requirement:

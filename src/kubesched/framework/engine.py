@@ -58,10 +58,16 @@ class Engine:
         profiles: Iterable[Profile],
         draw: Callable[[int], int],
         percentage_of_nodes_to_score: int = 0,
+        *,
+        choose: Callable[[list[str]], str] | None = None,
     ) -> None:
-        """`draw(n)` returns a number from 0 to n - 1: the choice among n equally good nodes."""
+        """`draw(n)` returns a number from 0 to n - 1: the choice among n equally good nodes.
+
+        `choose`, if given, decides by name instead, for whoever must repeat what another scheduler did.
+        """
         self.state = state
         self._draw = draw
+        self._choose = choose
         self._sampler = Sampler(state, percentage_of_nodes_to_score)
         answers = AnswerCache(state)
         alike = Alike(state, answers)
@@ -168,11 +174,15 @@ class Engine:
         if scores.broken:
             decision.outcome, decision.status = Outcome.ERROR, error(scores.broken)
             return
-        best = scores.best()
+        best, names = scores.best(), self.state.nodes.names
+        decision.score = best.score
+        if self._choose is not None:
+            decision.node = self._choose([names[best.row(i, scores.nodes)] for i in range(best.among)])
+            decision.draw = Draw(best.among)
+            return
         drawn = self._draw(best.among) if best.among > 1 else 0
         decision.draw = Draw(best.among, drawn)
-        decision.score = best.score
-        decision.node = self.state.nodes.names[best.row(drawn, scores.nodes)]
+        decision.node = names[best.row(drawn, scores.nodes)]
 
     def _considered(self, pre_filter: PreFilterOutcome) -> Bool:
         table, live = self.state.nodes, self._live()

@@ -7,7 +7,7 @@ the last pod went to, by itself. Names and meaning of the points are those of ku
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,6 +16,7 @@ import numpy as np
 
 from kubesched.api.pod import Pod
 from kubesched.framework.cycle import Cycle
+from kubesched.framework.events import Interest
 from kubesched.framework.nodes import Nodes, NodeView
 from kubesched.framework.status import Status
 from kubesched.state.cluster import ClusterState
@@ -64,6 +65,10 @@ class Plugin:
     def __init__(self, args: Any = None, context: PluginContext | None = None) -> None:
         self.args = args
         self.context = context or PluginContext()
+
+    def events_to_register(self) -> Sequence[Interest] | None:
+        """The events that may help pods which this plugin rejected; None if any event may."""
+        return None
 
 
 class VerdictTable:

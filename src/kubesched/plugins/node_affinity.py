@@ -9,10 +9,12 @@ import numpy as np
 
 from kubesched.api.affinity import NodeAffinity as NodeAffinityOfPod
 from kubesched.api.affinity import PreferredSchedulingTerm
+from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.api.selectors import NodeTerm, compile_node_selector, compile_node_term
+from kubesched.api.selectors import NodeTerm, compile_node_selector, compile_node_term, node_matches
 from kubesched.config.args import NodeAffinityArgs
 from kubesched.framework.cycle import Cycle
+from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import (
     FilterPlugin,
@@ -24,8 +26,10 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.status import SKIP_ALIKE, Status, error, unresolvable
+from kubesched.plugins.hinting import queue_if, waits_for
 from kubesched.plugins.node_requirements import RequiredNodes
 from kubesched.plugins.normalizing import scaled_to_maximum
+from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32, Int64
 
 NOT_SELECTED = unresolvable("node(s) didn't match Pod's node affinity/selector")
@@ -52,6 +56,9 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         for term in (*(self._enforced or ()), *(term for _, term in self._preferred)):
             if term.fault:
                 raise ProfileError(f"NodeAffinity: addedAffinity: {term.fault}")
+
+    def events_to_register(self) -> tuple[Interest, ...]:
+        return (waits_for(Kind.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, self._after_node),)
 
     def pre_filter(self, cycle: Cycle) -> Status | frozenset[str] | None:
         affinity = _node_affinity(cycle.pod)
@@ -94,6 +101,13 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
 
     def normalize(self, cycle: Cycle, scores: Int64 | int, nodes: Nodes) -> Int64 | int:
         return scaled_to_maximum(scores)
+
+    def _after_node(self, pod: Pod, old: Node | None, new: Node, state: ClusterState) -> Hint:
+        """The node is what the pod asks for, and was not before. Of what the profile adds only the present counts."""
+        if self._enforced is not None and not node_matches(self._enforced, new):
+            return Hint.SKIP
+        required = RequiredNodes(pod)
+        return queue_if(required.allow(new) and (old is None or not required.allow(old)))
 
     def _terms(self, cycle: Cycle) -> list[WeightedTerm]:
         affinity = _node_affinity(cycle.pod)

@@ -6,11 +6,15 @@ from collections.abc import Hashable
 
 import numpy as np
 
+from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.framework.cycle import Cycle
+from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
 from kubesched.framework.status import SKIP_ALIKE, Status, unresolvable
+from kubesched.plugins.hinting import is_same_pod, queue_if, waits_for
+from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32
 
 MISSING = unresolvable("node(s) didn't match Pod's required features")
@@ -26,8 +30,20 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     looks_only_at_facts = True
     filter_scope = Scope.NODE_OBJECT
 
+    @property
+    def _enabled(self) -> bool:
+        return self.context.enabled("NodeDeclaredFeatures", default=True)
+
+    def events_to_register(self) -> tuple[Interest, ...]:
+        if not self._enabled:
+            return ()
+        return (
+            waits_for(Kind.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE, _after_node),
+            waits_for(Kind.POD, Action.UPDATE, _after_pod),
+        )
+
     def pre_filter(self, cycle: Cycle) -> Status | None:
-        if not self.context.enabled("NodeDeclaredFeatures", default=True):
+        if not self._enabled:
             return SKIP_ALIKE
         memo = cycle.facts.memo
         if NodeDeclaredFeatures not in memo:
@@ -48,6 +64,16 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
             for node in (table[row] for row in nodes.row_ids.tolist())
         )
         return self.reject(np.fromiter(lacking, dtype=np.bool_, count=len(nodes)), MISSING)
+
+
+def _after_node(pod: Pod, old: Node | None, new: Node, state: ClusterState) -> Hint:
+    """A node declared other features than before, whichever."""
+    return queue_if(old is None or old.status.declared_features != new.status.declared_features)
+
+
+def _after_pod(pod: Pod, old: Pod, new: Pod, state: ClusterState) -> Hint:
+    """The pod itself needs other features than before."""
+    return queue_if(is_same_pod(pod, new) and required_features(old) != required_features(new))
 
 
 def required_features(pod: Pod) -> frozenset[str]:

@@ -7,9 +7,11 @@ from collections.abc import Hashable
 import numpy as np
 
 from kubesched.framework.cycle import Cycle
+from kubesched.framework.events import Action, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, Scope
 from kubesched.framework.status import unresolvable
+from kubesched.plugins.hinting import waits_for
 from kubesched.state.columns import Int32
 
 OTHER_NODE = unresolvable("node(s) didn't match the requested node name")
@@ -21,6 +23,9 @@ class NodeName(FilterPlugin):
     name = "NodeName"
     looks_only_at_facts = True
     filter_scope = Scope.NODE_OBJECT
+
+    def events_to_register(self) -> tuple[Interest, ...]:
+        return (waits_for(Kind.NODE, Action.ADD),)
 
     def filter_question(self, cycle: Cycle) -> Hashable:
         return cycle.pod.spec.node_name

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Set
 
+from kubesched.api.pod import Pod
 from kubesched.framework.cycle import Cycle
+from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
 from kubesched.framework.status import SKIP_ALIKE, Status, unschedulable
+from kubesched.plugins.hinting import has_node, queue_if, waits_for
+from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32
+from kubesched.state.facts import HostPort
 
 TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports")
 ANY_ADDRESS = "0.0.0.0"
@@ -21,6 +26,9 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     looks_only_at_facts = True
     filter_scope = Scope.NODE
 
+    def events_to_register(self) -> tuple[Interest, ...]:
+        return waits_for(Kind.POD, Action.DELETE, _after_pod_left), waits_for(Kind.NODE, Action.ADD)
+
     def pre_filter(self, cycle: Cycle) -> Status | None:
         return None if cycle.facts.ports else SKIP_ALIKE
 
@@ -31,6 +39,23 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         taken = nodes.none()
         for wanted in cycle.facts.ports:
             for i, addresses in nodes.ports_in_use(wanted.protocol, wanted.port):
-                # 0.0.0.0 is every address; "::" is, to kube-scheduler, an address like any other.
-                taken[i] |= wanted.ip == ANY_ADDRESS or wanted.ip in addresses or ANY_ADDRESS in addresses
+                taken[i] |= _clash(wanted.ip, addresses)
         return self.reject(taken, TAKEN)
+
+
+def _clash(wanted: str, addresses: Set[str]) -> bool:
+    """Whether an address is among those where a port is in use.
+
+    0.0.0.0 is every address; "::" is, to kube-scheduler, an address like any other.
+    """
+    return wanted == ANY_ADDRESS or wanted in addresses or ANY_ADDRESS in addresses
+
+
+def _after_pod_left(pod: Pod, old: Pod, new: None, state: ClusterState) -> Hint:
+    """The pod that left had a port which this one wants."""
+    freed = state.facts(old).ports if has_node(old) else ()
+    return queue_if(any(_is_same_port(mine, theirs) for mine in state.facts(pod).ports for theirs in freed))
+
+
+def _is_same_port(mine: HostPort, theirs: HostPort) -> bool:
+    return (mine.protocol, mine.port) == (theirs.protocol, theirs.port) and _clash(mine.ip, {theirs.ip})

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.api.selectors import NodeTerm, Requirement, compile_node_selector, selector_from_labels
+from kubesched.api.selectors import (
+    NodeTerm,
+    Requirement,
+    Selector,
+    compile_node_selector,
+    node_matches,
+    selector_from_labels,
+)
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
 from kubesched.state.columns import Bool
@@ -30,6 +38,11 @@ class RequiredNodes:
     @property
     def allow_all(self) -> bool:
         return not self.labels and self.terms is None
+
+    def allow(self, node: Node) -> bool:
+        """Whether the pod may run on this one node."""
+        selected = self.terms is None or node_matches(self.terms, node)
+        return selected and Selector(self.labels).matches(node.metadata.labels)
 
     def selects(self, nodes: Nodes) -> Bool:
         """Per row whether the pod may run there."""

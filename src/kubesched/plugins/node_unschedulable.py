@@ -6,11 +6,16 @@ from collections.abc import Hashable
 
 import numpy as np
 
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod, Toleration
 from kubesched.api.tolerations import UNSCHEDULABLE_TAINT, tolerates_any_way
 from kubesched.framework.cycle import Cycle
+from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, Scope
 from kubesched.framework.status import unresolvable
+from kubesched.plugins.hinting import is_same_pod, queue_if, waits_for
+from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32
 
 CORDONED = unresolvable("node(s) were unschedulable")
@@ -23,15 +28,26 @@ class NodeUnschedulable(FilterPlugin):
     looks_only_at_facts = True
     filter_scope = Scope.NODE_OBJECT
 
+    def events_to_register(self) -> tuple[Interest, ...]:
+        return (
+            waits_for(Kind.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, self._after_node),
+            waits_for(Kind.POD, Action.UPDATE_POD_TOLERATION, self._after_tolerations),
+        )
+
     def filter_question(self, cycle: Cycle) -> Hashable:
-        return self._tolerated(cycle)
+        return self._tolerated(cycle.pod.spec.tolerations)
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
-        if self._tolerated(cycle):
+        if self._tolerated(cycle.pod.spec.tolerations):
             return np.zeros(len(nodes), dtype=np.int32)
         return self.reject(nodes.unschedulable, CORDONED)
 
-    def _tolerated(self, cycle: Cycle) -> bool:
+    def _after_node(self, pod: Pod, old: Node | None, new: Node, state: ClusterState) -> Hint:
+        return queue_if(not new.spec.unschedulable and (old is None or old.spec.unschedulable))
+
+    def _after_tolerations(self, pod: Pod, old: Pod, new: Pod, state: ClusterState) -> Hint:
+        return queue_if(is_same_pod(pod, new) and self._tolerated(new.spec.tolerations))
+
+    def _tolerated(self, tolerations: tuple[Toleration, ...]) -> bool:
         numeric = self.context.enabled("TaintTolerationComparisonOperators", default=False)
-        tolerations = cycle.pod.spec.tolerations
         return bool(tolerations) and tolerates_any_way(tolerations, UNSCHEDULABLE_TAINT, numeric=numeric)

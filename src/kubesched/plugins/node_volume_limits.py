@@ -7,10 +7,14 @@ from collections.abc import Set
 
 import numpy as np
 
+from kubesched.api.pod import Pod
+from kubesched.api.storage import CSINode, VolumeAttachment
 from kubesched.framework.cycle import Cycle
+from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin
 from kubesched.framework.status import SKIP_ALIKE, Status, unschedulable
+from kubesched.plugins.hinting import after_used_claim, has_node, queue_if, waits_for
 from kubesched.plugins.volume_attachments import (
     AttachedVolume,
     AttachmentColumns,
@@ -20,8 +24,10 @@ from kubesched.plugins.volume_attachments import (
     volumes_wanted,
 )
 from kubesched.plugins.volume_csi_nodes import NO_LIMIT, CSINodeColumns
+from kubesched.plugins.volume_migration import inline_migration_of
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32
+from kubesched.state.facts import claim_names
 
 TOO_MANY = unschedulable("node(s) exceed max volume count")
 
@@ -31,6 +37,15 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
     name = "NodeVolumeLimits"
     _state: ClusterState | None = None
+
+    def events_to_register(self) -> tuple[Interest, ...]:
+        return (
+            waits_for(Kind.CSI_NODE, Action.ADD),
+            waits_for(Kind.CSI_NODE, Action.UPDATE, _after_csi_node),
+            waits_for(Kind.POD, Action.DELETE, _after_pod_left),
+            waits_for(Kind.PERSISTENT_VOLUME_CLAIM, Action.ADD, after_used_claim),
+            waits_for(Kind.VOLUME_ATTACHMENT, Action.DELETE, _after_detaching),
+        )
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
         return None if cycle.pod.spec.volumes and attachable_count(cycle.pod, cycle.facts) else SKIP_ALIKE
@@ -86,3 +101,26 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             for driver, count in new.items()
             if (limit := self._csi_nodes.limit(driver)) is not None
         )
+
+
+def _after_csi_node(pod: Pod, old: CSINode, new: CSINode, state: ClusterState) -> Hint:
+    """A driver, whichever, may attach more than before."""
+    before, after = _limits(old), _limits(new)
+    return queue_if(any(limit > before.get(driver, 0) for driver, limit in after.items()))
+
+
+def _limits(csi_node: CSINode) -> dict[str, int]:
+    drivers = csi_node.spec.drivers
+    return {driver.name: (driver.allocatable.count or 0) if driver.allocatable else 0 for driver in drivers}
+
+
+def _after_pod_left(pod: Pod, old: Pod, new: None, state: ClusterState) -> Hint:
+    """The pod that left had volumes attached."""
+    return queue_if(has_node(old) and attachable_count(old, state.facts(old)) > 0)
+
+
+def _after_detaching(pod: Pod, old: VolumeAttachment, new: None, state: ClusterState) -> Hint:
+    """A volume was detached: for claims by any driver will do, for disks that the pod names by that of the disk."""
+    inline = (inline_migration_of(volume) for volume in pod.spec.volumes)
+    same_driver = any(migration is not None and migration.driver == old.spec.attacher for migration in inline)
+    return queue_if(bool(claim_names(pod)) or same_driver)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from kubesched.api.pod import Pod
+from kubesched.framework.events import Action, Interest, Kind
 from kubesched.framework.plugin import PreEnqueuePlugin
 from kubesched.framework.status import Status, unresolvable
+from kubesched.plugins.hinting import after_own_change, waits_for
 from kubesched.state.cluster import ClusterState
 
 
@@ -12,6 +14,9 @@ class SchedulingGates(PreEnqueuePlugin):
     """Holds back pods that have scheduling gates."""
 
     name = "SchedulingGates"
+
+    def events_to_register(self) -> tuple[Interest, ...]:
+        return (waits_for(Kind.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED, after_own_change),)
 
     def pre_enqueue(self, pod: Pod, state: ClusterState) -> Status | None:
         gates = [gate.name for gate in pod.spec.scheduling_gates]

@@ -9,14 +9,17 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from kubesched.api.node import Taint
-from kubesched.api.pod import Toleration
+from kubesched.api.node import Node, Taint
+from kubesched.api.pod import Pod, Toleration
 from kubesched.api.tolerations import has_untolerated, tolerates_any_way
 from kubesched.framework.cycle import Cycle
+from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PreScorePlugin, Scope, ScorePlugin
 from kubesched.framework.status import unresolvable
+from kubesched.plugins.hinting import after_own_change, queue_if, waits_for
 from kubesched.plugins.normalizing import scaled_to_maximum
+from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32, Int64
 
 UNTOLERATED = unresolvable("node(s) had untolerated taint(s)")
@@ -29,6 +32,12 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     looks_only_at_facts = True
     filter_scope = Scope.NODE_OBJECT
     score_scope = Scope.NODE_OBJECT
+
+    def events_to_register(self) -> tuple[Interest, ...]:
+        return (
+            waits_for(Kind.NODE, Action.ADD | Action.UPDATE_NODE_TAINT, self._after_node),
+            waits_for(Kind.POD, Action.UPDATE_POD_TOLERATION, after_own_change),
+        )
 
     def filter_question(self, cycle: Cycle) -> Hashable:
         return cycle.pod.spec.tolerations
@@ -56,6 +65,13 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
 
     def normalize(self, cycle: Cycle, scores: Int64 | int, nodes: Nodes) -> Int64 | int:
         return scaled_to_maximum(scores, reverse=True)
+
+    def _after_node(self, pod: Pod, old: Node | None, new: Node, state: ClusterState) -> Hint:
+        """The node is open to the pod, and was not before."""
+        return queue_if(not self._refuses(new, pod) and (old is None or self._refuses(old, pod)))
+
+    def _refuses(self, node: Node, pod: Pod) -> bool:
+        return has_untolerated(node.spec.taints, pod.spec.tolerations, numeric=self._numeric)
 
     def _intolerable(self, taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> int:
         soft = (taint for taint in taints if taint.effect == "PreferNoSchedule")

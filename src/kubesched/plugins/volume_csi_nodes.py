@@ -10,7 +10,7 @@ from kubesched.state.columns import Bool, Int64, grown
 
 NO_LIMIT = np.iinfo(np.int64).max
 
-_MIGRATED_ANNOTATION = "storage.alpha.kubernetes.io/migrated-plugins"
+MIGRATED_ANNOTATION = "storage.alpha.kubernetes.io/migrated-plugins"
 
 
 class CSINodeColumns:
@@ -62,7 +62,7 @@ class CSINodeColumns:
                 if driver.name not in self._limits:
                     self._limits[driver.name] = np.full(self._length, NO_LIMIT, dtype=np.int64)
                 self._limits[driver.name][row] = driver.allocatable.count
-        for plugin in csi_node.metadata.annotations.get(_MIGRATED_ANNOTATION, "").split(","):
+        for plugin in csi_node.metadata.annotations.get(MIGRATED_ANNOTATION, "").split(","):
             if plugin not in self._migrated:
                 self._migrated[plugin] = np.zeros(self._length, dtype=np.bool_)
             self._migrated[plugin][row] = True

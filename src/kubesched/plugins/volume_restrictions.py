@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from typing import NamedTuple
 
 from kubesched.api.pod import Pod, Volume
 from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.framework.cycle import Cycle
+from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
 from kubesched.framework.status import SKIP, SKIP_ALIKE, Status, unresolvable, unschedulable
+from kubesched.plugins.hinting import after_named_claim, queue_if, waits_for
 from kubesched.plugins.volume_claims import claim_not_found
+from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32
 from kubesched.state.facts import PodFacts, claim_names
 from kubesched.state.pods import PlacedPod
@@ -59,6 +62,13 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
     adjusts = True
     filter_scope = Scope.NODE
 
+    def events_to_register(self) -> tuple[Interest, ...]:
+        return (
+            waits_for(Kind.POD, Action.DELETE, _after_pod_left),
+            waits_for(Kind.NODE, Action.ADD),
+            waits_for(Kind.PERSISTENT_VOLUME_CLAIM, Action.ADD, after_named_claim),
+        )
+
     def pre_filter(self, cycle: Cycle) -> Status | None:
         if not cycle.pod.spec.volumes:
             return SKIP_ALIKE
@@ -91,12 +101,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         collides = nodes.none()
         if wanted:
             for i in range(len(nodes)):
-                collides[i] = any(
-                    disk.collides_with(other)
-                    for placed in nodes.pods(i)
-                    for other in disks_of(placed.pod, placed.facts)
-                    for disk in wanted
-                )
+                collides[i] = any(_collide(wanted, disks_of(p.pod, p.facts)) for p in nodes.pods(i))
         verdicts = self.reject(collides, DISK_TAKEN)
         if self._claims(cycle).users > 0:
             verdicts[~collides] = self.verdicts.id_of(CLAIM_IN_USE)
@@ -105,6 +110,18 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
     def _claims(self, cycle: Cycle) -> SingleUseClaims:
         claims: SingleUseClaims = cycle.read(self.name)
         return claims
+
+
+def _after_pod_left(pod: Pod, old: Pod, new: None, state: ClusterState) -> Hint:
+    """The pod that left, of the same namespace, had a disk or a claim which this one wants."""
+    if pod.namespace != old.namespace:
+        return Hint.SKIP
+    shares_claim = not set(claim_names(pod)).isdisjoint(claim_names(old))
+    return queue_if(shares_claim or _collide(disks_of(pod, state.facts(pod)), disks_of(old, state.facts(old))))
+
+
+def _collide(wanted: Collection[Disk], others: Collection[Disk]) -> bool:
+    return any(disk.collides_with(other) for other in others for disk in wanted)
 
 
 def disks_of(pod: Pod, facts: PodFacts) -> tuple[Disk, ...]:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
+from kubesched.api.pod import Pod
 from kubesched.api.selectors import Requirement
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubesched.framework.cycle import Cycle
+from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
 from kubesched.framework.status import SKIP, SKIP_ALIKE, Status, unresolvable
+from kubesched.plugins.hinting import after_named_claim, queue_if, waits_for
 from kubesched.plugins.volume_claims import claim_not_found, class_of
 from kubesched.plugins.volume_migration import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONES_DELIMITER
+from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32
 from kubesched.state.facts import claim_names
 from kubesched.state.objects import ObjectStore
@@ -47,6 +51,14 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
 
     name = "VolumeZone"
     filter_scope = Scope.NODE_OBJECT
+
+    def events_to_register(self) -> tuple[Interest, ...]:
+        return (
+            waits_for(Kind.STORAGE_CLASS, Action.ADD, _after_class),
+            waits_for(Kind.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+            waits_for(Kind.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE, after_named_claim),
+            waits_for(Kind.PERSISTENT_VOLUME, Action.ADD | Action.UPDATE, _after_volume),
+        )
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
         if not cycle.facts.claims:
@@ -122,3 +134,13 @@ def _places_of(volume: PersistentVolume) -> list[Place]:
     places = [Place(label, frozenset(value.strip() for value in values)) for label, values in listed.items()]
     # A list with an empty entry cannot be trusted, and says nothing.
     return [place for place in places if "" not in place.values]
+
+
+def _after_class(pod: Pod, old: None, new: StorageClass, state: ClusterState) -> Hint:
+    """Claims of the class may do without a volume for now."""
+    return queue_if(new.volume_binding_mode == "WaitForFirstConsumer")
+
+
+def _after_volume(pod: Pod, old: PersistentVolume | None, new: PersistentVolume, state: ClusterState) -> Hint:
+    """A volume is new, or in another place than before."""
+    return queue_if(old is None or _places_of(old) != _places_of(new))

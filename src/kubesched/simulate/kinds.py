@@ -13,6 +13,7 @@ API_VERSIONS: dict[str, str] = {
     "CSIDriver": "storage.k8s.io/v1",
     "CSINode": "storage.k8s.io/v1",
     "CSIStorageCapacity": "storage.k8s.io/v1",
+    "DeviceClass": "resource.k8s.io/v1",
     "Namespace": "v1",
     "Node": "v1",
     "PersistentVolume": "v1",

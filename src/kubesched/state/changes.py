@@ -21,6 +21,12 @@ class ChangeLog:
             del self._rows[:half]
             self._forgotten += half
 
+    def all_changed(self) -> None:
+        """Something that all rows depend on changed: nobody can repair what was kept from before."""
+        self.position += 1
+        self._forgotten = self.position
+        self._rows.clear()
+
     def since(self, position: int) -> list[int] | None:
         """The distinct rows recorded after `position`; None when that is too long ago to tell."""
         start = position - self._forgotten

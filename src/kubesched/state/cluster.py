@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import msgspec
 
+from kubesched.api.devices import DeviceClass
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
@@ -48,6 +49,7 @@ class ClusterState:
                 self._observe(obj)
             case _:
                 self.objects.put(obj)
+                self._follow_device_classes(obj)
 
     def delete(self, obj: KubeObject) -> None:
         """An object is gone."""
@@ -59,6 +61,7 @@ class ClusterState:
                 self._remove(identity_of(obj))
             case _:
                 self.objects.remove(obj)
+                self._follow_device_classes(obj)
 
     # -- what the scheduler decides -----------------------------------------------------------------------------------
 
@@ -140,6 +143,12 @@ class ClusterState:
         nodes.pod_count[row] += sign
         self.matches.add(facts, row, placed.pod.is_terminating, sign)
         nodes.load_changed(row)
+
+    def _follow_device_classes(self, obj: KubeObject) -> None:
+        """Which extended resources nodes must offer themselves depends on the classes that serve them."""
+        if isinstance(obj, DeviceClass):
+            self.nodes.object_changes.all_changed()
+            self.nodes.changes.all_changed()
 
     def _follow_growth(self) -> None:
         length = len(self.nodes.live)

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kubesched.api.pod import Pod
 from kubesched.config.args import DefaultPreemptionArgs
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import Diagnosis, histogram
+from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.filters import FilterRunner
 from kubesched.framework.plugin import PluginContext, PostFilterPlugin, PostFilterResult, PreEnqueuePlugin
-from kubesched.framework.status import Code, Status, error, unschedulable
+from kubesched.framework.status import Code, Status, error, unresolvable, unschedulable
 from kubesched.plugins.default_preemption.dry_run import DryRun, dry_run
 from kubesched.plugins.default_preemption.importance import ByImportance
+from kubesched.plugins.hinting import waits_for
 from kubesched.state.cluster import ClusterState
+from kubesched.state.nominated import identity_of
+from kubesched.state.pods import PlacedPod
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 NEVER = "not eligible due to preemptionPolicy=Never."
+STILL_EVICTING = unresolvable("waiting for the preemption for this pod to be finished")
+
 _AT_LEAST = 100
 WAITING_FOR_VICTIMS = "not eligible due to a terminating pod on the nominated node."
 
@@ -41,6 +48,12 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
         self._args = args or DefaultPreemptionArgs()
         self._by_importance: ByImportance | None = None
         self._next_start = 0
+        self._evicting: dict[str, Pod | None] = {}
+        """Pods whose victims are being evicted, with the last victim once it is its turn."""
+
+    def events_to_register(self) -> tuple[Interest, ...]:
+        """Registered so that a gated pod hears of its victims; the plugins that will let it pass then have the word."""
+        return (waits_for(Kind.POD, Action.DELETE, _leave_it_to_others),)
 
     def _enough(self, rows: int) -> int:
         """How many candidates are enough where each costs some time. Where they cost none, all are considered."""
@@ -48,7 +61,27 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
         return max(share, self._args.min_candidate_nodes_absolute, _AT_LEAST)
 
     def pre_enqueue(self, pod: Pod, state: ClusterState) -> Status | None:
-        return None
+        return STILL_EVICTING if self._is_evicting(pod, state) else None
+
+    def begin(self, pod: Pod, victims: Sequence[PlacedPod]) -> None:
+        """The pod's victims are about to be evicted; until the last one is leaving, there is no point in trying."""
+        self._evicting[identity_of(pod)] = victims[0].pod if len(victims) == 1 else None
+
+    def await_last(self, pod: Pod, victim: Pod) -> None:
+        """Only this victim is left."""
+        self._evicting[identity_of(pod)] = victim
+
+    def end(self, pod: Pod) -> None:
+        """All evictions were sent, or one failed."""
+        self._evicting.pop(identity_of(pod), None)
+
+    def _is_evicting(self, pod: Pod, state: ClusterState) -> bool:
+        identity = identity_of(pod)
+        if identity not in self._evicting:
+            return False
+        last = self._evicting[identity]
+        placed = None if last is None else state.placed(last)
+        return last is None or (placed is not None and not placed.pod.is_terminating)
 
     def post_filter(
         self, cycle: Cycle, diagnosis: Diagnosis, filters: FilterRunner
@@ -81,6 +114,10 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
             reasons[NOT_HELPFUL] = reasons.get(NOT_HELPFUL, 0) + node_count - len(run.potential)
         text = f"preemption: 0/{node_count} nodes are available: {histogram(reasons)}."
         return PostFilterResult(nominated="", details=details), unschedulable(text)
+
+
+def _leave_it_to_others(pod: Pod, old: Pod, new: None, state: ClusterState) -> Hint:
+    return Hint.SKIP
 
 
 def why_not_eligible(cycle: Cycle, diagnosis: Diagnosis) -> str:

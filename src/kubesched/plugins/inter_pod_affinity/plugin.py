@@ -6,6 +6,7 @@ import numpy as np
 
 from kubesched.config.args import InterPodAffinityArgs
 from kubesched.framework.cycle import Cycle
+from kubesched.framework.events import Interest
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import (
     MAX_NODE_SCORE,
@@ -16,6 +17,7 @@ from kubesched.framework.plugin import (
     ScorePlugin,
 )
 from kubesched.framework.status import SKIP, Status, unresolvable, unschedulable
+from kubesched.plugins.inter_pod_affinity import hints
 from kubesched.plugins.inter_pod_affinity.neighbours import Neighbours
 from kubesched.plugins.inter_pod_affinity.terms import carried_terms_that_mean, counter_of
 from kubesched.state.columns import Int32, Int64
@@ -37,6 +39,9 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def __init__(self, args: InterPodAffinityArgs | None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
         self._args = args or InterPodAffinityArgs()
+
+    def events_to_register(self) -> tuple[Interest, ...]:
+        return hints.interests()
 
     # -- filter -------------------------------------------------------------------------------------------------------
 

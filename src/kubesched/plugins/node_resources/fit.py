@@ -22,6 +22,7 @@ from kubesched.api.requests import (
 from kubesched.config.args import NodeResourcesFitArgs
 from kubesched.config.args_validation import validate_node_resources_fit
 from kubesched.framework.cycle import Cycle, CycleStateMissingError
+from kubesched.framework.events import Interest
 from kubesched.framework.nodes import Nodes, NodeView
 from kubesched.framework.plugin import (
     FilterPlugin,
@@ -33,7 +34,9 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.status import Status, unresolvable, unschedulable
+from kubesched.plugins.device_resources import served_by_devices
 from kubesched.plugins.int64 import wrapped
+from kubesched.plugins.node_resources import hints
 from kubesched.plugins.node_resources.allocation import Allocation
 from kubesched.plugins.node_resources.strategies import strategy
 from kubesched.state.columns import Bool, Int32, Int64, Rows
@@ -83,6 +86,9 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._allocation = Allocation(self._args.scoring_strategy.resources, _scoring_requests, defaults=True)
         self._strategy = strategy(self._args.scoring_strategy)
 
+    def events_to_register(self) -> tuple[Interest, ...]:
+        return hints.interests()
+
     def pre_filter(self, cycle: Cycle) -> Status | None:
         memo = cycle.facts.memo
         if self not in memo:
@@ -102,7 +108,10 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         offered = nodes.allocatable(demand.columns)
         wanted = demand.amounts
         short = wanted > offered - nodes.requested(demand.columns)
-        if not short.any() and not full.any():
+        if short.any():
+            served = np.array([[name in served_by_devices(cycle)] for name in demand.names])
+            short &= ~(served & (offered <= 0))  # DynamicResources looks for devices there
+        elif not full.any():
             return np.zeros(len(full), dtype=np.int32)
         hopeless = (short & (wanted > offered)).any(axis=0)
         return self._verdicts_for(demand, np.vstack((full, short, hopeless)))
@@ -113,6 +122,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         faults = int(pods >= allowed_pods)
         for line, (column, wanted) in enumerate(demand.lines):
             if wanted > wrapped(offered[column] - requested[column]):
+                if offered[column] <= 0 and demand.names[line] in served_by_devices(cycle):
+                    continue
                 faults |= 2 << line
                 if wanted > offered[column]:
                     faults |= 2 << len(demand.lines)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from kubesched.config.args import PodTopologySpreadArgs
 from kubesched.framework.cycle import Cycle
+from kubesched.framework.events import Interest
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import (
     MAX_NODE_SCORE,
@@ -22,6 +23,7 @@ from kubesched.framework.plugin import (
 from kubesched.framework.status import SKIP, Status, unresolvable, unschedulable
 from kubesched.plugins.pod_topology_spread.constraints import HOSTNAME, Constraint, Constraints
 from kubesched.plugins.pod_topology_spread.domains import CountedNodesOf, Domains, matching_pods
+from kubesched.plugins.pod_topology_spread.hints import SpreadHints
 from kubesched.state.columns import Bool, Float, Int32, Int64
 from kubesched.state.labels import LabelColumn
 from kubesched.state.pods import PlacedPod
@@ -41,6 +43,9 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         self._constraints = Constraints(args or PodTopologySpreadArgs())
         numeric = self.context.enabled("TaintTolerationComparisonOperators", default=False)
         self._counted_nodes = CountedNodesOf(numeric=numeric)
+
+    def events_to_register(self) -> tuple[Interest, ...]:
+        return SpreadHints(self._constraints).interests()
 
     # -- filter -------------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import numpy as np
 from kubesched.api.pod import Pod
 from kubesched.config.args import VolumeBindingArgs
 from kubesched.framework.cycle import Cycle
+from kubesched.framework.events import Interest
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import (
     FilterPlugin,
@@ -18,11 +19,12 @@ from kubesched.framework.plugin import (
     ScorePlugin,
 )
 from kubesched.framework.status import SKIP_ALIKE, Status, error, unresolvable
+from kubesched.plugins.volume_binding import hints
 from kubesched.plugins.volume_binding.matching import NO_VOLUME
 from kubesched.plugins.volume_binding.pod_claims import PodClaims, claim_fault, claims_of
 from kubesched.plugins.volume_binding.scoring import CapacityScorer
 from kubesched.plugins.volume_binding.search import Findings, VolumeSearch
-from kubesched.plugins.volume_binding.writes import VolumeWrites, bound_to, made_for
+from kubesched.plugins.volume_binding.writes import RESERVED, VolumeWrites, bound_to, made_for
 from kubesched.plugins.volume_claims import claims_used
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32, Int64
@@ -35,7 +37,6 @@ _REASONS = (
 )
 """In words, what may be the trouble on a node: see `Findings.troubles`."""
 
-_RESERVED = "VolumeBinding/reserved"
 _NO_CLAIMS = PodClaims()
 
 
@@ -50,6 +51,9 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         scores = self.context.enabled("StorageCapacityScoring", False)
         self._scorer = CapacityScorer(args.shape if args else None) if scores else None
         self._verdict_of_troubles = self._number_troubles()
+
+    def events_to_register(self) -> tuple[Interest, ...]:
+        return hints.interests()
 
     # -- where volumes are --------------------------------------------------------------------------------------------
 
@@ -111,7 +115,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
             search.volumes.assume(volume)
         for claim in provisioned:
             search.claims.assume(claim)
-        cycle.write(_RESERVED, VolumeWrites(node_name, volumes, provisioned))
+        cycle.write(RESERVED, VolumeWrites(node_name, volumes, provisioned))
         return None
 
     def unreserve(self, cycle: Cycle, pod: Pod, node_name: str) -> None:
@@ -133,7 +137,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
 
     def writes(self, cycle: Cycle) -> VolumeWrites | None:
         """What was set aside for the pod and must be written before it is bound; None if it needs nothing."""
-        writes: VolumeWrites | None = cycle.notes.get(_RESERVED)
+        writes: VolumeWrites | None = cycle.notes.get(RESERVED)
         return writes
 
     def _find(self, cycle: Cycle, nodes: Nodes) -> Findings:

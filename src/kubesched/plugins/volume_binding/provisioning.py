@@ -34,17 +34,22 @@ def allowed_rows(claim: PersistentVolumeClaim, nodes: Nodes) -> Bool:
     return within(nodes, compiled(NodeSelector(node_selector_terms=terms)))
 
 
+def largest_volume(capacity: CSIStorageCapacity) -> int:
+    """How large a volume may be; -1 if the report does not say."""
+    # What a driver says of a single volume is more precise than the total.
+    limit = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
+    return -1 if limit is None else parse_quantity(limit).value()
+
+
 class Report:
     """How much a class can still make in a part of the cluster."""
 
     __slots__ = ("capacity", "largest_volume", "reach")
 
     def __init__(self, capacity: CSIStorageCapacity) -> None:
-        # What a driver says of a single volume is more precise than the total.
-        limit = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
         selector = compile_selector(capacity.node_topology)
         self.capacity = capacity
-        self.largest_volume = -1 if limit is None else parse_quantity(limit).value()
+        self.largest_volume = largest_volume(capacity)
         self.reach: Reach = () if selector.nothing else (NodeTerm(selector.requirements, ()),)
 
 

@@ -8,6 +8,9 @@ import msgspec
 
 from kubesched.api.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim
 
+RESERVED = "VolumeBinding/reserved"
+"""Where in the notes of a cycle the writes are found."""
+
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 """On a claim: the node for which its volume is to be made."""
 

@@ -1,0 +1,121 @@
+"""What may happen in a cluster, and which plugins it may help: a pod that was rejected waits for such an event.
+
+A plugin names the events that could turn its rejection into a pass, each with a hint that looks at the object as it
+was and as it is. Only pods whose rejectors say QUEUE are tried again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, IntFlag, StrEnum, auto
+from typing import Any
+
+from kubesched.api.pod import Pod
+from kubesched.state.cluster import ClusterState
+
+
+class Action(IntFlag):
+    """How an object changed. The names are those of kube-scheduler's metrics."""
+
+    ADD = auto()
+    DELETE = auto()
+    UPDATE_NODE_ALLOCATABLE = auto()
+    UPDATE_NODE_LABEL = auto()
+    UPDATE_NODE_TAINT = auto()
+    UPDATE_NODE_CONDITION = auto()
+    UPDATE_NODE_ANNOTATION = auto()
+    UPDATE_NODE_DECLARED_FEATURE = auto()
+    UPDATE_POD_LABEL = auto()
+    UPDATE_POD_SCALE_DOWN = auto()
+    UPDATE_POD_TOLERATION = auto()
+    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = auto()
+    UPDATE_POD_GENERATED_RESOURCE_CLAIM = auto()
+
+    UPDATE = (
+        UPDATE_NODE_ALLOCATABLE
+        | UPDATE_NODE_LABEL
+        | UPDATE_NODE_TAINT
+        | UPDATE_NODE_CONDITION
+        | UPDATE_NODE_ANNOTATION
+        | UPDATE_NODE_DECLARED_FEATURE
+        | UPDATE_POD_LABEL
+        | UPDATE_POD_SCALE_DOWN
+        | UPDATE_POD_TOLERATION
+        | UPDATE_POD_SCHEDULING_GATES_ELIMINATED
+        | UPDATE_POD_GENERATED_RESOURCE_CLAIM
+    )
+    ALL = ADD | DELETE | UPDATE
+
+    @property
+    def word(self) -> str:
+        """`UpdateNodeTaint`."""
+        return "".join(part.title() for part in (self.name or "").split("_"))
+
+
+class Kind(StrEnum):
+    """What an event is about. Plugins register POD; what happens is about one that has a node, or one that has not."""
+
+    POD = "Pod"
+    ASSIGNED_POD = "AssignedPod"
+    PENDING_POD = "UnschedulablePod"
+    NODE = "Node"
+    PERSISTENT_VOLUME = "PersistentVolume"
+    PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
+    CSI_NODE = "storage.k8s.io/CSINode"
+    CSI_DRIVER = "storage.k8s.io/CSIDriver"
+    VOLUME_ATTACHMENT = "storage.k8s.io/VolumeAttachment"
+    CSI_STORAGE_CAPACITY = "storage.k8s.io/CSIStorageCapacity"
+    STORAGE_CLASS = "storage.k8s.io/StorageClass"
+    RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
+    RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
+    DEVICE_CLASS = "resource.k8s.io/DeviceClass"
+    ANY = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEvent:
+    """Something that happened, or that a plugin waits for."""
+
+    kind: Kind
+    action: Action
+    name: str = ""
+    """A name of its own, for events that are not about an object."""
+
+    @property
+    def label(self) -> str:
+        """The name in metrics and logs: `NodeUpdateNodeTaint`, `storage.k8s.io/CSINodeAdd`."""
+        return self.name or self.kind.value + self.action.word
+
+    @property
+    def is_wildcard(self) -> bool:
+        """Whether it wakes every pod without asking anybody."""
+        return self.kind is Kind.ANY and self.action == Action.ALL
+
+    def covers(self, happened: ClusterEvent) -> bool:
+        """Whether a plugin that registered this wants to hear of what happened."""
+        if self.kind is Kind.ANY and self.action == Action.ALL:
+            return True
+        pods = self.kind is Kind.POD and happened.kind in (Kind.ASSIGNED_POD, Kind.PENDING_POD)
+        # A general update is not among the special ones, though it has all their bits.
+        same_kind = self.kind is happened.kind or pods
+        return same_kind and bool(self.action & happened.action) and happened.action <= self.action
+
+
+class Hint(Enum):
+    """What a plugin makes of an event."""
+
+    QUEUE = "Queue"
+    SKIP = "QueueSkip"
+
+
+HintFunction = Callable[[Pod, Any, Any, ClusterState], Hint]
+"""From the waiting pod, the object as it was (None if it is new), as it is (None if it is gone), and the cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interest:
+    """An event that may help pods which a plugin rejected. Without a hint it always does."""
+
+    event: ClusterEvent
+    hint: HintFunction | None = None

@@ -1,0 +1,52 @@
+"""The events that may help pods which a plugin rejected, as the queue looks them up."""
+
+from __future__ import annotations
+
+from kubesched.framework.events import Action, ClusterEvent, Interest, Kind
+from kubesched.framework.plugin import (
+    FilterPlugin,
+    PermitPlugin,
+    Plugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    ReservePlugin,
+)
+
+ANY_EVENT = tuple(
+    Interest(ClusterEvent(kind, Action.ALL))
+    for kind in (
+        Kind.POD,
+        Kind.NODE,
+        Kind.PERSISTENT_VOLUME,
+        Kind.PERSISTENT_VOLUME_CLAIM,
+        Kind.CSI_NODE,
+        Kind.CSI_DRIVER,
+        Kind.CSI_STORAGE_CAPACITY,
+        Kind.STORAGE_CLASS,
+        Kind.RESOURCE_CLAIM,
+        Kind.DEVICE_CLASS,
+    )
+)
+"""What a plugin that does not say is taken to wait for: kind by kind, for watches are opened by what is asked for."""
+
+_REJECTORS = (PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, ReservePlugin, PermitPlugin)
+"""Only plugins of these extension points can reject a pod, so only they can help it later."""
+
+_TAINT_CHANGE = Interest(ClusterEvent(Kind.NODE, Action.UPDATE_NODE_TAINT))
+
+
+def interests_of(plugin: Plugin) -> tuple[Interest, ...]:
+    """What the plugin registered, and what follows from it.
+
+    As in kube-scheduler, who waits for new nodes is woken whenever taints change as well: a node that was tainted when
+    it came has not helped anybody yet.
+    """
+    if not isinstance(plugin, _REJECTORS):
+        return ()
+    registered = plugin.events_to_register()
+    if registered is None:
+        return ANY_EVENT
+    of_nodes = [interest.event.action for interest in registered if interest.event.kind is Kind.NODE]
+    sees_new = any(action & Action.ADD for action in of_nodes)
+    sees_taints = any(action & Action.UPDATE_NODE_TAINT for action in of_nodes)
+    return (*registered, _TAINT_CHANGE) if sees_new and not sees_taints else tuple(registered)

@@ -1,0 +1,48 @@
+"""The words in which plugins say what they wait for, and the questions that many of their hints begin with."""
+
+from __future__ import annotations
+
+from kubesched.api.pod import Pod
+from kubesched.api.storage import PersistentVolumeClaim
+from kubesched.framework.events import Action, ClusterEvent, Hint, HintFunction, Interest, Kind
+from kubesched.plugins.volume_claims import claims_used
+from kubesched.state.cluster import ClusterState
+from kubesched.state.facts import claim_names
+from kubesched.state.nominated import identity_of
+
+
+def waits_for(kind: Kind, action: Action, hint: HintFunction | None = None) -> Interest:
+    """An interest in such events; without a hint each of them helps."""
+    return Interest(ClusterEvent(kind, action), hint)
+
+
+def queue_if(it_may_help: bool) -> Hint:
+    return Hint.QUEUE if it_may_help else Hint.SKIP
+
+
+def is_same_pod(pod: Pod, other: Pod) -> bool:
+    return identity_of(pod) == identity_of(other)
+
+
+def has_node(pod: Pod) -> bool:
+    """Whether it is on a node, or has been promised one: then others make way for it."""
+    return bool(pod.spec.node_name or pod.status.nominated_node_name)
+
+
+def after_own_change(pod: Pod, old: Pod, new: Pod, state: ClusterState) -> Hint:
+    """The waiting pod itself changed."""
+    return queue_if(is_same_pod(pod, new))
+
+
+def after_named_claim(
+    pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim, state: ClusterState
+) -> Hint:
+    """A claim came or changed that the pod names."""
+    return queue_if(pod.namespace == new.namespace and new.name in claim_names(pod))
+
+
+def after_used_claim(
+    pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim, state: ClusterState
+) -> Hint:
+    """A claim came or changed that the pod names, or that an ephemeral volume of it makes."""
+    return queue_if(pod.namespace == new.namespace and any(use.name == new.name for use in claims_used(pod)))

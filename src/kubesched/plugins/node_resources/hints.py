@@ -1,0 +1,72 @@
+"""What may help a pod for which there was no room: pods that leave or shrink, nodes that come or grow."""
+
+from __future__ import annotations
+
+from kubesched.api.devices import IMPLICIT_PREFIX, DeviceClass
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
+from kubesched.api.quantity import parse_quantity
+from kubesched.api.requests import PODS, is_countable, pod_requests, whole
+from kubesched.framework.events import Action, Hint, Interest, Kind
+from kubesched.plugins.device_resources import is_served
+from kubesched.plugins.hinting import has_node, is_same_pod, queue_if, waits_for
+from kubesched.state.cluster import ClusterState
+
+Amounts = dict[str, int]
+
+
+def interests() -> tuple[Interest, ...]:
+    return (
+        waits_for(Kind.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, after_pod),
+        waits_for(Kind.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, after_node),
+        waits_for(Kind.DEVICE_CLASS, Action.ADD | Action.UPDATE, after_device_class),
+    )
+
+
+def after_pod(pod: Pod, old: Pod, new: Pod | None, state: ClusterState) -> Hint:
+    """Whoever leaves makes room, if only for one more pod; who shrinks must give up something that is wanted."""
+    if new is None:
+        return queue_if(has_node(old))
+    if is_same_pod(pod, new):
+        return Hint.QUEUE
+    if not new.spec.node_name:
+        return Hint.SKIP
+    before, after = _wanted(old, from_status=True), _wanted(new, from_status=True)
+    wanted = _wanted(pod, from_status=True)
+    return queue_if(any(before.get(name, 0) > after.get(name, 0) for name in wanted))
+
+
+def after_node(pod: Pod, old: Node | None, new: Node, state: ClusterState) -> Hint:
+    """The pod must fit into the empty node, and of something that it wants there must be more than before.
+
+    Resources that the profile ignores count here, as they do in kube-scheduler.
+    """
+    wanted = {**_wanted(pod), PODS: 1}
+    offered = _offered(new)
+    by_devices = {name for name in wanted if not offered.get(name) and is_served(name, state.objects)}
+    if any(amount > offered.get(name, 0) for name, amount in wanted.items() if name not in by_devices):
+        return Hint.SKIP
+    if old is None or by_devices:
+        return Hint.QUEUE
+    before = _offered(old)
+    return queue_if(any(offered.get(name, 0) > before.get(name, 0) for name in wanted))
+
+
+def after_device_class(pod: Pod, old: DeviceClass | None, new: DeviceClass, state: ClusterState) -> Hint:
+    """Devices begin to stand for a resource that the pod asks for: one the class names, or that has its name."""
+    explicit = new.spec.extended_resource_name or ""
+    if old is None:
+        provided = {explicit, IMPLICIT_PREFIX + new.name}
+    else:
+        provided = {explicit} if explicit != (old.spec.extended_resource_name or "") else set()
+    return queue_if(not provided.isdisjoint(pod_requests(pod)))
+
+
+def _wanted(pod: Pod, *, from_status: bool = False) -> Amounts:
+    requests = pod_requests(pod, from_status=from_status)
+    amounts = {name: whole(name, quantity) for name, quantity in requests.items() if is_countable(name)}
+    return {name: amount for name, amount in amounts.items() if amount > 0}
+
+
+def _offered(node: Node) -> Amounts:
+    return {name: whole(name, parse_quantity(text)) for name, text in node.status.allocatable.items()}

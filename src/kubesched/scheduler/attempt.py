@@ -1,0 +1,45 @@
+"""One attempt to schedule one pod, from its turn in the queue to the outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kubesched.framework.decision import Decision
+from kubesched.framework.status import Code, Status
+from kubesched.scheduler.queued_pod import QueuedPod
+from kubesched.state.pods import PlacedPod
+
+
+@dataclass(slots=True)
+class Failure:
+    """Why an attempt failed, and what is to be done about a nomination: None leaves it alone, "" clears it."""
+
+    status: Status
+    message: str
+    nominated: str | None = ""
+    unschedulable_plugins: set[str] = field(default_factory=set)
+    pending_plugins: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Attempt:
+    """Phases: popped, then failed or assumed, then done."""
+
+    queued: QueuedPod
+    popped_from: str
+    phase: str = "popped"
+    outcome: str = ""
+    node: str = ""
+    decision: Decision | None = None
+    failure: Failure | None = None
+    victims: tuple[PlacedPod, ...] = ()
+
+    @property
+    def code(self) -> str:
+        """The status code of a failure."""
+        return "" if self.failure is None else str(self.failure.status.code)
+
+    @property
+    def is_rejected(self) -> bool:
+        """Whether it failed because somebody said no, rather than because something broke."""
+        return self.failure is not None and self.failure.status.code is not Code.ERROR

@@ -1,0 +1,60 @@
+"""What changed in a node or a pod, told as the events that plugins wait for."""
+
+from __future__ import annotations
+
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
+from kubesched.api.quantity import parse_quantity
+from kubesched.api.requests import pod_requests
+from kubesched.framework.events import Action, ClusterEvent, Kind
+
+
+def node_changes(old: Node, new: Node) -> list[ClusterEvent]:
+    """One event per kind of change. Uncordoning counts as a change of taints; cordoning helps nobody."""
+    actions = []
+    if old.spec.unschedulable and not new.spec.unschedulable:
+        actions.append(Action.UPDATE_NODE_TAINT)
+    if _amounts(old) != _amounts(new):
+        actions.append(Action.UPDATE_NODE_ALLOCATABLE)
+    if old.metadata.labels != new.metadata.labels:
+        actions.append(Action.UPDATE_NODE_LABEL)
+    if old.spec.taints != new.spec.taints:
+        actions.append(Action.UPDATE_NODE_TAINT)
+    if _conditions(old) != _conditions(new):
+        actions.append(Action.UPDATE_NODE_CONDITION)
+    if old.metadata.annotations != new.metadata.annotations:
+        actions.append(Action.UPDATE_NODE_ANNOTATION)
+    if old.status.declared_features != new.status.declared_features:
+        actions.append(Action.UPDATE_NODE_DECLARED_FEATURE)
+    return [ClusterEvent(Kind.NODE, action) for action in actions]
+
+
+def pod_changes(old: Pod, new: Pod) -> list[ClusterEvent]:
+    """One event per kind of change; a plain update if it is none of those that somebody might wait for."""
+    actions = []
+    if old.metadata.labels != new.metadata.labels:
+        actions.append(Action.UPDATE_POD_LABEL)
+    if _scaled_down(old, new):
+        actions.append(Action.UPDATE_POD_SCALE_DOWN)
+    if old.spec.scheduling_gates and not new.spec.scheduling_gates:
+        actions.append(Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+    if len(old.spec.tolerations) != len(new.spec.tolerations):
+        actions.append(Action.UPDATE_POD_TOLERATION)
+    if old.status.resource_claim_statuses != new.status.resource_claim_statuses:
+        actions.append(Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
+    kind = Kind.ASSIGNED_POD if new.spec.node_name else Kind.PENDING_POD
+    return [ClusterEvent(kind, action) for action in actions or [Action.UPDATE]]
+
+
+def _scaled_down(old: Pod, new: Pod) -> bool:
+    before, after = pod_requests(old, from_status=True), pod_requests(new, from_status=True)
+    return any(name not in after or amount.milli() > after[name].milli() for name, amount in before.items())
+
+
+def _amounts(node: Node) -> dict[str, tuple[int, int]]:
+    offered = {name: parse_quantity(text) for name, text in node.status.allocatable.items()}
+    return {name: (amount.value(), amount.milli()) for name, amount in offered.items()}
+
+
+def _conditions(node: Node) -> dict[str, str]:
+    return {condition.type: condition.status for condition in node.status.conditions}

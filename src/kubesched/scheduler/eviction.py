@@ -1,0 +1,66 @@
+"""Preemption carried out: promises to lesser pods are taken back, victims evicted, and the preemptor always wakes."""
+
+from __future__ import annotations
+
+from kubesched.api.pod import Pod, PodCondition
+from kubesched.plugins.default_preemption import DefaultPreemption
+from kubesched.scheduler.attempt import Attempt
+from kubesched.scheduler.queue import SchedulingQueue
+from kubesched.scheduler.writer import ClusterWriter, WriteError
+from kubesched.state.cluster import ClusterState
+
+
+class Evictions:
+    """Evicts the victims of one pod at a time, in the background of everything else."""
+
+    def __init__(self, state: ClusterState, queue: SchedulingQueue, writer: ClusterWriter) -> None:
+        self._state = state
+        self._queue = queue
+        self._writer = writer
+
+    async def run(self, attempt: Attempt, preemption: DefaultPreemption | None) -> None:
+        """All victims but the last go first; when the last is on its way, the preemptor may be woken by events."""
+        preemptor = attempt.queued.pod
+        assert attempt.failure is not None
+        node_name = attempt.failure.nominated or ""
+        *others, last = [victim.pod for victim in attempt.victims]
+        try:
+            await self._take_back_promises(preemptor, node_name)
+            for victim in others:
+                await self._evict(victim, preemptor, node_name)
+            if preemption is not None:
+                preemption.await_last(preemptor, last)
+            await self._evict(last, preemptor, node_name)
+            failed = False
+        except WriteError:
+            failed = True
+        finally:
+            if preemption is not None:
+                preemption.end(preemptor)
+        if failed:
+            self._queue.activate(preemptor)
+
+    async def _take_back_promises(self, preemptor: Pod, node_name: str) -> None:
+        for pod in self._state.nominated.on_node(node_name):
+            if pod.priority < preemptor.priority and pod.status.nominated_node_name:
+                await self._writer.patch_status(pod, condition=None, nominated_node_name="")
+
+    async def _evict(self, victim: Pod, preemptor: Pod, node_name: str) -> None:
+        message = f"{preemptor.spec.scheduler_name}: preempting to accommodate a higher priority pod"
+        condition = PodCondition(
+            type="DisruptionTarget", status="True", reason="PreemptionByScheduler", message=message
+        )
+        try:
+            await self._writer.evict(victim, condition)
+        except WriteError as problem:
+            if problem.reason == "NotFound":
+                return  # gone already, which is all that was wanted
+            raise
+        self._writer.record_event(
+            victim,
+            related=preemptor,
+            type="Normal",
+            reason="Preempted",
+            action="Preempting",
+            note=f"Preempted by pod {preemptor.uid} on node {node_name}",
+        )

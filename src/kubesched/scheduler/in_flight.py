@@ -1,0 +1,68 @@
+"""Pods that are being tried, and what happened meanwhile: one that comes back must not have missed its event."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from kubesched.framework.events import ClusterEvent
+from kubesched.scheduler.queued_pod import QueuedPod
+
+
+class Happening(NamedTuple):
+    """An event and its objects, as they were at the time."""
+
+    event: ClusterEvent
+    old: Any
+    new: Any
+
+
+class InFlight:
+    """One log for all: a mark where each pod took off, and the events after it."""
+
+    def __init__(self) -> None:
+        self._log: dict[int, QueuedPod | Happening] = {}
+        self._marks: dict[str, int] = {}
+        self._next = 0
+
+    def __contains__(self, identity: str) -> bool:
+        return identity in self._marks
+
+    def __len__(self) -> int:
+        return len(self._marks)
+
+    def begin(self, pod: QueuedPod) -> None:
+        self._marks[pod.identity] = self._append(pod)
+
+    def record(self, happening: Happening) -> None:
+        """Remember an event as long as some pod in flight may have to be asked about it."""
+        if self._marks:
+            self._append(happening)
+
+    def since(self, identity: str) -> list[Happening]:
+        """What happened since the pod took off."""
+        mark = self._marks[identity]
+        return [entry for at, entry in self._log.items() if at > mark and isinstance(entry, Happening)]
+
+    def end(self, identity: str) -> None:
+        """The attempt is over. Events that nobody in flight is older than are forgotten."""
+        mark = self._marks.pop(identity, None)
+        if mark is None:
+            return
+        del self._log[mark]
+        for at, entry in list(self._log.items()):
+            if not isinstance(entry, Happening):
+                break
+            del self._log[at]
+
+    def pods(self) -> list[QueuedPod]:
+        return [entry for entry in self._log.values() if isinstance(entry, QueuedPod)]
+
+    def entries(self) -> Sequence[QueuedPod | Happening]:
+        """The log, oldest first."""
+        return list(self._log.values())
+
+    def _append(self, entry: QueuedPod | Happening) -> int:
+        self._next += 1
+        self._log[self._next] = entry
+        return self._next

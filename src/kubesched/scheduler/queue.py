@@ -1,0 +1,352 @@
+"""The scheduling queue: who is next, who must wait, and what wakes them.
+
+    added ──► active ──pop──► in flight ──► bound, gone
+                ▲                │ failed
+                │                ▼
+                ├── backoff ◄── error, or an event meanwhile
+                │      ▲
+                └──────┴── unschedulable ◄── rejected     (gated pods wait there too)
+
+Every pending pod is in exactly one of these places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from kubesched.api.pod import Pod
+from kubesched.framework.events import Action, ClusterEvent, Hint, Interest, Kind
+from kubesched.framework.plugin import PreEnqueuePlugin, QueueSortPlugin
+from kubesched.scheduler.changes import pod_changes
+from kubesched.scheduler.in_flight import Happening, InFlight
+from kubesched.scheduler.queued_pod import OrderedPods, QueuedPod
+from kubesched.state.cluster import ClusterState
+from kubesched.state.nominated import identity_of
+
+POD_ADDED = ClusterEvent(Kind.PENDING_POD, Action.ADD)
+POD_UPDATED = ClusterEvent(Kind.PENDING_POD, Action.UPDATE)
+WAITED_TOO_LONG = ClusterEvent(Kind.ANY, Action.ALL, "UnschedulableTimeout")
+FORCED = ClusterEvent(Kind.ANY, Action.ALL, "ForceActivate")
+ATTEMPT_FAILED = "ScheduleAttemptFailure"
+BACKOFF_COMPLETE = "BackoffComplete"
+
+ACTIVE, BACKOFF, UNSCHEDULABLE = "Active", "Backoff", "Unschedulable"
+
+LONGEST_WAIT = 300.0
+"""Seconds after which an unschedulable pod is tried again even if nothing happened."""
+
+
+class SchedulingQueue:
+    """All pending pods of all profiles."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        sorter: QueueSortPlugin,
+        gates: Mapping[str, Sequence[PreEnqueuePlugin]],
+        interests: Mapping[str, Mapping[str, Sequence[Interest]]],
+        *,
+        clock: Callable[[], float],
+        find: Callable[[str], Pod | None],
+        initial_backoff: float = 1.0,
+        max_backoff: float = 10.0,
+    ) -> None:
+        """`gates` and `interests` are by profile, interests also by plugin; `find` has the latest version of a pod."""
+        self._state = state
+        self._sorter = sorter
+        self._gates = gates
+        self._interests = interests
+        self._clock = clock
+        self._find = find
+        self._initial_backoff = initial_backoff
+        self._max_backoff = max_backoff
+        self._active = OrderedPods(self._order)
+        self._backoff = OrderedPods(lambda pod: (self.backoff_until(pod), *self._order(pod)))
+        self._errors = OrderedPods(lambda pod: (self.backoff_until(pod), pod.key))
+        self._unschedulable: dict[str, QueuedPod] = {}
+        self._in_flight = InFlight()
+        self.on_move: Callable[[str, str, str], None] | None = None
+        self.on_hint: Callable[[str, str, str, str], None] | None = None
+        self.on_replay: Callable[[str, list[str]], None] | None = None
+
+    # -- what is where ------------------------------------------------------------------------------------------------
+
+    def active(self) -> list[QueuedPod]:
+        """In the order in which they will be tried."""
+        return self._active.in_order()
+
+    def backoff(self) -> list[QueuedPod]:
+        """Rejected pods that were woken, but must wait."""
+        return self._backoff.in_order()
+
+    def error_backoff(self) -> list[QueuedPod]:
+        """Pods whose attempt ended with an error."""
+        return self._errors.in_order()
+
+    def unschedulable(self) -> list[QueuedPod]:
+        """Rejected pods that wait for an event, and gated ones."""
+        return list(self._unschedulable.values())
+
+    def in_flight(self) -> list[QueuedPod]:
+        return self._in_flight.pods()
+
+    def in_flight_events(self) -> list[str]:
+        """The log of events for pods in flight: a mark for each pod, labels of events, oldest first."""
+        entries = self._in_flight.entries()
+        return [f"pod:{e.key}" if isinstance(e, QueuedPod) else e.event.label for e in entries]
+
+    # -- pods come, change and go -------------------------------------------------------------------------------------
+
+    def add(self, pod: Pod) -> None:
+        """A new pending pod."""
+        self._to_active(QueuedPod(pod, self._clock()), POD_ADDED.label)
+
+    def update(self, old: Pod, new: Pod) -> None:
+        """A pending pod changed; wherever it is, it stays one pod."""
+        events = pod_changes(old, new)
+        if identity_of(new) in self._in_flight:
+            for event in events:
+                self._in_flight.record(Happening(event, old, new))
+            return
+        for place in (self._active, self._backoff, self._errors):
+            queued = place.get(new.key)
+            if queued is not None:
+                queued.pod = new
+                place.put(queued)
+                self._update_nomination(old, new)
+                return
+        queued = self._unschedulable.get(new.key)
+        if queued is None:
+            self._to_active(QueuedPod(new, self._clock()), POD_UPDATED.label)
+            return
+        queued.pod = new
+        self._update_nomination(old, new)
+        for event in events:
+            if self._requeue(queued, event.label, wake=self._is_worth_it(queued, event, old, new)) != UNSCHEDULABLE:
+                break
+
+    def delete(self, pod: Pod) -> None:
+        """A pod is gone, or has a node now."""
+        self._state.nominated.remove(pod)
+        for place in (self._active, self._backoff, self._errors):
+            if place.remove(pod.key) is not None:
+                return
+        self._unschedulable.pop(pod.key, None)
+
+    # -- attempts -----------------------------------------------------------------------------------------------------
+
+    def pop(self) -> tuple[QueuedPod, str] | None:
+        """The next pod and where it was. With nothing else to do, a rejected pod need not sit out its backoff."""
+        while True:
+            queued, place = self._active.pop(), "active"
+            if queued is None:
+                queued, place = self._backoff.pop(), "backoff"
+            if queued is None:
+                return None
+            if queued.identity in self._in_flight:
+                continue  # the same pod cannot be tried twice at once
+            queued.attempts += 1
+            self._in_flight.begin(queued)
+            return queued, place
+
+    def done(self, pod: Pod) -> None:
+        """The attempt is over, or past the point where events matter to it."""
+        self._in_flight.end(identity_of(pod))
+
+    def add_unschedulable(self, queued: QueuedPod) -> None:
+        """A pod comes back from a failed attempt. Who rejected it says whether what happened meanwhile may help."""
+        if queued.rejectors:
+            queued.unschedulable_count += 1
+            queued.error_count = 0
+        else:
+            queued.error_count += 1
+        queued.timestamp = self._clock()
+        queued.backoff_until = None
+        queued.flushed = False
+        queued.flushed_at = 0.0
+        wake = not queued.rejectors or self._missed_something(queued)
+        self._requeue(queued, ATTEMPT_FAILED, wake=wake)
+        self.done(queued.pod)
+
+    def activate(self, pod: Pod) -> None:
+        """Try a waiting pod at once; one in flight will be tried again."""
+        waiting = self._unschedulable.get(pod.key)
+        if waiting is not None:
+            self._to_active(waiting, FORCED.label)
+            return
+        waiting = self._backoff.remove(pod.key) or self._errors.remove(pod.key)
+        if waiting is not None:
+            self._to_active(waiting, FORCED.label, gates_passed=True)
+        elif identity_of(pod) in self._in_flight:
+            self._in_flight.record(Happening(FORCED, None, pod))
+
+    # -- events and time ----------------------------------------------------------------------------------------------
+
+    def happened(self, event: ClusterEvent, old: Any, new: Any, concerns: Callable[[Pod], bool] | None = None) -> None:
+        """Something happened in the cluster: wake the pods that it may help."""
+        if not self._is_of_interest(event):
+            return
+        waiting = [q for q in self._unschedulable.values() if concerns is None or concerns(q.pod)]
+        self._wake(waiting, event, old, new)
+
+    def flush_backoff(self) -> None:
+        """Pods whose backoff is over become active."""
+        due = [
+            queued
+            for place in (self._backoff, self._errors)
+            for queued in iter(lambda place=place: self._pop_if_due(place), None)  # type: ignore[misc]
+        ]
+        for queued in due:
+            self._to_active(queued, BACKOFF_COMPLETE, gates_passed=True)
+
+    def flush_leftovers(self) -> None:
+        """Pods that have waited too long are tried whether or not anything happened."""
+        now = self._clock()
+        late = [q for q in self._unschedulable.values() if now - max(q.timestamp, q.flushed_at) > LONGEST_WAIT]
+        for queued in late:
+            queued.flushed = True
+            queued.flushed_at = now
+        if late:
+            self._wake(late, WAITED_TOO_LONG, None, None)
+
+    def backoff_until(self, queued: QueuedPod) -> float:
+        """The second until which the pod must wait; 0 if it need not. Doubles with every failure, up to a maximum."""
+        failures = queued.error_count or queued.unschedulable_count
+        if not failures or not self._max_backoff:
+            return 0.0
+        if queued.backoff_until is None:
+            delay = min(self._initial_backoff * 2 ** min(failures - 1, 62), self._max_backoff)
+            queued.backoff_until = float((queued.timestamp + delay) // 1)
+        return queued.backoff_until
+
+    def nominate(self, pod: Pod, node_name: str | None) -> None:
+        """Promise a node; an empty name takes the promise back, None goes by what the pod's status says."""
+        self._state.nominated.remove(pod)
+        name = pod.status.nominated_node_name if node_name is None else node_name
+        latest = self._find(pod.key)
+        if name and latest is not None and not latest.spec.node_name:
+            self._state.nominated.add(pod, name)
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _order(self, queued: QueuedPod) -> tuple[Any, ...]:
+        return self._sorter.sort_key(queued.pod, queued.timestamp)
+
+    def _is_backing_off(self, queued: QueuedPod) -> bool:
+        until = self.backoff_until(queued)
+        return until > 0 and until >= self._clock() // 1
+
+    def _pop_if_due(self, place: OrderedPods) -> QueuedPod | None:
+        first = place.first()
+        return None if first is None or self._is_backing_off(first) else place.pop()
+
+    def _wake(self, waiting: Sequence[QueuedPod], event: ClusterEvent, old: Any, new: Any) -> None:
+        for queued in waiting:
+            if queued.is_gated and not event.is_wildcard and not self._gate_waits_for(queued, event):
+                continue
+            if self._is_worth_it(queued, event, old, new):
+                del self._unschedulable[queued.key]
+                self._requeue(queued, event.label, wake=True)
+        self._in_flight.record(Happening(event, old, new))
+
+    def _requeue(self, queued: QueuedPod, label: str, *, wake: bool) -> str:
+        """Put a pod where it belongs, and say where that is."""
+        if not wake:
+            self._to_unschedulable(queued, label)
+            return UNSCHEDULABLE
+        if self._is_backing_off(queued):
+            return BACKOFF if self._to_backoff(queued, label) else UNSCHEDULABLE
+        return ACTIVE if self._to_active(queued, label) else UNSCHEDULABLE
+
+    def _to_active(self, queued: QueuedPod, label: str, *, gates_passed: bool = False) -> bool:
+        if not gates_passed and self._is_held_back(queued):
+            if queued.key not in self._active and queued.key not in self._backoff and queued.key not in self._errors:
+                self._to_unschedulable(queued, label)
+            return False
+        self._unschedulable.pop(queued.key, None)
+        self._backoff.remove(queued.key)
+        self._errors.remove(queued.key)
+        self._active.put(queued)
+        self._moved(queued, label, ACTIVE)
+        if label in (POD_ADDED.label, POD_UPDATED.label):
+            self.nominate(queued.pod, None)
+        return True
+
+    def _to_backoff(self, queued: QueuedPod, label: str) -> bool:
+        if self._is_held_back(queued):
+            self._to_unschedulable(queued, label)
+            return False
+        self._unschedulable.pop(queued.key, None)
+        (self._backoff if queued.rejectors else self._errors).put(queued)
+        self._moved(queued, label, BACKOFF)
+        return True
+
+    def _to_unschedulable(self, queued: QueuedPod, label: str) -> None:
+        if queued.is_gated:
+            queued.flushed = False
+        if queued.key not in self._unschedulable:
+            self._moved(queued, label, UNSCHEDULABLE)
+        self._unschedulable[queued.key] = queued
+
+    def _moved(self, queued: QueuedPod, label: str, place: str) -> None:
+        if self.on_move is not None:
+            self.on_move(queued.key, label, place)
+
+    def _is_held_back(self, queued: QueuedPod) -> bool:
+        """Ask the gates, the one that held the pod back last first."""
+        gates = self._gates.get(queued.pod.spec.scheduler_name, ())
+        for gate in sorted(gates, key=lambda gate: gate.name != queued.gating_plugin):
+            if gate.pre_enqueue(queued.pod, self._state) is not None:
+                queued.unschedulable_plugins.add(gate.name)
+                queued.gating_plugin = gate.name
+                return True
+        queued.gating_plugin = ""
+        return False
+
+    def _gate_waits_for(self, queued: QueuedPod, event: ClusterEvent) -> bool:
+        interests = self._interests.get(queued.pod.spec.scheduler_name, {})
+        return any(interest.event.covers(event) for interest in interests.get(queued.gating_plugin, ()))
+
+    def _is_of_interest(self, event: ClusterEvent) -> bool:
+        return event.is_wildcard or any(
+            interest.event.covers(event)
+            for plugins in self._interests.values()
+            for interests in plugins.values()
+            for interest in interests
+        )
+
+    def _is_worth_it(self, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> bool:
+        """Whether a plugin that rejected the pod thinks that the event may help."""
+        if not queued.rejectors:
+            return True
+        if event.is_wildcard:
+            return new is None or (isinstance(new, Pod) and identity_of(new) == queued.identity)
+        interests = self._interests.get(queued.pod.spec.scheduler_name, {})
+        return any(
+            self._hint(queued, plugin, interest, event, old, new) is Hint.QUEUE
+            for plugin in sorted(queued.rejectors)
+            for interest in interests.get(plugin, ())
+            if interest.event.covers(event)
+        )
+
+    def _hint(
+        self, queued: QueuedPod, plugin: str, interest: Interest, event: ClusterEvent, old: Any, new: Any
+    ) -> Hint:
+        hint = Hint.QUEUE if interest.hint is None else interest.hint(queued.pod, old, new, self._state)
+        if self.on_hint is not None:
+            self.on_hint(queued.key, plugin, event.label, hint.value)
+        return hint
+
+    def _missed_something(self, queued: QueuedPod) -> bool:
+        happenings = self._in_flight.since(queued.identity)
+        if self.on_replay is not None and happenings:
+            self.on_replay(queued.key, [happening.event.label for happening in happenings])
+        return any(self._is_worth_it(queued, *happening) for happening in happenings)
+
+    def _update_nomination(self, old: Pod, new: Pod) -> None:
+        """A promise that only the scheduler knows of survives an update of the pod."""
+        known = self._state.nominated.node_of(old)
+        kept = known if not old.status.nominated_node_name and not new.status.nominated_node_name else None
+        self._state.nominated.remove(old)
+        self.nominate(new, kept or None)

@@ -1,0 +1,107 @@
+"""A pod on its way through the queue, and pods kept in an order."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import Any
+
+from kubesched.api.pod import Pod
+from kubesched.state.nominated import identity_of
+
+
+class QueuedPod:
+    """A pending pod and what became of its attempts so far."""
+
+    __slots__ = (
+        "attempts",
+        "backoff_until",
+        "error_count",
+        "flushed",
+        "flushed_at",
+        "gating_plugin",
+        "pending_plugins",
+        "pod",
+        "timestamp",
+        "unschedulable_count",
+        "unschedulable_plugins",
+    )
+
+    def __init__(self, pod: Pod, timestamp: float) -> None:
+        self.pod = pod
+        self.timestamp = timestamp
+        """When the pod was added, or last came back from a failed attempt: its place in line."""
+        self.attempts = 0
+        self.unschedulable_count = 0
+        """Attempts that ended with somebody rejecting the pod."""
+        self.error_count = 0
+        """Attempts in a row that ended with an error instead."""
+        self.backoff_until: float | None = None
+        self.unschedulable_plugins: set[str] = set()
+        self.pending_plugins: set[str] = set()
+        self.gating_plugin = ""
+        self.flushed = False
+        """Whether the pod was last woken only because it had waited so long."""
+        self.flushed_at = 0.0
+
+    @property
+    def key(self) -> str:
+        return self.pod.key
+
+    @property
+    def identity(self) -> str:
+        return identity_of(self.pod)
+
+    @property
+    def rejectors(self) -> set[str]:
+        """The plugins whose word could wake the pod."""
+        return self.unschedulable_plugins | self.pending_plugins
+
+    @property
+    def is_gated(self) -> bool:
+        return self.gating_plugin != ""
+
+
+class OrderedPods:
+    """Pods by name, the first in a given order at hand. Entries that were removed or moved are skipped in time."""
+
+    def __init__(self, order: Callable[[QueuedPod], tuple[Any, ...]]) -> None:
+        self._order = order
+        self._pods: dict[str, tuple[int, QueuedPod]] = {}
+        self._heap: list[tuple[tuple[Any, ...], int, str]] = []
+        self._entries = 0
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._pods
+
+    def get(self, key: str) -> QueuedPod | None:
+        return self._pods[key][1] if key in self._pods else None
+
+    def put(self, pod: QueuedPod) -> None:
+        """Add a pod, or find its new place after it changed."""
+        self._entries += 1
+        self._pods[pod.key] = (self._entries, pod)
+        heapq.heappush(self._heap, (self._order(pod), self._entries, pod.key))
+
+    def remove(self, key: str) -> QueuedPod | None:
+        found = self._pods.pop(key, None)
+        return found[1] if found else None
+
+    def first(self) -> QueuedPod | None:
+        while self._heap:
+            _, entry, key = self._heap[0]
+            known = self._pods.get(key)
+            if known is not None and known[0] == entry:
+                return known[1]
+            heapq.heappop(self._heap)
+        return None
+
+    def pop(self) -> QueuedPod | None:
+        first = self.first()
+        return None if first is None else self.remove(first.key)
+
+    def in_order(self) -> list[QueuedPod]:
+        return [pod for _, pod in sorted(self._pods.values(), key=lambda entry: (self._order(entry[1]), entry[0]))]

@@ -1,0 +1,228 @@
+"""The scheduler: takes pods from the queue one by one, decides, assumes, binds; on failure reports and requeues.
+
+An attempt has three steps, so that a driver may do other things in between: `pop`, `decide` (quick, changes only what
+is believed) and `finish` (writes to the cluster, and may wait).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kubesched.api.meta import KubeObject
+from kubesched.api.pod import Pod
+from kubesched.config import SchedulerConfiguration
+from kubesched.framework.decision import Decision, Outcome
+from kubesched.framework.engine import Engine
+from kubesched.framework.interests import interests_of
+from kubesched.framework.plugin import PluginContext, PreEnqueuePlugin, QueueSortPlugin, ReservePlugin
+from kubesched.framework.profile import Profile
+from kubesched.framework.registry import Registry
+from kubesched.framework.status import Code, Status, error, unresolvable
+from kubesched.plugins.default_preemption import DefaultPreemption
+from kubesched.plugins.registry import in_tree
+from kubesched.scheduler.attempt import Attempt, Failure
+from kubesched.scheduler.binding import BindingCycle
+from kubesched.scheduler.eviction import Evictions
+from kubesched.scheduler.failures import FailureReporter
+from kubesched.scheduler.queue import SchedulingQueue
+from kubesched.scheduler.routing import EventRouter
+from kubesched.scheduler.writer import ClusterWriter
+from kubesched.state.cluster import ClusterState
+
+__all__ = ["Attempt", "Scheduler"]
+
+
+class Scheduler:
+    """All profiles of a configuration at work on one cluster."""
+
+    def __init__(
+        self,
+        configuration: SchedulerConfiguration,
+        writer: ClusterWriter,
+        *,
+        clock: Callable[[], float],
+        draw: Callable[[int], int],
+        plugins: Registry | None = None,
+        choose: Callable[[list[str]], str] | None = None,
+    ) -> None:
+        """`clock` tells seconds; `draw` decides among equally good nodes, unless `choose` does so by name."""
+        registry = in_tree() if plugins is None else plugins
+        self.state = ClusterState()
+        self.profiles = {
+            config.scheduler_name: Profile(config, registry, PluginContext()) for config in configuration.profiles
+        }
+        self.engine = Engine(
+            self.state,
+            self.profiles.values(),
+            draw,
+            configuration.percentage_of_nodes_to_score or 0,
+            choose=choose,
+        )
+        self.pods: dict[str, Pod] = {}
+        """All pods by name, as the watch last showed them."""
+        self.queue = self._make_queue(configuration, clock)
+        self._writer = writer
+        self._router = EventRouter(self.state, self.queue, self.pods, self.engine.knows)
+        self._evictions = Evictions(self.state, self.queue, writer)
+        self._failures = FailureReporter(self.queue, self.pods.get, writer)
+        self._binding = BindingCycle(self.state, self.queue, writer, self._unreserve)
+
+    def _make_queue(self, configuration: SchedulerConfiguration, clock: Callable[[], float]) -> SchedulingQueue:
+        profiles = self.profiles
+        return SchedulingQueue(
+            self.state,
+            next(iter(profiles.values())).at("queue_sort", QueueSortPlugin)[0],
+            {name: profile.at("pre_enqueue", PreEnqueuePlugin) for name, profile in profiles.items()},
+            {
+                name: {plugin.name: interests_of(plugin) for plugin in profile.plugins.values()}
+                for name, profile in profiles.items()
+            },
+            clock=clock,
+            find=self.pods.get,
+            initial_backoff=configuration.pod_initial_backoff_seconds,
+            max_backoff=configuration.pod_max_backoff_seconds,
+        )
+
+    # -- what the watch says ------------------------------------------------------------------------------------------
+
+    def added(self, obj: KubeObject) -> None:
+        self._router.added(obj)
+
+    def updated(self, old: KubeObject, new: KubeObject) -> None:
+        self._router.updated(old, new)
+
+    def deleted(self, obj: KubeObject) -> None:
+        self._router.deleted(obj)
+
+    # -- time ---------------------------------------------------------------------------------------------------------
+
+    def flush_backoff(self) -> None:
+        """To be called every second."""
+        self.queue.flush_backoff()
+
+    def flush_leftovers(self) -> None:
+        """To be called every half minute."""
+        self.queue.flush_leftovers()
+
+    # -- an attempt ---------------------------------------------------------------------------------------------------
+
+    def pop(self) -> Attempt | None:
+        """The next pod's turn."""
+        popped = self.queue.pop()
+        return None if popped is None else Attempt(*popped)
+
+    def decide(self, attempt: Attempt) -> None:
+        """Find a node and assume the pod there, or find out why not."""
+        pod = attempt.queued.pod
+        if self._is_to_be_skipped(pod):
+            self.queue.done(pod)
+            attempt.phase, attempt.outcome = "done", "skipped"
+            return
+        decision = attempt.decision = self.engine.decide(pod)
+        if decision.outcome is not Outcome.SCHEDULED:
+            attempt.phase, attempt.failure = "failed", _failure_of(decision)
+            if decision.diagnosis is not None and pod.key not in self.pods and self._preemption_of(pod) is not None:
+                # Deleted meanwhile: nobody is to be evicted for it.
+                message = f'{decision.diagnosis.message()} preemption: pod "{pod.name}" not found'
+                attempt.failure.message, attempt.failure.nominated = message, None
+            else:
+                self._begin_preemption(attempt, decision)
+            return
+        attempt.node = decision.node
+        rejected = self._assume_and_reserve(pod, decision)
+        if rejected is not None:
+            attempt.phase, attempt.failure, attempt.node = "failed", _rejection(rejected), ""
+        else:
+            attempt.phase = "assumed"
+            self.queue.done(pod)
+
+    async def finish(self, attempt: Attempt) -> None:
+        """Carry out what was decided."""
+        if attempt.phase == "assumed":
+            failure = attempt.failure = await self._binding.run(attempt)
+            if failure is None:
+                attempt.phase, attempt.outcome = "done", "bound"
+                return
+            attempt.outcome = "bind-unschedulable" if attempt.is_rejected else "bind-error"
+            await self._failures.report(attempt, failure)
+        elif attempt.phase == "failed":
+            assert attempt.failure is not None
+            attempt.outcome = "unschedulable" if attempt.is_rejected else "error"
+            await self._failures.report(attempt, attempt.failure)
+            if attempt.victims:
+                await self._evictions.run(attempt, self._preemption_of(attempt.queued.pod))
+        attempt.phase = "done"
+
+    def _is_to_be_skipped(self, pod: Pod) -> bool:
+        if not self.engine.knows(pod.spec.scheduler_name):
+            return True
+        if pod.is_terminating:
+            note = f"skip schedule deleting pod: {pod.key}"
+            self._writer.record_event(
+                pod, related=None, type="Warning", reason="FailedScheduling", action="Scheduling", note=note
+            )
+            return True
+        placed = self.state.placed(pod)
+        return placed is not None and placed.assumed
+
+    def _assume_and_reserve(self, pod: Pod, decision: Decision) -> Status | None:
+        """None if the pod is assumed and everything is set aside for it; else nothing is."""
+        assert decision.cycle is not None
+        if self.state.placed(pod) is not None:  # somebody else was faster
+            return error(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed")
+        self.state.assume(pod, decision.node, decision.cycle.facts)
+        reserved: list[ReservePlugin] = []
+        for plugin in self.profiles[decision.profile].at("reserve", ReservePlugin):
+            reserved.append(plugin)
+            status = plugin.reserve(decision.cycle, pod, decision.node)
+            if status is not None:
+                self._unreserve(decision, reserved)
+                return status.by(plugin.name)
+        return None
+
+    def _unreserve(self, decision: Decision, reserved: list[ReservePlugin] | None = None) -> None:
+        """Give everything back, in the opposite order, and forget the assumption."""
+        assert decision.cycle is not None
+        if reserved is None:
+            reserved = list(self.profiles[decision.profile].at("reserve", ReservePlugin))
+        for plugin in reversed(reserved):
+            plugin.unreserve(decision.cycle, decision.pod, decision.node)
+        self.state.forget(decision.pod)
+
+    def _begin_preemption(self, attempt: Attempt, decision: Decision) -> None:
+        """From here on the pod is held back until its victims are on their way out."""
+        if decision.post_filter is None or not decision.post_filter.nominated:
+            return
+        attempt.victims = tuple(v for v in decision.post_filter.victims if not v.pod.is_terminating)
+        preemption = self._preemption_of(attempt.queued.pod)
+        if attempt.victims and preemption is not None:
+            preemption.begin(attempt.queued.pod, attempt.victims)
+
+    def _preemption_of(self, pod: Pod) -> DefaultPreemption | None:
+        plugin = self.profiles[pod.spec.scheduler_name].plugins.get(DefaultPreemption.name)
+        return plugin if isinstance(plugin, DefaultPreemption) else None
+
+
+def _failure_of(decision: Decision) -> Failure:
+    diagnosis = decision.diagnosis
+    if decision.outcome is Outcome.ERROR:
+        assert decision.status is not None
+        return Failure(error(decision.status.message), decision.status.message)
+    if diagnosis is None:
+        return Failure(unresolvable(decision.message), decision.message)  # there are no nodes at all
+    found = decision.post_filter
+    asked = decision.post_filter_status is not None or found is not None
+    nominated = (found.nominated if found is not None else None) if asked else ""
+    return Failure(
+        Status(Code.UNSCHEDULABLE),
+        decision.message,
+        nominated,
+        set(diagnosis.unschedulable_plugins),
+        set(diagnosis.pending_plugins),
+    )
+
+
+def _rejection(status: Status) -> Failure:
+    plugins = {status.plugin} if status.is_rejection else set()
+    message = f"0/1 nodes are available: 1 {status.message}." if status.is_rejection else status.message
+    return Failure(status, message, "", plugins)

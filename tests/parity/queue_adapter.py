@@ -1,0 +1,218 @@
+"""Replays a recorded life of the queue through the scheduler, and writes the result in the format of the recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import Any
+
+import msgspec
+from tests.parity.fake_api import FINISHED, FakeApi, Journal, RefusedError, WatchEvent
+from tests.parity.queue_state import describe, present
+
+from kubesched import config
+from kubesched.api.kinds import KINDS
+from kubesched.api.meta import KubeObject
+from kubesched.scheduler.scheduler import Attempt, Scheduler
+
+Json = dict[str, Any]
+
+_SECOND = 1000
+_LEFTOVERS_EVERY = 30 * _SECOND
+
+
+def run(case: Json) -> Json:
+    """What the scheduler makes of a case, as a RESULT of the recordings."""
+    return _Replay(case).result()
+
+
+def run_now(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Drives a coroutine that never really waits to its end."""
+    try:
+        coroutine.send(None)
+    except StopIteration:
+        return
+    coroutine.close()
+    raise AssertionError("the coroutine waits for something that is not simulated")
+
+
+class _Replay:
+    def __init__(self, case: Json) -> None:
+        self.case = case
+        self.milliseconds = 0
+        self.api = FakeApi(graceful=case.get("graceful", False))
+        if case.get("evictionDelivery") == "immediate":
+            self.api.after_preemption_write = self._deliver
+        given = case.get("config")
+        self.scheduler = Scheduler(
+            config.default() if given is None else config.from_plain(given),
+            self.api,
+            clock=lambda: self.now,
+            draw=lambda _: 0,
+            choose=min,
+        )
+        queue = self.scheduler.queue
+        queue.on_move, queue.on_hint, queue.on_replay = self._on_move, self._on_hint, self._on_replay
+        self.known: dict[tuple[str, str], KubeObject] = {}
+        self.open: list[Attempt] = []
+        self._forget_step()
+
+    @property
+    def now(self) -> float:
+        return self.milliseconds / _SECOND
+
+    def result(self) -> Json:
+        for obj in self.case["objects"]:
+            self._pass_time(1)
+            self.api.create(obj)
+            self._deliver()
+        initial = self._state()
+        return {
+            "id": self.case["id"],
+            "initial": initial,
+            "steps": [self._step(number, step) for number, step in enumerate(self.case["steps"])],
+        }
+
+    # -- one step -----------------------------------------------------------------------------------------------------
+
+    def _step(self, number: int, step: Json) -> Json:
+        self._forget_step()
+        self._pass_time(1)
+        entry: Json = {}
+        try:
+            entry = self._carry_out(step)
+        except RefusedError as refused:
+            entry["error"] = str(refused)
+        self._deliver()
+        journal = self.api.journal
+        entry.update(
+            moves=self.moves,
+            hints=self.hints,
+            inFlightEventsChecked=self.replayed,
+            bound=journal.bound,
+            evicted=journal.evicted,
+            patches=journal.patches,
+            events=journal.events,
+            delivered=self.delivered,
+        )
+        always = {"i": number, "op": step["op"], "t": self.now}
+        return {**always, **present(entry), "state": self._state()}
+
+    def _carry_out(self, step: Json) -> Json:
+        api = self.api
+        match step["op"]:
+            case "create":
+                api.create(step["object"])
+            case "update":
+                api.update((step["kind"], step["name"]), step["patch"])
+            case "delete":
+                api.delete((step["kind"], step["name"]))
+            case "terminate":
+                api.terminate(step["name"])
+            case "advance":
+                self._pass_time(round(step["seconds"] * _SECOND))
+            case "bind-fails":
+                api.fail_binds(step["pod"], step["code"], step.get("count", 1))
+            case "delete-fails":
+                api.fail_deletes(step["pod"], step["code"], step.get("count", 1))
+            case "schedule":
+                return self._begin(until="done")
+            case "schedule-begin":
+                return self._begin(until=step.get("at", "pop"))
+            case "schedule-end":
+                return self._end(step.get("pod"))
+            case other:
+                raise AssertionError(f"unknown step {other!r}")
+        return {}
+
+    def _begin(self, *, until: str) -> Json:
+        if any(attempt.phase != "assumed" for attempt in self.open):
+            return {"outcome": "busy"}
+        attempt = self.scheduler.pop()
+        if attempt is None:
+            return {"outcome": "nothing to pop"}
+        entry: Json = {"popped": attempt.queued.pod.key, "from": attempt.popped_from}
+        if until == "pop":
+            self.open.append(attempt)
+            return {**entry, "outcome": "popped"}
+        self.scheduler.decide(attempt)
+        if until == "decision" and attempt.phase != "done":
+            self.open.append(attempt)
+            return {**entry, "outcome": attempt.phase, "code": attempt.code, "host": attempt.node}
+        return {**entry, **self._finish(attempt)}
+
+    def _end(self, pod: str | None) -> Json:
+        attempt = next((a for a in self.open if pod in (None, a.queued.pod.key)), None)
+        if attempt is None:
+            return {"outcome": "no open attempt"}
+        self.open.remove(attempt)
+        popped = attempt.queued.pod.key
+        if attempt.phase not in ("failed", "assumed", "done"):
+            self.scheduler.decide(attempt)
+        return {"popped": popped, **self._finish(attempt)}
+
+    def _finish(self, attempt: Attempt) -> Json:
+        if attempt.phase != "done":
+            run_now(self.scheduler.finish(attempt))
+        return {"outcome": attempt.outcome, "code": attempt.code, "host": attempt.node}
+
+    # -- time ---------------------------------------------------------------------------------------------------------
+
+    def _pass_time(self, milliseconds: int) -> None:
+        end = self.milliseconds + milliseconds
+        first = self.milliseconds // _SECOND + 1
+        for tick in range(first * _SECOND, end + 1, _SECOND):
+            self.milliseconds = tick
+            self.scheduler.flush_backoff()
+            if tick % _LEFTOVERS_EVERY == 0:
+                self.scheduler.flush_leftovers()
+        self.milliseconds = end
+
+    # -- the watch ----------------------------------------------------------------------------------------------------
+
+    def _deliver(self) -> None:
+        while self.api.unseen:
+            self._tell(self.api.unseen.popleft())
+
+    def _tell(self, event: WatchEvent) -> None:
+        """As an informer that does not select finished pods: to it they are deleted."""
+        kind, name = event.key
+        record = msgspec.convert(event.obj, KINDS[kind]) if kind in KINDS else None
+        finished = kind == "Pod" and event.obj.get("status", {}).get("phase") in FINISHED
+        selected = event.type != "DELETED" and not finished
+        old = self.known.pop(event.key, None)
+        if selected:
+            self.known[event.key] = record or KubeObject()
+        elif old is None:
+            return
+        type_ = "DELETED" if not selected else "ADDED" if old is None else "MODIFIED"
+        self.delivered.append(f"{type_} {kind} {name}")
+        if record is None:
+            return
+        if old is None:
+            self.scheduler.added(record)
+        elif selected:
+            self.scheduler.updated(old, record)
+        else:
+            self.scheduler.deleted(old)
+
+    # -- what is recorded ---------------------------------------------------------------------------------------------
+
+    def _forget_step(self) -> None:
+        self.moves: list[Json] = []
+        self.hints: list[Json] = []
+        self.replayed: list[str] = []
+        self.delivered: list[str] = []
+        self.api.journal = Journal()
+
+    def _state(self) -> Json:
+        waiting = [attempt for attempt in self.open if attempt.phase == "assumed"]
+        return describe(self.scheduler, self.now, waiting)
+
+    def _on_move(self, pod: str, event: str, queue: str) -> None:
+        self.moves.append({"pod": pod, "event": event, "queue": queue, "t": self.now})
+
+    def _on_hint(self, pod: str, plugin: str, event: str, hint: str) -> None:
+        self.hints.append({"pod": pod, "plugin": plugin, "event": event, "hint": hint})
+
+    def _on_replay(self, _pod: str, events: list[str]) -> None:
+        self.replayed += events
