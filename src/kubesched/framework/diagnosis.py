@@ -16,7 +16,7 @@ class Verdicts:
     """The answers of the filters on all rows, in the order in which they were asked.
 
     Only the first rejection of a row counts. A row with nominated pods is judged with them as well; its verdict, if
-    that is a rejection, is in `overrides` and stands for all filters.
+    that is a rejection, is in `overrides` and stands for all filters. So are rejections of extenders.
     """
 
     def __init__(self, considered: Bool) -> None:

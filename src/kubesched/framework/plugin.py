@@ -19,6 +19,7 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Interest
 from kubesched.framework.nodes import Nodes, NodeView
 from kubesched.framework.status import Status
+from kubesched.framework.waiting import WaitingPods
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64
 from kubesched.state.pods import PlacedPod
@@ -49,6 +50,8 @@ class PluginContext:
 
     features: Mapping[str, bool] = field(default_factory=dict)
     """Feature gates that differ from their default; see `enabled`."""
+    waiting: WaitingPods = field(default_factory=WaitingPods)
+    """Pods that wait for a Permit plugin, to be allowed or rejected."""
 
     def enabled(self, feature: str, default: bool) -> bool:
         return self.features.get(feature, default)
@@ -241,6 +244,7 @@ class PreBindPlugin(Plugin):
     """Work that must be done before the pod is bound. May be `async def`."""
 
     def pre_bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Any:
+        """None to go on; any status ends the attempt, and the pod is unreserved."""
         raise NotImplementedError
 
 
@@ -248,6 +252,7 @@ class BindPlugin(Plugin):
     """Binds the pod, or says SKIP to let the next plugin do it. May be `async def`."""
 
     def bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Any:
+        """None once the pod is bound, BIND_IT to have the scheduler do so, SKIP, or a status that says what broke."""
         raise NotImplementedError
 
 

@@ -73,6 +73,13 @@ class Scores:
         else:
             self._of_all = weighted if self._of_all is None else self._of_all + weighted
 
+    def add_of_extender(self, name: str, scores: list[int], factor: int, *, explain: bool) -> None:
+        """Scores of the nodes that fit from outside, where any number may come from: they wrap around as in Go."""
+        weighted = np.array([score * factor & 2**64 - 1 for score in scores], dtype=np.uint64).view(np.int64)
+        if explain:
+            self.parts.append(PluginScores(name, np.array(scores, dtype=np.int64), weighted))
+        self.add_for_feasible(weighted)
+
     def add_for_feasible(self, weighted: Column) -> None:
         self._of_feasible = weighted if self._of_feasible is None else self._of_feasible + weighted
 

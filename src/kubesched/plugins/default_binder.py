@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kubesched.api.pod import Pod
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.plugin import BindPlugin
-
-
-@dataclass(frozen=True)
-class Binding:
-    """What must be told to the API server: this pod, and no other of its name, runs on that node."""
-
-    namespace: str
-    name: str
-    uid: str
-    node_name: str
+from kubesched.framework.status import BIND_IT, Status
 
 
 class DefaultBinder(BindPlugin):
@@ -24,5 +13,5 @@ class DefaultBinder(BindPlugin):
 
     name = "DefaultBinder"
 
-    def bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Binding:
-        return Binding(pod.namespace, pod.name, pod.uid, node_name)
+    def bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Status:
+        return BIND_IT

@@ -23,7 +23,7 @@ class Failure:
 
 @dataclass(slots=True)
 class Attempt:
-    """Phases: popped, then failed or assumed, then done."""
+    """Phases: popped; then failed, assumed, or waiting for a Permit plugin (and then assumed or denied); then done."""
 
     queued: QueuedPod
     popped_from: str

@@ -1,12 +1,17 @@
-"""The binding cycle: what must be written before a pod runs where it was assumed to."""
+"""The binding cycle: what must be done and written before a pod runs where it was assumed to."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import isawaitable
+from typing import Any
 
+from kubesched.api.pod import Pod
 from kubesched.framework.decision import Decision
 from kubesched.framework.events import Action, ClusterEvent, Kind
-from kubesched.framework.status import error
+from kubesched.framework.plugin import BindPlugin, PostBindPlugin, PreBindPlugin
+from kubesched.framework.profile import Profile
+from kubesched.framework.status import BIND_IT, SKIP, Status, error
 from kubesched.plugins.volume_binding.writes import RESERVED, VolumeWrites
 from kubesched.scheduler.attempt import Attempt, Failure
 from kubesched.scheduler.queue import SchedulingQueue
@@ -17,43 +22,89 @@ ASSIGNED_POD_GONE = ClusterEvent(Kind.ASSIGNED_POD, Action.DELETE)
 
 
 class BindingCycle:
-    """Binds one pod; if that fails, the pod never was on its node."""
+    """PreBind, Bind, PostBind for one pod. If that fails, the pod never was on its node."""
 
     def __init__(
         self,
         state: ClusterState,
         queue: SchedulingQueue,
         writer: ClusterWriter,
+        profiles: dict[str, Profile],
         unreserve: Callable[[Decision], None],
     ) -> None:
         self._state = state
         self._queue = queue
         self._writer = writer
+        self._profiles = profiles
         self._unreserve = unreserve
 
     async def run(self, attempt: Attempt) -> Failure | None:
         """None once the pod is bound."""
         pod, decision = attempt.queued.pod, attempt.decision
         assert decision is not None
-        assert decision.cycle is not None
-        try:
-            writes: VolumeWrites | None = decision.cycle.notes.get(RESERVED)
-            if writes is not None:
-                if pod.status.nominated_node_name != attempt.node:
-                    await self._writer.patch_status(pod, condition=None, nominated_node_name=attempt.node)
-                await self._writer.write_volumes(pod, writes)
-            await self._writer.bind(pod, attempt.node)
-        except WriteError as problem:
-            self._undo(decision)
-            message = f'running Bind plugin "DefaultBinder": {problem}'
-            return Failure(error(message), message)
+        profile = self._profiles[decision.profile]
+        status = await self._pre_bind(profile, decision) or await self._bind(profile, decision)
+        if status is not None:
+            self.announce(self.take_back(decision))
+            return Failure(status, status.message)
         note = f"Successfully assigned {pod.key} to {attempt.node}"
         self._writer.record_event(pod, related=None, type="Normal", reason="Scheduled", action="Binding", note=note)
+        for plugin in profile.at("post_bind", PostBindPlugin):
+            await _finished(plugin.post_bind(decision.cycle, pod, attempt.node))  # type: ignore[arg-type]
         return None
 
-    def _undo(self, decision: Decision) -> None:
-        """What the pod held is free again, which may help others; unless it was deleted and all that is known."""
+    def take_back(self, decision: Decision) -> Pod | None:
+        """Unreserve and forget. The pod as it was assumed; None if that had ended already, because it was deleted."""
         placed = self._state.placed(decision.pod)
         self._unreserve(decision)
-        if placed is not None and placed.assumed:
-            self._queue.happened(ASSIGNED_POD_GONE, placed.pod, None)
+        return placed.pod if placed is not None and placed.assumed else None
+
+    def announce(self, pod: Pod | None, concerns: Callable[[Pod], bool] | None = None) -> None:
+        """What the pod held is free again, which may help others."""
+        if pod is not None:
+            self._queue.happened(ASSIGNED_POD_GONE, pod, None, concerns)
+
+    async def _pre_bind(self, profile: Profile, decision: Decision) -> Status | None:
+        pod, cycle = decision.pod, decision.cycle
+        assert cycle is not None
+        try:
+            await self._write_volumes(pod, decision)
+        except WriteError as problem:
+            return error(f'running PreBind plugin "VolumeBinding": {problem}')
+        for plugin in profile.at("pre_bind", PreBindPlugin):
+            status: Status | None = await _finished(plugin.pre_bind(cycle, pod, decision.node))
+            if status is not None:
+                return error(f'running PreBind plugin "{plugin.name}": {status.message}')
+        return None
+
+    async def _write_volumes(self, pod: Pod, decision: Decision) -> None:
+        """Volumes take a while, so everybody may see already where the pod is going."""
+        assert decision.cycle is not None
+        writes: VolumeWrites | None = decision.cycle.notes.get(RESERVED)
+        if writes is None:
+            return
+        if pod.status.nominated_node_name != decision.node:
+            await self._writer.patch_status(pod, condition=None, nominated_node_name=decision.node)
+        await self._writer.write_volumes(pod, writes)
+
+    async def _bind(self, profile: Profile, decision: Decision) -> Status | None:
+        """The first plugin that does not skip binds the pod."""
+        pod, cycle = decision.pod, decision.cycle
+        assert cycle is not None
+        for plugin in profile.at("bind", BindPlugin):
+            status: Status | None = await _finished(plugin.bind(cycle, pod, decision.node))
+            if status is SKIP:
+                continue
+            if status is BIND_IT:
+                try:
+                    await self._writer.bind(pod, decision.node)
+                except WriteError as problem:
+                    return error(f'running Bind plugin "{plugin.name}": {problem}')
+                return None
+            return None if status is None else error(f'running Bind plugin "{plugin.name}": {status.message}')
+        return error("no plugin bound the pod")
+
+
+async def _finished(answer: Any) -> Any:
+    """The answer of a plugin that may or may not be a coroutine."""
+    return await answer if isawaitable(answer) else answer

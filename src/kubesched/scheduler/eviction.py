@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kubesched.api.pod import Pod, PodCondition
+from kubesched.framework.waiting import WaitingPods
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.scheduler.attempt import Attempt
 from kubesched.scheduler.queue import SchedulingQueue
@@ -13,10 +14,13 @@ from kubesched.state.cluster import ClusterState
 class Evictions:
     """Evicts the victims of one pod at a time, in the background of everything else."""
 
-    def __init__(self, state: ClusterState, queue: SchedulingQueue, writer: ClusterWriter) -> None:
+    def __init__(
+        self, state: ClusterState, queue: SchedulingQueue, writer: ClusterWriter, waiting: WaitingPods
+    ) -> None:
         self._state = state
         self._queue = queue
         self._writer = writer
+        self._waiting = waiting
 
     async def run(self, attempt: Attempt, preemption: DefaultPreemption | None) -> None:
         """All victims but the last go first; when the last is on its way, the preemptor may be woken by events."""
@@ -46,6 +50,12 @@ class Evictions:
                 await self._writer.patch_status(pod, condition=None, nominated_node_name="")
 
     async def _evict(self, victim: Pod, preemptor: Pod, node_name: str) -> None:
+        note = f"Preempted by pod {preemptor.uid} on node {node_name}"
+        waiting = self._waiting.get(victim)
+        if waiting is not None:  # never got as far as the API server
+            waiting.reject(DefaultPreemption.name, "preempted")
+            self._record(victim, preemptor, f"{note} (in kube-scheduler memory).")
+            return
         message = f"{preemptor.spec.scheduler_name}: preempting to accommodate a higher priority pod"
         condition = PodCondition(
             type="DisruptionTarget", status="True", reason="PreemptionByScheduler", message=message
@@ -56,11 +66,9 @@ class Evictions:
             if problem.reason == "NotFound":
                 return  # gone already, which is all that was wanted
             raise
+        self._record(victim, preemptor, note)
+
+    def _record(self, victim: Pod, preemptor: Pod, note: str) -> None:
         self._writer.record_event(
-            victim,
-            related=preemptor,
-            type="Normal",
-            reason="Preempted",
-            action="Preempting",
-            note=f"Preempted by pod {preemptor.uid} on node {node_name}",
+            victim, related=preemptor, type="Normal", reason="Preempted", action="Preempting", note=note
         )

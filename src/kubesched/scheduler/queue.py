@@ -20,6 +20,7 @@ from kubesched.framework.events import Action, ClusterEvent, Hint, Interest, Kin
 from kubesched.framework.plugin import PreEnqueuePlugin, QueueSortPlugin
 from kubesched.scheduler.changes import pod_changes
 from kubesched.scheduler.in_flight import Happening, InFlight
+from kubesched.scheduler.pool import Group, UnschedulablePool
 from kubesched.scheduler.queued_pod import OrderedPods, QueuedPod
 from kubesched.state.cluster import ClusterState
 from kubesched.state.nominated import identity_of
@@ -64,7 +65,8 @@ class SchedulingQueue:
         self._active = OrderedPods(self._order)
         self._backoff = OrderedPods(lambda pod: (self.backoff_until(pod), *self._order(pod)))
         self._errors = OrderedPods(lambda pod: (self.backoff_until(pod), pod.key))
-        self._unschedulable: dict[str, QueuedPod] = {}
+        self._unschedulable = UnschedulablePool(state)
+        self._listeners: dict[tuple[str, ClusterEvent], dict[str, list[Interest]]] = {}
         self._in_flight = InFlight()
         self.on_move: Callable[[str, str, str], None] | None = None
         self.on_hint: Callable[[str, str, str, str], None] | None = None
@@ -86,7 +88,7 @@ class SchedulingQueue:
 
     def unschedulable(self) -> list[QueuedPod]:
         """Rejected pods that wait for an event, and gated ones."""
-        return list(self._unschedulable.values())
+        return list(self._unschedulable)
 
     def in_flight(self) -> list[QueuedPod]:
         return self._in_flight.pods()
@@ -132,7 +134,7 @@ class SchedulingQueue:
         for place in (self._active, self._backoff, self._errors):
             if place.remove(pod.key) is not None:
                 return
-        self._unschedulable.pop(pod.key, None)
+        self._unschedulable.remove(pod.key)
 
     # -- attempts -----------------------------------------------------------------------------------------------------
 
@@ -187,8 +189,17 @@ class SchedulingQueue:
         """Something happened in the cluster: wake the pods that it may help."""
         if not self._is_of_interest(event):
             return
-        waiting = [q for q in self._unschedulable.values() if concerns is None or concerns(q.pod)]
-        self._wake(waiting, event, old, new)
+        changed = {identity_of(obj) for obj in (old, new) if isinstance(obj, Pod)}
+        for group, members in self._unschedulable.groups():
+            if not self._may_concern(group, event):
+                continue
+            concerned = [q for q in members.values() if concerns is None or concerns(q.pod)]
+            alike = [queued for queued in concerned if queued.identity not in changed]
+            itself = [queued for queued in concerned if queued.identity in changed]
+            for pods in (alike, itself):
+                if pods and self._is_worth_it(pods[0], event, old, new):
+                    self._wake(pods, event)
+        self._in_flight.record(Happening(event, old, new))
 
     def flush_backoff(self) -> None:
         """Pods whose backoff is over become active."""
@@ -203,12 +214,13 @@ class SchedulingQueue:
     def flush_leftovers(self) -> None:
         """Pods that have waited too long are tried whether or not anything happened."""
         now = self._clock()
-        late = [q for q in self._unschedulable.values() if now - max(q.timestamp, q.flushed_at) > LONGEST_WAIT]
+        late = [q for q in self._unschedulable if now - max(q.timestamp, q.flushed_at) > LONGEST_WAIT]
         for queued in late:
             queued.flushed = True
             queued.flushed_at = now
         if late:
-            self._wake(late, WAITED_TOO_LONG, None, None)
+            self._wake(late, WAITED_TOO_LONG)
+            self._in_flight.record(Happening(WAITED_TOO_LONG, None, None))
 
     def backoff_until(self, queued: QueuedPod) -> float:
         """The second until which the pod must wait; 0 if it need not. Doubles with every failure, up to a maximum."""
@@ -241,14 +253,19 @@ class SchedulingQueue:
         first = place.first()
         return None if first is None or self._is_backing_off(first) else place.pop()
 
-    def _wake(self, waiting: Sequence[QueuedPod], event: ClusterEvent, old: Any, new: Any) -> None:
+    def _may_concern(self, group: Group, event: ClusterEvent) -> bool:
+        """Whether anybody who rejected these pods, or holds them back, listens to such events at all."""
+        if event.is_wildcard:
+            return True
+        listeners = self._listeners_of(group.facts.scheduler_name, event)
+        if group.gating_plugin:
+            return group.gating_plugin in listeners
+        return not group.rejectors or not group.rejectors.isdisjoint(listeners)
+
+    def _wake(self, waiting: Sequence[QueuedPod], event: ClusterEvent) -> None:
         for queued in waiting:
-            if queued.is_gated and not event.is_wildcard and not self._gate_waits_for(queued, event):
-                continue
-            if self._is_worth_it(queued, event, old, new):
-                del self._unschedulable[queued.key]
-                self._requeue(queued, event.label, wake=True)
-        self._in_flight.record(Happening(event, old, new))
+            self._unschedulable.remove(queued.key)
+            self._requeue(queued, event.label, wake=True)
 
     def _requeue(self, queued: QueuedPod, label: str, *, wake: bool) -> str:
         """Put a pod where it belongs, and say where that is."""
@@ -264,7 +281,7 @@ class SchedulingQueue:
             if queued.key not in self._active and queued.key not in self._backoff and queued.key not in self._errors:
                 self._to_unschedulable(queued, label)
             return False
-        self._unschedulable.pop(queued.key, None)
+        self._unschedulable.remove(queued.key)
         self._backoff.remove(queued.key)
         self._errors.remove(queued.key)
         self._active.put(queued)
@@ -277,7 +294,7 @@ class SchedulingQueue:
         if self._is_held_back(queued):
             self._to_unschedulable(queued, label)
             return False
-        self._unschedulable.pop(queued.key, None)
+        self._unschedulable.remove(queued.key)
         (self._backoff if queued.rejectors else self._errors).put(queued)
         self._moved(queued, label, BACKOFF)
         return True
@@ -287,7 +304,7 @@ class SchedulingQueue:
             queued.flushed = False
         if queued.key not in self._unschedulable:
             self._moved(queued, label, UNSCHEDULABLE)
-        self._unschedulable[queued.key] = queued
+        self._unschedulable.put(queued)
 
     def _moved(self, queued: QueuedPod, label: str, place: str) -> None:
         if self.on_move is not None:
@@ -304,17 +321,19 @@ class SchedulingQueue:
         queued.gating_plugin = ""
         return False
 
-    def _gate_waits_for(self, queued: QueuedPod, event: ClusterEvent) -> bool:
-        interests = self._interests.get(queued.pod.spec.scheduler_name, {})
-        return any(interest.event.covers(event) for interest in interests.get(queued.gating_plugin, ()))
+    def _listeners_of(self, profile: str, event: ClusterEvent) -> dict[str, list[Interest]]:
+        """Plugins that registered such an event, with what they registered. Worked out once per kind of event."""
+        known = self._listeners.get((profile, event))
+        if known is None:
+            known = {}
+            for plugin, interests in self._interests.get(profile, {}).items():
+                if heard := [interest for interest in interests if interest.event.covers(event)]:
+                    known[plugin] = heard
+            self._listeners[profile, event] = known
+        return known
 
     def _is_of_interest(self, event: ClusterEvent) -> bool:
-        return event.is_wildcard or any(
-            interest.event.covers(event)
-            for plugins in self._interests.values()
-            for interests in plugins.values()
-            for interest in interests
-        )
+        return event.is_wildcard or any(self._listeners_of(profile, event) for profile in self._interests)
 
     def _is_worth_it(self, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> bool:
         """Whether a plugin that rejected the pod thinks that the event may help."""
@@ -322,12 +341,11 @@ class SchedulingQueue:
             return True
         if event.is_wildcard:
             return new is None or (isinstance(new, Pod) and identity_of(new) == queued.identity)
-        interests = self._interests.get(queued.pod.spec.scheduler_name, {})
+        listeners = self._listeners_of(queued.pod.spec.scheduler_name, event)
         return any(
             self._hint(queued, plugin, interest, event, old, new) is Hint.QUEUE
             for plugin in sorted(queued.rejectors)
-            for interest in interests.get(plugin, ())
-            if interest.event.covers(event)
+            for interest in listeners.get(plugin, ())
         )
 
     def _hint(

@@ -18,6 +18,7 @@ from kubesched.api.storage import (
     VolumeAttachment,
 )
 from kubesched.framework.events import Action, ClusterEvent, Kind
+from kubesched.framework.waiting import WaitingPods
 from kubesched.scheduler.changes import node_changes, pod_changes
 from kubesched.scheduler.queue import SchedulingQueue
 from kubesched.state.cluster import ClusterState
@@ -47,11 +48,13 @@ class EventRouter:
         state: ClusterState,
         queue: SchedulingQueue,
         pods: dict[str, Pod],
+        waiting: WaitingPods,
         is_ours: Callable[[str], bool],
     ) -> None:
         self._state = state
         self._queue = queue
         self._pods = pods
+        self._waiting = waiting
         self._is_ours = is_ours
 
     def added(self, obj: KubeObject) -> None:
@@ -140,7 +143,11 @@ class EventRouter:
         """A pod that is being bound is deleted: it will not arrive."""
         placed = self._state.placed(pod)
         assert placed is not None
-        self._state.delete(pod)
+        waiting = self._waiting.get(pod)
+        if waiting is not None:
+            waiting.reject("", "removed")
+        else:
+            self._state.delete(pod)
         self._queue.happened(ASSIGNED_POD_GONE, placed.pod, None)
 
     def _promise_gone(self, pod: Pod) -> None:

@@ -14,10 +14,17 @@ from kubesched.config import SchedulerConfiguration
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
 from kubesched.framework.interests import interests_of
-from kubesched.framework.plugin import PluginContext, PreEnqueuePlugin, QueueSortPlugin, ReservePlugin
+from kubesched.framework.plugin import (
+    PermitPlugin,
+    PluginContext,
+    PreEnqueuePlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+)
 from kubesched.framework.profile import Profile
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import Code, Status, error, unresolvable
+from kubesched.framework.waiting import WaitingPods
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.attempt import Attempt, Failure
@@ -28,8 +35,12 @@ from kubesched.scheduler.queue import SchedulingQueue
 from kubesched.scheduler.routing import EventRouter
 from kubesched.scheduler.writer import ClusterWriter
 from kubesched.state.cluster import ClusterState
+from kubesched.state.nominated import identity_of
 
-__all__ = ["Attempt", "Scheduler"]
+__all__ = ["PODS_TO_ACTIVATE", "Attempt", "Scheduler"]
+
+PODS_TO_ACTIVATE = "kubernetes.io/pods-to-activate"
+"""Where in the notes of a cycle plugins put pods, by name, that should be tried again at once."""
 
 
 class Scheduler:
@@ -48,9 +59,10 @@ class Scheduler:
         """`clock` tells seconds; `draw` decides among equally good nodes, unless `choose` does so by name."""
         registry = in_tree() if plugins is None else plugins
         self.state = ClusterState()
-        self.profiles = {
-            config.scheduler_name: Profile(config, registry, PluginContext()) for config in configuration.profiles
-        }
+        self.waiting = WaitingPods()
+        self.waiting.use_clock(clock)
+        context = PluginContext(waiting=self.waiting)
+        self.profiles = {config.scheduler_name: Profile(config, registry, context) for config in configuration.profiles}
         self.engine = Engine(
             self.state,
             self.profiles.values(),
@@ -62,10 +74,11 @@ class Scheduler:
         """All pods by name, as the watch last showed them."""
         self.queue = self._make_queue(configuration, clock)
         self._writer = writer
-        self._router = EventRouter(self.state, self.queue, self.pods, self.engine.knows)
-        self._evictions = Evictions(self.state, self.queue, writer)
+        self._router = EventRouter(self.state, self.queue, self.pods, self.waiting, self.engine.knows)
+        self._evictions = Evictions(self.state, self.queue, writer, self.waiting)
         self._failures = FailureReporter(self.queue, self.pods.get, writer)
-        self._binding = BindingCycle(self.state, self.queue, writer, self._unreserve)
+        self._binding = BindingCycle(self.state, self.queue, writer, self.profiles, self._unreserve)
+        self._permitting: dict[str, Attempt] = {}
 
     def _make_queue(self, configuration: SchedulerConfiguration, clock: Callable[[], float]) -> SchedulingQueue:
         profiles = self.profiles
@@ -129,12 +142,27 @@ class Scheduler:
                 self._begin_preemption(attempt, decision)
             return
         attempt.node = decision.node
-        rejected = self._assume_and_reserve(pod, decision)
+        rejected = self._assume_and_reserve(pod, decision) or self._permit(attempt, decision)
         if rejected is not None:
             attempt.phase, attempt.failure, attempt.node = "failed", _rejection(rejected), ""
-        else:
+            return
+        self._activate_others(decision)
+        if attempt.phase != "waiting":
             attempt.phase = "assumed"
             self.queue.done(pod)
+
+    def permitted(self) -> list[Attempt]:
+        """Attempts that waited for a Permit plugin and need not any longer: to be finished now."""
+        over = []
+        for waiting in self.waiting.settled():
+            attempt = self._permitting.pop(identity_of(waiting.pod))
+            if waiting.rejection is None:
+                attempt.phase = "assumed"
+                self.queue.done(waiting.pod)
+            else:
+                attempt.phase, attempt.failure = "denied", _rejection(waiting.rejection)
+            over.append(attempt)
+        return over
 
     async def finish(self, attempt: Attempt) -> None:
         """Carry out what was decided."""
@@ -142,9 +170,18 @@ class Scheduler:
             failure = attempt.failure = await self._binding.run(attempt)
             if failure is None:
                 attempt.phase, attempt.outcome = "done", "bound"
+                assert attempt.decision is not None
+                self._activate_others(attempt.decision)
                 return
             attempt.outcome = "bind-unschedulable" if attempt.is_rejected else "bind-error"
             await self._failures.report(attempt, failure)
+        elif attempt.phase == "denied":
+            assert attempt.failure is not None
+            assert attempt.decision is not None
+            attempt.outcome = "bind-unschedulable"
+            assumed, me = self._binding.take_back(attempt.decision), attempt.queued.identity
+            await self._failures.report(attempt, attempt.failure)
+            self._binding.announce(assumed, lambda pod: identity_of(pod) != me)
         elif attempt.phase == "failed":
             assert attempt.failure is not None
             attempt.outcome = "unschedulable" if attempt.is_rejected else "error"
@@ -179,6 +216,32 @@ class Scheduler:
                 self._unreserve(decision, reserved)
                 return status.by(plugin.name)
         return None
+
+    def _permit(self, attempt: Attempt, decision: Decision) -> Status | None:
+        """The last word before binding: None if it is yes, or not yet."""
+        assert decision.cycle is not None
+        timeouts: dict[str, float] = {}
+        for plugin in self.profiles[decision.profile].at("permit", PermitPlugin):
+            status, seconds = plugin.permit(decision.cycle, decision.pod, decision.node)
+            if status is None:
+                continue
+            if status.code is Code.WAIT:
+                timeouts[plugin.name] = seconds
+                continue
+            self._unreserve(decision)
+            text = f'running Permit plugin "{plugin.name}": {status.message}'
+            return status.by(plugin.name) if status.is_rejection else error(text)
+        if timeouts:
+            attempt.phase = "waiting"
+            self._permitting[identity_of(decision.pod)] = attempt
+            self.waiting.add(decision.pod, decision.node, timeouts)
+        return None
+
+    def _activate_others(self, decision: Decision) -> None:
+        """Pods that a plugin put aside in this attempt to be tried soon."""
+        assert decision.cycle is not None
+        for pod in decision.cycle.notes.pop(PODS_TO_ACTIVATE, {}).values():
+            self.queue.activate(pod)
 
     def _unreserve(self, decision: Decision, reserved: list[ReservePlugin] | None = None) -> None:
         """Give everything back, in the opposite order, and forget the assumption."""

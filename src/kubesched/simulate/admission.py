@@ -19,6 +19,7 @@ from kubesched.api.schema import Mistake
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubesched.api.workloads import Namespace, PriorityClass
 from kubesched.simulate.kinds import NAMESPACED
+from kubesched.simulate.workload_kinds import Workload
 
 DEFAULT_NAMESPACE = "default"
 SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
@@ -46,11 +47,13 @@ def unknown_priority_classes(objects: Sequence[KubeObject]) -> list[tuple[int, M
     known = {obj.name for obj in objects if isinstance(obj, PriorityClass)} | SYSTEM_CLASSES.keys()
     mistakes = []
     for i, obj in enumerate(objects):
-        if isinstance(obj, Pod) and obj.spec.priority is None:
-            wanted = obj.spec.priority_class_name
-            if wanted and wanted not in known:
-                text = f"there is no PriorityClass {wanted!r}; known are {', '.join(sorted(known))}"
-                mistakes.append((i, Mistake("spec.priorityClassName", text)))
+        if not isinstance(obj, Pod | Workload):
+            continue
+        spec, path = (obj.spec, "spec") if isinstance(obj, Pod) else (obj.spec.template.spec, "spec.template.spec")
+        wanted = spec.priority_class_name
+        if spec.priority is None and wanted and wanted not in known:
+            text = f"there is no PriorityClass {wanted!r}; known are {', '.join(sorted(known))}"
+            mistakes.append((i, Mistake(f"{path}.priorityClassName", text)))
     return mistakes
 
 
@@ -70,6 +73,8 @@ def _complete(obj: KubeObject, classes: _PriorityClasses, storage_class: str | N
     match obj:
         case Pod():
             return _pod(obj, classes)
+        case Workload():
+            return _workload(obj, classes, storage_class)
         case Node():
             return _node(obj)
         case Namespace():
@@ -126,6 +131,15 @@ def _pod(pod: Pod, classes: _PriorityClasses) -> Pod:
     if spec.resources is not None and spec.resources.limits:
         pod = replace(pod, spec=replace(spec, resources=_pod_level(pod, spec.resources)))
     return pod
+
+
+def _workload(workload: Workload, classes: _PriorityClasses, storage_class: str | None) -> Workload:
+    """What holds for the pods and claims that a workload makes is filled in once, in its templates."""
+    spec = workload.spec
+    pod = _pod(Pod(metadata=spec.template.metadata, spec=spec.template.spec), classes)
+    claims = tuple(_claim(claim, storage_class) for claim in spec.volume_claim_templates)
+    template = replace(spec.template, spec=pod.spec)
+    return replace(workload, spec=replace(spec, template=template, volume_claim_templates=claims))
 
 
 def _container(container: Container, host_network: bool) -> Container:

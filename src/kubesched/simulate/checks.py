@@ -23,6 +23,7 @@ from kubesched.api.storage import (
 )
 from kubesched.api.workloads import PodDisruptionBudget, PriorityClass, ReplicaSet, StatefulSet
 from kubesched.simulate.findings import Findings
+from kubesched.simulate.workload_kinds import DaemonSet, Deployment, Job, Workload
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _MAX_INT64 = 2**63 - 1
@@ -54,6 +55,8 @@ def mistakes_in(obj: KubeObject) -> list[Mistake]:
             found.number("status.disruptionsAllowed", obj.status.disruptions_allowed)
         case ReplicaSet() | StatefulSet():
             found.selector("spec.selector", obj.spec.selector)
+        case Workload():
+            _workload(found, obj)
         case PriorityClass():
             found.number("value", obj.value)
             found.one_of("preemptionPolicy", obj.preemption_policy, _POLICIES)
@@ -69,6 +72,21 @@ def _meta(found: Findings, meta: ObjectMeta) -> None:
         found.say("metadata.namespace", f"{meta.namespace!r} is not the name of a namespace")
     found.labels("metadata.labels", meta.labels)
     found.time("metadata.creationTimestamp", meta.creation_timestamp)
+
+
+def _workload(found: Findings, workload: Workload) -> None:
+    spec, template = workload.spec, Findings()
+    found.selector("spec.selector", spec.selector)
+    for name in ("replicas", "parallelism", "completions"):
+        found.number(f"spec.{name}", getattr(spec, name), low=0)
+    if isinstance(workload, Deployment | DaemonSet | Job) and not spec.template.spec.containers:
+        found.say("spec.template.spec.containers", "required field is missing")
+    template.labels("metadata.labels", spec.template.metadata.labels)
+    _pod_spec(template, spec.template.spec)
+    for mistake in template.mistakes:
+        found.say(f"spec.template.{mistake.path}", mistake.problem)
+    for i, claim in enumerate(spec.volume_claim_templates):
+        _claim(found, f"spec.volumeClaimTemplates[{i}].spec", claim.spec)
 
 
 # -- pods -------------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.api.schema import Mistake
+from kubesched.simulate.workload_kinds import WORKLOAD_VERSIONS, WORKLOADS
 
 API_VERSIONS: dict[str, str] = {
     "CSIDriver": "storage.k8s.io/v1",
@@ -33,6 +34,9 @@ API_VERSIONS: dict[str, str] = {
 NAMESPACED = frozenset(
     (
         "CSIStorageCapacity",
+        "DaemonSet",
+        "Deployment",
+        "Job",
         "PersistentVolumeClaim",
         "Pod",
         "PodDisruptionBudget",
@@ -46,19 +50,23 @@ NAMESPACED = frozenset(
 LIST = "List"
 
 
-def kind_of(api_version: Any, kind: Any) -> type[KubeObject] | Mistake | None:
-    """The record for an object; None if scheduling does not look at such objects; or what is wrong with its name."""
+def kind_of(api_version: Any, kind: Any, *, workloads: bool = False) -> type[KubeObject] | Mistake | None:
+    """The record for an object; None if scheduling does not look at such objects; or what is wrong with its name.
+
+    With `workloads`, those that make pods are read too, with their templates.
+    """
     for field, value in (("kind", kind), ("apiVersion", api_version)):
         if value in (None, ""):
             return Mistake(field, "required field is missing")
         if not isinstance(value, str):
             return Mistake(field, f"expected a string, got {value!r}")
-    expected = API_VERSIONS.get(kind)
+    versions = {**API_VERSIONS, **WORKLOAD_VERSIONS} if workloads else API_VERSIONS
+    expected = versions.get(kind)
     if expected == api_version:
-        return KINDS[kind]
+        return WORKLOADS[kind] if workloads and kind in WORKLOADS else KINDS[kind]
     if expected is not None and _is_built_in(api_version):
         return Mistake("apiVersion", f"{api_version!r} has no kind {kind}; Kubernetes v1.36 serves it as {expected!r}")
-    meant = _nearest(kind, [name for name, version in API_VERSIONS.items() if version == api_version])
+    meant = _nearest(kind, [name for name, version in versions.items() if version == api_version])
     return Mistake("kind", f"{api_version!r} has no kind {kind!r}; did you mean {meant!r}?") if meant else None
 
 

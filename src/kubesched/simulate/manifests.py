@@ -23,6 +23,7 @@ from kubesched.api.yaml import YamlError, documents
 from kubesched.simulate.admission import complete, named, unknown_priority_classes
 from kubesched.simulate.checks import mistakes_in
 from kubesched.simulate.kinds import LIST, kind_of
+from kubesched.simulate.trace import trace_mistakes
 
 SUFFIXES = (".yaml", ".yml", ".json")
 
@@ -42,11 +43,16 @@ class Manifests:
     objects: tuple[KubeObject, ...] = ()
     skipped: Mapping[str, int] = field(default_factory=dict)
     """How many objects there were of kinds that scheduling does not look at."""
+    sources: tuple[str, ...] = ()
+    """The file of each object; those that nobody wrote, which are namespaces, come last and have none."""
 
 
-def load(paths: Iterable[str]) -> Manifests:
-    """Everything in some files and directories; `-` is standard input. Raises ManifestError."""
-    reading = _Reading()
+def load(paths: Iterable[str], *, workloads: bool = False) -> Manifests:
+    """Everything in some files and directories; `-` is standard input. Raises ManifestError.
+
+    With `workloads`, those that make pods are read with their templates.
+    """
+    reading = _Reading(workloads)
     for source in _sources(paths, reading):
         data = _bytes_of(source, reading)
         if data is not None:
@@ -54,9 +60,9 @@ def load(paths: Iterable[str]) -> Manifests:
     return reading.finish()
 
 
-def loads(text: str | bytes, source: str = "<text>") -> Manifests:
+def loads(text: str | bytes, source: str = "<text>", *, workloads: bool = False) -> Manifests:
     """The same for text at hand."""
-    reading = _Reading()
+    reading = _Reading(workloads)
     reading.file(source, text.encode() if isinstance(text, str) else text)
     return reading.finish()
 
@@ -111,8 +117,9 @@ def _decoder(kind: type[Any]) -> msgspec.json.Decoder[Any]:
 class _Reading:
     """One reading of some files: objects with the places they were found at, and lines about mistakes."""
 
-    def __init__(self) -> None:
+    def __init__(self, workloads: bool) -> None:
         self.lines: list[str] = []
+        self._workloads = workloads
         self._objects: list[KubeObject] = []
         self._places: list[_Place] = []
         self._skipped: Counter[str] = Counter()
@@ -128,7 +135,8 @@ class _Reading:
             self._complain(self._places[index], self._objects[index], [mistake])
         if self.lines:
             raise ManifestError(self.lines)
-        return Manifests(tuple(complete(self._objects)), dict(sorted(self._skipped.items())))
+        sources = tuple(place.source for place in self._places)
+        return Manifests(tuple(complete(self._objects)), dict(sorted(self._skipped.items())), sources)
 
     # -- files to documents -------------------------------------------------------------------------------------------
 
@@ -182,7 +190,7 @@ class _Reading:
         try:
             head = msgspec.json.decode(raw, type=_Head)
             api_version, kind = _own_or_listed(head.api_version, head.kind, parent.api_version, parent.kind)
-            record = kind_of(api_version, kind)
+            record = kind_of(api_version, kind, workloads=self._workloads)
             if isinstance(record, type):
                 self._add(place, _decoder(record).decode(raw))
                 return
@@ -203,7 +211,7 @@ class _Reading:
         if isinstance(kind, str) and kind.endswith(LIST) and (isinstance(items, list) or _is_list_of_ours(kind)):
             self._items(place, api_version, kind, items)
             return
-        record = kind_of(api_version, kind)
+        record = kind_of(api_version, kind, workloads=self._workloads)
         if record is None:
             self._skipped[kind] += 1
         elif isinstance(record, Mistake):
@@ -228,6 +236,8 @@ class _Reading:
     def _add(self, place: _Place, obj: KubeObject) -> None:
         obj = named(obj, len(self._objects))
         self._complain(place, obj, mistakes_in(obj))
+        if self._workloads:
+            self._complain(place, obj, trace_mistakes(obj))
         earlier = self._seen.setdefault((type(obj), obj.key), place)
         if earlier is not place:
             self._complain(place, obj, [Mistake("", f"the same object is in {earlier} already")])

@@ -54,6 +54,7 @@ class PodFacts:
         "namespace",
         "ports",
         "requests",
+        "scheduler_name",
         "scoring",
         "terms",
     )
@@ -63,6 +64,7 @@ class PodFacts:
         self.fingerprint = fingerprint
         self.namespace = pod.namespace
         self.labels = pod.metadata.labels
+        self.scheduler_name = pod.spec.scheduler_name
         self.requests: Int64 = _vector(real, nodes)
         """What the pod takes from its node, in the order of the resource columns, as far as it asks for any."""
         self.scoring: Int64 = _vector(with_defaults, nodes)

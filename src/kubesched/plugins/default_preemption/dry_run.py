@@ -45,6 +45,12 @@ class DryRun:
         many = () if self.many is None else (self.many.candidate(i) for i in range(len(self.many.rows)))
         return [*self.singles, *many]
 
+    def with_candidates(self, candidates: list[Candidate]) -> DryRun:
+        """The same outcome with other candidates."""
+        other = DryRun(self.potential)
+        other.failures, other.singles, other.tried_singly = self.failures, candidates, self.tried_singly
+        return other
+
     def best_rows(self) -> list[int]:
         """The rows of the candidates that nothing tells apart from the best."""
         singles = best_candidates(self.singles)

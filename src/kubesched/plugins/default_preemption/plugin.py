@@ -10,10 +10,12 @@ from kubesched.config.args import DefaultPreemptionArgs
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import Diagnosis, histogram
 from kubesched.framework.events import Action, Hint, Interest, Kind
+from kubesched.framework.extender import ExtenderError
 from kubesched.framework.filters import FilterRunner
 from kubesched.framework.plugin import PluginContext, PostFilterPlugin, PostFilterResult, PreEnqueuePlugin
 from kubesched.framework.status import Code, Status, error, unresolvable, unschedulable
 from kubesched.plugins.default_preemption.dry_run import DryRun, dry_run
+from kubesched.plugins.default_preemption.extenders import narrow
 from kubesched.plugins.default_preemption.importance import ByImportance
 from kubesched.plugins.hinting import waits_for
 from kubesched.state.cluster import ClusterState
@@ -22,6 +24,7 @@ from kubesched.state.pods import PlacedPod
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 NEVER = "not eligible due to preemptionPolicy=Never."
+NO_CANDIDATE = "no candidate node for preemption"
 STILL_EVICTING = unresolvable("waiting for the preemption for this pod to be finished")
 
 _AT_LEAST = 100
@@ -99,6 +102,13 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
         self._next_start += run.tried_singly
         if not run.found:
             return self._hopeless(run, diagnosis.node_count)
+        if filters.extenders:
+            try:
+                run = narrow(cycle, filters.extenders, run)
+            except ExtenderError as problem:
+                return PostFilterResult(details=PreemptionDetails(run=run)), error(f"preemption: {problem}")
+            if not run.found:
+                return PostFilterResult(details=PreemptionDetails(run=run)), unschedulable(f"preemption: {NO_CANDIDATE}")
         names = cycle.state.nodes.names
         best = sorted(run.best_rows(), key=names.__getitem__)
         details = PreemptionDetails(run=run, best=tuple(best))
