@@ -6,7 +6,7 @@ plugins the same questions; it only goes on asking where the answer is already c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from kubesched.framework.answers import AnswerCache
 from kubesched.framework.cycle import Cycle, CycleStateMissingError
 from kubesched.framework.decision import Decision, Draw, Outcome
 from kubesched.framework.diagnosis import Diagnosis, Verdicts
+from kubesched.framework.extender import Extender, ExtenderError, ask_to_filter
 from kubesched.framework.filters import FilterRunner, PreFilterOutcome
 from kubesched.framework.plugin import (
     FilterPlugin,
@@ -27,7 +28,7 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.profile import Profile
 from kubesched.framework.sampling import Sample, Sampler
-from kubesched.framework.scores import ScoreRunner
+from kubesched.framework.scores import ExtendedScoreRunner, ScoreRunner
 from kubesched.framework.status import Code, Status, error, unresolvable, unschedulable
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool
@@ -38,15 +39,40 @@ NO_NODES = "no nodes available to schedule pods"
 class _BoundProfile:
     """A profile at work on a cluster."""
 
-    def __init__(self, profile: Profile, state: ClusterState, answers: AnswerCache, alike: Alike) -> None:
+    def __init__(
+        self,
+        profile: Profile,
+        state: ClusterState,
+        answers: AnswerCache,
+        alike: Alike,
+        extenders: Sequence[Extender],
+    ) -> None:
         self.name = profile.name
         self.pre_enqueue = profile.at("pre_enqueue", PreEnqueuePlugin)
         self.post_filters = profile.at("post_filter", PostFilterPlugin)
         self.filters = FilterRunner(
-            state, profile.at("pre_filter", PreFilterPlugin), profile.at("filter", FilterPlugin), answers, alike
+            state,
+            profile.at("pre_filter", PreFilterPlugin),
+            profile.at("filter", FilterPlugin),
+            answers,
+            alike,
+            extenders,
         )
-        self.scores = ScoreRunner(state, profile.at("pre_score", PreScorePlugin), profile.scores, answers, alike)
+        self.search = _only_in_full if extenders else self.filters.search
+        pre_scores = profile.at("pre_score", PreScorePlugin)
+        self.scores = (
+            ExtendedScoreRunner(state, pre_scores, profile.scores, answers, alike, extenders)
+            if extenders
+            else ScoreRunner(state, pre_scores, profile.scores, answers, alike)
+        )
+        self.one_is_enough = not profile.scores and not any(e.filters or e.prioritizes for e in extenders)
+        """Whether there is nothing by which one node that fits could be told from another."""
         self.percentage = profile.percentage_of_nodes_to_score
+
+
+def _only_in_full(cycle: Cycle) -> Verdicts | None:
+    """The quick search gives no reasons; should extenders leave no node, those of all filters are due."""
+    return None
 
 
 class Engine:
@@ -60,18 +86,23 @@ class Engine:
         percentage_of_nodes_to_score: int = 0,
         *,
         choose: Callable[[list[str]], str] | None = None,
+        extenders: Sequence[Extender] = (),
     ) -> None:
         """`draw(n)` returns a number from 0 to n - 1: the choice among n equally good nodes.
 
         `choose`, if given, decides by name instead, for whoever must repeat what another scheduler did.
+        `extenders` have a say after the plugins, in this order.
         """
         self.state = state
         self._draw = draw
         self._choose = choose
+        self._extenders = tuple(extenders)
         self._sampler = Sampler(state, percentage_of_nodes_to_score)
         answers = AnswerCache(state)
         alike = Alike(state, answers)
-        self._profiles = {profile.name: _BoundProfile(profile, state, answers, alike) for profile in profiles}
+        self._profiles = {
+            profile.name: _BoundProfile(profile, state, answers, alike, self._extenders) for profile in profiles
+        }
 
     def knows(self, scheduler_name: str) -> bool:
         """Whether there is a profile of this name."""
@@ -129,6 +160,11 @@ class Engine:
         only[row] = True
         verdicts = profile.filters.run(cycle, only)
         status = verdicts.status_of(row)
+        if status is None and self._extenders:
+            try:
+                status = ask_to_filter(self._extenders, cycle.pod, [self.state.nodes.node(row)]).get(name)
+            except ExtenderError:
+                return None  # the search that follows asks again, and that answer counts
         return row if status is None else (row, status)
 
     def _search(
@@ -140,7 +176,7 @@ class Engine:
         nominated: int | tuple[int, Status] | None,
         explain: bool,
     ) -> None:
-        verdicts = None if explain or pre_filter.names is not None else profile.filters.search(cycle)
+        verdicts = None if explain or pre_filter.names is not None else profile.search(cycle)
         if verdicts is None:
             verdicts = profile.filters.run(cycle, self._considered(pre_filter), exhaustive=explain)
         decision.trace.verdicts = verdicts
@@ -151,8 +187,15 @@ class Engine:
             verdicts,
             profile.percentage,
             narrowed=pre_filter.names is not None,
-            one_is_enough=not profile.scores.scores,
+            one_is_enough=profile.one_is_enough,
         )
+        if self._extenders:
+            try:
+                sample = self._ask_extenders(cycle, verdicts, sample)
+            except ExtenderError as problem:
+                if not decision.node:
+                    decision.outcome, decision.status = Outcome.ERROR, error(str(problem))
+                return
         if sample.found == 0 and not decision.node:
             diagnosis = Diagnosis(self._live(), verdicts=verdicts)
             self._diagnose(diagnosis, verdicts, pre_filter, nominated)
@@ -183,6 +226,20 @@ class Engine:
         drawn = self._draw(best.among) if best.among > 1 else 0
         decision.draw = Draw(best.among, drawn)
         decision.node = names[best.row(drawn, scores.nodes)]
+
+    def _ask_extenders(self, cycle: Cycle, verdicts: Verdicts, sample: Sample) -> Sample:
+        """What extenders leave of the nodes found; their rejections join the verdicts."""
+        table = self.state.nodes
+        nodes = [table.node(row) for row in np.flatnonzero(sample.feasible).tolist()]
+        rejected = {table.row_of[name]: s for name, s in ask_to_filter(self._extenders, cycle.pod, nodes).items()}
+        if not rejected:
+            return sample
+        rows = list(rejected)
+        verdicts.overrides.update(rejected)
+        verdicts.feasible, feasible = verdicts.feasible.copy(), sample.feasible.copy()
+        verdicts.feasible[rows] = feasible[rows] = False
+        verdicts.feasible_count = None
+        return Sample(feasible, sample.found - len(rows), sample.evaluated)
 
     def _considered(self, pre_filter: PreFilterOutcome) -> Bool:
         table, live = self.state.nodes, self._live()

@@ -74,7 +74,7 @@ class Extender(Protocol):
         """Bind the pod in the scheduler's stead."""
 
 
-def rejections(extenders: Iterable[Extender], pod: Pod, nodes: Sequence[Node]) -> dict[str, Status]:
+def ask_to_filter(extenders: Iterable[Extender], pod: Pod, nodes: Sequence[Node]) -> dict[str, Status]:
     """The nodes that extenders reject, and why. Each is asked about those that the ones before it let pass."""
     standing, rejected = nodes, dict[str, Status]()
     for extender in extenders:
@@ -116,7 +116,9 @@ def _why(extender: Extender, answer: Filtered, name: str) -> Status:
     return status.by(EXTENDER)
 
 
-def priorities(extenders: Iterable[Extender], pod: Pod, nodes: Sequence[Node]) -> Iterator[tuple[Extender, list[int]]]:
+def ask_to_prioritize(
+    extenders: Iterable[Extender], pod: Pod, nodes: Sequence[Node]
+) -> Iterator[tuple[Extender, list[int]]]:
     """The scores of each extender that has any, a number per node. One that fails just has none."""
     for extender in extenders:
         if not extender.prioritizes or not extender.is_interested(pod):
@@ -126,3 +128,18 @@ def priorities(extenders: Iterable[Extender], pod: Pod, nodes: Sequence[Node]) -
         except ExtenderError:
             continue  # a preference nobody could state is none; kube-scheduler ignores this of all extenders
         yield extender, [scores.get(node.name, 0) for node in nodes]
+
+
+def ask_to_bind(extenders: Iterable[Extender], pod: Pod, node_name: str) -> bool:
+    """Whether an extender bound the pod. ExtenderError if one should have and could not."""
+    for extender in extenders:
+        if not extender.binds or not extender.is_interested(pod):
+            continue
+        try:
+            extender.bind(pod, node_name)
+        except ExtenderError:
+            if extender.ignorable:
+                continue
+            raise
+        return True
+    return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from kubesched.framework.alike import Alike, ScoreGroup
 from kubesched.framework.answers import AnswerCache, all_in_range
 from kubesched.framework.cycle import Cycle
+from kubesched.framework.extender import SCALE, Extender, ask_to_prioritize
 from kubesched.framework.nodes import FeasibleNodes
 from kubesched.framework.plugin import MAX_NODE_SCORE, PreScorePlugin, Scope, ScorePlugin
 from kubesched.framework.status import SKIP_ALIKE, Code
@@ -72,13 +73,6 @@ class Scores:
             self._constant += weighted
         else:
             self._of_all = weighted if self._of_all is None else self._of_all + weighted
-
-    def add_of_extender(self, name: str, scores: list[int], factor: int, *, explain: bool) -> None:
-        """Scores of the nodes that fit from outside, where any number may come from: they wrap around as in Go."""
-        weighted = np.array([score * factor & 2**64 - 1 for score in scores], dtype=np.uint64).view(np.int64)
-        if explain:
-            self.parts.append(PluginScores(name, np.array(scores, dtype=np.int64), weighted))
-        self.add_for_feasible(weighted)
 
     def add_for_feasible(self, weighted: Column) -> None:
         self._of_feasible = weighted if self._of_feasible is None else self._of_feasible + weighted
@@ -199,6 +193,34 @@ class ScoreRunner:
             result.add_for_feasible(weighted)
 
 
+class ExtendedScoreRunner(ScoreRunner):
+    """A score runner to which extenders add their scores."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        pre_scores: Sequence[PreScorePlugin],
+        scores: Sequence[tuple[ScorePlugin, int]],
+        answers: AnswerCache,
+        alike: Alike,
+        extenders: Sequence[Extender],
+    ) -> None:
+        super().__init__(state, pre_scores, scores, answers, alike)
+        self._extenders = extenders
+
+    def run(self, cycle: Cycle, feasible: Bool, count: int, *, explain: bool = False) -> Scores:
+        result = super().run(cycle, feasible, count, explain=explain)
+        if result.broken:
+            return result
+        nodes = [result.nodes.node(i) for i in range(count)]
+        for extender, scores in ask_to_prioritize(self._extenders, cycle.pod, nodes):
+            weighted = _wrapped(score * extender.weight * SCALE for score in scores)
+            result.add_for_feasible(weighted)
+            if explain:
+                result.parts.append(PluginScores(extender.name, _wrapped(scores), weighted))
+        return result
+
+
 def _is_answered_together(plugin: ScorePlugin) -> bool:
     if not plugin.looks_only_at_facts:
         return False
@@ -213,3 +235,8 @@ def _out_of_range(plugin: ScorePlugin, scores: Scored) -> str:
         f'plugin "{plugin.name}" returns an invalid score {worst}, '
         f"it should in the range of [0, {MAX_NODE_SCORE}] after normalizing"
     )
+
+
+def _wrapped(numbers: Iterable[int]) -> Int64:
+    """Any numbers, of which those beyond 64 bits wrap around as in Go."""
+    return np.array([number & 2**64 - 1 for number in numbers], dtype=np.uint64).view(np.int64)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
 from inspect import isawaitable
 from typing import Any
 
 from kubesched.api.pod import Pod
 from kubesched.framework.decision import Decision
 from kubesched.framework.events import Action, ClusterEvent, Kind
+from kubesched.framework.extender import Extender, ExtenderError, ask_to_bind
 from kubesched.framework.plugin import BindPlugin, PostBindPlugin, PreBindPlugin
 from kubesched.framework.profile import Profile
 from kubesched.framework.status import BIND_IT, SKIP, Status, error
@@ -31,12 +33,14 @@ class BindingCycle:
         writer: ClusterWriter,
         profiles: dict[str, Profile],
         unreserve: Callable[[Decision], None],
+        extenders: Sequence[Extender] = (),
     ) -> None:
         self._state = state
         self._queue = queue
         self._writer = writer
         self._profiles = profiles
         self._unreserve = unreserve
+        self._binders = [extender for extender in extenders if extender.binds]
 
     async def run(self, attempt: Attempt) -> Failure | None:
         """None once the pod is bound."""
@@ -88,9 +92,15 @@ class BindingCycle:
         await self._writer.write_volumes(pod, writes)
 
     async def _bind(self, profile: Profile, decision: Decision) -> Status | None:
-        """The first plugin that does not skip binds the pod."""
+        """An extender binds the pod if one does so; else the first plugin that does not skip."""
         pod, cycle = decision.pod, decision.cycle
         assert cycle is not None
+        if self._binders:
+            try:
+                if await asyncio.to_thread(ask_to_bind, self._binders, pod, decision.node):
+                    return None
+            except ExtenderError as problem:
+                return error(str(problem))
         for plugin in profile.at("bind", BindPlugin):
             status: Status | None = await _finished(plugin.bind(cycle, pod, decision.node))
             if status is SKIP:

@@ -21,6 +21,21 @@ from kubesched.scheduler.writer import WriteError
 
 Entry = dict[str, Any]
 
+NEEDED: dict[str, tuple[str, ...]] = {
+    "added": ("object",),
+    "updated": ("old", "object"),
+    "deleted": ("object",),
+    "flush_backoff": (),
+    "flush_leftovers": (),
+    "permitted": ("pods",),
+    "pop": ("pod",),
+    "decide": ("pod", "phase", "node", "message", "victims", "among", "drawn"),
+    "finish": ("pod",),
+    "write": ("verb", "pod"),
+    "finished": ("pod", "outcome"),
+}
+"""All that a recording can have, and what must be said about each."""
+
 
 class ReplayError(ValueError):
     """Not a recording that can be replayed."""
@@ -69,7 +84,14 @@ class Replay:
             raise ReplayError(f"line 1: expected a header with format {FORMAT!r}")
         try:
             configuration = config.from_plain(header["config"])
-            return Scheduler(configuration, self, clock=lambda: self._now, draw=lambda _: self._drawn, plugins=plugins)
+            return Scheduler(
+                configuration,
+                self,
+                clock=lambda: self._now,
+                draw=lambda _: self._drawn,
+                plugins=plugins,
+                extenders=(),
+            )
         except (config.ConfigError, ProfileError) as problem:
             raise ReplayError(f"line 1: config: {problem}") from problem
 
@@ -87,6 +109,12 @@ class Replay:
         for line, entry in self._parsed():
             if not isinstance(entry.get("t"), int | float) or not isinstance(entry.get("what"), str):
                 raise ReplayError(f"line {line}: expected a time (t) and what happened (what)")
+            what = entry["what"]
+            if what not in NEEDED:
+                raise ReplayError(f"line {line}: {what!r} is nothing that a recording has")
+            for field in NEEDED[what]:
+                if field not in entry:
+                    raise ReplayError(f"line {line}: {what!r} needs a {field}")
             yield line, entry
 
     def _replay(self, entry: Entry) -> None:

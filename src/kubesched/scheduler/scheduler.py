@@ -6,14 +6,15 @@ is believed) and `finish` (writes to the cluster, and may wait).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
-from kubesched.framework.interests import interests_of
+from kubesched.framework.extender import EXTENDER, Extender
+from kubesched.framework.interests import ANY_EVENT, interests_of
 from kubesched.framework.plugin import (
     PermitPlugin,
     PluginContext,
@@ -30,6 +31,7 @@ from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.attempt import Attempt, Failure
 from kubesched.scheduler.binding import BindingCycle
 from kubesched.scheduler.eviction import Evictions
+from kubesched.scheduler.extenders import extenders_of, with_ignored_resources
 from kubesched.scheduler.failures import FailureReporter
 from kubesched.scheduler.queue import SchedulingQueue
 from kubesched.scheduler.routing import EventRouter
@@ -55,9 +57,15 @@ class Scheduler:
         draw: Callable[[int], int],
         plugins: Registry | None = None,
         choose: Callable[[list[str]], str] | None = None,
+        extenders: Sequence[Extender] | None = None,
     ) -> None:
-        """`clock` tells seconds; `draw` decides among equally good nodes, unless `choose` does so by name."""
+        """`clock` tells seconds; `draw` decides among equally good nodes, unless `choose` does so by name.
+
+        `extenders` are those of the configuration, if not given. ValueError if one of them cannot be used.
+        """
         registry = in_tree() if plugins is None else plugins
+        configuration = with_ignored_resources(configuration)
+        self.extenders = extenders_of(configuration) if extenders is None else list(extenders)
         self.state = ClusterState()
         self.waiting = WaitingPods()
         self.waiting.use_clock(clock)
@@ -69,6 +77,7 @@ class Scheduler:
             draw,
             configuration.percentage_of_nodes_to_score or 0,
             choose=choose,
+            extenders=self.extenders,
         )
         self.pods: dict[str, Pod] = {}
         """All pods by name, as the watch last showed them."""
@@ -77,17 +86,18 @@ class Scheduler:
         self._router = EventRouter(self.state, self.queue, self.pods, self.waiting, self.engine.knows)
         self._evictions = Evictions(self.state, self.queue, writer, self.waiting)
         self._failures = FailureReporter(self.queue, self.pods.get, writer)
-        self._binding = BindingCycle(self.state, self.queue, writer, self.profiles, self._unreserve)
+        self._binding = BindingCycle(self.state, self.queue, writer, self.profiles, self._unreserve, self.extenders)
         self._permitting: dict[str, Attempt] = {}
 
     def _make_queue(self, configuration: SchedulerConfiguration, clock: Callable[[], float]) -> SchedulingQueue:
         profiles = self.profiles
+        of_extenders = {EXTENDER: ANY_EVENT} if self.extenders else {}
         return SchedulingQueue(
             self.state,
             next(iter(profiles.values())).at("queue_sort", QueueSortPlugin)[0],
             {name: profile.at("pre_enqueue", PreEnqueuePlugin) for name, profile in profiles.items()},
             {
-                name: {plugin.name: interests_of(plugin) for plugin in profile.plugins.values()}
+                name: of_extenders | {plugin.name: interests_of(plugin) for plugin in profile.plugins.values()}
                 for name, profile in profiles.items()
             },
             clock=clock,

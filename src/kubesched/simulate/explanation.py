@@ -10,6 +10,7 @@ import numpy as np
 from kubesched.api.pod import Pod
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.diagnosis import Verdicts
+from kubesched.framework.extender import EXTENDER
 from kubesched.framework.scores import Scores
 from kubesched.framework.status import Status
 from kubesched.simulate.cluster import SimulatedCluster
@@ -191,7 +192,8 @@ class _Trace:
         refusal = self._outside() if status is None else _refusal(status)
         objections = [_refusal(said) for said in self._objections(row, verdicts)]
         also = tuple(other for other in objections if other != refusal)
-        return NodeVerdict(name, False, refusal, also, for_nominated=row in verdicts.overrides and not objections)
+        for_nominated = row in verdicts.overrides and not objections and refusal.plugin != EXTENDER
+        return NodeVerdict(name, False, refusal, also, for_nominated=for_nominated)
 
     def _objections(self, row: int, verdicts: Verdicts) -> list[Status]:
         """All that filters said against a row, in the order in which they were asked."""

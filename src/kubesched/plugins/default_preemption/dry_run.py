@@ -11,12 +11,12 @@ import numpy as np
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.filters import FilterRunner
 from kubesched.framework.nodes import WhatIf
-from kubesched.framework.status import Code, Status, unresolvable
+from kubesched.framework.status import Code, Status, error, unresolvable
 from kubesched.plugins.default_preemption.all_at_once import Victims, apply_to_totals, find_victims
 from kubesched.plugins.default_preemption.budgets import Budgets
 from kubesched.plugins.default_preemption.candidates import Candidate, best_candidates
 from kubesched.plugins.default_preemption.importance import ByImportance
-from kubesched.state.columns import Rows
+from kubesched.state.columns import Bool, Rows
 from kubesched.state.pods import PlacedPod
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
@@ -111,6 +111,11 @@ def dry_run(
         by_itself = np.isin(rows, promised)
         result.many = Victims(cycle, rows[~by_itself], by_importance, budgets)
         result.failures += find_victims(cycle, active, result.many)
+        must_evict: Bool = np.asarray(result.many.leaves.any(axis=0))
+        if not must_evict.all():
+            for row in result.many.rows[~must_evict].tolist():
+                result.failures.append((_nobody_to_evict(table.names[row]), np.array([row])))
+            result.many.keep(must_evict)
         rows = rows[by_itself]
     harmless = False
     for row in np.roll(rows, -(start % max(1, len(rows)))).tolist():
@@ -118,12 +123,19 @@ def dry_run(
             break
         result.tried_singly += 1
         outcome = one_row(cycle, filters, budgets, row)
+        if isinstance(outcome, Candidate) and not outcome.victims:
+            outcome = _nobody_to_evict(table.names[row])
         if isinstance(outcome, Status):
             result.failures.append((outcome, np.array([row])))
         else:
             result.singles.append(outcome)
             harmless |= not outcome.violations
     return result
+
+
+def _nobody_to_evict(name: str) -> Status:
+    """The filters have nothing against the node: an extender has, and evicting pods will not change its mind."""
+    return error(f'expected at least one victim pod on node "{name}"')
 
 
 def one_row(cycle: Cycle, filters: FilterRunner, budgets: Budgets, row: int) -> Candidate | Status:

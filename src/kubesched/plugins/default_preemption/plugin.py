@@ -24,7 +24,7 @@ from kubesched.state.pods import PlacedPod
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 NEVER = "not eligible due to preemptionPolicy=Never."
-NO_CANDIDATE = "no candidate node for preemption"
+NO_CANDIDATE = unschedulable("preemption: no candidate node for preemption")
 STILL_EVICTING = unresolvable("waiting for the preemption for this pod to be finished")
 
 _AT_LEAST = 100
@@ -108,7 +108,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
             except ExtenderError as problem:
                 return PostFilterResult(details=PreemptionDetails(run=run)), error(f"preemption: {problem}")
             if not run.found:
-                return PostFilterResult(details=PreemptionDetails(run=run)), unschedulable(f"preemption: {NO_CANDIDATE}")
+                return PostFilterResult(details=PreemptionDetails(run=run)), NO_CANDIDATE
         names = cycle.state.nodes.names
         best = sorted(run.best_rows(), key=names.__getitem__)
         details = PreemptionDetails(run=run, best=tuple(best))

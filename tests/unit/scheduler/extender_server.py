@@ -1,0 +1,112 @@
+"""A real HTTP server that is an extender, and decisions made with it."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Event, Thread
+from typing import Any
+
+from tests.builders import Json, NodeBuilder, PodBuilder, make_cluster, make_node, make_pod
+
+from kubesched import config as configuration
+from kubesched.api.meta import KubeObject
+from kubesched.framework.decision import Decision, Outcome
+from kubesched.framework.engine import Engine
+from kubesched.framework.plugin import PluginContext
+from kubesched.framework.profile import Profile
+from kubesched.plugins.registry import in_tree
+from kubesched.scheduler.extenders import extenders_of, with_ignored_resources
+
+Answers = Callable[[Json], Any]
+
+POD = make_pod("p").build()
+A, B, C = make_node("a"), make_node("b"), make_node("c")
+
+
+class ExtenderServer:
+    """Answers by verb with what a test says, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, Json]] = []
+        self.answers: dict[str, Answers | bytes | int] = {}
+        self.released = Event()
+        """Ends answers that never come."""
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                verb = self.path.removeprefix("/scheduler/")
+                server.asked.append((verb, question))
+                server.reply(self, server.answers[verb], question)
+
+            def log_message(self, format: str, *args: object) -> None:
+                pass
+
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01})
+        self.url = f"http://127.0.0.1:{self._http.server_port}/scheduler"
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self.released.set()
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
+
+    def speak_tls(self, context: ssl.SSLContext) -> None:
+        self._http.socket = context.wrap_socket(self._http.socket, server_side=True)
+        self.url = self.url.replace("http://", "https://")
+
+    def reply(self, handler: BaseHTTPRequestHandler, answer: Answers | bytes | int, question: Json) -> None:
+        if isinstance(answer, int):
+            handler.send_error(answer)
+            return
+        body = answer if isinstance(answer, bytes) else json.dumps(answer(question)).encode()
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    def never(self, question: Json) -> None:
+        """An answer that does not come."""
+        self.released.wait(30)
+
+    @property
+    def verbs(self) -> list[str]:
+        return [verb for verb, _ in self.asked]
+
+
+def settings(*extenders: Json) -> configuration.SchedulerConfiguration:
+    header = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    return configuration.from_plain({**header, "extenders": list(extenders)})
+
+
+def decide(
+    pod: PodBuilder | Any, *objects: KubeObject | PodBuilder | NodeBuilder, by: list[Json], explain: bool = False
+) -> Decision:
+    """The decision on a cluster of these objects, with these extenders."""
+    config = with_ignored_resources(settings(*by))
+    profiles = [Profile(profile, in_tree(), PluginContext()) for profile in config.profiles]
+    engine = Engine(make_cluster(*objects), profiles, lambda among: 0, extenders=extenders_of(config))
+    return engine.decide(pod.build() if isinstance(pod, PodBuilder) else pod, explain=explain)
+
+
+def passing(*names: str, **more: Any) -> Answers:
+    return lambda question: {"NodeNames": list(names), **more}
+
+
+def filtering(server: ExtenderServer, **more: Any) -> Json:
+    return {"urlPrefix": server.url, "filterVerb": "filter", "nodeCacheCapable": True, **more}
+
+
+def assert_ends_with_error(decision: Decision, *words: str) -> None:
+    assert decision.outcome is Outcome.ERROR
+    assert decision.node == ""
+    for word in words:
+        assert word in decision.message

@@ -1,0 +1,123 @@
+"""Extenders that are reached by TLS: whom they trust, and who trusts them."""
+
+from __future__ import annotations
+
+import base64
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from tests.builders import Json
+from tests.unit.scheduler.extender_server import (
+    POD,
+    A,
+    B,
+    ExtenderServer,
+    assert_ends_with_error,
+    decide,
+    filtering,
+    passing,
+    settings,
+)
+
+from kubesched.scheduler.extenders import HTTPExtender
+
+CERTIFICATE = """\
+-----BEGIN CERTIFICATE-----
+MIIBoTCCAUegAwIBAgIUSX10BUP3vNQNfDJ8/NQlDs2SZa0wCgYIKoZIzj0EAwIw
+GDEWMBQGA1UEAwwNZXh0ZW5kZXIudGVzdDAgFw0yNjExMTUyMjU3MDFaGA8yMTI2
+MTAyMjIyNTcwMVowGDEWMBQGA1UEAwwNZXh0ZW5kZXIudGVzdDBZMBMGByqGSM49
+AgEGCCqGSM49AwEHA0IABJ7wp7s78ngx5abNnbyQTQX8a6zK5304GufezJd/1/at
+uxre/x/5Ze06MJDHYYa6w0cyBcRD4fljbMB4ieiow96jbTBrMB0GA1UdDgQWBBQW
+lSxhYsZ0pWk9Uf6racJiGhb8IzAfBgNVHSMEGDAWgBQWlSxhYsZ0pWk9Uf6racJi
+Ghb8IzAPBgNVHRMBAf8EBTADAQH/MBgGA1UdEQQRMA+CDWV4dGVuZGVyLnRlc3Qw
+CgYIKoZIzj0EAwIDSAAwRQIgeuW92PhzUtQxOuJ2I3whynS5G2ppJFutCKqlsa3O
+BbUCIQDly1U84jsudGqeq955i5cTnC6NwVEfHiEVJYQD4dRqNQ==
+-----END CERTIFICATE-----
+"""
+KEY = """\
+-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgO45kVBiny3YlSbn9
+moWMxrIZEFLBntn5KCFbt1sev/OhRANCAASe8Ke7O/J4MeWmzZ28kE0F/Gusyud9
+OBrn3syXf9f2rbsa3v8f+WXtOjCQx2GGusNHMgXEQ+H5Y2zAeInoqMPe
+-----END PRIVATE KEY-----
+"""
+
+
+def encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+@pytest.fixture
+def tls(tmp_path: Path) -> Iterator[ExtenderServer]:
+    """A server whose certificate is for extender.test."""
+    yield from secured(tmp_path, ssl.CERT_NONE)
+
+
+@pytest.fixture
+def mutual_tls(tmp_path: Path) -> Iterator[ExtenderServer]:
+    """One that lets in only those who show the same certificate."""
+    yield from secured(tmp_path, ssl.CERT_REQUIRED)
+
+
+def secured(directory: Path, verify: ssl.VerifyMode) -> Iterator[ExtenderServer]:
+    (directory / "cert.pem").write_text(CERTIFICATE)
+    (directory / "key.pem").write_text(KEY)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(directory / "cert.pem", directory / "key.pem")
+    context.load_verify_locations(directory / "cert.pem")
+    context.verify_mode = verify
+    server = ExtenderServer()
+    server.speak_tls(context)
+    server.answers["filter"] = passing("b")
+    server.start()
+    yield server
+    server.stop()
+
+
+def test_server_is_trusted_by_its_authority_and_name(tls: ExtenderServer) -> None:
+    trusted = {"caData": encoded(CERTIFICATE), "serverName": "extender.test"}
+    assert decide(POD, A, B, by=[filtering(tls, tlsConfig=trusted)]).node == "b"
+    nameless = decide(POD, A, B, by=[filtering(tls, tlsConfig={"caData": encoded(CERTIFICATE)})])
+    assert_ends_with_error(nameless, "certificate")
+
+
+def test_server_of_unknown_authority_is_not_trusted(tls: ExtenderServer) -> None:
+    assert_ends_with_error(decide(POD, A, B, by=[filtering(tls)]), "CERTIFICATE_VERIFY_FAILED")
+
+
+@pytest.mark.parametrize("more", [{"enableHTTPS": True}, {"tlsConfig": {"insecure": True}}])
+def test_server_is_trusted_blindly_if_so_configured(tls: ExtenderServer, more: Json) -> None:
+    assert decide(POD, A, B, by=[filtering(tls, **more)]).node == "b"
+
+
+@pytest.mark.parametrize("inline", [True, False])
+def test_client_certificate_is_shown(mutual_tls: ExtenderServer, tmp_path: Path, inline: bool) -> None:
+    data = {"certData": encoded(CERTIFICATE), "keyData": encoded(KEY), "caData": encoded(CERTIFICATE)}
+    files = {"certFile": str(tmp_path / "cert.pem"), "keyFile": str(tmp_path / "key.pem")}
+    files["caFile"] = str(tmp_path / "cert.pem")
+    shown = {**(data if inline else files), "serverName": "extender.test"}
+    assert decide(POD, A, B, by=[filtering(mutual_tls, tlsConfig=shown)]).node == "b"
+
+
+@pytest.mark.parametrize(
+    ("tls_config", "words"),
+    [
+        ({"insecure": True, "caData": encoded(CERTIFICATE)}, "makes no sense together with insecure"),
+        ({"certData": encoded(CERTIFICATE)}, "must be given together"),
+        ({"caData": encoded("no certificate")}, "tlsConfig: "),
+        ({"caFile": "/does/not/exist"}, "No such file"),
+    ],
+)
+def test_certificates_that_cannot_be_used_are_refused_at_once(tls_config: Json, words: str) -> None:
+    extender = settings({"urlPrefix": "https://extender.test", "tlsConfig": tls_config}).extenders[0]
+    with pytest.raises(ValueError, match=words):
+        HTTPExtender(extender)
+
+
+def test_address_that_is_none_is_refused_at_once(server: ExtenderServer) -> None:
+    extender = settings({"urlPrefix": server.url}).extenders[0]
+    with pytest.raises(ValueError, match="expected an address"):
+        HTTPExtender(replace(extender, url_prefix="extender.test:80"))

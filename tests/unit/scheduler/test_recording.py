@@ -1,0 +1,114 @@
+"""A recording replayed says the same, unless something changed."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+from tests.builders import make_node, make_pod
+from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal, Running
+
+from kubesched import config
+from kubesched.scheduler.recording import Recording, RecordingScheduler, RecordingWriter
+from kubesched.scheduler.replaying import Replay, ReplayError
+from kubesched.scheduler.scheduler import Scheduler
+
+
+def recorded_day() -> list[str]:
+    """Pods that fit, that do not, that preempt, and one whose binding is refused, on three nodes."""
+    now = 0.0
+    stream = io.StringIO()
+    configuration = config.default()
+    recording = Recording(stream, configuration, lambda: now)
+    cluster = MemoryCluster()
+    draws = iter([2, 0, 1] + [0] * 20)
+    real = Scheduler(
+        configuration,
+        RecordingWriter(cluster, recording),
+        clock=lambda: now,
+        draw=lambda among: min(next(draws), among - 1),
+    )
+    scheduler: Any = RecordingScheduler(real, recording)
+    cluster.bind_refusals.append(Refusal("InternalError"))
+    for name in ("n1", "n2", "n3"):
+        cluster.put(make_node(name).build())
+    for i in range(4):
+        cluster.put(make_pod(f"p{i}").requests(cpu="3").build())
+    cluster.put(make_pod("urgent").requests(cpu="3").priority(10).build())
+    while now < 20:
+        cluster.tell(scheduler)
+        scheduler.flush_backoff()
+        while attempt := scheduler.pop():
+            scheduler.decide(attempt)
+            Running(scheduler.finish(attempt)).to_the_end()
+            cluster.tell(scheduler)
+        now += 1
+    cluster.put(make_pod("late").requests(cpu="3").priority(20).build())
+    cluster.tell(scheduler)
+    while attempt := scheduler.pop():
+        scheduler.decide(attempt)
+        Running(scheduler.finish(attempt)).to_the_end()
+        cluster.tell(scheduler)
+    assert cluster.evicted
+    assert len(cluster.bindings) >= 4
+    return stream.getvalue().splitlines()
+
+
+def test_the_same_code_decides_the_same() -> None:
+    replay = Replay(recorded_day())
+    assert replay.run() == []
+    assert replay.decisions >= 6
+
+
+def test_another_decision_is_named() -> None:
+    lines = recorded_day()
+    at, entry = next((i, json.loads(text)) for i, text in enumerate(lines) if '"what":"decide"' in text)
+    was = entry["node"]
+    lines[at] = json.dumps({**entry, "node": "n9"})
+    [difference] = Replay(lines).run()
+    assert (difference.line, difference.recorded, difference.replayed) == (at + 1, "n9", was)
+    assert f"recorded 'n9', now '{was}'" in str(difference)
+
+
+def test_another_configuration_shows() -> None:
+    lines = recorded_day()
+    header = json.loads(lines[0])
+    for profile in header["config"]["profiles"]:
+        points = profile["plugins"]["multiPoint"]
+        points["enabled"] = [each for each in points["enabled"] if each["name"] != "NodeResourcesFit"]
+        points["disabled"] = [{"name": "NodeResourcesFit"}]
+    lines[0] = json.dumps(header)
+    assert Replay(lines).run()
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        ([], "line 1: expected a header"),
+        (["{}"], "line 1: expected a header"),
+        (["not json"], "line 1: "),
+        (['{"format": "kubesched recording 1", "config": {"kind": "Pod"}}'], "line 1: config: "),
+    ],
+)
+def test_what_is_no_recording_is_refused(lines: list[str], problem: str) -> None:
+    with pytest.raises(ReplayError, match=problem):
+        Replay(lines)
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("[]", "line 2: expected an object"),
+        ('{"what": "pop"}', r"line 2: expected a time \(t\)"),
+        ('{"t": 1, "what": "added", "object": {"kind": "Cat"}}', "line 2: object: expected a Kubernetes object"),
+        ('{"t": 1, "what": "added", "object": {"kind": "Pod", "spec": 3}}', "line 2: object: "),
+        ('{"t": 1, "what": "sing"}', "line 2: 'sing' is nothing that a recording has"),
+        ('{"t": 1, "what": "decide"}', "line 2: 'decide' needs a pod"),
+    ],
+)
+def test_a_damaged_line_is_named(line: str, problem: str) -> None:
+    header = recorded_day()[0]
+    with pytest.raises(ReplayError, match=problem):
+        Replay([header, line]).run()
