@@ -28,7 +28,7 @@ def engine_on(state: ClusterState) -> Engine:
     return Engine(state, profiles, draw=random.Random(0).randrange)
 
 
-def _cpu_us(action: Callable[[], None]) -> float:
+def cpu_us(action: Callable[[], None]) -> float:
     gc.collect()
     start = time.process_time()
     action()
@@ -45,7 +45,7 @@ def placing(kind: str, nodes: int) -> float:
     def run() -> None:
         _place(engine, state, pods[20:])
 
-    return _cpu_us(run) / (PODS - 20)
+    return cpu_us(run) / (PODS - 20)
 
 
 def first_of_kind(nodes: int, kinds: int = 50) -> float:
@@ -54,7 +54,7 @@ def first_of_kind(nodes: int, kinds: int = 50) -> float:
     engine = engine_on(state)
     _place(engine, state, [clusters.pod(0, "warm")])
     pods = [clusters.pod(i, f"kind-{i}", cpu=f"{101 + i}m", memory=f"{501 + i}Mi") for i in range(kinds)]
-    return _cpu_us(lambda: _place(engine, state, pods)) / kinds
+    return cpu_us(lambda: _place(engine, state, pods)) / kinds
 
 
 def fitting_nowhere(nodes: int, pods: int = 200) -> float:
@@ -69,7 +69,7 @@ def fitting_nowhere(nodes: int, pods: int = 200) -> float:
             assert decision.outcome is Outcome.UNSCHEDULABLE
             assert decision.message.startswith(f"0/{nodes} nodes are available")
 
-    return _cpu_us(run) / pods
+    return cpu_us(run) / pods
 
 
 def preempting(nodes: int, pods: int = 20) -> float:
@@ -89,7 +89,7 @@ def preempting(nodes: int, pods: int = 20) -> float:
                 state.delete(victim.pod)
             state.assume(one, result.nominated)
 
-    return _cpu_us(run) / pods
+    return cpu_us(run) / pods
 
 
 def memory_mb(nodes: int = 5000, pods: int = 50_000) -> float:

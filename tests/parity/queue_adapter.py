@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
 from typing import Any
 
 import msgspec
@@ -12,6 +11,7 @@ from tests.parity.queue_state import describe, present
 from kubesched import config
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
+from kubesched.scheduler.run_now import run_now
 from kubesched.scheduler.scheduler import Attempt, Scheduler
 
 Json = dict[str, Any]
@@ -23,16 +23,6 @@ _LEFTOVERS_EVERY = 30 * _SECOND
 def run(case: Json) -> Json:
     """What the scheduler makes of a case, as a RESULT of the recordings."""
     return _Replay(case).result()
-
-
-def run_now(coroutine: Coroutine[Any, Any, None]) -> None:
-    """Drives a coroutine that never really waits to its end."""
-    try:
-        coroutine.send(None)
-    except StopIteration:
-        return
-    coroutine.close()
-    raise AssertionError("the coroutine waits for something that is not simulated")
 
 
 class _Replay:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
+import yaml
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -49,6 +50,18 @@ def heading(text: str) -> Text:
 
 def print_json(value: Any) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def print_yaml(value: Any) -> None:
+    click.echo(yaml.dump(value, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=False), nl=False)
+
+
+def bar(share: float, width: int = 20) -> Text:
+    """A bar that is full at 1, with the percentage behind it."""
+    eighths = round(min(max(share, 0.0), 1.0) * width * 8)
+    filled = "█" * (eighths // 8) + (" ▏▎▍▌▋▊▉"[eighths % 8] if eighths % 8 else "")
+    style = BAD if share > 0.9 else GOOD
+    return Text.assemble((filled.ljust(width, "·"), style), f" {share:4.0%}")
 
 
 def counted(count: int, noun: str) -> str:

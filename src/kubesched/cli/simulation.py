@@ -1,8 +1,9 @@
-"""What `explain` and `place` have in common: their options, and the cluster they make of them."""
+"""What the offline commands have in common: their options, and what they make of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import click
@@ -17,45 +18,74 @@ from kubesched.simulate.manifests import ManifestError, Manifests, load
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+file_option = click.option(
+    "-f",
+    "--filename",
+    "files",
+    multiple=True,
+    required=True,
+    help="Manifests: a file, a directory, or - for standard input. May be given several times.",
+)
+config_option = click.option(
+    "--config", "config_file", help="A KubeSchedulerConfiguration; the default one if not given."
+)
+seed_option = click.option(
+    "--seed", type=int, default=0, show_default=True, help="For the draw among equally good nodes."
+)
+
+
+def output_option(*formats: str) -> Callable[[F], F]:
+    """`-o`, with a table unless told otherwise."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(["table", *formats]),
+        default="table",
+        show_default=True,
+        help="The format.",
+    )
+
+
 def simulation_options(command: F) -> F:
     """The options that say which cluster is meant and how it is scheduled."""
-    options = (
-        click.option(
-            "-f",
-            "--filename",
-            "files",
-            multiple=True,
-            required=True,
-            help="Manifests: a file, a directory, or - for standard input. May be given several times.",
-        ),
-        click.option("--config", "config_file", help="A KubeSchedulerConfiguration; the default one if not given."),
-        click.option("--seed", type=int, default=0, show_default=True, help="For the draw among equally good nodes."),
-        click.option(
-            "-o",
-            "--output",
-            type=click.Choice(["table", "json"]),
-            default="table",
-            show_default=True,
-            help="The format.",
-        ),
-    )
-    for option in reversed(options):
+    for option in (output_option("json"), seed_option, config_option, file_option):
         command = option(command)
     return command
 
 
-def simulated(files: tuple[str, ...], config_file: str | None, seed: int) -> tuple[SimulatedCluster, Manifests]:
-    """The cluster that the options describe; or all that is wrong with them, and the end."""
+def settings_of(config_file: str | None) -> configuration.SchedulerConfiguration:
+    """The configuration that was asked for, or the default; or what is wrong with it, and the end."""
+    if config_file is None:
+        return configuration.default()
+    source, text = read(config_file)
     try:
-        settings = configuration.default()
-        if config_file is not None:
-            source, text = read(config_file)
-            settings = configuration.load(text, source=source)
-        manifests = load(files)
-        return SimulatedCluster(manifests.objects, settings, seed=seed), manifests
-    except (ManifestError, configuration.ConfigError) as error:
+        return configuration.load(text, source=source)
+    except configuration.ConfigError as error:
         refuse(error.lines)
+
+
+def manifests_of(files: Iterable[str], *, workloads: bool = False) -> Manifests:
+    """What is in the files; or all that is wrong with it, and the end."""
+    try:
+        return load(files, workloads=workloads)
+    except ManifestError as error:
+        refuse(error.lines)
+
+
+@contextmanager
+def bad_profiles_refused(config_file: str | None) -> Iterator[None]:
+    """Profiles that cannot be made, and plugins that cannot be found, are mistakes in the input too."""
+    try:
+        yield
     except ProfileError as error:
         refuse([f"{config_file or 'configuration'}: {error}"])
     except (DuplicatePluginError, NotAPluginError, ImportError) as error:
         refuse([f"installed plugins: {error}"])
+
+
+def simulated(files: tuple[str, ...], config_file: str | None, seed: int) -> tuple[SimulatedCluster, Manifests]:
+    """The cluster that the options describe; or all that is wrong with them, and the end."""
+    settings = settings_of(config_file)
+    manifests = manifests_of(files)
+    with bad_profiles_refused(config_file):
+        return SimulatedCluster(manifests.objects, settings, seed=seed), manifests

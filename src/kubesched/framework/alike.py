@@ -22,6 +22,8 @@ from kubesched.state.columns import Bool, Int32
 K = TypeVar("K", bound="Kept")
 
 _BYTES_KEPT = 64 << 20
+_BYTES_PER_KIND = 8_000
+"""What else a kind of pod costs, about: its facts and what plugins derived from them."""
 _MANY = 8
 """With more changed rows than this, columns are faster than one row after another."""
 
@@ -164,7 +166,7 @@ class Alike:
 
     def _keep(self, kept: dict[Hashable, K], key: Hashable, new: K, bytes_per_row: int) -> K:
         table = self._state.nodes
-        limit = max(16, _BYTES_KEPT // (2 * bytes_per_row * max(1, table.size)))
+        limit = max(16, _BYTES_KEPT // (2 * (bytes_per_row * table.size + _BYTES_PER_KIND)))
         while len(kept) >= limit:
             del kept[next(iter(kept))]
         new.position, new.object_position = table.changes.position, table.object_changes.position

@@ -7,7 +7,7 @@ was and as it is. Only pods whose rejectors say QUEUE are tried again.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, IntFlag, StrEnum, auto
 from typing import Any
 
@@ -81,11 +81,11 @@ class ClusterEvent:
     action: Action
     name: str = ""
     """A name of its own, for events that are not about an object."""
+    label: str = field(init=False, compare=False, repr=False)
+    """The name in metrics and logs: `NodeUpdateNodeTaint`, `storage.k8s.io/CSINodeAdd`."""
 
-    @property
-    def label(self) -> str:
-        """The name in metrics and logs: `NodeUpdateNodeTaint`, `storage.k8s.io/CSINodeAdd`."""
-        return self.name or self.kind.value + self.action.word
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "label", self.name or self.kind.value + self.action.word)
 
     @property
     def is_wildcard(self) -> bool:

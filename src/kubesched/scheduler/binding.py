@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from inspect import isawaitable
 from typing import Any
@@ -19,6 +20,8 @@ from kubesched.scheduler.attempt import Attempt, Failure
 from kubesched.scheduler.queue import SchedulingQueue
 from kubesched.scheduler.writer import ClusterWriter, WriteError
 from kubesched.state.cluster import ClusterState
+
+_log = logging.getLogger(__name__)
 
 ASSIGNED_POD_GONE = ClusterEvent(Kind.ASSIGNED_POD, Action.DELETE)
 
@@ -47,14 +50,21 @@ class BindingCycle:
         pod, decision = attempt.queued.pod, attempt.decision
         assert decision is not None
         profile = self._profiles[decision.profile]
-        status = await self._pre_bind(profile, decision) or await self._bind(profile, decision)
+        try:
+            status = await self._pre_bind(profile, decision) or await self._bind(profile, decision)
+        except Exception as problem:  # of a plugin, or of a writer that does not keep its word
+            _log.exception("binding pod %s broke", pod.key)
+            status = error(f"{type(problem).__name__}: {problem}")
         if status is not None:
             self.announce(self.take_back(decision))
             return Failure(status, status.message)
         note = f"Successfully assigned {pod.key} to {attempt.node}"
         self._writer.record_event(pod, related=None, type="Normal", reason="Scheduled", action="Binding", note=note)
         for plugin in profile.at("post_bind", PostBindPlugin):
-            await _finished(plugin.post_bind(decision.cycle, pod, attempt.node))  # type: ignore[arg-type]
+            try:
+                await _finished(plugin.post_bind(decision.cycle, pod, attempt.node))  # type: ignore[arg-type]
+            except Exception:  # it is bound all the same
+                _log.exception("PostBind plugin %s broke for pod %s", plugin.name, pod.key)
         return None
 
     def take_back(self, decision: Decision) -> Pod | None:

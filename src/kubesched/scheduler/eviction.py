@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.framework.waiting import WaitingPods
 from kubesched.plugins.default_preemption import DefaultPreemption
@@ -9,6 +11,8 @@ from kubesched.scheduler.attempt import Attempt
 from kubesched.scheduler.queue import SchedulingQueue
 from kubesched.scheduler.writer import ClusterWriter, WriteError
 from kubesched.state.cluster import ClusterState
+
+_log = logging.getLogger(__name__)
 
 
 class Evictions:
@@ -28,20 +32,25 @@ class Evictions:
         assert attempt.failure is not None
         node_name = attempt.failure.nominated or ""
         *others, last = [victim.pod for victim in attempt.victims]
+        failed = left_by_itself = False
         try:
             await self._take_back_promises(preemptor, node_name)
             for victim in others:
                 await self._evict(victim, preemptor, node_name)
             if preemption is not None:
                 preemption.await_last(preemptor, last)
+            left_by_itself = self._state.placed(last) is None
             await self._evict(last, preemptor, node_name)
-            failed = False
         except WriteError:
+            failed = True
+        except Exception:
+            _log.exception("the preemption for pod %s broke", preemptor.key)
             failed = True
         finally:
             if preemption is not None:
                 preemption.end(preemptor)
-        if failed:
+        # The departure of a pod that left by itself was told while the preemptor was held back.
+        if failed or (left_by_itself and self._queue.waits_for_event(preemptor)):
             self._queue.activate(preemptor)
 
     async def _take_back_promises(self, preemptor: Pod, node_name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from kubesched.api.pod import Pod, PodCondition
@@ -10,6 +11,7 @@ from kubesched.scheduler.queue import SchedulingQueue
 from kubesched.scheduler.writer import ClusterWriter, WriteError
 from kubesched.state.nominated import identity_of
 
+_log = logging.getLogger(__name__)
 _LONGEST_NOTE = 1024
 
 
@@ -53,6 +55,8 @@ class FailureReporter:
             await self._writer.patch_status(pod, condition=condition, nominated_node_name=nominated)
         except WriteError:
             return  # the next attempt will say it again
+        except Exception:
+            _log.exception("the status of pod %s could not be written", pod.key)
 
 
 def _shortened(message: str) -> str:

@@ -90,6 +90,9 @@ class SchedulingQueue:
         """Rejected pods that wait for an event, and gated ones."""
         return list(self._unschedulable)
 
+    def waits_for_event(self, pod: Pod) -> bool:
+        return pod.key in self._unschedulable
+
     def in_flight(self) -> list[QueuedPod]:
         return self._in_flight.pods()
 
@@ -158,6 +161,9 @@ class SchedulingQueue:
 
     def add_unschedulable(self, queued: QueuedPod) -> None:
         """A pod comes back from a failed attempt. Who rejected it says whether what happened meanwhile may help."""
+        if self._is_waiting(queued.key):  # it changed while it was being bound, and came back that way
+            self.done(queued.pod)
+            return
         if queued.rejectors:
             queued.unschedulable_count += 1
             queued.error_count = 0
@@ -192,6 +198,10 @@ class SchedulingQueue:
         changed = {identity_of(obj) for obj in (old, new) if isinstance(obj, Pod)}
         for group, members in self._unschedulable.groups():
             if not self._may_concern(group, event):
+                continue
+            if concerns is None and not changed:  # one answer for the whole group
+                if self._is_worth_it(next(iter(members.values())), event, old, new):
+                    self._wake(list(members.values()), event)
                 continue
             concerned = [q for q in members.values() if concerns is None or concerns(q.pod)]
             alike = [queued for queued in concerned if queued.identity not in changed]
@@ -242,6 +252,9 @@ class SchedulingQueue:
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
+    def _is_waiting(self, key: str) -> bool:
+        return any(key in place for place in (self._active, self._backoff, self._errors, self._unschedulable))
+
     def _order(self, queued: QueuedPod) -> tuple[Any, ...]:
         return self._sorter.sort_key(queued.pod, queued.timestamp)
 
@@ -278,7 +291,7 @@ class SchedulingQueue:
 
     def _to_active(self, queued: QueuedPod, label: str, *, gates_passed: bool = False) -> bool:
         if not gates_passed and self._is_held_back(queued):
-            if queued.key not in self._active and queued.key not in self._backoff and queued.key not in self._errors:
+            if queued.key in self._unschedulable or not self._is_waiting(queued.key):
                 self._to_unschedulable(queued, label)
             return False
         self._unschedulable.remove(queued.key)

@@ -7,7 +7,7 @@ the cluster with how it went: a replay needs neither the seed nor the cluster.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import msgspec
 
@@ -31,7 +31,7 @@ class Recording:
         self._write({"format": FORMAT, "config": to_plain(configuration)})
 
     def note(self, what: str, **details: Any) -> None:
-        self._write({"t": self._clock(), "what": what, **details})
+        self._write({"t": float(self._clock()), "what": what, **details})
 
     def _write(self, entry: dict[str, Any]) -> None:
         self._stream.write(msgspec.json.encode(entry).decode() + "\n")
@@ -119,6 +119,11 @@ class RecordingScheduler:
         self._recording.note("finish", pod=attempt.queued.key)
         await self._scheduler.finish(attempt)
         self._recording.note("finished", pod=attempt.queued.key, outcome=attempt.outcome)
+
+
+def recorded(scheduler: Scheduler, recording: Recording) -> Scheduler:
+    """The scheduler, but noted."""
+    return cast(Scheduler, RecordingScheduler(scheduler, recording))
 
 
 def described(attempt: Attempt) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,6 +16,7 @@ from kubesched.framework.registry import Registry
 from kubesched.plugins.volume_binding.writes import VolumeWrites
 from kubesched.scheduler.attempt import Attempt
 from kubesched.scheduler.recording import FORMAT, described
+from kubesched.scheduler.run_now import run_now
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.scheduler.writer import WriteError
 
@@ -199,16 +200,6 @@ class Replay:
                     raise WriteError(*write["error"])
                 return
         self._compare(f"{verb} of {pod.key}", "not written", "written")
-
-
-def run_now(coroutine: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine that never waits."""
-    try:
-        coroutine.send(None)
-    except StopIteration:
-        return
-    coroutine.close()
-    raise RuntimeError("a coroutine that should not wait did")
 
 
 def _writes_after(entries: list[tuple[int, Entry]], start: int) -> list[Entry]:

@@ -73,6 +73,11 @@ class EventRouter:
                 self._other(obj, Action.ADD, None, obj)
 
     def updated(self, old: KubeObject, new: KubeObject) -> None:
+        if old.metadata.uid != new.metadata.uid and isinstance(new, Pod):
+            # A watch that was interrupted tells of a deletion and a creation as if they were one change.
+            self.deleted(old)
+            self.added(new)
+            return
         match old, new:
             case Pod(), Pod():
                 self._pods[new.key] = new

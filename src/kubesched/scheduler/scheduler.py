@@ -6,6 +6,7 @@ is believed) and `finish` (writes to the cluster, and may wait).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 
 from kubesched.api.meta import KubeObject
@@ -40,6 +41,8 @@ from kubesched.state.cluster import ClusterState
 from kubesched.state.nominated import identity_of
 
 __all__ = ["PODS_TO_ACTIVATE", "Attempt", "Scheduler"]
+
+_log = logging.getLogger(__name__)
 
 PODS_TO_ACTIVATE = "kubernetes.io/pods-to-activate"
 """Where in the notes of a cycle plugins put pods, by name, that should be tried again at once."""
@@ -136,6 +139,15 @@ class Scheduler:
 
     def decide(self, attempt: Attempt) -> None:
         """Find a node and assume the pod there, or find out why not."""
+        try:
+            self._decide(attempt)
+        except Exception as problem:  # a plugin that breaks must not take a pod with it, let alone the scheduler
+            _log.exception("the attempt at pod %s broke", attempt.queued.key)
+            if attempt.decision is not None:
+                self._binding.take_back(attempt.decision)
+            attempt.phase, attempt.failure, attempt.node, attempt.victims = "failed", _breakdown(problem), "", ()
+
+    def _decide(self, attempt: Attempt) -> None:
         pod = attempt.queued.pod
         if self._is_to_be_skipped(pod):
             self.queue.done(pod)
@@ -293,6 +305,11 @@ def _failure_of(decision: Decision) -> Failure:
         set(diagnosis.unschedulable_plugins),
         set(diagnosis.pending_plugins),
     )
+
+
+def _breakdown(problem: Exception) -> Failure:
+    message = f"{type(problem).__name__}: {problem}"
+    return Failure(error(message), message)
 
 
 def _rejection(status: Status) -> Failure:

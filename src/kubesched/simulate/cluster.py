@@ -68,7 +68,7 @@ class SimulatedCluster:
     def pending(self) -> list[Pod]:
         """Pods that have no node yet, in the order of the queue: by QueueSort, those created first before others."""
         waiting = [pod for pod in self.pods.values() if not pod.spec.node_name and not pod.is_finished]
-        waiting.sort(key=_created)
+        waiting.sort(key=created_at)
         sorter = next(iter(self.profiles.values())).at("queue_sort", QueueSortPlugin)[0]
         keys = {pod.key: sorter.sort_key(pod, float(i)) for i, pod in enumerate(waiting)}
         return sorted(waiting, key=lambda pod: keys[pod.key])
@@ -81,7 +81,7 @@ class SimulatedCluster:
         return msgspec.structs.replace(pod, spec=spec, status=status)
 
 
-def _created(pod: Pod) -> float:
+def created_at(pod: Pod) -> float:
     """When the pod was created; pods that do not tell come after those that do."""
     text = pod.metadata.creation_timestamp
     return datetime.fromisoformat(text).timestamp() if text else float("inf")

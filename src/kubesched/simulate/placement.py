@@ -61,7 +61,7 @@ def place(cluster: SimulatedCluster) -> PlacementReport:
     placed: list[Placed] = []
     unplaced: list[Unplaced] = []
     for pod in cluster.pending():
-        outcome = _place_one(cluster, pod)
+        outcome = place_one(cluster, pod)
         if isinstance(outcome, Placed):
             placed.append(outcome)
         else:
@@ -69,7 +69,8 @@ def place(cluster: SimulatedCluster) -> PlacementReport:
     return PlacementReport(cluster.state.nodes.live_count, cluster.seed, tuple(placed), tuple(unplaced))
 
 
-def _place_one(cluster: SimulatedCluster, pod: Pod) -> Placed | Unplaced:
+def place_one(cluster: SimulatedCluster, pod: Pod) -> Placed | Unplaced:
+    """Decide on one pod; if it finds a node, it stands there from now on."""
     engine = cluster.engine
     if not engine.knows(pod.spec.scheduler_name):
         text = f"waits for another scheduler: there is no profile {pod.spec.scheduler_name!r}"

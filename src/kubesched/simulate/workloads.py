@@ -200,9 +200,7 @@ def _replica_set_of(deployment: Deployment) -> ReplicaSet:
     selector = spec.selector or LabelSelector()
     selector = replace(selector, match_labels={**selector.match_labels, TEMPLATE_HASH: digest})
     name = f"{deployment.name}-{digest}"
-    meta = ObjectMeta(
-        name=name, namespace=deployment.namespace, labels=labels, owner_references=(_owner(deployment),)
-    )
+    meta = ObjectMeta(name=name, namespace=deployment.namespace, labels=labels, owner_references=(_owner(deployment),))
     return ReplicaSet(metadata=meta, spec=replace(spec, template=template, selector=selector))
 
 

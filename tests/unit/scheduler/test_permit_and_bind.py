@@ -19,6 +19,7 @@ from kubesched.framework.plugin import (
     Plugin,
     PostBindPlugin,
     PreBindPlugin,
+    PreFilterPlugin,
 )
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import SKIP, Code, Status, error, unschedulable
@@ -259,3 +260,38 @@ class TestBinding:
         world.add(make_pod("a").build())
         assert world.attempt().queued.key == "default/a"
         assert world.attempt().queued.key == "default/b"
+
+
+class TestPluginsThatBreak:
+    """A plugin that raises costs its pod an attempt, and nobody anything else."""
+
+    def raising(self, point: type[Plugin], method: str) -> type[Plugin]:
+        def broken(self: Plugin, cycle: Cycle, *rest: Any) -> Any:
+            if cycle.pod.name == "a":
+                raise RuntimeError("oops")
+            return (None, 0) if method == "permit" else None
+
+        return type("Broken", (point,), {"name": "Broken", method: broken})
+
+    @pytest.mark.parametrize(
+        ("point", "method", "outcome"),
+        [
+            (PreFilterPlugin, "pre_filter", "error"),
+            (PermitPlugin, "permit", "error"),
+            (PreBindPlugin, "pre_bind", "bind-error"),
+        ],
+    )
+    def test_before_the_pod_is_bound(self, point: type[Plugin], method: str, outcome: str) -> None:
+        world = World(self.raising(point, method))
+        world.add(make_pod("a").requests(cpu="4").build(), make_pod("b").requests(cpu="4").build())
+        assert world.finish(world.attempt()).outcome == outcome
+        assert world.message == "RuntimeError: oops"
+        assert [queued.key for queued in world.scheduler.queue.error_backoff()] == ["default/a"]
+        assert world.scheduler.queue.in_flight() == []
+        assert world.finish(world.attempt()).outcome == "bound"
+
+    def test_after_the_pod_is_bound(self) -> None:
+        world = World(self.raising(PostBindPlugin, "post_bind"))
+        world.add(make_pod("a").build())
+        assert world.finish(world.attempt()).outcome == "bound"
+        assert world.cluster.bindings == [("uid-of-a", "n1")]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kubesched.api.affinity import TopologySpreadConstraint
-from kubesched.api.meta import OwnerReference
+from kubesched.api.meta import KubeObject, OwnerReference
 from kubesched.api.pod import Pod
 from kubesched.api.selectors import Requirement, Selector, compile_selector, selector_from_labels
 from kubesched.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
@@ -21,6 +21,8 @@ SYSTEM_DEFAULTS = (
     TopologySpreadConstraint(topology_key=HOSTNAME, when_unsatisfiable="ScheduleAnyway", max_skew=3),
     TopologySpreadConstraint(topology_key=ZONE, when_unsatisfiable="ScheduleAnyway", max_skew=5),
 )
+
+_ASKED_FOR_SELECTORS: tuple[type[KubeObject], ...] = (Service, ReplicationController, ReplicaSet, StatefulSet)
 
 
 class Constraint(NamedTuple):
@@ -63,10 +65,15 @@ class Constraints:
         pod, objects = cycle.pod, cycle.state.objects
         if not pod.metadata.owner_references and not objects.in_namespace(Service, pod.namespace):
             return ()
-        selector = default_selector(pod, objects)
-        if selector.is_empty:
-            return ()
-        return tuple(c._replace(selector=selector) for c in _compiled(self._defaults, cycle.pod, action))
+        # The same for all pods that are alike and have one owner, until one of the objects looked at changes.
+        versions = tuple(map(objects.version, _ASKED_FOR_SELECTORS))
+        key, valid_for = (self, action), (pod.namespace, pod.metadata.controller, versions)
+        known: Any = cycle.facts.memo.get(key)
+        if known is None or known[0] != valid_for:
+            selector = default_selector(pod, objects)
+            compiled = () if selector.is_empty else _compiled(self._defaults, pod, action)
+            known = cycle.facts.memo[key] = (valid_for, tuple(c._replace(selector=selector) for c in compiled))
+        return known[1]  # type: ignore[no-any-return]
 
 
 def default_selector(pod: Pod, objects: ObjectStore) -> Selector:

@@ -1,0 +1,131 @@
+"""Measuring the whole loop: a pod's turn, the decision, the binding, and the watch that confirms it."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from typing import Any
+
+from msgspec.structs import replace
+
+from bench import clusters
+from bench.measure import cpu_us
+from kubesched import config
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod, PodCondition
+from kubesched.plugins.volume_binding.writes import VolumeWrites
+from kubesched.scheduler.run_now import run_now
+from kubesched.scheduler.scheduler import Scheduler
+
+PODS = 10_000
+WARM = 20
+BOUND = PodCondition(type="PodScheduled", status="True")
+
+
+class Binder:
+    """Binds in memory. What was bound waits to be told by the watch, as a version of its own."""
+
+    def __init__(self) -> None:
+        self.unseen: deque[tuple[Pod, Pod]] = deque()
+        self.bound = 0
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        self.bound += 1
+        seen = replace(
+            pod,
+            metadata=replace(pod.metadata, resource_version=str(self.bound)),
+            spec=replace(pod.spec, node_name=node_name),
+            status=replace(pod.status, conditions=(BOUND,)),
+        )
+        self.unseen.append((pod, seen))
+
+    async def patch_status(self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None) -> None:
+        pass
+
+    async def evict(self, pod: Pod, condition: PodCondition) -> None:
+        raise AssertionError("nobody preempts in these benchmarks")
+
+    async def write_volumes(self, pod: Pod, writes: VolumeWrites) -> None:
+        raise AssertionError("there are no volumes in these benchmarks")
+
+    def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
+        pass
+
+
+class Loop:
+    """A scheduler with its binder, in virtual time."""
+
+    def __init__(self, nodes: int) -> None:
+        self.now = 0.0
+        self.binder = Binder()
+        draw = random.Random(0).randrange
+        self.scheduler = Scheduler(config.default(), self.binder, clock=lambda: self.now, draw=draw)
+        self.nodes = [clusters.node(i) for i in range(nodes)]
+        for node in self.nodes:
+            self.scheduler.added(node)
+
+    def run(self, attempts: int) -> None:
+        """So many attempts, each told by the watch what became of it."""
+        scheduler, unseen = self.scheduler, self.binder.unseen
+        for _ in range(attempts):
+            attempt = scheduler.pop()
+            assert attempt is not None
+            scheduler.decide(attempt)
+            run_now(scheduler.finish(attempt))
+            while unseen:
+                scheduler.updated(*unseen.popleft())
+
+
+def binding(kind: str, nodes: int) -> float:
+    """CPU microseconds per pod, from its turn until the watch has shown it bound."""
+    loop = Loop(nodes)
+    for i in range(PODS):
+        loop.scheduler.added(clusters.PLACED[kind](i))
+    loop.run(WARM)
+    spent = cpu_us(lambda: loop.run(PODS - WARM))
+    assert loop.binder.bound == PODS
+    return spent / (PODS - WARM)
+
+
+class Waiting:
+    """Very many pods that no node has room for, and events that help none of them."""
+
+    def __init__(self, pods: int, kinds: int = 100) -> None:
+        self.loop = Loop(nodes=20)
+        self._events = 0
+        for i in range(pods):
+            self.loop.scheduler.added(clusters.pod(i, f"too-big-{i % kinds}", cpu=f"{64 + i % kinds}"))
+        self.loop.run(pods)
+        self._pods = pods
+        self._check()
+
+    def node_label_changes(self) -> float:
+        """A label of a node: nothing that a pod without room waits for."""
+        self._events += 1
+        old = self.loop.nodes[0]
+        labels = {**old.metadata.labels, "generation": str(self._events)}
+        new = self.loop.nodes[0] = replace(old, metadata=replace(old.metadata, labels=labels))
+        return self._spent_on(lambda: self.loop.scheduler.updated(old, new))
+
+    def small_node_comes(self) -> float:
+        """A node as small as those that are there already."""
+        node = self._another_node()
+        return self._spent_on(lambda: self.loop.scheduler.added(node))
+
+    def other_pod_is_bound(self) -> float:
+        """A pod comes that leaves no more room than there was: the price that every binding pays."""
+        self._events += 1
+        pod = clusters.pod(self._events, "other", node_name=self.loop.nodes[0].name)
+        return self._spent_on(lambda: self.loop.scheduler.added(pod))
+
+    def _another_node(self) -> Node:
+        self.loop.nodes.append(clusters.node(len(self.loop.nodes)))
+        return self.loop.nodes[-1]
+
+    def _spent_on(self, event: Any) -> float:
+        spent = cpu_us(event)
+        self._check()
+        return spent
+
+    def _check(self) -> None:
+        assert len(self.loop.scheduler.queue.unschedulable()) == self._pods

@@ -1,0 +1,107 @@
+"""`kubesched capacity`: how many more of this pod fit, and what stops the next one?"""
+
+from __future__ import annotations
+
+import click
+from rich.text import Text
+
+from kubesched.api.meta import KubeObject
+from kubesched.api.pod import Pod
+from kubesched.cli.input import refuse
+from kubesched.cli.printing import BAD, FAINT, GOOD, console, counted, heading, print_json, print_yaml, table
+from kubesched.cli.progress import progress_bar
+from kubesched.cli.simulation import (
+    bad_profiles_refused,
+    config_option,
+    file_option,
+    manifests_of,
+    output_option,
+    seed_option,
+    settings_of,
+)
+from kubesched.simulate.capacity import Capacity, model_of
+from kubesched.simulate.capacity import capacity as measure
+from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.manifests import Manifests
+from kubesched.simulate.workloads import expand
+
+MOST_NODES = 20
+
+
+@click.command()
+@file_option
+@click.option("--pod", "pod_file", required=True, help="A manifest with the pod, or a workload with its template.")
+@config_option
+@seed_option
+@output_option("json", "yaml")
+@click.option("--most", type=click.IntRange(min=1), default=100_000, show_default=True, help="Stop at so many.")
+@click.option("--all-nodes", is_flag=True, help=f"Show every node, also if there are more than {MOST_NODES}.")
+def capacity(
+    files: tuple[str, ...],
+    pod_file: str,
+    config_file: str | None,
+    seed: int,
+    output: str,
+    most: int,
+    all_nodes: bool,
+) -> None:
+    """Say how many more of a pod fit on the cluster of the manifests, and what stops the next one.
+
+    Copies are placed one after another beside the pods that run already. Pods that are pending do not count, and
+    nobody is evicted.
+    """
+    manifests = manifests_of([*files, pod_file], workloads=True)
+    source = "<stdin>" if pod_file == "-" else pod_file
+    model = _model(manifests, source)
+    with bad_profiles_refused(config_file):
+        cluster = SimulatedCluster(_others(manifests, source), settings_of(config_file), seed=seed)
+    with progress_bar("Placing copies") as progress:
+        found = measure(cluster, model, most=most, progress=progress)
+    match output:
+        case "json":
+            print_json(found.to_plain())
+        case "yaml":
+            print_yaml(found.to_plain())
+        case _:
+            _print(found, all_nodes=all_nodes)
+
+
+def _model(manifests: Manifests, source: str) -> Pod:
+    """The one pod in the file; or a complaint, and the end."""
+    inside = [obj for obj, file in zip(manifests.objects, manifests.sources) if file == source]
+    models = [model for obj in inside if (model := model_of(obj)) is not None]
+    if len(models) != 1:
+        refuse([f"{source}: expected one pod, or one workload with a pod template, got {len(models)}"])
+    return models[0]
+
+
+def _others(manifests: Manifests, source: str) -> tuple[KubeObject, ...]:
+    """The cluster without its pending pods, and without the pod that is asked about."""
+    asked = {id(obj) for obj, file in zip(manifests.objects, manifests.sources) if file == source and model_of(obj)}
+    return expand(obj for obj in manifests.objects if id(obj) not in asked).objects
+
+
+def _print(found: Capacity, *, all_nodes: bool) -> None:
+    out = console()
+    more = "" if found.stopped_by else " or more; --most looks further"
+    what = f" more of {found.pod} fit on {counted(found.nodes, 'node')}{more}"
+    out.print(Text.assemble((str(found.fit), GOOD if found.fit else BAD), what))
+    if found.stopped_by:
+        out.print(Text.assemble("What stops the next one: ", (found.stopped_by, BAD)))
+    if len(found.by_zone) > 1:
+        _counts("Zone", found.by_zone, len(found.by_zone))
+    if found.by_node:
+        _counts("Node", found.by_node, len(found.by_node) if all_nodes else MOST_NODES)
+        if found.nodes > len(found.by_node):
+            out.print(Text(f"{counted(found.nodes - len(found.by_node), 'node')} took none.", style=FAINT))
+
+
+def _counts(title: str, counts: dict[str, int], most: int) -> None:
+    out = console()
+    rows = table(title, "Copies", right=("Copies",))
+    for name, count in list(counts.items())[:most]:
+        rows.add_row(name, str(count))
+    out.print()
+    out.print(rows)
+    if len(counts) > most:
+        out.print(heading(f"... and {len(counts) - most} more (--all-nodes shows them)"))

@@ -1,0 +1,105 @@
+"""`kubesched compare`: what would change with another policy?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+from rich.text import Text
+
+from kubesched.cli.printing import FAINT, console, counted, heading, print_json, print_yaml, skipped_note, table
+from kubesched.cli.simulate import run
+from kubesched.cli.simulation import file_option, manifests_of, output_option, seed_option
+from kubesched.cli.simulation_result import moment
+from kubesched.simulate.comparison import Comparison
+from kubesched.simulate.comparison import compare as put_side_by_side
+
+MOST_ROWS = 20
+DEFAULT = "default"
+
+
+def _percent(share: float) -> str:
+    return f"{share:.1%}"
+
+
+def _plain(number: float) -> str:
+    return f"{number:,.0f}"
+
+
+FIGURES: dict[str, tuple[str, Callable[[float], str]]] = {
+    "placed": ("Pods placed", _plain),
+    "pending": ("Pods pending at the end", _plain),
+    "finished": ("Pods finished", _plain),
+    "preemptions": ("Preemptions", _plain),
+    "evicted": ("Pods evicted", _plain),
+    "attempts": ("Attempts", _plain),
+    "seconds": ("Virtual time", moment),
+    "mean_wait": ("Mean wait for a node", moment),
+    "longest_wait": ("Longest wait for a node", moment),
+    "nodes_used": ("Nodes used", _plain),
+    "cpu_mean": ("CPU requested, mean", _percent),
+    "memory_mean": ("Memory requested, mean", _percent),
+    "cpu_spread": ("CPU, deviation between nodes", _percent),
+    "memory_spread": ("Memory, deviation between nodes", _percent),
+}
+
+
+@click.command()
+@file_option
+@click.option(
+    "--config",
+    "configs",
+    multiple=True,
+    required=True,
+    help="A KubeSchedulerConfiguration. Given once, it is compared with the default.",
+)
+@seed_option
+@output_option("json", "yaml")
+@click.option("--all-pods", is_flag=True, help=f"Show every pod that differs, also if there are more than {MOST_ROWS}.")
+def compare(files: tuple[str, ...], configs: tuple[str, ...], seed: int, output: str, all_pods: bool) -> None:
+    """Simulate the manifests once per policy, and show the results side by side."""
+    policies: list[str | None] = [None, *configs] if len(configs) == 1 else [*configs]
+    manifests = manifests_of(files, workloads=True)
+    reports = [run(manifests, policy, seed) for policy in policies]
+    found = put_side_by_side([DEFAULT if policy is None else policy for policy in policies], reports)
+    match output:
+        case "json":
+            print_json({**found.to_plain(), "skipped": dict(manifests.skipped)})
+        case "yaml":
+            print_yaml({**found.to_plain(), "skipped": dict(manifests.skipped)})
+        case _:
+            _print(found, most=found.pods if all_pods else MOST_ROWS)
+            if manifests.skipped:
+                console().print(skipped_note(manifests.skipped))
+
+
+def _print(found: Comparison, *, most: int) -> None:
+    out, names = console(), _short(found.policies)
+    rows = table("", *names, right=names)
+    for key, (title, shown) in FIGURES.items():
+        values = [shown(figures[key]) for figures in found.figures]
+        same = len(set(values)) == 1
+        rows.add_row(title, *values, style=FAINT if same else "")
+    out.print(rows)
+    out.print()
+    if not found.differences:
+        out.print(Text(f"All {counted(found.pods, 'pod')} are treated alike."))
+        return
+    out.print(heading(f"{len(found.differences)} of {counted(found.pods, 'pod')} end up elsewhere"))
+    rows = table("Pod", *names)
+    for difference in found.differences[:most]:
+        rows.add_row(difference.pod, *(node or "pending" for node in difference.nodes))
+    out.print(rows)
+    if len(found.differences) > most:
+        out.print(heading(f"... and {len(found.differences) - most} more (--all-pods shows them)"))
+
+
+def _short(policies: tuple[str, ...]) -> list[str]:
+    """The names of the files, or their paths if those are alike; the same file twice is numbered."""
+    names = [Path(policy).name for policy in policies]
+    if len(set(names)) == len(names):
+        return names
+    if len(set(policies)) == len(policies):
+        return list(policies)
+    return [f"{i}: {policy}" for i, policy in enumerate(policies, 1)]

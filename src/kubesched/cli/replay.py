@@ -1,0 +1,51 @@
+"""`kubesched replay`: would this scheduler decide today what it decided then?"""
+
+from __future__ import annotations
+
+import sys
+from typing import IO
+
+import click
+
+from kubesched.cli.input import refuse
+from kubesched.cli.printing import BAD, GOOD, console, counted, print_json, table
+from kubesched.scheduler.replaying import Difference, Replay, ReplayError
+
+MOST_ROWS = 40
+
+
+@click.command()
+@click.argument("recording", type=click.File("r", encoding="utf-8"))
+@click.option(
+    "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="How to print."
+)
+def replay(recording: IO[str], output: str) -> None:
+    """Run a recording again and compare every decision. `-` reads it from standard input.
+
+    Exits with 0 if all decisions are the same, with 1 if some are not.
+    """
+    try:
+        run = Replay(recording)
+        differences = run.run()
+    except (ReplayError, UnicodeDecodeError) as problem:
+        refuse([f"{recording.name}: {problem}"])
+    if output == "json":
+        print_json({"decisions": run.decisions, "differences": [each._asdict() for each in differences]})
+    else:
+        _print(run.decisions, differences)
+    if differences:
+        sys.exit(1)
+
+
+def _print(decisions: int, differences: list[Difference]) -> None:
+    out = console()
+    if not differences:
+        out.print(f"{counted(decisions, 'decision')} replayed, all the same", style=GOOD)
+        return
+    out.print(f"{counted(decisions, 'decision')} replayed, {counted(len(differences), 'difference')}", style=BAD)
+    rows = table("Line", "Time", "What", "Recorded", "Now", right=("Line", "Time"))
+    for each in differences[:MOST_ROWS]:
+        rows.add_row(str(each.line), f"{each.time:g} s", each.what, str(each.recorded), str(each.replayed))
+    out.print(rows)
+    if len(differences) > MOST_ROWS:
+        out.print(f"... and {len(differences) - MOST_ROWS} more (-o json has them all)")

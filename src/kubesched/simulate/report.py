@@ -1,0 +1,160 @@
+"""What a simulation found out, as plain records: the story of every pod, who was pushed aside, how full it got."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+
+@dataclass(slots=True)
+class PodStory:
+    """What became of one pod. Times are in seconds since the start; None is never."""
+
+    pod: str
+    priority: int
+    arrived: float
+    attempts: int = 0
+    node: str = ""
+    """Where it is or was."""
+    placed: float | None = None
+    finished: float | None = None
+    evicted: float | None = None
+    message: str = ""
+    """Why it waits, in the words of its condition."""
+
+    @property
+    def is_pending(self) -> bool:
+        return self.placed is None
+
+    @property
+    def waited(self) -> float:
+        """From arrival to placement."""
+        return 0.0 if self.placed is None else self.placed - self.arrived
+
+
+@dataclass(frozen=True, slots=True)
+class Preempted:
+    """Pods that were evicted for one of higher priority."""
+
+    time: float
+    preemptor: str
+    priority: int
+    node: str
+    victims: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How much of a resource is requested, as a fraction of what there is."""
+
+    end: float
+    mean: float
+    """Over the time of the simulation."""
+    peak: float
+
+
+@dataclass(frozen=True, slots=True)
+class Utilisation:
+    """Requests on a node or in a zone."""
+
+    name: str
+    zone: str
+    nodes: int
+    cpu: Share
+    memory: Share
+    pods: int
+    """At the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The cluster at one time, after all that happened then."""
+
+    time: float
+    running: int
+    pending: int
+    placed: int
+    """Placements so far."""
+    cpu: float
+    memory: float
+
+
+@dataclass(frozen=True)
+class SimulationReport:
+    """The whole story."""
+
+    seed: int
+    nodes: int
+    ended: float
+    """When the last thing happened."""
+    attempts: int
+    not_created: int
+    """Pods of workloads that make one after another, and never got to these."""
+    pods: tuple[PodStory, ...]
+    """In the order of arrival. Pods that ran from the start are not among them."""
+    preemptions: tuple[Preempted, ...]
+    total: Utilisation
+    by_zone: tuple[Utilisation, ...]
+    by_node: tuple[Utilisation, ...]
+    timeline: tuple[Moment, ...]
+
+    @cached_property
+    def placed(self) -> list[PodStory]:
+        """In the order of placement."""
+        return sorted((story for story in self.pods if story.placed is not None), key=lambda s: s.placed or 0.0)
+
+    @cached_property
+    def pending(self) -> list[PodStory]:
+        return [story for story in self.pods if story.is_pending]
+
+    @property
+    def evicted(self) -> int:
+        return sum(len(preempted.victims) for preempted in self.preemptions)
+
+    @cached_property
+    def reasons(self) -> list[tuple[str, list[PodStory]]]:
+        """Pending pods by the reason, that of most pods first."""
+        groups: dict[str, list[PodStory]] = {}
+        for story in self.pending:
+            groups.setdefault(story.message, []).append(story)
+        return sorted(groups.items(), key=lambda group: -len(group[1]))
+
+    def to_plain(self) -> dict[str, Any]:
+        """Dictionaries, lists and scalars, for JSON."""
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        plain["summary"] = summary_of(self)
+        return plain
+
+
+def summary_of(report: SimulationReport) -> dict[str, int | float]:
+    """The figures by which two simulations are compared."""
+    waits = [story.waited for story in report.placed]
+    used = [node for node in report.by_node if node.cpu.peak or node.memory.peak or node.pods]
+    return {
+        "placed": len(report.placed),
+        "pending": len(report.pending),
+        "finished": sum(story.finished is not None for story in report.pods),
+        "preemptions": len(report.preemptions),
+        "evicted": report.evicted,
+        "attempts": report.attempts,
+        "seconds": report.ended,
+        "mean_wait": sum(waits) / len(waits) if waits else 0.0,
+        "longest_wait": max(waits, default=0.0),
+        "nodes_used": len(used),
+        "cpu_mean": report.total.cpu.mean,
+        "memory_mean": report.total.memory.mean,
+        "cpu_spread": _deviation([node.cpu.mean for node in report.by_node]),
+        "memory_spread": _deviation([node.memory.mean for node in report.by_node]),
+    }
+
+
+def _deviation(values: Sequence[float]) -> float:
+    """The standard deviation: 0 if all nodes are equally full."""
+    if not values:
+        return 0.0
+    mean = sum(values) / len(values)
+    return float((sum((value - mean) ** 2 for value in values) / len(values)) ** 0.5)

@@ -1,0 +1,304 @@
+"""The real scheduler in virtual time: pods arrive, are placed or wait, finish; time jumps to what can happen next.
+
+    drain the queue ──► nothing left to try ──► jump: arrival, completion, backoff, flush of leftovers ──► drain ...
+
+It ends when no pod is to arrive or to finish, and all that wait have been tried since the cluster last changed.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import IO
+
+import msgspec
+
+from kubesched.api.meta import KubeObject
+from kubesched.api.pod import Pod
+from kubesched.config import SchedulerConfiguration
+from kubesched.framework.registry import Registry
+from kubesched.scheduler.queue import LONGEST_WAIT
+from kubesched.scheduler.queued_pod import QueuedPod
+from kubesched.scheduler.recording import Recording, RecordingWriter, recorded
+from kubesched.scheduler.run_now import run_now
+from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.scheduler.writer import ClusterWriter
+from kubesched.simulate.cluster import all_plugins, created_at
+from kubesched.simulate.meter import Meter
+from kubesched.simulate.report import PodStory, Preempted, SimulationReport
+from kubesched.simulate.trace import arrival_of, duration_of
+from kubesched.simulate.workloads import Series, expand
+from kubesched.simulate.world import World
+
+LEFTOVERS_EVERY = 30.0
+_SAME_NAME_AGAIN = ("StatefulSet", "DaemonSet")
+
+Progress = Callable[[int, int], None]
+"""Called after every attempt with the pods that were placed so far, and all that are to be."""
+
+
+class Simulation:
+    """One run, to be used once."""
+
+    def __init__(
+        self,
+        objects: Iterable[KubeObject],
+        configuration: SchedulerConfiguration,
+        *,
+        seed: int = 0,
+        plugins: Registry | None = None,
+        record: IO[str] | None = None,
+    ) -> None:
+        """`record` takes all that reaches the scheduler and what it decides. Extenders are not asked."""
+        expansion = expand(objects)
+        self.now = 0.0
+        self._seed = seed
+        self._world = World(expansion.objects, lambda: self.now)
+        self._world.on_bound = self._bound
+        self._world.on_evicted = self._evicted
+        self._scheduler = self._made_scheduler(configuration, all_plugins() if plugins is None else plugins, record)
+        self._meter = Meter(self._scheduler.state)
+        self._calendar: list[tuple[float, int, Callable[[Pod], None], Pod]] = []
+        self._entries = 0
+        self._stories: dict[str, PodStory] = {}
+        """By uid, as a name may come again."""
+        self._preemptions: list[Preempted] = []
+        self._tried_at: dict[str, int] = {}
+        """By uid: how many changes the world had seen when the pod last failed."""
+        self._next_in_series: dict[str, tuple[str, deque[Pod]]] = {}
+        """By uid: what brings the next pods of the series, and which those are."""
+        self._replacements: dict[str, int] = {}
+        self._attempts = self._placed = self._expected = 0
+        self._running = len(self._world.pods)
+        self._ended = 0.0
+        for pod in self._world.pods.values():
+            self._finish_in_time(pod)
+        for series in sorted(expansion.series, key=lambda series: created_at(series.pods[0])):
+            self._begin(series)
+
+    def _made_scheduler(
+        self, configuration: SchedulerConfiguration, plugins: Registry, record: IO[str] | None
+    ) -> Scheduler:
+        recording = None if record is None else Recording(record, configuration, lambda: self.now)
+        writer: ClusterWriter = self._world if recording is None else RecordingWriter(self._world, recording)
+        scheduler = Scheduler(
+            configuration,
+            writer,
+            clock=lambda: self.now,
+            draw=random.Random(self._seed).randrange,
+            plugins=plugins,
+            extenders=(),
+        )
+        return scheduler if recording is None else recorded(scheduler, recording)
+
+    def run(self, progress: Progress | None = None) -> SimulationReport:
+        """Let time pass until nothing can change any more."""
+        while True:
+            self._drain(progress)
+            pending = len(self._world.pods) - self._running
+            self._meter.read(self.now, running=self._running, pending=pending, placed=self._placed)
+            then = self._next_time()
+            if then is None:
+                return self._report()
+            self._pass_time(then)
+
+    # -- pods come and go ---------------------------------------------------------------------------------------------
+
+    def _begin(self, series: Series) -> None:
+        self._expected += len(series.pods)
+        first, rest = series.pods[: series.at_once], deque(series.pods[series.at_once :])
+        for pod in series.pods if rest else ():
+            self._next_in_series[pod.uid] = (series.after, rest)
+        for pod in first:
+            self._plan(arrival_of(pod), self._arrive, pod)
+
+    def _plan(self, time: float, action: Callable[[Pod], None], pod: Pod) -> None:
+        self._entries += 1
+        heapq.heappush(self._calendar, (time, self._entries, action, pod))
+
+    def _arrive(self, pod: Pod) -> None:
+        self._stories[pod.uid] = PodStory(pod.key, pod.priority, self.now)
+        self._world.create(pod)
+
+    def _bound(self, pod: Pod) -> None:
+        story = self._stories[pod.uid]
+        story.node, story.placed, story.message = pod.spec.node_name, self.now, ""
+        self._placed += 1
+        self._running += 1
+        self._ended = self.now
+        self._finish_in_time(pod)
+        self._bring_next(pod, after="bound")
+
+    def _finish_in_time(self, pod: Pod) -> None:
+        duration = duration_of(pod)
+        if duration is not None:
+            self._plan(self.now + duration, self._finish, pod)
+
+    def _finish(self, pod: Pod) -> None:
+        known = self._world.pods.get(pod.key)
+        if known is None or known.uid != pod.uid:
+            return  # evicted before its time
+        self._world.remove(known)
+        self._running -= 1
+        self._ended = self.now
+        if pod.uid in self._stories:
+            self._stories[pod.uid].finished = self.now
+        self._bring_next(pod, after="finished")
+
+    def _bring_next(self, pod: Pod, *, after: str) -> None:
+        when, rest = self._next_in_series.get(pod.uid, ("", None))
+        if when == after and rest:
+            following = rest.popleft()
+            self._plan(max(self.now, arrival_of(following)), self._arrive, following)
+
+    def _evicted(self, pod: Pod) -> None:
+        """A pod that a controller looks after is made anew."""
+        self._running -= 1
+        self._ended = self.now
+        if pod.uid in self._stories:
+            self._stories[pod.uid].evicted = self.now
+        owner = pod.metadata.controller
+        if owner is None:
+            return
+        count = self._replacements[pod.key] = self._replacements.get(pod.key, 0) + 1
+        name = pod.name if owner.kind in _SAME_NAME_AGAIN else f"{pod.name}-r{count}"
+        meta = msgspec.structs.replace(pod.metadata, name=name, uid=f"{pod.uid}/{count}", deletion_timestamp="")
+        spec = msgspec.structs.replace(pod.spec, node_name="")
+        again = Pod(api_version="v1", kind="Pod", metadata=meta, spec=spec)
+        if self._next_in_series.get(pod.uid, ("",))[0] == "finished":
+            self._next_in_series[again.uid] = self._next_in_series[pod.uid]
+        self._expected += 1
+        self._plan(self.now, self._arrive, again)
+
+    # -- attempts -----------------------------------------------------------------------------------------------------
+
+    def _drain(self, progress: Progress | None) -> None:
+        """Try all pods that can be tried now."""
+        scheduler, in_vain = self._scheduler, 0
+        self._happen()
+        while in_vain <= len(self._world.pods) + 1:
+            attempt = scheduler.pop()
+            if attempt is not None:
+                scheduler.decide(attempt)
+                attempts = [attempt]
+            else:
+                attempts = scheduler.permitted()
+                if not attempts:
+                    return
+            before = self._world.changes
+            for each in attempts:
+                self._carry_out(each)
+            self._happen()
+            # Pods that wake each other without end wait for the next second.
+            in_vain = 0 if self._world.changes > before else in_vain + 1
+            if progress is not None:
+                progress(self._placed, self._expected)
+
+    def _carry_out(self, attempt: Attempt) -> None:
+        if attempt.phase == "waiting":
+            return
+        if attempt.phase != "done":
+            run_now(self._scheduler.finish(attempt))
+        self._attempts += 1
+        pod, failure = attempt.queued.pod, attempt.failure
+        story = self._stories.get(pod.uid)
+        if story is not None:
+            story.attempts = attempt.queued.attempts
+        if failure is None:
+            return
+        self._tried_at[pod.uid] = self._world.changes
+        if story is not None:
+            story.message = failure.message
+        if attempt.victims:
+            victims = tuple(victim.pod.key for victim in attempt.victims)
+            node = failure.nominated or ""
+            self._preemptions.append(Preempted(self.now, pod.key, pod.priority, node, victims))
+
+    # -- time ---------------------------------------------------------------------------------------------------------
+
+    def _happen(self) -> None:
+        """All that is due by now, and the scheduler hears of it."""
+        self._world.deliver(self._scheduler)
+        while self._calendar and self._calendar[0][0] <= self.now:
+            _, _, action, pod = heapq.heappop(self._calendar)
+            action(pod)
+            self._world.deliver(self._scheduler)
+
+    def _next_time(self) -> float | None:
+        """When something can happen next; None if never."""
+        times = [self._calendar[0][0]] if self._calendar else []
+        queue, next_second = self._scheduler.queue, self.now // 1 + 1
+        if len(self._scheduler.waiting):
+            times.append(next_second)
+        if any(map(self._is_worth_a_try, (*queue.active(), *queue.backoff()))):
+            times.append(next_second)
+        failed = [queue.backoff_until(queued) + 1 for queued in queue.error_backoff() if self._is_worth_a_try(queued)]
+        if failed:
+            times.append(max(min(failed), next_second))
+        next_flush = _following_flush(self.now)
+        if not times or min(times) > next_flush:
+            times += self._leftover_times()
+        return min(times, default=None)
+
+    def _leftover_times(self) -> list[float]:
+        """When pods are tried that have waited for long. One that nothing has changed for would only fail again."""
+        return [
+            _following_flush(max(queued.timestamp, queued.flushed_at) + LONGEST_WAIT)
+            for queued in self._scheduler.queue.unschedulable()
+            if not queued.is_gated and self._is_worth_a_try(queued)
+        ]
+
+    def _is_worth_a_try(self, queued: QueuedPod) -> bool:
+        return self._tried_at.get(queued.pod.uid, -1) < self._world.changes
+
+    def _pass_time(self, then: float) -> None:
+        flush = then // LEFTOVERS_EVERY > self.now // LEFTOVERS_EVERY
+        self._meter.passes(then - self.now)
+        self.now = then
+        self._scheduler.flush_backoff()
+        if flush:
+            self._scheduler.flush_leftovers()
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def _report(self) -> SimulationReport:
+        self._explain_the_untried()
+        ended, meter = self._ended, self._meter
+        return SimulationReport(
+            seed=self._seed,
+            nodes=self._scheduler.state.nodes.live_count,
+            ended=ended,
+            attempts=self._attempts,
+            not_created=self._not_created(),
+            pods=tuple(self._stories.values()),
+            preemptions=tuple(self._preemptions),
+            total=meter.total(ended),
+            by_zone=meter.by_zone(ended),
+            by_node=meter.by_node(ended),
+            timeline=tuple(moment for moment in meter.timeline if moment.time <= ended or moment.time == 0),
+        )
+
+    def _not_created(self) -> int:
+        return sum(map(len, {id(rest): rest for _, rest in self._next_in_series.values()}.values()))
+
+    def _explain_the_untried(self) -> None:
+        """Pods that wait without ever having been tried."""
+        engine = self._scheduler.engine
+        for pod in self._world.pods.values():
+            story = self._stories.get(pod.uid)
+            if story is None or pod.spec.node_name or story.message:
+                continue
+            if not engine.knows(pod.spec.scheduler_name):
+                story.message = f"waits for another scheduler: there is no profile {pod.spec.scheduler_name!r}"
+            elif pod.is_terminating:
+                story.message = "is being deleted"
+            else:
+                gate = engine.gate(pod)
+                story.message = gate.message if gate is not None else "waits for a Permit plugin"
+
+
+def _following_flush(time: float) -> float:
+    """Leftovers are flushed every half minute, on the half minute."""
+    return (time // LEFTOVERS_EVERY + 1) * LEFTOVERS_EVERY

@@ -1,0 +1,133 @@
+"""Claims and volumes in a simulated cluster: what the controllers and drivers of storage would do, at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from kubesched.api.meta import KubeObject, ObjectMeta, OwnerReference
+from kubesched.api.pod import Pod
+from kubesched.api.storage import (
+    ClaimStatus,
+    ObjectReference,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeSpec,
+    StorageClass,
+)
+from kubesched.plugins.volume_binding.writes import VolumeWrites
+from kubesched.scheduler.writer import WriteError
+from kubesched.simulate.admission import complete
+
+replace = msgspec.structs.replace
+
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+BOUND = ClaimStatus(phase="Bound")
+_BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+
+Tell = Callable[[KubeObject | None, KubeObject | None], None]
+"""Called with an object before and after a change."""
+
+
+class Volumes:
+    """All claims and volumes; every change is told."""
+
+    def __init__(self, objects: Iterable[KubeObject], tell: Tell) -> None:
+        self._tell = tell
+        self._claims: dict[str, PersistentVolumeClaim] = {}
+        self._volumes: dict[str, PersistentVolume] = {}
+        self._classes: dict[str, StorageClass] = {}
+        for obj in objects:
+            match obj:
+                case PersistentVolumeClaim():
+                    self._claims[obj.key] = obj
+                case PersistentVolume():
+                    self._volumes[obj.name] = obj
+                case StorageClass():
+                    self._classes[obj.name] = obj
+
+    def settle(self) -> None:
+        """Claims of classes that do not wait for a pod get their volume now."""
+        for claim in list(self._claims.values()):
+            self._provision_at_once(claim)
+
+    def write(self, writes: VolumeWrites) -> None:
+        """What VolumeBinding decided, and what the controllers make of it."""
+        for volume in writes.volumes:
+            reference = volume.spec.claim_ref
+            assert reference is not None
+            claim = self._claims.get(f"{reference.namespace}/{reference.name}")
+            if claim is None:
+                raise WriteError("NotFound", f'persistentvolumeclaims "{reference.name}" not found')
+            self._bind(claim, volume)
+        for claim in writes.claims:
+            self._provision(claim)
+
+    def pod_created(self, pod: Pod) -> None:
+        """Ephemeral volumes get a claim that belongs to the pod."""
+        for volume in pod.spec.volumes:
+            template = volume.ephemeral.volume_claim_template if volume.ephemeral else None
+            name = f"{pod.name}-{volume.name}"
+            if template is None or f"{pod.namespace}/{name}" in self._claims:
+                continue
+            owner = OwnerReference(api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True)
+            meta = ObjectMeta(
+                name=name,
+                namespace=pod.namespace,
+                uid=f"claim/{pod.uid}/{volume.name}",
+                labels=template.metadata.labels,
+                owner_references=(owner,),
+            )
+            made = complete([PersistentVolumeClaim(metadata=meta, spec=template.spec), *self._classes.values()])[0]
+            assert isinstance(made, PersistentVolumeClaim)
+            self._claims[made.key] = made
+            self._tell(None, made)
+            self._provision_at_once(made)
+
+    def pod_gone(self, pod: Pod) -> None:
+        """With the pod go the claims that were made for it alone, and their volumes."""
+        for volume in pod.spec.volumes:
+            if volume.ephemeral is None:
+                continue
+            claim = self._claims.pop(f"{pod.namespace}/{pod.name}-{volume.name}", None)
+            if claim is None:
+                continue
+            self._tell(claim, None)
+            held = self._volumes.pop(claim.spec.volume_name, None)
+            if held is not None:
+                self._tell(held, None)
+
+    def _provision_at_once(self, claim: PersistentVolumeClaim) -> None:
+        found = self._classes.get(claim.spec.storage_class_name or "")
+        if found is None or found.volume_binding_mode != "Immediate" or claim.spec.volume_name:
+            return
+        if found.provisioner != NO_PROVISIONER:
+            self._provision(claim)
+
+    def _provision(self, claim: PersistentVolumeClaim) -> None:
+        reference = ObjectReference(
+            kind="PersistentVolumeClaim", namespace=claim.namespace, name=claim.name, uid=claim.metadata.uid
+        )
+        spec = PersistentVolumeSpec(
+            capacity=claim.spec.resources.requests,
+            access_modes=claim.spec.access_modes,
+            storage_class_name=claim.spec.storage_class_name or "",
+            volume_mode=claim.spec.volume_mode,
+            claim_ref=reference,
+        )
+        self._bind(claim, PersistentVolume(metadata=ObjectMeta(name=f"pvc-{claim.namespace}-{claim.name}"), spec=spec))
+
+    def _bind(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
+        bound_volume = replace(volume, status=replace(volume.status, phase="Bound"))
+        self._tell(self._volumes.get(volume.name), bound_volume)
+        self._volumes[volume.name] = bound_volume
+        annotations = {**claim.metadata.annotations, _BIND_COMPLETED: "yes"}
+        bound_claim = replace(
+            claim,
+            metadata=replace(claim.metadata, annotations=annotations),
+            spec=replace(claim.spec, volume_name=volume.name),
+            status=BOUND,
+        )
+        self._tell(self._claims.get(claim.key), bound_claim)
+        self._claims[claim.key] = bound_claim

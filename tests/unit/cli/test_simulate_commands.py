@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from xml.dom import minidom
+
+import pytest
+import yaml
+from click.testing import CliRunner, Result
+
+from kubesched.cli.main import main
+
+SHOP = str(Path(__file__).parents[3] / "examples" / "shop")
+NODE = (
+    "---\n{apiVersion: v1, kind: Node, metadata: {name: n%d, labels: {topology.kubernetes.io/zone: z%d}},"
+    " status: {capacity: {cpu: 4, memory: 8Gi, pods: 110}}}\n"
+)
+JOB = (
+    "---\n{apiVersion: batch/v1, kind: Job, metadata: {name: sums}, spec: {parallelism: %d, completions: %d, template:"
+    " {metadata: {annotations: {kubesched.io/duration: 1m}},"
+    " spec: {containers: [{resources: {requests: {cpu: 1}}}]}}}}\n"
+)
+TRACE = NODE % (0, 0) + NODE % (1, 1) + JOB % (10, 12)
+MOST_ALLOCATED = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- pluginConfig:
+  - name: NodeResourcesFit
+    args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}}
+  plugins:
+    score:
+      disabled: [{name: NodeResourcesBalancedAllocation}]
+"""
+
+
+def run(*arguments: str, stdin: str = "") -> Result:
+    result = CliRunner().invoke(main, arguments, input=stdin)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def test_the_example_is_simulated_to_the_end() -> None:
+    text = run("simulate", "-f", SHOP).stdout
+    assert text.startswith("6 pods on 12 nodes: 4 placed, 2 pending, 2 evicted\n")
+    assert "batch/report-1, batch/report-2" in text
+    assert re.search(r"zone-a +4 +█+", text)
+    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_a_trace_shows_its_times() -> None:
+    text = run("simulate", "-f", "-", stdin=TRACE).stdout
+    assert "12 pods on 2 nodes, 2m0s of virtual time: 12 placed, 0 pending, 12 finished" in " ".join(text.split())
+    assert "Requested on average over 2m0s" in text
+
+
+def test_many_pods_are_cut_short_unless_all_are_wanted() -> None:
+    trace = "".join(NODE % (i, 0) for i in range(30)) + JOB % (60, 60)
+    brief = run("simulate", "-f", "-", stdin=trace).stdout
+    assert "... and 20 more (--all-pods shows them)" in brief
+    assert "10 more in between (--all-nodes shows them)" in brief
+    full = run("simulate", "-f", "-", "--all-pods", "--all-nodes", stdin=trace).stdout
+    assert "more (" not in full
+
+
+def test_json_and_yaml_say_the_same() -> None:
+    as_json = json.loads(run("simulate", "-f", "-", "-o", "json", stdin=TRACE).stdout)
+    assert as_json == yaml.safe_load(run("simulate", "-f", "-", "-o", "yaml", stdin=TRACE).stdout)
+    assert as_json["summary"]["placed"] == 12
+    assert {node["name"] for node in as_json["by_node"]} == {"n0", "n1"}
+
+
+@pytest.mark.parametrize("source", [SHOP, "-"])
+def test_html_is_one_page_with_plots_and_nothing_from_elsewhere(source: str) -> None:
+    text = run("simulate", "-f", source, "-o", "html", stdin=TRACE).stdout
+    plots = re.findall(r"<svg.*?</svg>", text)
+    assert len(plots) >= 2
+    for plot in plots:
+        minidom.parseString(plot)
+    assert not re.search(r"https?:|<script|<link|@import|url\(", text)
+
+
+def test_capacity_counts_copies_and_says_what_stops_the_next(tmp_path: Path) -> None:
+    pod = tmp_path / "pod.yaml"
+    pod.write_text(
+        "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{resources: {requests: {cpu: 3}}}]}}"
+    )
+    text = run("capacity", "-f", "-", "--pod", str(pod), stdin=NODE % (0, 0) + NODE % (1, 1)).stdout
+    assert text.startswith("2 more of default/p fit on 2 nodes\n")
+    assert "0/2 nodes are available: 2 Insufficient cpu." in text
+    found = json.loads(run("capacity", "-f", SHOP, "--pod", str(pod), "-o", "json").stdout)
+    assert sum(found["by_node"].values()) == found["fit"]
+
+
+def test_capacity_takes_the_template_of_a_workload_and_stops_at_most(tmp_path: Path) -> None:
+    job = tmp_path / "job.yaml"
+    job.write_text(JOB % (1, 1))
+    text = run("capacity", "-f", "-", "--pod", str(job), "--most", "3", stdin=NODE % (0, 0)).stdout
+    assert text.startswith("3 more of default/sums fit on 1 node or more")
+
+
+def test_capacity_wants_exactly_one_pod(tmp_path: Path) -> None:
+    file = tmp_path / "nothing.yaml"
+    file.write_text(NODE % (7, 7))
+    result = run("capacity", "-f", "-", "--pod", str(file), stdin=NODE % (0, 0))
+    assert result.exit_code == 2
+    assert result.stderr == f"{file}: expected one pod, or one workload with a pod template, got 0\n"
+
+
+def test_compare_shows_where_pods_end_up_under_each_policy(tmp_path: Path) -> None:
+    policy = tmp_path / "packed.yaml"
+    policy.write_text(MOST_ALLOCATED)
+    trace = NODE % (0, 0) + NODE % (1, 1) + JOB % (3, 3)
+    text = run("compare", "-f", "-", "--config", str(policy), stdin=trace).stdout
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    assert lines[0] == "default packed.yaml"
+    assert "Nodes used 2 1" in lines
+    assert "Pods placed 3 3" in lines
+    found = json.loads(run("compare", "-f", "-", "--config", str(policy), "-o", "json", stdin=trace).stdout)
+    assert [figures["nodes_used"] for figures in found["figures"]] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    "command", [("simulate",), ("compare", "--config", "nowhere.yaml"), ("capacity", "--pod", "-")]
+)
+def test_bad_input_is_named_and_refused(command: tuple[str, ...]) -> None:
+    bad = "{apiVersion: v1, kind: Pod, metadata: {name: p, annotations: {kubesched.io/arrival: soon}}}"
+    result = run(*command, "-f", "-", stdin=bad)
+    assert result.exit_code == 2
+    assert "<stdin>: document 1 (Pod default/p): metadata.annotations.kubesched.io/arrival: expected" in result.stderr
+
+
+def test_missing_configuration_is_refused() -> None:
+    result = run("simulate", "-f", SHOP, "--config", "nowhere.yaml")
+    assert (result.exit_code, result.stderr) == (2, "nowhere.yaml: No such file or directory\n")

@@ -1,0 +1,71 @@
+"""A scheduler on a cluster in memory, in virtual time, with the words that tests of its reliability need."""
+
+from __future__ import annotations
+
+from tests.builders import NodeBuilder, PodBuilder
+from tests.unit.scheduler.memory_writer import MemoryCluster, Running
+
+from kubesched import config
+from kubesched.api.meta import KubeObject
+from kubesched.scheduler.queue import SchedulingQueue
+from kubesched.scheduler.queued_pod import QueuedPod
+from kubesched.scheduler.scheduler import Attempt, Scheduler
+
+
+class World:
+    """Begins with some objects that the watch has told of. Time passes, and the watch tells, only when asked to."""
+
+    def __init__(self, *objects: PodBuilder | NodeBuilder) -> None:
+        self.now = 0.0
+        self.cluster = MemoryCluster()
+        self.scheduler = Scheduler(config.default(), self.cluster, clock=lambda: self.now, draw=lambda among: 0)
+        self.see(*objects)
+
+    @property
+    def queue(self) -> SchedulingQueue:
+        return self.scheduler.queue
+
+    def see(self, *objects: PodBuilder | NodeBuilder | KubeObject) -> None:
+        for obj in objects:
+            self.cluster.put(obj if isinstance(obj, KubeObject) else obj.build())
+        self.cluster.tell(self.scheduler)
+
+    def lose(self, obj: PodBuilder | NodeBuilder) -> None:
+        self.cluster.delete(obj.build())
+        self.cluster.tell(self.scheduler)
+
+    def pass_seconds(self, seconds: float) -> None:
+        self.now += seconds
+        self.scheduler.flush_backoff()
+        self.scheduler.flush_leftovers()
+
+    def decided(self) -> Attempt:
+        attempt = self.scheduler.pop()
+        assert attempt is not None, "nobody to try"
+        self.scheduler.decide(attempt)
+        return attempt
+
+    def finish(self, attempt: Attempt, *, tell: bool = True) -> Attempt:
+        Running(self.scheduler.finish(attempt)).to_the_end()
+        if tell:
+            self.cluster.tell(self.scheduler)
+        return attempt
+
+    def tried(self) -> Attempt:
+        """One attempt from beginning to end, the watch included."""
+        return self.finish(self.decided())
+
+    def is_assumed(self, pod: PodBuilder) -> bool:
+        placed = self.scheduler.state.placed(pod.build())
+        return placed is not None and placed.assumed
+
+    def pods_on(self, node: str) -> int:
+        nodes = self.scheduler.state.nodes
+        return int(nodes.pod_count[nodes.row_of[node]]) if node in nodes.row_of else 0
+
+    def nothing_is_in_flight(self) -> bool:
+        return self.queue.in_flight() == [] and self.queue.in_flight_events() == []
+
+
+def names(queued: list[QueuedPod]) -> list[str]:
+    return [one.pod.name for one in queued]
