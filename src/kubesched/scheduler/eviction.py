@@ -49,8 +49,9 @@ class Evictions:
         finally:
             if preemption is not None:
                 preemption.end(preemptor)
+        is_waiting = self._queue.open_gate(preemptor, DefaultPreemption.name)
         # The departure of a pod that left by itself was told while the preemptor was held back.
-        if failed or (left_by_itself and self._queue.waits_for_event(preemptor)):
+        if failed or (left_by_itself and is_waiting):
             self._queue.activate(preemptor)
 
     async def _take_back_promises(self, preemptor: Pod, node_name: str) -> None:

@@ -90,9 +90,6 @@ class SchedulingQueue:
         """Rejected pods that wait for an event, and gated ones."""
         return list(self._unschedulable)
 
-    def waits_for_event(self, pod: Pod) -> bool:
-        return pod.key in self._unschedulable
-
     def in_flight(self) -> list[QueuedPod]:
         return self._in_flight.pods()
 
@@ -188,6 +185,15 @@ class SchedulingQueue:
             self._to_active(waiting, FORCED.label, gates_passed=True)
         elif identity_of(pod) in self._in_flight:
             self._in_flight.record(Happening(FORCED, None, pod))
+
+    def open_gate(self, pod: Pod, plugin: str) -> bool:
+        """The plugin holds the pod back no more: events may wake it again. Whether the pod waits for one."""
+        waiting = self._unschedulable.get(pod.key)
+        if waiting is not None and waiting.gating_plugin == plugin:
+            self._unschedulable.remove(waiting.key)
+            waiting.gating_plugin = ""
+            self._unschedulable.put(waiting)
+        return waiting is not None
 
     # -- events and time ----------------------------------------------------------------------------------------------
 
