@@ -59,9 +59,12 @@ def settings_of(config_file: str | None) -> configuration.SchedulerConfiguration
         return configuration.default()
     source, text = read(config_file)
     try:
-        return configuration.load(text, source=source)
+        settings = configuration.load(text, source=source)
     except configuration.ConfigError as error:
         refuse(error.lines)
+    if settings.extenders:
+        click.echo(f"{source}: extenders: not asked offline, so decisions may differ from those of a cluster", err=True)
+    return settings
 
 
 def manifests_of(files: Iterable[str], *, workloads: bool = False) -> Manifests:

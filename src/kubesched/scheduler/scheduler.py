@@ -143,7 +143,8 @@ class Scheduler:
             self._decide(attempt)
         except Exception as problem:  # a plugin that breaks must not take a pod with it, let alone the scheduler
             _log.exception("the attempt at pod %s broke", attempt.queued.key)
-            if attempt.decision is not None:
+            placed = self.state.placed(attempt.queued.pod)
+            if attempt.decision is not None and placed is not None and placed.assumed:
                 self._binding.take_back(attempt.decision)
             attempt.phase, attempt.failure, attempt.node, attempt.victims = "failed", _breakdown(problem), "", ()
 
