@@ -1,0 +1,108 @@
+"""Errors as Kubernetes words them: a Status object with a code and a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from kubesched.sandbox.kinds.resource import Resource
+
+
+class Cause(msgspec.Struct, frozen=True):
+    """One field that is wrong."""
+
+    field: str
+    message: str
+    reason: str = "FieldValueInvalid"
+
+
+class ApiError(Exception):
+    """What a client gets instead of an answer."""
+
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        details: dict[str, Any] | None = None,
+        retry_after: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code, self.reason, self.message = code, reason, message
+        self.details = dict(details or {})
+        if retry_after is not None:
+            self.details["retryAfterSeconds"] = retry_after
+
+    def status(self) -> dict[str, Any]:
+        """The body of the answer."""
+        status = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+            "code": self.code,
+        }
+        if self.details:
+            status["details"] = self.details
+        return status
+
+
+def _details(resource: Resource, name: str) -> dict[str, Any]:
+    details = {"name": name, "group": resource.group, "kind": resource.plural}
+    return {key: value for key, value in details.items() if value}
+
+
+def not_found(resource: Resource, name: str) -> ApiError:
+    return ApiError(404, "NotFound", f'{resource.qualified} "{name}" not found', _details(resource, name))
+
+
+def already_exists(resource: Resource, name: str) -> ApiError:
+    return ApiError(409, "AlreadyExists", f'{resource.qualified} "{name}" already exists', _details(resource, name))
+
+
+def conflict(resource: Resource, name: str, why: str) -> ApiError:
+    message = f'Operation cannot be fulfilled on {resource.qualified} "{name}": {why}'
+    return ApiError(409, "Conflict", message, _details(resource, name))
+
+
+STALE = "the object has been modified; please apply your changes to the latest version and try again"
+"""Why an update from an old resourceVersion is a conflict."""
+
+
+def invalid(resource: Resource, name: str, causes: Sequence[Cause]) -> ApiError:
+    told = [f"{cause.field}: {cause.message}" for cause in causes]
+    text = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+    qualified = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+    details = {"name": name, "group": resource.group, "kind": resource.kind}
+    details = {key: value for key, value in details.items() if value}
+    listed = [{"reason": cause.reason, "message": cause.message, "field": cause.field} for cause in causes]
+    return ApiError(422, "Invalid", f'{qualified} "{name}" is invalid: {text}', {**details, "causes": listed})
+
+
+def bad_request(message: str) -> ApiError:
+    return ApiError(400, "BadRequest", message)
+
+
+def forbidden(resource: Resource, name: str, why: str) -> ApiError:
+    return ApiError(403, "Forbidden", f'{resource.qualified} "{name}" is forbidden: {why}', _details(resource, name))
+
+
+def gone(message: str) -> ApiError:
+    return ApiError(410, "Expired", message)
+
+
+def method_not_allowed() -> ApiError:
+    return ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+
+
+def no_such_resource() -> ApiError:
+    return ApiError(404, "NotFound", "the server could not find the requested resource")
+
+
+def unsupported_media_type(accepted: Sequence[str]) -> ApiError:
+    message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
+    return ApiError(415, "UnsupportedMediaType", message)
