@@ -272,7 +272,10 @@ class Scheduler:
         if reserved is None:
             reserved = list(self.profiles[decision.profile].at("reserve", ReservePlugin))
         for plugin in reversed(reserved):
-            plugin.unreserve(decision.cycle, decision.pod, decision.node)
+            try:
+                plugin.unreserve(decision.cycle, decision.pod, decision.node)
+            except Exception:  # the others must still give back theirs, and the pod its place
+                _log.exception("plugin %s broke giving back what it reserved for pod %s", plugin.name, decision.pod.key)
         self.state.forget(decision.pod)
 
     def _begin_preemption(self, attempt: Attempt, decision: Decision) -> None:

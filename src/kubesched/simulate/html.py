@@ -26,7 +26,8 @@ svg{width:100%;height:auto;font:11px system-ui,sans-serif}svg text{fill:var(--fa
 margin:.2rem 0}.legend span{margin-right:1rem}.legend i{display:inline-block;width:.8em;height:.8em;border-radius:2px;
 margin-right:.3em}.legend i.a{background:var(--a)}.legend i.b{background:var(--b)}.legend i.c{background:var(--c)}
 table{border-collapse:collapse;width:100%;font-size:.88rem}th,td{text-align:left;padding:.25rem .6rem .25rem 0;
-border-bottom:1px solid var(--grid);vertical-align:top;overflow-wrap:anywhere}th{color:var(--faint);font-weight:600}
+border-bottom:1px solid var(--grid);vertical-align:top;overflow-wrap:break-word}
+td:last-child{overflow-wrap:anywhere}th{white-space:nowrap;color:var(--faint);font-weight:600}
 """
 
 

@@ -20,6 +20,7 @@ from kubesched.framework.plugin import (
     PostBindPlugin,
     PreBindPlugin,
     PreFilterPlugin,
+    ReservePlugin,
 )
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import SKIP, Code, Status, error, unschedulable
@@ -295,3 +296,22 @@ class TestPluginsThatBreak:
         world.add(make_pod("a").build())
         assert world.finish(world.attempt()).outcome == "bound"
         assert world.cluster.bindings == [("uid-of-a", "n1")]
+
+    def test_while_giving_back_what_was_reserved(self) -> None:
+        class Forgetful(ReservePlugin, PreBindPlugin):
+            name = "Forgetful"
+
+            def reserve(self, cycle: Cycle, pod: Pod, node_name: str) -> None:
+                return None
+
+            def unreserve(self, cycle: Cycle, pod: Pod, node_name: str) -> None:
+                raise RuntimeError("oops")
+
+            def pre_bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
+                return error("no") if pod.name == "a" else None
+
+        world = World(Forgetful)
+        world.add(make_pod("a").requests(cpu="4").build(), make_pod("b").requests(cpu="4").build())
+        assert world.finish(world.attempt()).outcome == "bind-error"
+        assert world.scheduler.queue.in_flight() == []
+        assert world.finish(world.attempt()).outcome == "bound"

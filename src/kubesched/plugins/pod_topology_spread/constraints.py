@@ -65,9 +65,9 @@ class Constraints:
         pod, objects = cycle.pod, cycle.state.objects
         if not pod.metadata.owner_references and not objects.in_namespace(Service, pod.namespace):
             return ()
-        # The same for all pods that are alike and have one owner, until one of the objects looked at changes.
+        # The same for all pods that are alike and have the same owners, until one of the objects looked at changes.
         versions = tuple(map(objects.version, _ASKED_FOR_SELECTORS))
-        key, valid_for = (self, action), (pod.namespace, pod.metadata.controller, versions)
+        key, valid_for = (self, action), (pod.namespace, pod.metadata.owner_references, versions)
         known: Any = cycle.facts.memo.get(key)
         if known is None or known[0] != valid_for:
             selector = default_selector(pod, objects)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any, NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from kubesched.config.args import PodTopologySpreadArgs
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Interest
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import (
-    MAX_NODE_SCORE,
     FilterPlugin,
     PluginContext,
     PreFilterPlugin,
@@ -21,10 +16,11 @@ from kubesched.framework.plugin import (
     ScorePlugin,
 )
 from kubesched.framework.status import SKIP, Status, unresolvable, unschedulable
+from kubesched.plugins.pod_topology_spread.cells import Cells, Part, part_by_domain, part_by_node
 from kubesched.plugins.pod_topology_spread.constraints import HOSTNAME, Constraint, Constraints
 from kubesched.plugins.pod_topology_spread.domains import CountedNodesOf, Domains, matching_pods
 from kubesched.plugins.pod_topology_spread.hints import SpreadHints
-from kubesched.state.columns import Bool, Float, Int32, Int64
+from kubesched.state.columns import Bool, Int32, Int64
 from kubesched.state.labels import LabelColumn
 from kubesched.state.pods import PlacedPod
 
@@ -106,7 +102,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         ignored = _lacking(keys, nodes)
         scored = len(nodes) if ignored is None else len(nodes) - int(np.count_nonzero(ignored))
         parts = [self._part(cycle, c, keys, nodes, ignored, scored) for c in constraints]
-        cycle.write(f"PreScore{self.name}", (parts, ignored))
+        cycle.write(f"PreScore{self.name}", Cells(parts, ignored))
         return None
 
     def _part(
@@ -120,61 +116,29 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     ) -> Part:
         """What one constraint adds to the score."""
         column = cycle.state.nodes.label(constraint.topology_key)
+        ids = nodes.take(column.ids)
+        lacking = ids < 0 if lacks_some(column, nodes) else None
         if constraint.topology_key == HOSTNAME:
             matching = matching_pods(cycle, constraint)
-            pods = np.zeros(len(nodes)) if matching is None else nodes.take(matching.counts)
-            part = _weighed(pods, scored, constraint.max_skew)
-            return Part(None, np.where(nodes.take(column.ids) < 0, 0.0, part) if lacks_some(column, nodes) else part)
+            pods = np.zeros(len(nodes), dtype=np.int32) if matching is None else nodes.take(matching.counts)
+            return part_by_node(pods, scored, constraint.max_skew, lacking)
         domains = self._domains(cycle, constraint, keys)
-        if nodes.rows is None and not lacks_some(column, nodes):
+        if nodes.rows is None and lacking is None:
             size = column.values.distinct
         else:
             present = np.zeros(len(domains.pods), dtype=np.bool_)
-            ids = nodes.take(column.ids)
             present[ids if ignored is None else ids[~ignored]] = True
             size = int(np.count_nonzero(present))
-        part = _weighed(domains.pods, size, constraint.max_skew)
-        part[-1] = 0.0
-        return Part(constraint.topology_key, part)
+        return part_by_domain(ids, domains.pods, size, constraint.max_skew, lacking)
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
-        parts: list[Part]
-        parts, ignored = cycle.read(f"PreScore{self.name}")
-        if len(parts) == 1 and parts[0].key is not None:
-            # One topology, few domains: round per domain, then pick for each row.
-            scores = _rounded(parts[0].values)[nodes.label_ids(parts[0].key)]
-        else:
-            total = parts[0].on(nodes)
-            for part in parts[1:]:
-                total = total + part.on(nodes)
-            scores = _rounded(total)
-        if ignored is not None:
-            scores[ignored] = 0
-        return scores
+        cells: Cells = cycle.read(f"PreScore{self.name}")
+        return cells.scores()
 
     def normalize(self, cycle: Cycle, scores: Int64 | int, nodes: Nodes) -> Int64 | int:
-        _, ignored = cycle.read(f"PreScore{self.name}")
+        cells: Cells = cycle.read(f"PreScore{self.name}")
         assert not isinstance(scores, int)
-        counted = scores if ignored is None else scores[~ignored]
-        most = max(int(counted.max()), 0) if len(counted) else 0
-        fewest = int(counted.min()) if len(counted) else 0
-        if most == 0:
-            result: Int64 = np.full(len(scores), MAX_NODE_SCORE, dtype=np.int64)
-        else:
-            result = MAX_NODE_SCORE * (most + fewest - scores) // most
-        if ignored is not None:
-            result[ignored] = 0
-        return result
-
-
-class Part(NamedTuple):
-    """What one constraint adds: per domain of a topology, or, without a key, per row."""
-
-    key: str | None
-    values: Float
-
-    def on(self, nodes: Nodes) -> Float:
-        return self.values if self.key is None else self.values[nodes.label_ids(self.key)]
+        return cells.normalized(scores)
 
 
 def lacks_some(column: LabelColumn, nodes: Nodes) -> bool:
@@ -190,14 +154,3 @@ def _lacking(keys: tuple[str, ...], nodes: Nodes) -> Bool | None:
             without = nodes.label_ids(key) < 0
             lacking = without if lacking is None else lacking | without
     return lacking if lacking is not None and lacking.any() else None
-
-
-def _rounded(values: Float) -> Int64:
-    """Half up, as Go rounds."""
-    whole = np.floor(values)
-    return (whole + (values - whole >= 0.5)).astype(np.int64)
-
-
-def _weighed(pods: NDArray[Any], size: int, max_skew: int) -> Float:
-    """Pods count more in larger topologies; a tolerated skew waters differences down."""
-    return pods.astype(np.float64) * math.log(size + 2) + float(max_skew - 1)
