@@ -1,0 +1,122 @@
+"""The scheduler on an event loop: pods get their turn, bindings run side by side, the queue is told the time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from kubesched.scheduler.attempt import Attempt
+from kubesched.scheduler.scheduler import Scheduler
+
+_log = logging.getLogger(__name__)
+
+_SLICE = 0.02
+"""Seconds of deciding after which whatever else runs on the event loop gets its turn."""
+_UNFINISHED_AT_MOST = 1000
+"""With so many bindings under way, the API server is the bottleneck, and deciding faster would only pile them up."""
+_BACKOFF_EVERY = 1.0
+_LEFTOVERS_EVERY = 30.0
+
+
+class SchedulingLoop:
+    """Drives one scheduler. Whoever tells the scheduler of a change calls `wake` afterwards.
+
+    There is one writer: all that touches the scheduler runs on the event loop, between two awaits of which nobody else
+    does. Deciding is done in slices, so that reading the watch and renewing a lease never wait for long.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        *,
+        on_attempt: Callable[[Attempt], None] | None = None,
+        slice_seconds: float = _SLICE,
+    ) -> None:
+        """`on_attempt` hears of every attempt that is over."""
+        self._scheduler = scheduler
+        self._on_attempt = on_attempt
+        self._slice = slice_seconds
+        self._awake = asyncio.Event()
+        self._unfinished: set[asyncio.Task[None]] = set()
+        self._stopping = False
+
+    def wake(self) -> None:
+        """Something happened: there may be pods to try."""
+        self._awake.set()
+
+    @property
+    def unfinished(self) -> int:
+        """Attempts that are decided but not written yet."""
+        return len(self._unfinished)
+
+    async def run(self) -> None:
+        """Until `stop`, or until cancelled."""
+        now = asyncio.get_running_loop().time
+        next_backoff, next_leftovers = now() + _BACKOFF_EVERY, now() + _LEFTOVERS_EVERY
+        while not self._stopping:
+            self._awake.clear()
+            if now() >= next_backoff:
+                self._scheduler.flush_backoff()
+                next_backoff = now() + _BACKOFF_EVERY
+            if now() >= next_leftovers:
+                self._scheduler.flush_leftovers()
+                next_leftovers = now() + _LEFTOVERS_EVERY
+            for attempt in self._scheduler.permitted():
+                self._carry_out(attempt)
+            if self._decide_for_a_slice(until=now() + self._slice):
+                await asyncio.sleep(0)
+                continue
+            try:
+                async with asyncio.timeout(max(next_backoff - now(), 0.0)):
+                    await self._awake.wait()
+            except TimeoutError:
+                pass
+
+    async def stop(self, within: float) -> None:
+        """Take no more pods, and finish what is decided. What takes longer than `within` seconds is cut off."""
+        self._stopping = True
+        self.wake()
+        if self._unfinished:
+            _, late = await asyncio.wait(self._unfinished, timeout=within)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    def _decide_for_a_slice(self, until: float) -> bool:
+        """Whether there is, or may be, more to decide."""
+        now = asyncio.get_running_loop().time
+        while len(self._unfinished) < _UNFINISHED_AT_MOST:
+            attempt = self._scheduler.pop()
+            if attempt is None:
+                return False
+            self._scheduler.decide(attempt)
+            self._carry_out(attempt)
+            if now() >= until:
+                return True
+        return False  # a binding that ends will wake us
+
+    def _carry_out(self, attempt: Attempt) -> None:
+        if attempt.phase == "done":
+            self._over(attempt)
+        elif attempt.phase != "waiting":
+            task = asyncio.create_task(self._finish(attempt), name=f"finish {attempt.queued.key}")
+            self._unfinished.add(task)
+            task.add_done_callback(self._finished)
+
+    async def _finish(self, attempt: Attempt) -> None:
+        try:
+            await self._scheduler.finish(attempt)
+        except (
+            Exception
+        ):  # `finish` reports whatever plugins and writers do; this is a bug of ours, and no reason to stop
+            _log.exception("the attempt at pod %s could not be finished", attempt.queued.key)
+        self._over(attempt)
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._unfinished.discard(task)
+        self.wake()
+
+    def _over(self, attempt: Attempt) -> None:
+        if self._on_attempt is not None:
+            self._on_attempt(attempt)

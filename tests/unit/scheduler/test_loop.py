@@ -1,0 +1,138 @@
+"""The scheduler on an event loop, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+from tests import virtual_time
+from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
+from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal
+
+from kubesched import config
+from kubesched.api.pod import Pod
+from kubesched.scheduler.loop import SchedulingLoop
+from kubesched.scheduler.scheduler import Attempt, Scheduler
+
+
+class SlowCluster(MemoryCluster):
+    """Binding takes ten seconds."""
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        await asyncio.sleep(10)
+        await super().bind(pod, node_name)
+
+
+class Living:
+    """A scheduler at work, on a loop."""
+
+    def __init__(self, cluster: MemoryCluster, slice_seconds: float) -> None:
+        self.cluster = cluster
+        self.attempts: list[Attempt] = []
+        self.scheduler = Scheduler(config.default(), cluster, clock=virtual_time.now, draw=lambda among: 0)
+        self.loop = SchedulingLoop(self.scheduler, on_attempt=self.attempts.append, slice_seconds=slice_seconds)
+
+    def see(self, *objects: NodeBuilder | PodBuilder) -> None:
+        for each in objects:
+            self.cluster.put(each.build())
+        self.cluster.tell(self.scheduler)
+        self.loop.wake()
+
+    @property
+    def outcomes(self) -> list[str]:
+        return [attempt.outcome for attempt in self.attempts]
+
+
+@contextlib.asynccontextmanager
+async def living(cluster: MemoryCluster | None = None, *, slice_seconds: float = 1.0) -> AsyncIterator[Living]:
+    world = Living(cluster or MemoryCluster(), slice_seconds)
+    running = asyncio.create_task(world.loop.run())
+    try:
+        yield world
+    finally:
+        await world.loop.stop(within=60)
+        await running
+
+
+def test_pod_is_bound_as_soon_as_it_is_there() -> None:
+    async def story() -> None:
+        async with living() as world:
+            world.see(make_node("n1"), make_pod("a"))
+            await asyncio.sleep(0.1)
+            assert world.outcomes == ["bound"]
+
+    virtual_time.run(story())
+
+
+def test_bindings_run_beside_each_other() -> None:
+    async def story() -> None:
+        async with living(SlowCluster()) as world:
+            world.see(make_node("n1"), *(make_pod(f"p{i}") for i in range(20)))
+            await asyncio.sleep(9)
+            assert (world.loop.unfinished, world.outcomes) == (20, [])
+            await asyncio.sleep(2)
+            assert world.outcomes == ["bound"] * 20
+
+    virtual_time.run(story())
+
+
+def test_pod_that_found_no_node_is_tried_again_when_one_comes() -> None:
+    async def story() -> None:
+        async with living() as world:
+            world.see(make_node("small").capacity(cpu="1"), make_pod("a").requests(cpu="2"))
+            await asyncio.sleep(100)
+            assert world.outcomes == ["unschedulable"]
+            world.see(make_node("large").capacity(cpu="4"))
+            await asyncio.sleep(0.1)
+            assert world.outcomes == ["unschedulable", "bound"]
+
+    virtual_time.run(story())
+
+
+def test_pod_with_an_error_is_tried_again_after_its_backoff_without_anybody_calling() -> None:
+    async def story() -> None:
+        async with living() as world:
+            world.cluster.bind_refusals.append(Refusal("InternalError"))
+            world.see(make_node("n1"), make_pod("a"))
+            await asyncio.sleep(0.1)
+            assert world.outcomes == ["bind-error"]
+            await asyncio.sleep(3)
+            assert world.outcomes == ["bind-error", "bound"]
+
+    virtual_time.run(story())
+
+
+def test_who_stops_finishes_what_was_decided() -> None:
+    async def story() -> None:
+        async with living(SlowCluster()) as world:
+            world.see(make_node("n1"), make_pod("a"))
+            await asyncio.sleep(1)
+        assert world.outcomes == ["bound"]
+
+    virtual_time.run(story())
+
+
+def test_who_must_stop_at_once_cuts_bindings_off() -> None:
+    async def story() -> None:
+        async with living(SlowCluster()) as world:
+            world.see(make_node("n1"), make_pod("a"))
+            await asyncio.sleep(1)
+            await world.loop.stop(within=2)
+            assert virtual_time.now() < 4
+        assert world.cluster.bindings == []
+
+    virtual_time.run(story())
+
+
+def test_other_tasks_get_their_turn_while_many_pods_wait() -> None:
+    async def story() -> None:
+        async with living(slice_seconds=0) as world:
+            world.see(make_node("n1"), *(make_pod(f"p{i}") for i in range(50)))
+            turns = 0
+            while len(world.attempts) < 50:
+                await asyncio.sleep(0)
+                turns += 1
+            assert turns >= 50
+
+    virtual_time.run(story())
