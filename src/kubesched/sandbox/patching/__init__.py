@@ -7,5 +7,6 @@ from __future__ import annotations
 
 from kubesched.sandbox.patching.json_patch import json_patch
 from kubesched.sandbox.patching.merge_patch import merge_patch
+from kubesched.sandbox.patching.strategic import strategic_merge
 
-__all__ = ["json_patch", "merge_patch"]
+__all__ = ["json_patch", "merge_patch", "strategic_merge"]

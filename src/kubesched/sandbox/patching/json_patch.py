@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from kubesched.sandbox.errors import ApiError, bad_request
+from kubesched.sandbox.errors import ApiError, bad_request, unprocessable
 from kubesched.sandbox.kinds.resource import Object
 
 MAX_OPERATIONS = 10_000
@@ -28,7 +28,7 @@ def json_patch(obj: Object, operations: Any) -> Object:
     for operation in _read(operations):
         document = _applied(document, operation)
     if not isinstance(document, dict):
-        raise _does_not_apply("the patch leaves no object")
+        raise unprocessable("the patch leaves no object")
     return document
 
 
@@ -56,19 +56,19 @@ def _applied(document: Any, operation: PatchOperation) -> Any:
         case "move" | "copy":
             source = operation.source
             if source is None:
-                raise _does_not_apply(f"{operation.op} operation does not apply: from is missing")
+                raise unprocessable(f"{operation.op} operation does not apply: from is missing")
             value = _found(document, source, f"{operation.op} operation does not apply: doc is missing from path")
             if operation.op == "move":
                 if path.startswith(f"{source}/"):
-                    raise _does_not_apply(f"move operation does not apply: {path} is inside of {source}")
+                    raise unprocessable(f"move operation does not apply: {path} is inside of {source}")
                 document = _removed(document, source, "move")
             return _added(document, path, value, operation.op)
-    raise _does_not_apply(f"Unexpected kind: {operation.op}")
+    raise unprocessable(f"Unexpected kind: {operation.op}")
 
 
 def _value(operation: PatchOperation) -> Any:
     if operation.value is msgspec.UNSET:
-        raise _does_not_apply(f"{operation.op} operation does not apply: value is missing for {operation.path}")
+        raise unprocessable(f"{operation.op} operation does not apply: value is missing for {operation.path}")
     return operation.value
 
 
@@ -92,7 +92,7 @@ def _removed(document: Any, path: str, op: str) -> Any:
         return [*parent[:index], *parent[index + 1 :]]
 
     if not path:
-        raise _does_not_apply(f"{op} operation does not apply: the whole document cannot be removed")
+        raise unprocessable(f"{op} operation does not apply: the whole document cannot be removed")
     return _changed(document, path, remove, op)
 
 
@@ -115,7 +115,7 @@ def _tested(document: Any, operation: PatchOperation) -> Any:
     except ApiError:
         found = None  # a path that is not there equals null, as upstream has it
     if not same_json(found, expected):
-        raise _does_not_apply(f"testing value {operation.path} failed: test failed")
+        raise unprocessable(f"testing value {operation.path} failed: test failed")
     return document
 
 
@@ -164,7 +164,7 @@ def _step(node: Any, token: str, missing: str) -> Any:
 
 def _tokens(path: str) -> list[str]:
     if not path.startswith("/"):
-        raise _does_not_apply(f"{path!r} is no JSON pointer: it does not start with a slash")
+        raise unprocessable(f"{path!r} is no JSON pointer: it does not start with a slash")
     return [token.replace("~1", "/").replace("~0", "~") for token in path[1:].split("/")]
 
 
@@ -172,16 +172,9 @@ def _index(token: str, largest: int) -> int:
     """A position in a list; negative ones, which some libraries count from the end, are refused as the RFC does."""
     is_number = token.isascii() and token.isdigit() and (token == "0" or not token.startswith("0"))
     if not is_number or int(token) > largest:
-        raise _does_not_apply(f"Unable to access invalid index: {token}: invalid index referenced")
+        raise unprocessable(f"Unable to access invalid index: {token}: invalid index referenced")
     return int(token)
 
 
 def _missing(what: str) -> ApiError:
-    return _does_not_apply(f"{what}: missing value")
-
-
-def _does_not_apply(why: str) -> ApiError:
-    """A 422, which tells the reason as a cause."""
-    causes = [{"reason": "UnexpectedServerResponse", "message": why}]
-    message = "the server rejected our request due to an error in our request"
-    return ApiError(422, "Invalid", message, {"causes": causes})
+    return unprocessable(f"{what}: missing value")
