@@ -8,20 +8,12 @@ from typing import Any, Literal
 
 import msgspec
 
+from kubesched.sandbox.admission import admit_update, deletion_grace
 from kubesched.sandbox.api import binding as bindings
 from kubesched.sandbox.api import custom, deleting
 from kubesched.sandbox.api import eviction as evictions
 from kubesched.sandbox.api.catalog import Catalog, table_of
-from kubesched.sandbox.api.interim import (
-    admit_create,
-    admit_update,
-    apply,
-    deletion_grace,
-    json_patch,
-    merge_patch,
-    strategic_merge,
-    track,
-)
+from kubesched.sandbox.api.interim import admit_create, apply, track
 from kubesched.sandbox.api.options import DeleteOptions
 from kubesched.sandbox.api.preconditions import check_delete, check_update, metadata_of
 from kubesched.sandbox.api.scale import WORKLOAD, ScalePaths, custom_paths, scale_of, scaled
@@ -46,6 +38,7 @@ from kubesched.sandbox.kinds import (
     Object,
     Resource,
 )
+from kubesched.sandbox.patching import json_patch, merge_patch, strategic_merge
 from kubesched.sandbox.store import Change, Record, Store
 
 _NAME_ATTEMPTS = 8
@@ -195,12 +188,18 @@ class Api:
         manager: str = "",
         force: bool = False,
         dry_run: bool = False,
+        check: Callable[[Object], object] | None = None,
     ) -> Object:
-        """Change an object as a patch says; an apply of an object that is not there creates it."""
+        """Change an object as a patch says; an apply of an object that is not there creates it.
+
+        `check` sees the patched object before anything is done with it, and may raise.
+        """
         if kind is PatchKind.APPLY:
             return self._apply(resource, namespace, name, patch, subresource, manager, force, dry_run)
         old = self.get(resource, namespace, name)
         new = patched(resource, old, patch, kind)
+        if check is not None:
+            check(new)
         new["metadata"] = metadata_of(new)
         check_update(resource, old, new)
         return self._write(resource, old, new, subresource, manager, dry_run)
@@ -273,6 +272,24 @@ class Api:
         new = self._write(resource, old, scaled(resource, old, scale, paths), "", manager, dry_run)
         return scale_of(resource, new, paths)
 
+    def patch_scale(
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        patch: Any,
+        *,
+        kind: PatchKind,
+        manager: str = "",
+        dry_run: bool = False,
+    ) -> Object:
+        """Change the replicas of a workload by a patch of its Scale."""
+        scale = self.scale(resource, namespace, name)
+        # A Scale has no lists, so a strategic merge is a merge.
+        kind = PatchKind.MERGE if kind in (PatchKind.STRATEGIC, PatchKind.APPLY) else kind
+        new = patched(resource, scale, patch, kind)
+        return self.update_scale(resource, namespace, name, new, manager=manager, dry_run=dry_run)
+
     # How it is done
 
     def _charge(self, pod: Object, dry_run: bool) -> None:
@@ -294,7 +311,6 @@ class Api:
         metadata = _kept(old["metadata"], new["metadata"])
         new = {**new, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
         new = admit_update(resource, old, new, subresource, self)
-        _check_finalizers(resource, old, new)
         if resource is CUSTOM_RESOURCE_DEFINITIONS and not subresource:
             new = custom.established(new, self.stamps.now())
         if _same(old, new):
@@ -446,18 +462,6 @@ def _kept(old: Object, new: Object) -> Object:
         if key in old:
             metadata[key] = old[key]
     return metadata
-
-
-def _check_finalizers(resource: Resource, old: Object, new: Object) -> None:
-    if "deletionTimestamp" not in old["metadata"]:
-        return
-    before = set(old["metadata"].get("finalizers") or ())
-    added = [text for text in new["metadata"].get("finalizers") or () if text not in before]
-    if added:
-        listed = ", ".join(f'"{text}"' for text in added)
-        why = "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers "
-        cause = Cause("metadata.finalizers", f"{why}[]string{{{listed}}}", "FieldValueForbidden")
-        raise invalid(resource, old["metadata"]["name"], [cause])
 
 
 def _same(old: Object, new: Object) -> bool:

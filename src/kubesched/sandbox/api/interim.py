@@ -4,49 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.sandbox.kinds import NAMESPACES, PODS, Object, Resource
+from kubesched.sandbox import admission
+from kubesched.sandbox.admission import Reader
+from kubesched.sandbox.errors import no_such_resource
+from kubesched.sandbox.kinds import NAMESPACES, Object, Resource
+from kubesched.sandbox.patching import merge_patch
 
 
-def admit_create(resource: Resource, obj: Object, reader: object) -> Object:
+def admit_create(resource: Resource, obj: Object, reader: Reader) -> Object:
+    new = admission.admit_create(resource, obj, reader)
     if resource is NAMESPACES:
-        return {**obj, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
-    if resource is PODS:
-        return {**obj, "status": {"phase": "Pending"}}
-    return dict(obj)
-
-
-def admit_update(resource: Resource, old: Object, new: Object, subresource: str, reader: object) -> Object:
-    if subresource == "status":
-        return {**old, "metadata": new["metadata"], "status": new.get("status", {})}
-    meta = new["metadata"]
-    if new.get("spec") != old.get("spec") and "generation" in old["metadata"]:
-        meta = {**meta, "generation": old["metadata"]["generation"] + 1}
-    if "status" in resource.subresources and "status" in old:
-        return {**new, "metadata": meta, "status": old["status"]}
-    return {**new, "metadata": meta}
-
-
-def deletion_grace(resource: Resource, obj: Object, requested: int | None) -> int:
-    if resource is not PODS or not obj.get("spec", {}).get("nodeName"):
-        return 0
-    return obj["spec"].get("terminationGracePeriodSeconds", 30) if requested is None else requested
-
-
-def merge_patch(obj: Object, patch: Any) -> Object:
-    merged = dict(obj)
-    for key, value in patch.items():
-        if value is None:
-            merged.pop(key, None)
-        elif isinstance(value, dict):
-            old = merged.get(key)
-            merged[key] = merge_patch(old if isinstance(old, dict) else {}, value)
-        else:
-            merged[key] = value
-    return merged
-
-
-def json_patch(obj: Object, operations: Any) -> Object:
-    raise NotImplementedError
+        return {**new, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
+    return new
 
 
 def strategic_merge(resource: Resource, obj: Object, patch: Any) -> Object:
@@ -59,3 +28,29 @@ def apply(resource: Resource, live: Object | None, applied: Object, *, manager: 
 
 def track(resource: Resource, old: Object | None, new: Object, *, manager: str, subresource: str, now: str) -> Object:
     return new
+
+
+def table(
+    resource: Resource, objects: Any, *, now: Any, include: Any = "Metadata", list_meta: Any = None, columns: Any = None
+) -> Object:
+    rows = [{"cells": [obj["metadata"]["name"]], "object": obj} for obj in objects]
+    definitions = [{"name": "Name", "type": "string", "format": "name", "description": "", "priority": 0}]
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": list_meta or {},
+        "columnDefinitions": definitions,
+        "rows": rows,
+    }
+
+
+def openapi_v2(resources: Any) -> Object:
+    raise no_such_resource()
+
+
+def openapi_v3_index(resources: Any) -> Object:
+    raise no_such_resource()
+
+
+def openapi_v3(group: str, version: str, resources: Any) -> Object:
+    raise no_such_resource()
