@@ -6,9 +6,8 @@ from kubesched.sandbox.admission import pods
 from kubesched.sandbox.admission.faults import Faults
 from kubesched.sandbox.admission.kinds import CUSTOM, RULES
 from kubesched.sandbox.admission.metadata import check_metadata, check_metadata_update, metadata_of, require_metadata
-from kubesched.sandbox.admission.reading import fresh_copy, integer, mapping, mistyped
+from kubesched.sandbox.admission.reading import fresh_copy, mapping, mistyped
 from kubesched.sandbox.admission.rules import Reader, Rules
-from kubesched.sandbox.errors import bad_request
 from kubesched.sandbox.kinds import PODS, Object, Resource
 
 _FRAME = frozenset(("apiVersion", "kind", "metadata", "status"))
@@ -25,7 +24,8 @@ def admit_create(resource: Resource, obj: Object, reader: Reader) -> Object:
     rules.defaults(new)
     rules.admit(new, reader)
     faults = Faults()
-    check_metadata(resource, new, rules.name, faults)
+    if "get" in resource.verbs:  # what is only asked and never stored has no name
+        check_metadata(resource, new, rules.name, faults)
     rules.check(new, faults)
     rules.check_create(new, faults)
     faults.raise_for(resource, new)
@@ -85,6 +85,7 @@ def _taken(resource: Resource, rules: Rules, old: Object, written: Object, subre
         _take(result, written, "status")
         return result
     rules.defaults(written)
+    rules.carry_over(written, old)
     if "status" in resource.subresources:
         _take(written, old, "status")
     return written

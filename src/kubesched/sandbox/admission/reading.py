@@ -28,7 +28,7 @@ def mapping(holder: Object, key: str, where: str) -> Object:
         return {}
     if type(value) is dict:
         return value
-    raise mistyped(_path(where, key), value, "object")
+    raise mistyped(child(where, key), value, "object")
 
 
 def optional_mapping(holder: Object, key: str, where: str) -> Object | None:
@@ -40,7 +40,7 @@ def string_map(holder: Object, key: str, where: str) -> dict[str, str]:
     value = mapping(holder, key, where)
     for name, text_ in value.items():
         if type(text_) is not str:
-            raise mistyped(f"{_path(where, key)}[{name}]", text_, "string")
+            raise mistyped(f"{child(where, key)}[{name}]", text_, "string")
     return value
 
 
@@ -50,7 +50,7 @@ def sequence(holder: Object, key: str, where: str) -> list[Json]:
         return []
     if type(value) is list:
         return value
-    raise mistyped(_path(where, key), value, "array")
+    raise mistyped(child(where, key), value, "array")
 
 
 def records(holder: Object, key: str, where: str) -> list[Object]:
@@ -58,7 +58,7 @@ def records(holder: Object, key: str, where: str) -> list[Object]:
     value = sequence(holder, key, where)
     for i, item in enumerate(value):
         if type(item) is not dict:
-            raise mistyped(f"{_path(where, key)}[{i}]", item, "object")
+            raise mistyped(f"{child(where, key)}[{i}]", item, "object")
     return value
 
 
@@ -67,7 +67,7 @@ def texts(holder: Object, key: str, where: str) -> list[str]:
     value = sequence(holder, key, where)
     for i, item in enumerate(value):
         if type(item) is not str:
-            raise mistyped(f"{_path(where, key)}[{i}]", item, "string")
+            raise mistyped(f"{child(where, key)}[{i}]", item, "string")
     return value
 
 
@@ -77,7 +77,7 @@ def text(holder: Object, key: str, where: str) -> str:
         return ""
     if type(value) is str:
         return value
-    raise mistyped(_path(where, key), value, "string")
+    raise mistyped(child(where, key), value, "string")
 
 
 def integer(holder: Object, key: str, where: str) -> int | None:
@@ -86,14 +86,14 @@ def integer(holder: Object, key: str, where: str) -> int | None:
         return None
     if type(value) is int and -_INT64 <= value < _INT64:
         return value
-    raise mistyped(_path(where, key), value, "int64")
+    raise mistyped(child(where, key), value, "int64")
 
 
 def flag(holder: Object, key: str, where: str) -> bool | None:
     value = holder.get(key)
     if value is None or type(value) is bool:
         return value
-    raise mistyped(_path(where, key), value, "bool")
+    raise mistyped(child(where, key), value, "bool")
 
 
 def int_or_text(holder: Object, key: str, where: str) -> int | str | None:
@@ -151,5 +151,6 @@ def _deeper(value: Json, keep_nulls: bool, levels: int) -> Json:
     ]
 
 
-def _path(where: str, key: str) -> str:
+def child(where: str, key: str) -> str:
+    """The path of a field of the object at `where`."""
     return f"{where}.{key}" if where else key

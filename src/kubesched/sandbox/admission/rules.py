@@ -25,6 +25,8 @@ Defaults = Callable[[Object], None]
 """Sets in place what the client left out; also done on updates, so it must change nothing the second time."""
 Admit = Callable[[Object, Reader], None]
 """Sets in place, once at creation, what depends on other objects; may refuse."""
+CarryOver = Callable[[Object, Object], None]
+"""Sets in the new object what an update may leave out because the old one has it; takes the new, then the old."""
 Check = Callable[[Object, Faults], None]
 CheckUpdate = Callable[[Object, Object, Faults], None]
 """Takes the new object, then the old."""
@@ -49,6 +51,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     name: NameRule = names.subdomain
     defaults: Defaults = _nothing
     admit: Admit = _nothing
+    carry_over: CarryOver = _nothing
     check: Check = _nothing
     check_create: Check = _nothing
     """What is asked of new objects besides."""

@@ -8,7 +8,7 @@ from kubesched.api.selectors import Requirement, Selector
 from kubesched.sandbox.admission import names
 from kubesched.sandbox.admission.faults import Faults
 from kubesched.sandbox.admission.metadata import check_labels
-from kubesched.sandbox.admission.reading import optional_mapping, records, string_map, text, texts
+from kubesched.sandbox.admission.reading import child, optional_mapping, records, string_map, text, texts
 from kubesched.sandbox.kinds import Object
 
 NEEDS_VALUES = "must be specified when `operator` is 'In' or 'NotIn'"
@@ -107,4 +107,4 @@ def matches(selector: Object, labels: Mapping[str, str], where: str) -> bool:
 def check_optional_selector(holder: Object, key: str, where: str, faults: Faults) -> None:
     selector = optional_mapping(holder, key, where)
     if selector is not None:
-        check_label_selector(selector, f"{where}.{key}", faults)
+        check_label_selector(selector, child(where, key), faults)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from kubesched.sandbox.admission.faults import Faults
 from kubesched.sandbox.admission.metadata import labels_of
+from kubesched.sandbox.admission.pods.containers import KINDS, fill_pods_container
 from kubesched.sandbox.admission.pods.priority import SYSTEM_CLASSES, give_priority
 from kubesched.sandbox.admission.pods.scheduling import merge_label_keys, tolerate_node_trouble
 from kubesched.sandbox.admission.pods.spec import check_pod_spec, fill_pod_spec
 from kubesched.sandbox.admission.pods.updates import check_pod_update, resized, with_ephemeral_containers
-from kubesched.sandbox.admission.reading import fill, integer, mapping
+from kubesched.sandbox.admission.reading import fill, flag, integer, mapping, records
 from kubesched.sandbox.admission.resources import quality_of_service
 from kubesched.sandbox.admission.rules import Reader, Rules
 from kubesched.sandbox.kinds import Object
@@ -24,6 +25,10 @@ def _defaults(pod: Object) -> None:
     spec = mapping(pod, "spec", "")
     fill_pod_spec(spec, "spec")
     fill(spec, "enableServiceLinks", True)
+    host_network = flag(spec, "hostNetwork", "spec") is True
+    for kind in KINDS:
+        for container in records(spec, kind, "spec"):
+            fill_pods_container(container, host_network, f"spec.{kind}")
 
 
 def _admit(pod: Object, reader: Reader) -> None:
@@ -34,6 +39,15 @@ def _admit(pod: Object, reader: Reader) -> None:
         merge_label_keys(spec, labels_of(pod), "spec")
     tolerate_node_trouble(spec, "spec")
     give_priority(pod, reader)
+
+
+def _carry_over(pod: Object, old: Object) -> None:
+    """What admission gave the pod when it was created stays, even if a client's copy lacks it."""
+    spec, before = pod["spec"], mapping(old, "spec", "")
+    for key in ("priority", "preemptionPolicy"):
+        if key in before:
+            fill(spec, key, before[key])
+    tolerate_node_trouble(spec, "spec")
 
 
 def _check(pod: Object, faults: Faults) -> None:
@@ -66,6 +80,7 @@ def deletion_grace(pod: Object, requested: int | None) -> int:
 RULES = Rules(
     defaults=_defaults,
     admit=_admit,
+    carry_over=_carry_over,
     check=_check,
     check_create=_check_create,
     check_update=check_pod_update,

@@ -25,18 +25,14 @@ _MESSAGE_POLICIES = ("FallbackToLogsOnError", "File")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 
-def fill_container(container: Object, host_network: bool, where: str) -> None:
+def fill_container(container: Object, where: str) -> None:
     fill(container, "terminationMessagePath", "/dev/termination-log")
     fill(container, "terminationMessagePolicy", "File")
     if container.get("imagePullPolicy") is None:
         container["imagePullPolicy"] = "Always" if _is_latest(text(container, "image", where)) else "IfNotPresent"
-    resources = container.get("resources")
-    if resources is None:
-        container["resources"] = {}
-    elif resources:
-        request_what_is_limited(mapping(container, "resources", where), f"{where}.resources")
-    if container.get("ports"):
-        _fill_ports(records(container, "ports", where), host_network, where)
+    fill(container, "resources", {})
+    for port in records(container, "ports", where):
+        fill(port, "protocol", "TCP")
     for probe in _PROBES:
         if container.get(probe) is not None:
             _fill_probe(mapping(container, probe, where), f"{where}.{probe}")
@@ -54,11 +50,14 @@ def _is_latest(image: str) -> bool:
     return tag in ("", "latest")
 
 
-def _fill_ports(ports: list[Object], host_network: bool, where: str) -> None:
-    for port in ports:
-        fill(port, "protocol", "TCP")
-        if host_network and not integer(port, "hostPort", f"{where}.ports"):
-            port["hostPort"] = integer(port, "containerPort", f"{where}.ports") or 0
+def fill_pods_container(container: Object, host_network: bool, where: str) -> None:
+    """What is filled in only once a template has become a pod."""
+    if container.get("resources"):
+        request_what_is_limited(mapping(container, "resources", where), f"{where}.resources")
+    if host_network:
+        for port in records(container, "ports", where):
+            if not integer(port, "hostPort", f"{where}.ports"):
+                port["hostPort"] = integer(port, "containerPort", f"{where}.ports") or 0
 
 
 def _fill_probe(probe: Object, where: str) -> None:

@@ -184,8 +184,9 @@ def _check_label_keys(term: Object, where: str, faults: Faults) -> None:
 
 
 def _mentions(selector: Object, key: str, where: str) -> int:
-    in_labels = key in string_map(selector, "matchLabels", where)
-    return in_labels + sum(each.get("key") == key for each in records(selector, "matchExpressions", where))
+    keys = [*string_map(selector, "matchLabels", where)]
+    keys += [text(each, "key", where) for each in records(selector, "matchExpressions", where)]
+    return keys.count(key)
 
 
 def merge_label_keys(spec: Object, labels: Mapping[str, str], where: str) -> None:

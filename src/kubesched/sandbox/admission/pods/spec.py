@@ -10,7 +10,6 @@ from kubesched.sandbox.admission.pods.scheduling import check_affinity, check_ga
 from kubesched.sandbox.admission.pods.volumes import check_volumes, fill_volume
 from kubesched.sandbox.admission.reading import (
     fill,
-    flag,
     integer,
     mapping,
     quantities,
@@ -42,10 +41,9 @@ def fill_pod_spec(spec: Object, where: str) -> None:
         spec["securityContext"] = {}
     if account := text(spec, "serviceAccountName", where) or text(spec, "serviceAccount", where):
         spec["serviceAccountName"] = spec["serviceAccount"] = account
-    host_network = flag(spec, "hostNetwork", where) is True
     for kind in KINDS:
         for container in records(spec, kind, where):
-            fill_container(container, host_network, f"{where}.{kind}")
+            fill_container(container, f"{where}.{kind}")
     for volume in records(spec, "volumes", where):
         fill_volume(volume, f"{where}.volumes")
 
