@@ -10,6 +10,7 @@ import msgspec
 
 from kubesched.api.yaml import YamlError, documents
 from kubesched.sandbox.errors import ApiError, bad_request, unsupported_media_type
+from kubesched.sandbox.http.protobuf import ProtobufError, decode_object
 
 JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"
 ACCEPTED = (JSON, YAML, PROTOBUF)
@@ -32,7 +33,20 @@ def decode(body: bytes, content_type: str, kind: str) -> Any:
         return decode_json(body, kind)
     if media in (YAML, "application/x-yaml", "text/yaml"):
         return decode_yaml(body, kind)
-    raise unsupported_media_type((JSON, YAML))
+    if media == PROTOBUF:
+        return decode_protobuf(body)
+    raise unsupported_media_type(ACCEPTED)
+
+
+def decode_protobuf(body: bytes) -> Any:
+    """An object that a Go client sent; a custom resource has no such form."""
+    try:
+        value = decode_object(body)
+    except ProtobufError as error:
+        raise bad_request(f"the body of the request cannot be decoded as protobuf: {error}") from None
+    if value is None:
+        raise unsupported_media_type((JSON, YAML))
+    return value
 
 
 def decode_json(body: bytes, kind: str) -> Any:

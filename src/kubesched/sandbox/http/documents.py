@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from kubesched.sandbox import discovery
+from kubesched.sandbox import discovery, schemas
 from kubesched.sandbox.api import Api
-from kubesched.sandbox.api import interim as schemas
 from kubesched.sandbox.errors import method_not_allowed, no_such_resource
 from kubesched.sandbox.http.accepting import Accepted, negotiate
 from kubesched.sandbox.http.answers import formatted, large_answer
