@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from kubesched.sandbox.api.bootstrap import bootstrap
-from kubesched.sandbox.api.core import Api, Event, PatchKind
+from kubesched.sandbox.api.core import Api
+from kubesched.sandbox.api.reading import Event
 from kubesched.sandbox.api.selecting import Selection, selection
 from kubesched.sandbox.api.stamps import Stamps
+from kubesched.sandbox.api.writing import PatchKind
 
 __all__ = ["Api", "Event", "PatchKind", "Selection", "Stamps", "bootstrap", "selection"]

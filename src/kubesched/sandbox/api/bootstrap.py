@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kubesched.sandbox.api.core import Api, Event
+from kubesched.sandbox.api.core import Api
+from kubesched.sandbox.api.reading import Event
 from kubesched.sandbox.kinds import (
     CONFIG_MAPS,
     NAMESPACES,

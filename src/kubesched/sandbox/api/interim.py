@@ -1,25 +1,11 @@
-"""Stands in for admission and patching until those packages are merged."""
+"""Stands in for server-side apply and tables until those packages are merged."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from kubesched.sandbox import admission
-from kubesched.sandbox.admission import Reader
-from kubesched.sandbox.errors import no_such_resource
-from kubesched.sandbox.kinds import NAMESPACES, Object, Resource
+from kubesched.sandbox.kinds import Object, Resource
 from kubesched.sandbox.patching import merge_patch
-
-
-def admit_create(resource: Resource, obj: Object, reader: Reader) -> Object:
-    new = admission.admit_create(resource, obj, reader)
-    if resource is NAMESPACES:
-        return {**new, "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
-    return new
-
-
-def strategic_merge(resource: Resource, obj: Object, patch: Any) -> Object:
-    return merge_patch(obj, patch)
 
 
 def apply(resource: Resource, live: Object | None, applied: Object, *, manager: str, force: bool, now: str) -> Object:
@@ -42,15 +28,3 @@ def table(
         "columnDefinitions": definitions,
         "rows": rows,
     }
-
-
-def openapi_v2(resources: Any) -> Object:
-    raise no_such_resource()
-
-
-def openapi_v3_index(resources: Any) -> Object:
-    raise no_such_resource()
-
-
-def openapi_v3(group: str, version: str, resources: Any) -> Object:
-    raise no_such_resource()
