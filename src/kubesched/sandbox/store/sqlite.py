@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections import deque
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from heapq import heappop, heappush
+from itertools import count
 from pathlib import Path
 
 import msgspec
 
-from kubesched.sandbox.store.memory import Store
+from kubesched.sandbox.store.memory import HISTORY_KEPT, HISTORY_SECONDS, Store
 from kubesched.sandbox.store.records import Change, Record, key_of
 
 DATABASE = "kubesched.db"
@@ -46,12 +48,11 @@ class SqliteStore(Store):
         self,
         directory: Path,
         *,
-        clock: Callable[[], float] | None = None,
-        history: int | None = None,
-        history_seconds: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        history: int = HISTORY_KEPT,
+        history_seconds: float = HISTORY_SECONDS,
     ) -> None:
-        chosen = {"clock": clock, "history": history, "history_seconds": history_seconds}
-        super().__init__(**{key: value for key, value in chosen.items() if value is not None})  # type: ignore[arg-type]
+        super().__init__(clock=clock, history=history, history_seconds=history_seconds)
         directory.mkdir(parents=True, exist_ok=True)
         self._database = sqlite3.connect(directory / DATABASE, check_same_thread=False, isolation_level=None)
         self._database.execute("PRAGMA journal_mode = WAL")
@@ -61,8 +62,10 @@ class SqliteStore(Store):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._gathering: list[Change] = []
         self._committing: list[Change] | None = None
+        self._planned = False
         self._failure: StorageError | None = None
-        self._waiters: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._waiters: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._waited = count()
         self._load()
         self._durable = self.revision
 
@@ -80,7 +83,7 @@ class SqliteStore(Store):
         if revision <= self._durable:
             return
         waiter = asyncio.get_running_loop().create_future()
-        self._waiters.append((revision, waiter))
+        heappush(self._waiters, (revision, next(self._waited), waiter))
         await waiter
 
     async def close(self) -> None:
@@ -108,10 +111,15 @@ class SqliteStore(Store):
         if self._failure is not None:
             raise self._failure
         self._gathering.append(change)
-        if self._committing is None:
+        if self._loop is None:
             self._commit_next()
+        elif self._committing is None and not self._planned:
+            # Not before the present step is over, so that all its writes are in one commit.
+            self._planned = True
+            self._loop.call_soon(self._commit_next)
 
     def _commit_next(self) -> None:
+        self._planned = False
         batch, self._gathering = self._gathering, []
         self._committing = batch
         if self._loop is None:
@@ -134,7 +142,7 @@ class SqliteStore(Store):
         for change in batch:
             self._became_durable(change)
         while self._waiters and self._waiters[0][0] <= self._durable:
-            _, waiter = self._waiters.popleft()
+            _, _, waiter = heappop(self._waiters)
             if not waiter.done():
                 waiter.set_result(None)
         if self._gathering:
@@ -142,7 +150,7 @@ class SqliteStore(Store):
 
     def _fail(self, failure: BaseException) -> None:
         self._failure = StorageError(f"the data directory could not be written: {failure}")
-        for _, waiter in self._waiters:
+        for _, _, waiter in self._waiters:
             if not waiter.done():
                 waiter.set_exception(self._failure)
         self._waiters.clear()
