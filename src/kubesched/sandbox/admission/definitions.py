@@ -63,9 +63,7 @@ def _check_versions(spec: Object, faults: Faults) -> None:
             faults.required(f"{where}.schema.openAPIV3Schema", "schemas are required")
         elif schema.get("type") != "object":
             field = (
-                "spec.validation.openAPIV3Schema.type"
-                if len(versions) == 1
-                else f"{where}.schema.openAPIV3Schema.type"
+                "spec.validation.openAPIV3Schema.type" if len(versions) == 1 else f"{where}.schema.openAPIV3Schema.type"
             )
             _check_root_type(schema, field, faults)
         _check_columns(records(version, "additionalPrinterColumns", where), f"{where}.additionalPrinterColumns", faults)
