@@ -38,6 +38,9 @@ def _check_node(node: Object, faults: Faults) -> None:
     spec, status = mapping(node, "spec", ""), mapping(node, "status", "")
     _check_taints(records(spec, "taints", "spec"), faults)
     flag(spec, "unschedulable", "spec")
+    for key in ("podCIDR", "providerID"):
+        text(spec, key, "spec")
+    texts(spec, "podCIDRs", "spec")
     for key in ("capacity", "allocatable"):
         for name, amount in quantities(status, key, "status").items():
             check_amount(name, amount, status[key][name], f"status.{key}[{name}]", faults)
