@@ -1,0 +1,7 @@
+"""The scheduler inside the sandbox: the one that runs on live clusters, wired to the API by plain calls."""
+
+from __future__ import annotations
+
+from kubesched.sandbox.scheduling.inside import SchedulerInside
+
+__all__ = ["SchedulerInside"]

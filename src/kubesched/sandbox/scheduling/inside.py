@@ -1,0 +1,61 @@
+"""A scheduler at work on the sandbox's API, in the same process and on the same event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+
+from kubesched.config import SchedulerConfiguration
+from kubesched.framework.registry import Registry
+from kubesched.sandbox.api import Api
+from kubesched.sandbox.scheduling.feed import Feed
+from kubesched.sandbox.scheduling.recorder import EventRecorder
+from kubesched.sandbox.scheduling.writer import ApiWriter
+from kubesched.scheduler.loop import SchedulingLoop
+from kubesched.scheduler.scheduler import Attempt, Scheduler
+
+_TOLD_AT_ONCE = 500
+"""Changes that are told before others on the event loop get their turn."""
+
+
+class SchedulerInside:
+    """The scheduler, what it hears, and what it writes."""
+
+    def __init__(
+        self,
+        api: Api,
+        configuration: SchedulerConfiguration,
+        *,
+        plugins: Registry | None = None,
+        draw: Callable[[int], int] = random.randrange,
+        on_attempt: Callable[[Attempt], None] | None = None,
+    ) -> None:
+        """To be made on a running event loop, whose clock the scheduler goes by."""
+        running = asyncio.get_running_loop()
+        self._running = running
+        writer = ApiWriter(api, recorder=EventRecorder(api))
+        self.scheduler = Scheduler(configuration, writer, clock=running.time, draw=draw, plugins=plugins)
+        writer.objects = self.scheduler.state.objects
+        self._loop = SchedulingLoop(self.scheduler, on_attempt=on_attempt)
+        self._feed = Feed(api, on_news=lambda: running.call_soon(self._deliver))
+
+    @property
+    def unfinished(self) -> int:
+        """Attempts that are decided but not written yet."""
+        return self._loop.unfinished
+
+    async def run(self) -> None:
+        """Until `stop`."""
+        await self._loop.run()
+
+    async def stop(self) -> None:
+        """Finish what was decided, and decide no more."""
+        self._feed.stop()
+        await self._loop.stop(within=5.0)
+
+    def _deliver(self) -> None:
+        # Never in the middle of a write: a change is told only after the call that made it has returned.
+        if self._feed.deliver(self.scheduler, at_most=_TOLD_AT_ONCE):
+            self._running.call_soon(self._deliver)
+        self._loop.wake()

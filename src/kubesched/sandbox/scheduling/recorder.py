@@ -1,0 +1,90 @@
+"""Events of the scheduler, as kubectl shows them: repeats are counted in a series instead of stored again."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from datetime import UTC, datetime
+from typing import Any
+
+from kubesched.api.pod import Pod
+from kubesched.sandbox.api import Api
+from kubesched.sandbox.errors import ApiError
+from kubesched.sandbox.kinds import EVENTS
+
+_log = logging.getLogger(__name__)
+
+_SERIES_SECONDS = 360.0
+"""A repeat after this time is a new event."""
+_REMEMBERED = 4096
+_HOST = "sandbox"
+
+_Series = tuple[str, str, float, int]  # namespace, name, last seen, count
+
+
+class EventRecorder:
+    """Writes events to the API. People read them, so nothing depends on their getting there."""
+
+    def __init__(self, api: Api, controller: str = "default-scheduler") -> None:
+        self._api = api
+        self._controller = controller
+        self._latest = 0
+        self._known: OrderedDict[tuple[str, ...], _Series] = OrderedDict()
+
+    def record(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
+        key = (pod.uid, related.uid if related else "", type, reason, action, note)
+        now = self._api.stamps.time()
+        series = self._known.pop(key, None)
+        if series is not None and now - series[2] < _SERIES_SECONDS and self._count(series, now):
+            self._known[key] = (series[0], series[1], now, series[3] + 1)
+            return
+        event = {
+            "metadata": {"name": self._name(pod, now), "namespace": pod.namespace},
+            "eventTime": _precise(now),
+            "reportingController": pod.spec.scheduler_name or self._controller,
+            "reportingInstance": f"{pod.spec.scheduler_name or self._controller}-{_HOST}",
+            "type": type,
+            "reason": reason,
+            "action": action,
+            "note": note,
+            "regarding": _reference(pod),
+        }
+        if related is not None:
+            event["related"] = _reference(related)
+        try:
+            name = self._api.create(EVENTS, pod.namespace, event)["metadata"]["name"]
+        except ApiError as error:  # most likely its namespace is on its way out
+            _log.warning("the event %s of pod %s was not recorded: %s", reason, pod.key, error)
+            return
+        self._known[key] = (pod.namespace, name, now, 1)
+        if len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+
+    def _name(self, pod: Pod, now: float) -> str:
+        """Named after the pod and the moment; no moment is used twice."""
+        self._latest = max(int(now * 1e9), self._latest + 1)
+        return f"{pod.name}.{self._latest:x}"
+
+    def _count(self, series: _Series, now: float) -> bool:
+        namespace, name, _, count = series
+        patch = {"series": {"count": count + 1, "lastObservedTime": _precise(now)}}
+        try:
+            self._api.patch(EVENTS, namespace, name, patch)
+        except ApiError:
+            return False
+        return True
+
+
+def _reference(pod: Pod) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "namespace": pod.namespace,
+        "name": pod.name,
+        "uid": pod.uid,
+        "resourceVersion": pod.metadata.resource_version,
+    }
+
+
+def _precise(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,76 @@
+"""What the scheduler writes, as calls to the API that is in the same process."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from kubesched.api.pod import Pod, PodCondition
+from kubesched.plugins.volume_binding.writes import VolumeWrites
+from kubesched.sandbox.api import Api, PatchKind
+from kubesched.sandbox.errors import ApiError
+from kubesched.sandbox.kinds import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
+from kubesched.sandbox.scheduling.recorder import EventRecorder
+from kubesched.scheduler import wire
+from kubesched.scheduler.volume_wait import volumes_bound
+from kubesched.scheduler.writer import WriteError
+from kubesched.state.objects import ObjectStore
+
+_MANAGER = "kube-scheduler"
+_VOLUMES_WITHIN = 600.0
+
+
+class ApiWriter:
+    """A `ClusterWriter` on the sandbox's own API."""
+
+    def __init__(self, api: Api, *, recorder: EventRecorder) -> None:
+        self._api = api
+        self._recorder = recorder
+        self.objects = ObjectStore()
+        """What the scheduler has seen: to be given as soon as there is a scheduler."""
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        with _told_as_write_errors():
+            self._api.bind(pod.namespace, pod.name, wire.binding(pod, node_name))
+
+    async def patch_status(self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None) -> None:
+        with _told_as_write_errors():
+            self._patch_status(pod, condition, nominated_node_name)
+
+    async def evict(self, pod: Pod, condition: PodCondition) -> None:
+        with _told_as_write_errors():
+            self._patch_status(pod, condition, None)
+            self._api.delete(PODS, pod.namespace, pod.name, uid=pod.uid)
+
+    async def write_volumes(self, pod: Pod, writes: VolumeWrites) -> None:
+        with _told_as_write_errors():
+            for volume in writes.volumes:
+                self._api.patch(PERSISTENT_VOLUMES, "", volume.name, wire.volume_patch(volume), manager=_MANAGER)
+            for claim in writes.claims:
+                patch = wire.claim_patch(claim)
+                self._api.patch(PERSISTENT_VOLUME_CLAIMS, claim.namespace, claim.name, patch, manager=_MANAGER)
+        is_wanted = lambda: self._api.find(PODS, pod.namespace, pod.name) is not None  # noqa: E731
+        await volumes_bound(pod, writes, self.objects, timeout=_VOLUMES_WITHIN, is_wanted=is_wanted)
+
+    def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
+        self._recorder.record(pod, related=related, type=type, reason=reason, action=action, note=note)
+
+    def _patch_status(self, pod: Pod, condition: PodCondition | None, nominated: str | None) -> None:
+        patch = wire.status_patch(pod, condition, nominated, self._api.stamps.now())
+        self._api.patch(
+            PODS,
+            pod.namespace,
+            pod.name,
+            patch,
+            kind=PatchKind.STRATEGIC,
+            subresource="status",
+            manager=_MANAGER,
+        )
+
+
+@contextlib.contextmanager
+def _told_as_write_errors() -> Iterator[None]:
+    try:
+        yield
+    except ApiError as error:
+        raise WriteError(error.reason, error.message) from error
