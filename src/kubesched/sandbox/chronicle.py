@@ -1,0 +1,56 @@
+"""What the scheduler did, in sentences: the last decisions with their reasons, and how many there were."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from kubesched.scheduler.scheduler import Attempt
+
+_REMEMBERED = 200
+
+
+class Entry(NamedTuple):
+    """One attempt that is over."""
+
+    at: float
+    pod: str
+    outcome: str
+    """bound, unschedulable, error, bind-error, ..."""
+    text: str
+
+
+class Chronicle:
+    """Hears of every attempt; `on_entry` is told what was written down."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self.entries: deque[Entry] = deque(maxlen=_REMEMBERED)
+        self.outcomes: Counter[str] = Counter()
+        self.victims = 0
+        self.on_entry: Callable[[Entry], None] = lambda entry: None
+
+    def __call__(self, attempt: Attempt) -> None:
+        if not attempt.outcome or attempt.outcome == "skipped":
+            return
+        self.outcomes[attempt.outcome] += 1
+        self.victims += len(attempt.victims)
+        entry = Entry(self._clock(), attempt.queued.key, attempt.outcome, _reason(attempt))
+        self.entries.append(entry)
+        self.on_entry(entry)
+
+
+def _reason(attempt: Attempt) -> str:
+    """Why the pod went where it did, or nowhere."""
+    decision, failure = attempt.decision, attempt.failure
+    if attempt.victims and failure is not None:
+        victims = ", ".join(sorted(victim.pod.key for victim in attempt.victims))
+        return f"preempts {victims} on {failure.nominated}: nothing else is free"
+    if failure is not None:
+        return failure.message
+    assert decision is not None
+    if decision.feasible <= 1:
+        return f"on {attempt.node}: the only node of {decision.evaluated} that fits"
+    among = "" if decision.draw.among == 1 else f", drawn from {decision.draw.among} equally good ones"
+    return f"on {attempt.node}: best of {decision.feasible} that fit, score {decision.score}{among}"
