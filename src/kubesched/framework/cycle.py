@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from kubesched.api.pod import Pod
+from kubesched.framework.stopwatch import Stopwatch
 from kubesched.state.cluster import ClusterState
 from kubesched.state.facts import PodFacts
 
@@ -20,11 +21,13 @@ class CycleStateMissingError(LookupError):
 class Cycle:
     """The pod, the cluster, and the notes of this attempt."""
 
-    __slots__ = ("facts", "notes", "pod", "skipped_filters", "skipped_scores", "state")
+    __slots__ = ("facts", "notes", "pod", "skipped_filters", "skipped_scores", "state", "watch", "watch_of_plugins")
 
-    def __init__(self, pod: Pod, state: ClusterState) -> None:
+    def __init__(self, pod: Pod, state: ClusterState, watch: Stopwatch | None = None) -> None:
         self.pod = pod
         self.state = state
+        self.watch = watch
+        self.watch_of_plugins = watch if watch is not None and watch.is_detailed else None
         self.facts: PodFacts = state.facts(pod, keep_node_name=True)
         self.notes: dict[str, Any] = {}
         self.skipped_filters: set[str] = set()

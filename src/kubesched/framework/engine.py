@@ -30,6 +30,7 @@ from kubesched.framework.profile import Profile
 from kubesched.framework.sampling import Sample, Sampler
 from kubesched.framework.scores import ExtendedScoreRunner, ScoreRunner
 from kubesched.framework.status import Code, Status, error, unresolvable, unschedulable
+from kubesched.framework.stopwatch import Stopwatch
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool
 
@@ -116,10 +117,10 @@ class Engine:
                 return status.by(plugin.name)
         return None
 
-    def decide(self, pod: Pod, *, explain: bool = False) -> Decision:
+    def decide(self, pod: Pod, *, explain: bool = False, watch: Stopwatch | None = None) -> Decision:
         """Find the best node for a pod, or say why there is none. Nothing is changed."""
         profile = self._profiles[pod.spec.scheduler_name]
-        cycle = Cycle(pod, self.state)
+        cycle = Cycle(pod, self.state, watch)
         decision = Decision(pod, profile.name, Outcome.SCHEDULED, cycle)
         try:
             self._decide(decision, cycle, profile, explain)
@@ -133,6 +134,8 @@ class Engine:
             if not explain:
                 return
         pre_filter = decision.trace.pre_filter = profile.filters.pre_filter(cycle)
+        if cycle.watch is not None:
+            cycle.watch.lap("PreFilter", pre_filter.rejected)
         if not self.state.nodes.live_count:
             return
         if pre_filter.rejected is not None:
@@ -180,6 +183,8 @@ class Engine:
         if verdicts is None:
             verdicts = profile.filters.run(cycle, self._considered(pre_filter), exhaustive=explain)
         decision.trace.verdicts = verdicts
+        if cycle.watch is not None:
+            cycle.watch.lap("Filter", verdicts.broken)
         if verdicts.broken is not None and not decision.node:
             decision.outcome, decision.status = Outcome.ERROR, verdicts.broken
             return
@@ -271,6 +276,13 @@ class Engine:
 
     def _fail(self, decision: Decision, cycle: Cycle, profile: _BoundProfile, diagnosis: Diagnosis) -> None:
         """No node fits: ask the post-filters, one after another, whether room can be made."""
+        if cycle.watch is not None:
+            cycle.watch.start()
+        self._post_filter(decision, cycle, profile, diagnosis)
+        if cycle.watch is not None and profile.post_filters:
+            cycle.watch.lap("PostFilter", decision.post_filter_status)
+
+    def _post_filter(self, decision: Decision, cycle: Cycle, profile: _BoundProfile, diagnosis: Diagnosis) -> None:
         decision.outcome = Outcome.UNSCHEDULABLE
         decision.diagnosis = diagnosis
         found: PostFilterResult | None = None

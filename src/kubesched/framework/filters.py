@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -75,10 +76,14 @@ class FilterRunner:
         outcome = PreFilterOutcome()
         plan: Plan | None = cycle.facts.memo.get(self)
         alike: list[str] = []
+        watch = cycle.watch_of_plugins
         if plan is not None:
             cycle.skipped_filters.update(plan.skipped)
         for plugin in self.pre_filters if plan is None else plan.pre_filters:
-            answer = plugin.pre_filter(cycle)
+            if watch is None:
+                answer = plugin.pre_filter(cycle)
+            else:
+                answer = watch.timed(plugin.name, "PreFilter", partial(plugin.pre_filter, cycle))
             if answer is None:
                 continue
             if answer is SKIP:
@@ -178,6 +183,14 @@ class FilterRunner:
 
     def _ask(self, plugin: FilterPlugin, cycle: Cycle, standing: Bool, exhaustive: bool) -> tuple[Int32 | None, Bool]:
         """The verdicts of one filter on all rows and where it passes; no verdicts if it passes everywhere."""
+        if cycle.watch_of_plugins is not None:
+            ask = partial(self._answer, plugin, cycle, standing, exhaustive)
+            return cycle.watch_of_plugins.timed(plugin.name, "Filter", ask)
+        return self._answer(plugin, cycle, standing, exhaustive)
+
+    def _answer(
+        self, plugin: FilterPlugin, cycle: Cycle, standing: Bool, exhaustive: bool
+    ) -> tuple[Int32 | None, Bool]:
         if plugin.filter_scope is not Scope.CLUSTER and plugin.is_columnar:
             answer = self._answers.verdicts(plugin, cycle)
             return (answer.verdicts, answer.passes) if answer.rejections else (None, standing)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.extender import SCALE, Extender, ask_to_prioritize
 from kubesched.framework.nodes import FeasibleNodes
 from kubesched.framework.plugin import MAX_NODE_SCORE, PreScorePlugin, Scope, ScorePlugin
-from kubesched.framework.status import SKIP_ALIKE, Code
+from kubesched.framework.status import SKIP_ALIKE, Code, error
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64
 
@@ -126,7 +127,12 @@ class ScoreRunner:
     def run(self, cycle: Cycle, feasible: Bool, count: int, *, explain: bool = False) -> Scores:
         """Score the `count` rows that fit. `explain` keeps what each plugin said."""
         result = Scores(FeasibleNodes(self.state, feasible, count))
+        watch = cycle.watch
+        if watch is not None:
+            watch.start()
         self._pre_score(cycle, result)
+        if watch is not None:
+            watch.lap("PreScore", error(result.broken) if result.broken else None)
         if result.broken:
             return result
         scores = self.scores
@@ -138,8 +144,16 @@ class ScoreRunner:
                 result.of_passing = self._alike.of_passing(totals, feasible)
                 scores = self._apart if not totals.apart else (*totals.apart, *self._apart)
         for plugin, weight in scores:
-            if plugin.name not in cycle.skipped_scores:
+            if plugin.name in cycle.skipped_scores:
+                continue
+            if cycle.watch_of_plugins is not None:
+                cycle.watch_of_plugins.timed(
+                    plugin.name, "Score", partial(self._score, plugin, weight, cycle, result, explain)
+                )
+            else:
                 self._score(plugin, weight, cycle, result, explain)
+        if watch is not None:
+            watch.lap("Score", error(result.broken) if result.broken else None)
         return result
 
     def _group_without(self, skipped: tuple[str, ...]) -> ScoreGroup:
@@ -154,8 +168,12 @@ class ScoreRunner:
         asked, never = known or (self.pre_scores, [])
         result.skipped += never
         alike: list[str] = []
+        watch = cycle.watch_of_plugins
         for plugin in asked:
-            status = plugin.pre_score(cycle, result.nodes)
+            if watch is None:
+                status = plugin.pre_score(cycle, result.nodes)
+            else:
+                status = watch.timed(plugin.name, "PreScore", partial(plugin.pre_score, cycle, result.nodes))
             if status is None:
                 continue
             if status.code is not Code.SKIP:

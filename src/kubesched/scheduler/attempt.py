@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from kubesched.framework.decision import Decision
 from kubesched.framework.status import Code, Status
+from kubesched.framework.stopwatch import Stopwatch
 from kubesched.scheduler.queued_pod import QueuedPod
 from kubesched.state.pods import PlacedPod
 
@@ -33,6 +34,10 @@ class Attempt:
     decision: Decision | None = None
     failure: Failure | None = None
     victims: tuple[PlacedPod, ...] = ()
+    watch: Stopwatch | None = None
+    """Measures the attempt, if anybody cares."""
+    evicted: bool = False
+    """Whether all victims are on their way out."""
 
     @property
     def code(self) -> str:

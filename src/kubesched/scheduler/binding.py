@@ -49,9 +49,17 @@ class BindingCycle:
         """None once the pod is bound."""
         pod, decision = attempt.queued.pod, attempt.decision
         assert decision is not None
-        profile = self._profiles[decision.profile]
+        profile, watch = self._profiles[decision.profile], attempt.watch
+        if watch is not None:
+            watch.start()
         try:
-            status = await self._pre_bind(profile, decision) or await self._bind(profile, decision)
+            status = await self._pre_bind(profile, decision)
+            if watch is not None:
+                watch.lap("PreBind", status)
+            if status is None:
+                status = await self._bind(profile, decision)
+                if watch is not None:
+                    watch.lap("Bind", status)
         except Exception as problem:  # of a plugin, or of a writer that does not keep its word
             _log.exception("binding pod %s broke", pod.key)
             status = error(f"{type(problem).__name__}: {problem}")
@@ -65,6 +73,8 @@ class BindingCycle:
                 await _finished(plugin.post_bind(decision.cycle, pod, attempt.node))  # type: ignore[arg-type]
             except Exception:  # it is bound all the same
                 _log.exception("PostBind plugin %s broke for pod %s", plugin.name, pod.key)
+        if watch is not None:
+            watch.lap("PostBind")
         return None
 
     def take_back(self, decision: Decision) -> Pod | None:
@@ -86,7 +96,9 @@ class BindingCycle:
         except WriteError as problem:
             return error(f'running PreBind plugin "VolumeBinding": {problem}')
         for plugin in profile.at("pre_bind", PreBindPlugin):
-            status: Status | None = await _finished(plugin.pre_bind(cycle, pod, decision.node))
+            answer = _finished(plugin.pre_bind(cycle, pod, decision.node))
+            watch = cycle.watch_of_plugins
+            status = await (answer if watch is None else watch.timed_wait(plugin.name, "PreBind", answer))
             if status is not None:
                 return error(f'running PreBind plugin "{plugin.name}": {status.message}')
         return None
@@ -112,19 +124,28 @@ class BindingCycle:
             except ExtenderError as problem:
                 return error(str(problem))
         for plugin in profile.at("bind", BindPlugin):
-            status: Status | None = await _finished(plugin.bind(cycle, pod, decision.node))
-            if status is SKIP:
-                continue
-            if status is BIND_IT:
-                try:
-                    await self._writer.bind(pod, decision.node)
-                except WriteError as problem:
-                    return error(f'running Bind plugin "{plugin.name}": {problem}')
-                return None
-            return None if status is None else error(f'running Bind plugin "{plugin.name}": {status.message}')
+            answer, watch = self._bind_by(plugin, decision), cycle.watch_of_plugins
+            status = await (answer if watch is None else watch.timed_wait(plugin.name, "Bind", answer))
+            if status is not SKIP:
+                return status
         return error("no plugin bound the pod")
 
+    async def _bind_by(self, plugin: BindPlugin, decision: Decision) -> Status | None:
+        """What became of the pod in the hands of one plugin; SKIP if it leaves the pod to others."""
+        assert decision.cycle is not None
+        status: Status | None = await _finished(plugin.bind(decision.cycle, decision.pod, decision.node))
+        if status is None or status is SKIP:
+            return status
+        if status is not BIND_IT:
+            return error(f'running Bind plugin "{plugin.name}": {status.message}')
+        try:
+            await self._writer.bind(decision.pod, decision.node)
+        except WriteError as problem:
+            return error(f'running Bind plugin "{plugin.name}": {problem}')
+        return None
 
-async def _finished(answer: Any) -> Any:
+
+async def _finished(answer: Any) -> Status | None:
     """The answer of a plugin that may or may not be a coroutine."""
-    return await answer if isawaitable(answer) else answer
+    status: Status | None = await answer if isawaitable(answer) else answer
+    return status

@@ -41,6 +41,7 @@ class Evictions:
                 preemption.await_last(preemptor, last)
             left_by_itself = self._state.placed(last) is None
             await self._evict(last, preemptor, node_name)
+            attempt.evicted = True
         except WriteError:
             failed = True
         except Exception:

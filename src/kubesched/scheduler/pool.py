@@ -34,7 +34,7 @@ class UnschedulablePool:
     def __len__(self) -> int:
         return len(self._pods)
 
-    def __contains__(self, key: str) -> bool:
+    def __contains__(self, key: object) -> bool:
         return key in self._pods
 
     def __iter__(self) -> Iterator[QueuedPod]:

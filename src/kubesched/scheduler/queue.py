@@ -12,7 +12,7 @@ Every pending pod is in exactly one of these places.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from kubesched.api.pod import Pod
@@ -20,6 +20,7 @@ from kubesched.framework.events import Action, ClusterEvent, Hint, Interest, Kin
 from kubesched.framework.plugin import PreEnqueuePlugin, QueueSortPlugin
 from kubesched.scheduler.changes import pod_changes
 from kubesched.scheduler.in_flight import Happening, InFlight
+from kubesched.scheduler.observer import QueueObserver
 from kubesched.scheduler.pool import Group, UnschedulablePool
 from kubesched.scheduler.queued_pod import OrderedPods, QueuedPod
 from kubesched.state.cluster import ClusterState
@@ -52,16 +53,16 @@ class SchedulingQueue:
         find: Callable[[str], Pod | None],
         initial_backoff: float = 1.0,
         max_backoff: float = 10.0,
+        longest_wait: float = LONGEST_WAIT,
     ) -> None:
         """`gates` and `interests` are by profile, interests also by plugin; `find` has the latest version of a pod."""
         self._state = state
         self._sorter = sorter
-        self._gates = gates
-        self._interests = interests
+        self._gates, self._interests = gates, interests
         self._clock = clock
         self._find = find
-        self._initial_backoff = initial_backoff
-        self._max_backoff = max_backoff
+        self._initial_backoff, self._max_backoff = initial_backoff, max_backoff
+        self._longest_wait = longest_wait
         self._active = OrderedPods(self._order)
         self._backoff = OrderedPods(lambda pod: (self.backoff_until(pod), *self._order(pod)))
         self._errors = OrderedPods(lambda pod: (self.backoff_until(pod), pod.key))
@@ -71,8 +72,14 @@ class SchedulingQueue:
         self.on_move: Callable[[str, str, str], None] | None = None
         self.on_hint: Callable[[str, str, str, str], None] | None = None
         self.on_replay: Callable[[str, list[str]], None] | None = None
+        self.observer: QueueObserver | None = None
 
     # -- what is where ------------------------------------------------------------------------------------------------
+
+    def places(self) -> dict[str, tuple[Collection[QueuedPod], ...]]:
+        """All pods that wait, in no order, for whoever counts them."""
+        waiting = (self._backoff, self._errors)
+        return {"active": (self._active,), "backoff": waiting, "unschedulable": (self._unschedulable,)}
 
     def active(self) -> list[QueuedPod]:
         """In the order in which they will be tried."""
@@ -95,8 +102,7 @@ class SchedulingQueue:
 
     def in_flight_events(self) -> list[str]:
         """The log of events for pods in flight: a mark for each pod, labels of events, oldest first."""
-        entries = self._in_flight.entries()
-        return [f"pod:{e.key}" if isinstance(e, QueuedPod) else e.event.label for e in entries]
+        return [f"pod:{e.key}" if isinstance(e, QueuedPod) else e.event.label for e in self._in_flight.entries()]
 
     # -- pods come, change and go -------------------------------------------------------------------------------------
 
@@ -199,6 +205,8 @@ class SchedulingQueue:
 
     def happened(self, event: ClusterEvent, old: Any, new: Any, concerns: Callable[[Pod], bool] | None = None) -> None:
         """Something happened in the cluster: wake the pods that it may help."""
+        if self.observer is not None:
+            self.observer.happened(event.label)
         if not self._is_of_interest(event):
             return
         changed = {identity_of(obj) for obj in (old, new) if isinstance(obj, Pod)}
@@ -230,10 +238,9 @@ class SchedulingQueue:
     def flush_leftovers(self) -> None:
         """Pods that have waited too long are tried whether or not anything happened."""
         now = self._clock()
-        late = [q for q in self._unschedulable if now - max(q.timestamp, q.flushed_at) > LONGEST_WAIT]
+        late = [q for q in self._unschedulable if now - max(q.timestamp, q.flushed_at) > self._longest_wait]
         for queued in late:
-            queued.flushed = True
-            queued.flushed_at = now
+            queued.flushed, queued.flushed_at = True, now
         if late:
             self._wake(late, WAITED_TOO_LONG)
             self._in_flight.record(Happening(WAITED_TOO_LONG, None, None))
@@ -328,6 +335,8 @@ class SchedulingQueue:
     def _moved(self, queued: QueuedPod, label: str, place: str) -> None:
         if self.on_move is not None:
             self.on_move(queued.key, label, place)
+        if self.observer is not None:
+            self.observer.moved(label, place)
 
     def _is_held_back(self, queued: QueuedPod) -> bool:
         """Ask the gates, the one that held the pod back last first."""
@@ -344,11 +353,10 @@ class SchedulingQueue:
         """Plugins that registered such an event, with what they registered. Worked out once per kind of event."""
         known = self._listeners.get((profile, event))
         if known is None:
-            known = {}
+            known = self._listeners[profile, event] = {}
             for plugin, interests in self._interests.get(profile, {}).items():
                 if heard := [interest for interest in interests if interest.event.covers(event)]:
                     known[plugin] = heard
-            self._listeners[profile, event] = known
         return known
 
     def _is_of_interest(self, event: ClusterEvent) -> bool:
@@ -370,7 +378,10 @@ class SchedulingQueue:
     def _hint(
         self, queued: QueuedPod, plugin: str, interest: Interest, event: ClusterEvent, old: Any, new: Any
     ) -> Hint:
+        before = 0.0 if self.observer is None else self.observer.now()
         hint = Hint.QUEUE if interest.hint is None else interest.hint(queued.pod, old, new, self._state)
+        if self.observer is not None:
+            self.observer.hinted(plugin, event.label, hint.value, self.observer.now() - before)
         if self.on_hint is not None:
             self.on_hint(queued.key, plugin, event.label, hint.value)
         return hint

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from kubesched.api.pod import Pod
@@ -17,6 +17,7 @@ class QueuedPod:
         "attempts",
         "backoff_until",
         "error_count",
+        "first_tried",
         "flushed",
         "flushed_at",
         "gating_plugin",
@@ -36,6 +37,8 @@ class QueuedPod:
         """Attempts that ended with somebody rejecting the pod."""
         self.error_count = 0
         """Attempts in a row that ended with an error instead."""
+        self.first_tried: float | None = None
+        """When the first attempt began, for whoever measures."""
         self.backoff_until: float | None = None
         self.unschedulable_plugins: set[str] = set()
         self.pending_plugins: set[str] = set()
@@ -74,8 +77,11 @@ class OrderedPods:
     def __len__(self) -> int:
         return len(self._pods)
 
-    def __contains__(self, key: str) -> bool:
+    def __contains__(self, key: object) -> bool:
         return key in self._pods
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        return iter([pod for _, pod in self._pods.values()])
 
     def get(self, key: str) -> QueuedPod | None:
         return self._pods[key][1] if key in self._pods else None

@@ -34,7 +34,8 @@ from kubesched.scheduler.binding import BindingCycle
 from kubesched.scheduler.eviction import Evictions
 from kubesched.scheduler.extenders import extenders_of, with_ignored_resources
 from kubesched.scheduler.failures import FailureReporter
-from kubesched.scheduler.queue import SchedulingQueue
+from kubesched.scheduler.observer import EVICTION
+from kubesched.scheduler.queue import LONGEST_WAIT, SchedulingQueue
 from kubesched.scheduler.routing import EventRouter
 from kubesched.scheduler.writer import ClusterWriter
 from kubesched.state.cluster import ClusterState
@@ -46,6 +47,8 @@ _log = logging.getLogger(__name__)
 
 PODS_TO_ACTIVATE = "kubernetes.io/pods-to-activate"
 """Where in the notes of a cycle plugins put pods, by name, that should be tried again at once."""
+
+WAITING = Status(Code.WAIT)
 
 
 class Scheduler:
@@ -61,10 +64,12 @@ class Scheduler:
         plugins: Registry | None = None,
         choose: Callable[[list[str]], str] | None = None,
         extenders: Sequence[Extender] | None = None,
+        longest_wait: float = LONGEST_WAIT,
     ) -> None:
         """`clock` tells seconds; `draw` decides among equally good nodes, unless `choose` does so by name.
 
         `extenders` are those of the configuration, if not given. ValueError if one of them cannot be used.
+        After `longest_wait` seconds a pod is tried again even if nothing happened.
         """
         registry = in_tree() if plugins is None else plugins
         configuration = with_ignored_resources(configuration)
@@ -84,7 +89,7 @@ class Scheduler:
         )
         self.pods: dict[str, Pod] = {}
         """All pods by name, as the watch last showed them."""
-        self.queue = self._make_queue(configuration, clock)
+        self.queue = self._make_queue(configuration, clock, longest_wait)
         self._writer = writer
         self._router = EventRouter(self.state, self.queue, self.pods, self.waiting, self.engine.knows)
         self._evictions = Evictions(self.state, self.queue, writer, self.waiting)
@@ -92,7 +97,9 @@ class Scheduler:
         self._binding = BindingCycle(self.state, self.queue, writer, self.profiles, self._unreserve, self.extenders)
         self._permitting: dict[str, Attempt] = {}
 
-    def _make_queue(self, configuration: SchedulerConfiguration, clock: Callable[[], float]) -> SchedulingQueue:
+    def _make_queue(
+        self, configuration: SchedulerConfiguration, clock: Callable[[], float], longest_wait: float
+    ) -> SchedulingQueue:
         profiles = self.profiles
         of_extenders = {EXTENDER: ANY_EVENT} if self.extenders else {}
         return SchedulingQueue(
@@ -107,6 +114,7 @@ class Scheduler:
             find=self.pods.get,
             initial_backoff=configuration.pod_initial_backoff_seconds,
             max_backoff=configuration.pod_max_backoff_seconds,
+            longest_wait=longest_wait,
         )
 
     # -- what the watch says ------------------------------------------------------------------------------------------
@@ -154,7 +162,7 @@ class Scheduler:
             self.queue.done(pod)
             attempt.phase, attempt.outcome = "done", "skipped"
             return
-        decision = attempt.decision = self.engine.decide(pod)
+        decision = attempt.decision = self.engine.decide(pod, watch=attempt.watch)
         if decision.outcome is not Outcome.SCHEDULED:
             attempt.phase, attempt.failure = "failed", _failure_of(decision)
             if decision.diagnosis is not None and pod.key not in self.pods and self._preemption_of(pod) is not None:
@@ -210,7 +218,11 @@ class Scheduler:
             attempt.outcome = "unschedulable" if attempt.is_rejected else "error"
             await self._failures.report(attempt, attempt.failure)
             if attempt.victims:
+                if attempt.watch is not None:
+                    attempt.watch.start()
                 await self._evictions.run(attempt, self._preemption_of(attempt.queued.pod))
+                if attempt.watch is not None:
+                    attempt.watch.lap(EVICTION)
         attempt.phase = "done"
 
     def _is_to_be_skipped(self, pod: Pod) -> bool:
@@ -232,16 +244,26 @@ class Scheduler:
             return error(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed")
         self.state.assume(pod, decision.node, decision.cycle.facts)
         reserved: list[ReservePlugin] = []
+        rejected: Status | None = None
         for plugin in self.profiles[decision.profile].at("reserve", ReservePlugin):
             reserved.append(plugin)
             status = plugin.reserve(decision.cycle, pod, decision.node)
             if status is not None:
                 self._unreserve(decision, reserved)
-                return status.by(plugin.name)
-        return None
+                rejected = status.by(plugin.name)
+                break
+        if decision.cycle.watch is not None:
+            decision.cycle.watch.lap("Reserve", rejected)
+        return rejected
 
     def _permit(self, attempt: Attempt, decision: Decision) -> Status | None:
         """The last word before binding: None if it is yes, or not yet."""
+        rejected = self._ask_to_permit(attempt, decision)
+        if attempt.watch is not None:
+            attempt.watch.lap("Permit", WAITING if attempt.phase == "waiting" else rejected)
+        return rejected
+
+    def _ask_to_permit(self, attempt: Attempt, decision: Decision) -> Status | None:
         assert decision.cycle is not None
         timeouts: dict[str, float] = {}
         for plugin in self.profiles[decision.profile].at("permit", PermitPlugin):

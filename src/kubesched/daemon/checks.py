@@ -1,0 +1,114 @@
+"""Whether the flags make sense together; the words are those of kube-scheduler."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+
+from kubesched.daemon.feature_gates import FeatureGates
+from kubesched.daemon.options import Options
+from kubesched.daemon.version import KUBERNETES_MINOR
+
+TLS_VERSIONS = {
+    "VersionTLS10": ssl.TLSVersion.TLSv1,
+    "VersionTLS11": ssl.TLSVersion.TLSv1_1,
+    "VersionTLS12": ssl.TLSVersion.TLSv1_2,
+    "VersionTLS13": ssl.TLSVersion.TLSv1_3,
+}
+_HEADER_FLAGS = {
+    "requestheader-username-headers": "requestheader_username_headers",
+    "requestheader-group-headers": "requestheader_group_headers",
+    "requestheader-extra-headers-prefix": "requestheader_extra_headers_prefix",
+    "requestheader-allowed-names": "requestheader_allowed_names",
+    "requestheader-uid-headers": "requestheader_uid_headers",
+}
+
+
+class OptionsError(ValueError):
+    """Options that cannot be used: all that is wrong, as one line."""
+
+    def __init__(self, mistakes: list[str]) -> None:
+        self.mistakes = tuple(mistakes)
+        super().__init__(mistakes[0] if len(mistakes) == 1 else f"[{', '.join(mistakes)}]")
+
+
+def mistakes_in(options: Options) -> list[str]:
+    """All that is wrong with the flags, apart from the configuration they lead to."""
+    return [*_versions(options), *_serving(options), *_authentication(options), *_metrics(options)]
+
+
+def mistakes_in_logging(options: Options, gates: FeatureGates) -> list[str]:
+    """What is wrong with the flags about logging, which are checked before all others."""
+    return list(_logging(options, gates))
+
+
+def _serving(options: Options) -> Iterator[str]:
+    port = options.secure_port
+    if not 0 <= port <= 65535:
+        yield f"--secure-port {port} must be between 0 and 65535, inclusive. 0 for turning off secure port"
+    if options.tls_min_version and options.tls_min_version not in TLS_VERSIONS:
+        yield f'unknown tls version "{options.tls_min_version}"'
+    for path in options.authorization_always_allow_paths:
+        if "*" in path[:-1]:
+            shown = path.removeprefix("/")
+            yield f'only trailing * allowed in "{shown}"'
+
+
+def _authentication(options: Options) -> Iterator[str]:
+    for flag, field in _HEADER_FLAGS.items():
+        if any(not name.strip() for name in getattr(options, field)):
+            yield f'empty value in "{flag}"'
+    uids = options.requestheader_uid_headers
+    if uids and "x-remote-uid" not in (name.lower() for name in uids):
+        yield (
+            "--requestheader-uid-headers is set without specifying the standard X-Remote-Uid header - "
+            "API aggregation will not work"
+        )
+
+
+def _metrics(options: Options) -> Iterator[str]:
+    previous = f"{KUBERNETES_MINOR[0]}.{KUBERNETES_MINOR[1] - 1}"
+    if options.show_hidden_metrics_for_version not in ("", previous):
+        yield (
+            f"--show-hidden-metrics-for-version must be omitted or have the value '{previous}'. "
+            "Only the previous minor version is allowed"
+        )
+    for key in options.allow_metric_labels:
+        if len([part for part in key.split(",") if part]) != 2:
+            yield f'--allow-metric-labels: the key "{key}" must have the form <MetricName>,<LabelName>'
+
+
+def _versions(options: Options) -> Iterator[str]:
+    newest = f"{KUBERNETES_MINOR[0]}.{KUBERNETES_MINOR[1]}"
+    for flag, given in (
+        ("emulated-version", options.emulated_version),
+        ("min-compatibility-version", options.min_compatibility_version),
+    ):
+        for text in given:
+            component, equals, version = text.partition("=")
+            if equals and component.strip() != "kube":
+                yield f"component not registered: {component.strip()}"
+                continue
+            parts = (version if equals else component).strip().removeprefix("v").split(".")
+            if len(parts) != 2 or not all(part.isdigit() for part in parts):
+                yield f'could not parse "{text}" as version'
+            elif flag == "emulated-version" and tuple(map(int, parts)) > KUBERNETES_MINOR:
+                yield f"emulation version {'.'.join(parts)} is not between [1.33, {newest}]"
+
+
+def _logging(options: Options, gates: FeatureGates) -> Iterator[str]:
+    if options.log_flush_frequency <= 0:
+        yield f'flushFrequency: Invalid value: "{options.log_flush_frequency}": Must be greater than zero'
+    if options.logging_format not in ("text", "json"):
+        yield f'format: Invalid value: "{options.logging_format}": Unsupported log format'
+    if options.vmodule and options.logging_format != "text":
+        yield "vmodule: Forbidden: Only supported for text log format"
+    if not gates["LoggingAlphaOptions"]:
+        for path, is_used in (
+            ("options.text.splitStream", options.log_text_split_stream),
+            ("options.text.infoBufferSize", options.log_text_info_buffer_size),
+            ("options.json.splitStream", options.log_json_split_stream),
+            ("options.json.infoBufferSize", options.log_json_info_buffer_size),
+        ):
+            if is_used:
+                yield f"{path}: Forbidden: Feature LoggingAlphaOptions is disabled"

@@ -1,0 +1,241 @@
+"""Feature gates by name: Kubernetes' stages and defaults, and which of them a command line changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from kubesched.daemon.flags.values import parse_bool
+
+COMPONENT = "kube"
+
+
+class Stage(StrEnum):
+    """How far a feature has come."""
+
+    ALPHA = "ALPHA"
+    BETA = "BETA"
+    GA = ""
+    DEPRECATED = "DEPRECATED"
+
+
+class Gate(NamedTuple):
+    """What is known of a feature: its stage, whether it is on, and whether that can be changed."""
+
+    stage: Stage
+    default: bool
+    locked: bool = False
+
+
+class GateError(ValueError):
+    """Gates that cannot be set that way."""
+
+
+class FeatureGates:
+    """All gates and their values, once the command line had its say."""
+
+    def __init__(self, settings: Mapping[str, bool] | None = None) -> None:
+        settings = settings or {}
+        if mistakes := list(_mistakes(settings)):
+            raise GateError(mistakes[0] if len(mistakes) == 1 else f"[{', '.join(mistakes)}]")
+        self._values = _resolved(settings)
+        if mistakes := [_unmet(gate, unmet) for gate, unmet in self._unmet_dependencies()]:
+            raise GateError(mistakes[0] if len(mistakes) == 1 else f"[{', '.join(mistakes)}]")
+        self.warnings = tuple(_warnings(settings))
+        """Remarks on gates that will be removed."""
+
+    @classmethod
+    def parse(cls, given: Mapping[str, Sequence[str]]) -> FeatureGates:
+        """From the flag's value: `Gate=true` texts by component, which is `kube` or nothing."""
+        if "" in given and COMPONENT in given:
+            raise GateError(
+                "set kube feature gates with default empty prefix or kube: prefix consistently, do not mix use"
+            )
+        settings: dict[str, bool] = {}
+        for component, texts in given.items():
+            if component not in ("", COMPONENT):
+                raise GateError(f"component not registered: {component}")
+            for text in texts:
+                settings.update([_setting(text)] if text else [])
+        return cls(settings)
+
+    def __getitem__(self, name: str) -> bool:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def stage(self, name: str) -> Stage:
+        return GATES[name].stage
+
+    def _unmet_dependencies(self) -> Iterator[tuple[str, list[str]]]:
+        for gate, needed in DEPENDENCIES.items():
+            unmet = [name for name in needed.split() if not self[name]]
+            if self[gate] and unmet:
+                yield gate, unmet
+
+
+def _setting(text: str) -> tuple[str, bool]:
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals:
+        raise GateError(f"missing bool value for {name}")
+    try:
+        return name, parse_bool(value)
+    except ValueError as problem:
+        raise GateError(f"invalid value of {name}={value}, err: {problem}") from None
+
+
+def _mistakes(settings: Mapping[str, bool]) -> Iterator[str]:
+    for name, value in settings.items():
+        gate = GATES.get(name)
+        if gate is None:
+            yield f"unrecognized feature gate: {name}"
+            return
+        if gate.locked and gate.default != value:
+            shown, locked = str(value).lower(), str(gate.default).lower()
+            yield f"cannot set feature gate {name} to {shown}, feature is locked to {locked}"
+
+
+def _resolved(settings: Mapping[str, bool]) -> dict[str, bool]:
+    """What is said of a gate by name goes before what is said of all alpha or all beta gates."""
+    values = {name: gate.default for name, gate in GATES.items()}
+    for all_of_them, stage in ALL_OF_A_STAGE.items():
+        if all_of_them in settings:
+            values.update((name, settings[all_of_them]) for name, gate in GATES.items() if gate.stage is stage)
+    return {**values, **settings}
+
+
+def _unmet(gate: str, unmet: Sequence[str]) -> str:
+    return f"{gate} is enabled, but depends on features that are disabled: [{' '.join(unmet)}]"
+
+
+def _warnings(settings: Mapping[str, bool]) -> Iterator[str]:
+    for name in settings:
+        stage = GATES[name].stage
+        if name not in ALL_OF_A_STAGE and stage in (Stage.GA, Stage.DEPRECATED):
+            called = "GA" if stage is Stage.GA else "deprecated"
+            yield f"setting {called} feature gate {name}: it will be removed in a future release"
+
+
+ALL_OF_A_STAGE = {"AllAlpha": Stage.ALPHA, "AllBeta": Stage.BETA}
+
+DEPENDENCIES = {
+    "ClusterTrustBundleProjection": "ClusterTrustBundle",
+    "DRADeviceBindingConditions": "DRAResourceClaimDeviceStatus",
+    "DRADeviceTaintRules": "DRADeviceTaints",
+    "DRAResourceClaimGranularStatusAuthorization": "DRAResourceClaimDeviceStatus",
+    "DRAWorkloadResourceClaims": "GenericWorkload",
+    "ExtendWebSocketsToKubelet": "NodeDeclaredFeatures",
+    "GangScheduling": "GenericWorkload",
+    "GracefulNodeShutdownBasedOnPodPriority": "GracefulNodeShutdown",
+    "InPlacePodLevelResourcesVerticalScaling": "PodLevelResources NodeDeclaredFeatures",
+    "InPlacePodVerticalScalingInitContainers": "NodeDeclaredFeatures",
+    "MatchLabelKeysInPodTopologySpreadSelectorMerge": "MatchLabelKeysInPodTopologySpread",
+    "PodLevelResourceManagers": "PodLevelResources",
+    "ResourceHealthStatusMessage": "ResourceHealthStatus",
+    "RestartAllContainersOnContainerExits": "ContainerRestartRules NodeDeclaredFeatures",
+    "StaleControllerConsistencyDaemonSet": "AtomicFIFO",
+    "StaleControllerConsistencyJob": "AtomicFIFO",
+    "StaleControllerConsistencyReplicaSet": "AtomicFIFO",
+    "StaleControllerConsistencyStatefulSet": "AtomicFIFO",
+    "StorageVersionAPI": "APIServerIdentity",
+    "TopologyAwareWorkloadScheduling": "GenericWorkload",
+    "UnknownVersionInteroperabilityProxy": "APIServerIdentity",
+    "UserNamespacesHostNetworkSupport": "NodeDeclaredFeatures",
+    "WindowsGracefulNodeShutdown": "GracefulNodeShutdown",
+    "WorkloadAwarePreemption": "GangScheduling",
+    "WorkloadWithJob": "GenericWorkload",
+}
+"""Features that work only with others; those that are always on are left out."""
+
+_TABLE: dict[Gate, str] = {
+    Gate(Stage.ALPHA, default=False, locked=False): """
+        APIServingWithRoutine AllAlpha AllowUnsafeMalformedObjectDeletion CBORServingAndStorage
+        CPUManagerPolicyAlphaOptions CRIListStreaming CSIVolumeHealth ClientsAllowCBOR ClientsPreferCBOR
+        CloudControllerManagerWatchBasedRoutesReconciliation CloudControllerManagerWebhook ContainerStopSignals
+        CrossNamespaceVolumeDataSource DRAListTypeAttributes DRANodeAllocatableResources DRAResourcePoolStatus
+        DRAWorkloadResourceClaims EventedPLEG GangScheduling GenericWorkload HPAScaleToZero ImageVolumeWithDigest
+        InPlacePodVerticalScalingExclusiveCPUs InPlacePodVerticalScalingExclusiveMemory KubeletInUserNamespace
+        LoggingAlphaOptions ManifestBasedAdmissionControlConfig MemoryQoS MutablePVNodeAffinity NativeHistograms
+        PersistentVolumeClaimUnusedSinceTime PodAndContainerStatsFromCRI PodLevelResourceManagers
+        PodLogsQuerySplitStreams PodsAPI QOSReserved ReduceDefaultCrashLoopBackOffDecay RuntimeClassInImageCriApi
+        ShardedListAndWatch StorageCapacityScoring StorageVersionAPI TaintTolerationComparisonOperators
+        TopologyAwareWorkloadScheduling TopologyManagerPolicyAlphaOptions UserNamespacesHostNetworkSupport
+        VolumeLimitScaling WindowsCPUAndMemoryAffinity WorkloadAwarePreemption WorkloadWithJob
+    """,
+    Gate(Stage.BETA, default=False, locked=False): """
+        AllBeta ClusterTrustBundle ClusterTrustBundleProjection ConcurrentWatchObjectDecode CoordinatedLeaderElection
+        DRADeviceTaintRules LocalStorageCapacityIsolationFSQuotaMonitoring MaxUnavailableStatefulSet
+        PodCertificateRequest SELinuxMount SchedulerAsyncAPICalls StorageVersionMigrator
+    """,
+    Gate(Stage.BETA, default=True, locked=False): """
+        APIResponseCompression APIServerIdentity AllowParsingUserUIDFromCertAuth AtomicFIFO
+        AuthorizePodWebsocketUpgradeCreatePermission CPUManagerPolicyBetaOptions CRDObservedGenerationTracking
+        ClearingNominatedNodeNameAfterBinding ClientsAllowCARotation ClientsAllowTLSCacheGC ComponentFlagz
+        ComponentStatusz ConstrainedImpersonation ContainerCheckpoint ContainerRestartRules ContextualLogging
+        DRAConsumableCapacity DRADeviceBindingConditions DRADeviceTaints DRAExtendedResource DRAPartitionableDevices
+        DRAResourceClaimDeviceStatus DRAResourceClaimGranularStatusAuthorization DRASchedulerFilterTimeout
+        DeclarativeValidationBeta DeploymentReplicaSetTerminatingReplicas DetectCacheInconsistency EnvFiles
+        ExtendWebSocketsToKubelet GracefulNodeShutdown GracefulNodeShutdownBasedOnPodPriority HPAConfigurableTolerance
+        HostnameOverride InOrderInformersBatchProcess InPlacePodLevelResourcesVerticalScaling
+        InPlacePodVerticalScalingInitContainers KubeletCrashLoopBackOffMax KubeletEnsureSecretPulledImages
+        KubeletSeparateDiskGC KubeletServiceAccountTokenForCredentialProviders ListFromCacheSnapshot
+        LoggingBetaOptions MatchLabelKeysInPodTopologySpread MatchLabelKeysInPodTopologySpreadSelectorMerge
+        MutablePodResourcesForSuspendedJobs MutableSchedulingDirectivesForSuspendedJobs NodeDeclaredFeatures
+        NominatedNodeNameForExpectation OpenAPIEnums OpportunisticBatching PLEGOnDemandRelist PodDeletionCost
+        PodLevelResources PodReadyToStartContainersCondition PodTopologyLabelsAdmission PortForwardWebsockets
+        PreventStaticPodAPIReferences RelaxedServiceNameValidation ReloadKubeletClientCAFile
+        ReloadKubeletServerCertificateFile RemoteRequestHeaderUID ResourceHealthStatus ResourceHealthStatusMessage
+        RestartAllContainersOnContainerExits RotateKubeletServerCertificate SchedulerAsyncPreemption
+        SchedulerPopFromBackoffQ ServiceAccountNodeAudienceRestriction SizeBasedListCostEstimate
+        StaleControllerConsistencyDaemonSet StaleControllerConsistencyJob StaleControllerConsistencyReplicaSet
+        StaleControllerConsistencyStatefulSet StatefulSetSemanticRevisionComparison StorageVersionHash
+        StrictIPCIDRValidation StructuredAuthenticationConfigurationEgressSelector
+        StructuredAuthenticationConfigurationJWKSMetrics TokenRequestServiceAccountUIDValidation
+        TopologyManagerPolicyBetaOptions TranslateStreamCloseWebsocketRequests UnauthenticatedHTTP2DOSMitigation
+        UnknownVersionInteroperabilityProxy UnlockWhileProcessingFIFO WatchCacheInitializationPostStartHook WatchList
+        WatchListClient WindowsGracefulNodeShutdown
+    """,
+    Gate(Stage.DEPRECATED, default=False, locked=False): """
+        AllowDNSOnlyNodeCSR AllowInsecureKubeletCertificateSigningRequests ChangeContainerStatusOnKubeletRestart
+        DeclarativeValidationTakeover KMSv1 KubeletRegistrationGetOnExistsOnly WindowsHostNetwork
+    """,
+    Gate(Stage.DEPRECATED, default=False, locked=True): """
+        AllowOverwriteTerminationGracePeriodSeconds GitRepoVolumeDriver SeparateCacheWatchRPC
+    """,
+    Gate(Stage.DEPRECATED, default=True, locked=False): """
+        DisableCPUQuotaWithExclusiveCPUs KubeletPodResourcesListUseActivePods ServiceCIDRStatusFieldWiping
+        StorageNamespaceIndex
+    """,
+    Gate(Stage.DEPRECATED, default=True, locked=True): """
+        AggregatedDiscoveryRemoveBetaType DisableNodeKubeProxyVersion
+    """,
+    Gate(Stage.GA, default=True, locked=False): """
+        AllowServiceExternalIPs CustomCPUCFSQuotaPeriod DRAPrioritizedList InformerResourceVersion
+        MutatingAdmissionPolicy
+    """,
+    Gate(Stage.GA, default=True, locked=True): """
+        APIServerTracing AnonymousAuthConfigurableEndpoints AnyVolumeDataSource AuthorizeNodeWithSelectors
+        AuthorizeWithSelectors BtreeWatchCache CPUManagerPolicyOptions CRDValidationRatcheting
+        CSIServiceAccountTokenSecrets ConsistentListFromCache CustomResourceFieldSelectors DRAAdminAccess
+        DeclarativeValidation DisableAllocatorDualWrite DynamicResourceAllocation ExecProbeTimeout
+        ExternalServiceAccountTokenSigner ImageMaximumGCAge ImageVolume InOrderInformers InPlacePodVerticalScaling
+        JobBackoffLimitPerIndex JobManagedBy JobPodReplacementPolicy JobSuccessPolicy KubeletCgroupDriverFromCRI
+        KubeletFineGrainedAuthz KubeletPSI KubeletPodResourcesDynamicResources KubeletPodResourcesGet KubeletTracing
+        LogarithmicScaleDown MatchLabelKeysInPodAffinity MultiCIDRServiceAllocator MutableCSINodeAllocatableCount
+        NFTablesProxyMode NodeInclusionPolicyInPodTopologySpread NodeLogQuery NodeSwap OrderedNamespaceDeletion
+        PodLifecycleSleepAction PodLifecycleSleepActionAllowZero PodObservedGenerationTracking PodSchedulingReadiness
+        PreferSameTrafficDistribution ProcMountType RecoverVolumeExpansionFailure RecursiveReadOnlyMounts
+        RelaxedDNSSearchValidation RelaxedEnvironmentVariableValidation ResilientWatchCacheInitialization
+        RetryGenerateName SELinuxChangePolicy SELinuxMountReadWriteOncePod SchedulerQueueingHints
+        SeparateTaintEvictionController ServiceAccountTokenJTI ServiceAccountTokenNodeBinding
+        ServiceAccountTokenNodeBindingValidation ServiceAccountTokenPodNodeInfo SidecarContainers
+        StreamingCollectionEncodingToJSON StreamingCollectionEncodingToProtobuf StructuredAuthenticationConfiguration
+        SupplementalGroupsPolicy SystemdWatchdog TopologyManagerPolicyOptions UserNamespacesSupport
+        VolumeAttributesClass WinDSR WinOverlay
+    """,
+}
+
+GATES: dict[str, Gate] = {name: gate for gate, names in _TABLE.items() for name in sorted(names.split())}
+"""Every gate of kube-scheduler v1.36."""

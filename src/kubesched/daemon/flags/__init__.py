@@ -1,0 +1,1 @@
+"""The command line of `kubesched run`: kube-scheduler's flags, read and shown in pflag's manner."""

@@ -1,0 +1,106 @@
+"""Reading a command line in pflag's manner: long and short flags, `--flag value`, `--flag=value`, repeated flags."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kubesched.daemon.flags.values import FlagType
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One flag, and how people are told about it."""
+
+    name: str
+    type: FlagType
+    group: str
+    help: str
+    short: str = ""
+    warning: str = ""
+    """For a flag that is accepted and does nothing: why."""
+
+    @property
+    def field(self) -> str:
+        """The name of its value among the options."""
+        return self.name.replace("-", "_")
+
+    @property
+    def spelled(self) -> str:
+        return f"-{self.short}, --{self.name}" if self.short else f"--{self.name}"
+
+
+class FlagError(ValueError):
+    """A command line that cannot be understood."""
+
+
+class FlagSet:
+    """All flags of a command."""
+
+    def __init__(self, flags: Iterable[Flag]) -> None:
+        self.flags = {flag.name: flag for flag in flags}
+        self._short = {flag.short: flag for flag in self.flags.values() if flag.short}
+
+    def parse(self, arguments: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+        """The values of the flags that were given, by flag name, and all that is no flag."""
+        values: dict[str, Any] = {}
+        positional: list[str] = []
+        left = iter(arguments)
+        for argument in left:
+            if argument == "--":
+                positional += left
+            elif argument.startswith("--"):
+                self._long(argument, left, values)
+            elif argument.startswith("-") and argument != "-":
+                self._shorts(argument, left, values)
+            else:
+                positional.append(argument)
+        return values, positional
+
+    def _long(self, argument: str, left: Iterator[str], values: dict[str, Any]) -> None:
+        name, equals, text = argument[2:].partition("=")
+        if not name or name.startswith("-"):
+            raise FlagError(f"bad flag syntax: {argument}")
+        flag = self.flags.get(name.replace("_", "-"))
+        if flag is None:
+            raise FlagError(f"unknown flag: --{name}")
+        if not equals:
+            text = self._value_of(flag, left, f"flag needs an argument: --{name}")
+        _take(flag, text, values)
+
+    def _shorts(self, argument: str, left: Iterator[str], values: dict[str, Any]) -> None:
+        """`-v2`, `-v=2`, `-v 2`; several short flags may stand together as long as they need no value."""
+        rest = argument[1:]
+        while rest:
+            letter, rest = rest[0], rest[1:]
+            flag = self._short.get(letter)
+            if flag is None:
+                raise FlagError(f"unknown shorthand flag: {letter!r} in {argument}")
+            if rest.startswith("="):
+                text, rest = rest[1:], ""
+            elif flag.type.without_value is not None:
+                text = flag.type.without_value
+            elif rest:
+                text, rest = rest, ""
+            else:
+                text = self._value_of(flag, left, f"flag needs an argument: {letter!r} in {argument}")
+            _take(flag, text, values)
+
+    def _value_of(self, flag: Flag, left: Iterator[str], complaint: str) -> str:
+        if flag.type.without_value is not None:
+            return flag.type.without_value
+        text = next(left, None)
+        if text is None:
+            raise FlagError(complaint)
+        return text
+
+
+def _take(flag: Flag, text: str, values: dict[str, Any]) -> None:
+    try:
+        value = flag.type.parse(text)
+    except ValueError as problem:
+        raise FlagError(f'invalid argument "{text}" for "{flag.spelled}" flag: {problem}') from None
+    if flag.type.add is not None and flag.name in values:
+        value = flag.type.add(values[flag.name], value)
+    values[flag.name] = value

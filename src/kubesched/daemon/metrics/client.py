@@ -1,0 +1,78 @@
+"""Metrics of the client, of leader election and of queues that are worked off in the background."""
+
+from __future__ import annotations
+
+from kubesched.daemon.metrics.registry import MetricsRegistry
+
+
+class ClientMetrics:
+    """An observer of the API client."""
+
+    def __init__(self, registry: MetricsRegistry) -> None:
+        family = registry.family
+        self._requests = family("rest_client_requests_total")
+        self._seconds = family("rest_client_request_duration_seconds")
+        self._sent = family("rest_client_request_size_bytes")
+        self._received = family("rest_client_response_size_bytes")
+        self._throttled = family("rest_client_rate_limiter_duration_seconds")
+        self._retries = family("rest_client_request_retries_total")
+        self._plugin_calls = family("rest_client_exec_plugin_call_total")
+
+    def answered(self, verb: str, host: str, code: str, seconds: float, sent: int, received: int) -> None:
+        """A request ended with this code; sizes are those of the bodies."""
+        self._requests.child(code, verb, host).inc()
+        self._seconds.child(verb, host).observe(seconds)
+        self._sent.child(verb, host).observe(sent)
+        self._received.child(verb, host).observe(received)
+
+    def throttled(self, verb: str, host: str, seconds: float) -> None:
+        """A request waited for the client's own limits, perhaps for no time at all."""
+        self._throttled.child(verb, host).observe(seconds)
+
+    def retried(self, verb: str, host: str, code: str) -> None:
+        """A request was made once more, and ended with this code."""
+        self._retries.child(code, verb, host).inc()
+
+    def plugin_called(self, exit_code: int, status: str) -> None:
+        """A credential plugin ran."""
+        self._plugin_calls.child(str(exit_code), status).inc()
+
+
+class LeaderElectionMetrics:
+    """Who holds the lease."""
+
+    def __init__(self, registry: MetricsRegistry, lease: str) -> None:
+        self._status = registry.family("leader_election_master_status").child(lease)
+        self._slow = registry.family("leader_election_slowpath_total").child(lease)
+        self._status.set(0)
+
+    def leading(self, is_leader: bool) -> None:
+        self._status.set(is_leader)
+
+    def took_slow_path(self) -> None:
+        self._slow.inc()
+
+
+class WorkQueueMetrics:
+    """A queue by name: what came, what waits, and how long things took."""
+
+    def __init__(self, registry: MetricsRegistry, name: str) -> None:
+        self._adds = registry.family("workqueue_adds_total").child(name)
+        self._depth = registry.family("workqueue_depth").child(name)
+        self._retries = registry.family("workqueue_retries_total").child(name)
+        self._waits = registry.family("workqueue_queue_duration_seconds").child(name)
+        self._works = registry.family("workqueue_work_duration_seconds").child(name)
+
+    def added(self, depth: int) -> None:
+        self._adds.inc()
+        self._depth.set(depth)
+
+    def taken(self, depth: int, waited: float) -> None:
+        self._depth.set(depth)
+        self._waits.observe(waited)
+
+    def done(self, seconds: float) -> None:
+        self._works.observe(seconds)
+
+    def retried(self) -> None:
+        self._retries.inc()

@@ -1,0 +1,186 @@
+"""What a scheduler tells, as metrics."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from kubesched.daemon.metrics.registry import MetricsRegistry
+from kubesched.framework.decision import Decision
+from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, PreScorePlugin
+from kubesched.framework.status import Code
+from kubesched.framework.stopwatch import Stopwatch
+from kubesched.plugins.default_preemption import DefaultPreemption
+from kubesched.scheduler.attempt import Attempt
+from kubesched.scheduler.observer import EVICTION, PERMIT_WAIT
+from kubesched.scheduler.scheduler import Scheduler
+
+SAMPLED_PERCENT = 10
+"""How many attempts have their plugins measured one by one."""
+
+_MANY_ATTEMPTS = 15
+
+
+class SchedulerMetrics:
+    """A SchedulerObserver that counts. One thread, so nothing is locked but what the library locks."""
+
+    def __init__(self, registry: MetricsRegistry, *, clock: Callable[[], float], draw: Callable[[int], int]) -> None:
+        """`clock` tells seconds for durations; `draw(n)` is a number below n, to choose the attempts to look into."""
+        self.now = clock
+        self._draw = draw
+        family = registry.family
+        self._registry = registry
+        self._attempts = family("scheduler_schedule_attempts_total")
+        self._attempt_seconds = family("scheduler_scheduling_attempt_duration_seconds")
+        self._algorithm = family("scheduler_scheduling_algorithm_duration_seconds").child()
+        self._event_seconds = family("scheduler_event_handling_duration_seconds")
+        self._victims = family("scheduler_preemption_victims").child()
+        self._preemptions = family("scheduler_preemption_attempts_total").child()
+        self._bindings = family("scheduler_goroutines").child("binding")
+        self._sli = family("scheduler_pod_scheduling_sli_duration_seconds")
+        self._attempts_needed = family("scheduler_pod_scheduling_attempts").child()
+        self._after_flush = family("scheduler_pod_scheduled_after_flush_total").child()
+        self._points = family("scheduler_framework_extension_point_duration_seconds")
+        self._plugins = family("scheduler_plugin_execution_duration_seconds")
+        self._hints = family("scheduler_queueing_hint_execution_duration_seconds")
+        self._incoming = family("scheduler_queue_incoming_pods_total")
+        self._permit_wait = family("scheduler_permit_wait_duration_seconds")
+        self._evaluations = family("scheduler_plugin_evaluation_total")
+        self._evictions = family("scheduler_preemption_goroutines_execution_total")
+        self._eviction_seconds = family("scheduler_preemption_goroutines_duration_seconds")
+        self._calls = family("scheduler_async_api_call_execution_total")
+        self._call_seconds = family("scheduler_async_api_call_execution_duration_seconds")
+        self._claims = family("scheduler_resourceclaim_creates_total")
+        self._devices = family("scheduler_dra_bindingconditions_allocations_total")
+        self._device_seconds = family("scheduler_dra_bindingconditions_wait_duration_seconds")
+        self._filtered: Counter[tuple[str, frozenset[str]]] = Counter()
+        self._scored: Counter[tuple[str, frozenset[str]]] = Counter()
+        """Attempts that came so far, by profile and by the plugins that had no part in it: told apart on a scrape."""
+
+    def count_evaluations_of(self, scheduler: Scheduler) -> None:
+        """Let scrapes see which plugins of this scheduler were asked how often."""
+        self._registry.on_scrape(lambda: self._count_evaluations(scheduler))
+
+    # -- the queue ----------------------------------------------------------------------------------------------------
+
+    def happened(self, event: str) -> None:
+        pass
+
+    def moved(self, event: str, place: str) -> None:
+        self._incoming.child(_QUEUES[place], event).inc()
+
+    def hinted(self, plugin: str, event: str, hint: str, seconds: float) -> None:
+        self._hints.child(plugin, event, hint).observe(seconds)
+
+    def handled(self, events: set[str], seconds: float) -> None:
+        for event in events:
+            self._event_seconds.child(event).observe(seconds)
+
+    # -- attempts -----------------------------------------------------------------------------------------------------
+
+    def stopwatch(self) -> Stopwatch:
+        return Stopwatch(self.now, is_detailed=self._draw(100) < SAMPLED_PERCENT)
+
+    def decided(self, attempt: Attempt, seconds: float) -> None:
+        decision = attempt.decision
+        if decision is None:
+            return
+        self._algorithm.observe(seconds)
+        self._note_evaluations(decision)
+        if _tried_preemption(decision):
+            self._preemptions.inc()
+            if decision.post_filter is not None and decision.post_filter.victims:
+                self._victims.observe(len(decision.post_filter.victims))
+        if attempt.phase == "failed":
+            self._attempted(attempt, "unschedulable" if attempt.is_rejected else "error")
+
+    def bindings_changed(self, by: int) -> None:
+        self._bindings.inc(by)
+
+    def finished(self, attempt: Attempt) -> None:
+        watch, queued = attempt.watch, attempt.queued
+        assert watch is not None
+        if attempt.outcome == "bound":
+            self._attempted(attempt, "scheduled")
+            self._attempts_needed.observe(queued.attempts)
+            if queued.first_tried is not None:
+                tries = f"{_MANY_ATTEMPTS}+" if queued.attempts >= _MANY_ATTEMPTS else str(queued.attempts)
+                self._sli.child(tries).observe(self.now() - queued.first_tried)
+            if queued.flushed:
+                self._after_flush.inc()
+        elif attempt.outcome.startswith("bind-"):
+            self._attempted(attempt, attempt.outcome.removeprefix("bind-"))
+        self._note_laps(attempt, watch)
+
+    def _attempted(self, attempt: Attempt, result: str) -> None:
+        assert attempt.watch is not None
+        profile = attempt.queued.pod.spec.scheduler_name
+        self._attempts.child(result, profile).inc()
+        self._attempt_seconds.child(result, profile).observe(attempt.watch.elapsed())
+
+    def _note_laps(self, attempt: Attempt, watch: Stopwatch) -> None:
+        profile = attempt.queued.pod.spec.scheduler_name
+        for point, status, seconds in watch.laps:
+            if point == PERMIT_WAIT:
+                self._permit_wait.child(str(status)).observe(seconds)
+            elif point == EVICTION:
+                result = "success" if attempt.evicted else "error"
+                self._evictions.child(result).inc()
+                self._eviction_seconds.child(result).observe(seconds)
+            else:
+                self._points.child(point, _CODES[status], profile).observe(seconds)
+        for plugin, point, status, seconds in watch.plugin_laps:
+            self._plugins.child(plugin, point, _CODES[status]).observe(seconds)
+
+    # -- what plugins and writers do ----------------------------------------------------------------------------------
+
+    def wrote(self, call: str, result: str, seconds: float) -> None:
+        self._calls.child(call, result).inc()
+        self._call_seconds.child(call, result).observe(seconds)
+
+    def created_claim(self, status: str) -> None:
+        self._claims.child(status).inc()
+
+    def awaited_devices(self, profile: str, driver: str, status: str, seconds: float) -> None:
+        self._devices.child(profile, driver, status).inc()
+        self._device_seconds.child(profile, driver, status).observe(seconds)
+
+    # -- who was asked ------------------------------------------------------------------------------------------------
+
+    def _note_evaluations(self, decision: Decision) -> None:
+        cycle, trace = decision.cycle, decision.trace
+        if cycle is None or trace.pre_filter is None:
+            return
+        self._filtered[decision.profile, frozenset(cycle.skipped_filters)] += 1
+        if trace.scores is not None:
+            self._scored[decision.profile, frozenset(cycle.skipped_scores)] += 1
+
+    def _count_evaluations(self, scheduler: Scheduler) -> None:
+        for (name, skipped), attempts in self._filtered.items():
+            profile = scheduler.profiles[name]
+            self._evaluated("PreFilter", name, (p.name for p in profile.at("pre_filter", PreFilterPlugin)), attempts)
+            filters = (p.name for p in profile.at("filter", FilterPlugin) if p.name not in skipped)
+            self._evaluated("Filter", name, filters, attempts)
+        for (name, skipped), attempts in self._scored.items():
+            profile = scheduler.profiles[name]
+            self._evaluated("PreScore", name, (p.name for p in profile.at("pre_score", PreScorePlugin)), attempts)
+            scores = (plugin.name for plugin, _ in profile.scores if plugin.name not in skipped)
+            self._evaluated("Score", name, scores, attempts)
+        self._filtered.clear()
+        self._scored.clear()
+
+    def _evaluated(self, point: str, profile: str, plugins: Iterable[str], attempts: int) -> None:
+        for plugin in plugins:
+            self._evaluations.child(plugin, point, profile).inc(attempts)
+
+
+_QUEUES = {"Active": "active", "Backoff": "backoff", "Unschedulable": "unschedulable"}
+_CODES = {code: str(code) for code in Code}
+
+
+def _tried_preemption(decision: Decision) -> bool:
+    """Whether the attempt came as far as preemption: a post-filter before it may have ended the matter."""
+    status = decision.post_filter_status
+    if status is None:
+        return decision.post_filter is not None and bool(decision.post_filter.nominated)
+    return status.code is Code.UNSCHEDULABLE or status.plugin == DefaultPreemption.name

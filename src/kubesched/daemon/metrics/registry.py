@@ -1,0 +1,92 @@
+"""The metrics that exist, what may be said in their labels, and their text for a scraper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import Metric
+from prometheus_client.exposition import choose_encoder
+
+from kubesched.daemon.feature_gates import FeatureGates
+from kubesched.daemon.metrics.catalogue import CLIENT, PROCESS, SCHEDULER, Series
+from kubesched.daemon.metrics.family import Family
+from kubesched.daemon.version import VersionInfo
+
+AllowLists = Mapping[str, Mapping[str, frozenset[str]]]
+"""Allowed values by metric and by label."""
+
+
+class MetricsRegistry:
+    """All metrics of one process."""
+
+    def __init__(
+        self,
+        gates: FeatureGates | None = None,
+        *,
+        disabled: Iterable[str] = (),
+        allow_lists: AllowLists | None = None,
+    ) -> None:
+        self._gates = gates or FeatureGates()
+        self._disabled = frozenset(name for name in disabled if name)
+        self._allow_lists = allow_lists or {}
+        self._registry = CollectorRegistry()
+        self._families: dict[str, Family] = {}
+        self._callbacks: list[Callable[[], None]] = []
+        for series in (*PROCESS, *SCHEDULER, *CLIENT):
+            self.add(series)
+        self._say_what_this_is()
+        ProcessCollector(registry=self._registry)
+        self._registry.register(self)
+
+    def add(self, series: Series) -> Family:
+        """One more metric; one that does nothing if it was switched off or its feature is off."""
+        family = self._families[series.name] = Family(
+            series,
+            is_there=series.name not in self._disabled and (not series.gate or self._gates[series.gate]),
+            allowed=self._allow_lists.get(series.name),
+            on_unexpected=lambda: self.family("cardinality_enforcement_unexpected_categorizations_total").child().inc(),
+        )
+        return family
+
+    def family(self, name: str) -> Family:
+        return self._families[name]
+
+    def on_scrape(self, callback: Callable[[], None]) -> None:
+        """To be called before every scrape, to bring up to date what is only counted then."""
+        self._callbacks.append(callback)
+
+    def collect(self) -> Iterator[Metric]:
+        """For the library's registry, whose collector this is."""
+        return (family.shown() for family in self._families.values() if family.is_there)
+
+    def exposed(self, accept: str = "") -> tuple[bytes, str]:
+        """All metrics as text, and the content type that suits the scraper."""
+        for callback in self._callbacks:
+            callback()
+        encode, content_type = choose_encoder(accept)
+        return encode(self._registry), content_type
+
+    def _say_what_this_is(self) -> None:
+        info = VersionInfo()
+        self.family("kubernetes_build_info").child(*(getattr(info, name) for name in info.__struct_fields__)).set(1)
+        enabled = self.family("kubernetes_feature_enabled")
+        for gate in self._gates:
+            enabled.child(gate, str(self._gates.stage(gate))).set(self._gates[gate])
+        self.family("disabled_metrics_total").child().inc(len(self._disabled))
+        self.on_scrape(self._count_metrics)
+
+    def _count_metrics(self) -> None:
+        registered = self.family("registered_metrics_total")
+        registered.clear()
+        for family in self._families.values():
+            registered.child(family.series.stability, "").inc(family.is_there)
+
+
+def allow_lists(mapping: Mapping[str, str]) -> AllowLists:
+    """From `{"metric,label": "value,value"}`, as flags and manifests have it."""
+    found: dict[str, dict[str, frozenset[str]]] = {}
+    for key, values in mapping.items():
+        metric, _, label = key.partition(",")
+        found.setdefault(metric.strip(), {})[label.strip()] = frozenset(values.split(","))
+    return found

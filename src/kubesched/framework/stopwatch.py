@@ -1,0 +1,73 @@
+"""How long the parts of an attempt took. An attempt without a stopwatch, as in simulations, pays nothing for it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple, TypeVar
+
+from kubesched.framework.status import Code, Status
+
+T = TypeVar("T")
+
+
+class Lap(NamedTuple):
+    """One part: the name of the extension point, how it ended, and how many seconds it took."""
+
+    point: str
+    status: Code
+    seconds: float
+
+
+class PluginLap(NamedTuple):
+    """The part of one plugin in an extension point."""
+
+    plugin: str
+    point: str
+    status: Code
+    seconds: float
+
+
+class Stopwatch:
+    """Runs along with one attempt. `clock` tells seconds."""
+
+    __slots__ = ("_clock", "_since", "is_detailed", "laps", "plugin_laps", "started")
+
+    def __init__(self, clock: Callable[[], float], *, is_detailed: bool = False) -> None:
+        """Only a detailed one measures plugins one by one."""
+        self._clock = clock
+        self.is_detailed = is_detailed
+        self.laps: list[Lap] = []
+        self.plugin_laps: list[PluginLap] = []
+        self.started = self._since = clock()
+
+    def elapsed(self) -> float:
+        """Seconds since the attempt began."""
+        return self._clock() - self.started
+
+    def start(self) -> None:
+        """What has passed since the last lap belongs to nobody."""
+        self._since = self._clock()
+
+    def lap(self, point: str, status: Status | None = None) -> None:
+        """An extension point is through."""
+        now = self._clock()
+        self.laps.append(Lap(point, Code.SUCCESS if status is None else status.code, now - self._since))
+        self._since = now
+
+    def timed(self, plugin: str, point: str, ask: Callable[[], T]) -> T:
+        """The answer of one plugin, measured."""
+        before = self._clock()
+        answer = ask()
+        self._note(plugin, point, answer, before)
+        return answer
+
+    async def timed_wait(self, plugin: str, point: str, answer: Awaitable[T]) -> T:
+        """The answer of one plugin that may wait, measured."""
+        before = self._clock()
+        finished = await answer
+        self._note(plugin, point, finished, before)
+        return finished
+
+    def _note(self, plugin: str, point: str, answer: object, before: float) -> None:
+        status = answer.code if isinstance(answer, Status) else Code.SUCCESS
+        self.plugin_laps.append(PluginLap(plugin, point, status, self._clock() - before))

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kubesched import config
+from kubesched.config.duration import Duration
+from kubesched.daemon.checks import OptionsError
+from kubesched.daemon.completion import Completed, PolicyConfigMap, completed, with_policy, write_configuration
+from kubesched.daemon.options import parse_options
+
+HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+POLICY = '{"kind": "Policy", "apiVersion": "v1", "predicates": [{"name": "PodFitsResources"}], "priorities": []}'
+
+
+def complete(*arguments: str) -> Completed:
+    return completed(parse_options(arguments))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    file = tmp_path / "scheduler.yaml"
+    file.write_text(
+        f"{HEADER}clientConnection: {{kubeconfig: /from/file, qps: 7}}\nleaderElection: {{retryPeriod: 3s}}\n"
+    )
+    return file
+
+
+def test_without_flags_there_is_the_default_configuration() -> None:
+    assert complete().configuration == config.default()
+
+
+def test_deprecated_flags_count_without_a_file() -> None:
+    found = complete("--kubeconfig=/mine", "--kube-api-qps=5", "--kube-api-burst=9", "--profiling=false").configuration
+    assert found.client_connection.kubeconfig == "/mine"
+    assert (found.client_connection.qps, found.client_connection.burst) == (5, 9)
+    assert not found.enable_profiling
+
+
+def test_deprecated_flags_do_not_count_beside_a_file_and_a_warning_says_so(file: Path) -> None:
+    result = complete(f"--config={file}", "--kubeconfig=/mine", "--kube-api-qps=5")
+    assert result.configuration.client_connection.kubeconfig == "/from/file"
+    assert result.configuration.client_connection.qps == 7
+    assert result.warnings == (
+        "--kube-api-qps is ignored: the file of --config decides",
+        "--kubeconfig is ignored: the file of --config decides",
+    )
+
+
+def test_leader_election_flags_that_were_given_override_a_file_field_by_field(file: Path) -> None:
+    found = complete(f"--config={file}", "--leader-elect-lease-duration=1m", "--leader-elect-resource-name=other")
+    election = found.configuration.leader_election
+    assert (election.lease_duration, election.retry_period, election.resource_name) == (
+        Duration(60),
+        Duration(3),
+        "other",
+    )
+
+
+def test_leader_election_flags_are_checked_together_with_the_file(file: Path) -> None:
+    with pytest.raises(config.InvalidConfigError, match=r"leaderElection\.leaseDuration"):
+        complete(f"--config={file}", "--leader-elect-lease-duration=1s")
+
+
+def test_master_is_kept_beside_a_file(file: Path) -> None:
+    assert complete(f"--config={file}", "--master=https://there").master == "https://there"
+
+
+def test_file_that_is_not_there_is_one_clear_line() -> None:
+    with pytest.raises(OptionsError) as caught:
+        complete("--config=/does/not/exist")
+    assert str(caught.value) == "--config: No such file or directory: /does/not/exist"
+
+
+def test_secure_port_zero_serves_nothing() -> None:
+    assert complete().serves
+    assert not complete("--secure-port=0").serves
+
+
+def test_configuration_is_written_with_all_defaults(tmp_path: Path) -> None:
+    target = tmp_path / "written.yaml"
+    assert write_configuration(complete(f"--write-config-to={target}")) == target
+    assert config.load(target.read_text()) == config.default()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (
+            ["--secure-port=70000"],
+            "--secure-port 70000 must be between 0 and 65535, inclusive. 0 for turning off secure port",
+        ),
+        (["--tls-min-version=SSL3"], 'unknown tls version "SSL3"'),
+        (["--requestheader-group-headers= "], 'empty value in "requestheader-group-headers"'),
+        (["--authorization-always-allow-paths=/a*b"], 'only trailing * allowed in "a*b"'),
+        (["--feature-gates=Nonsense=true"], "unrecognized feature gate: Nonsense"),
+        (["--feature-gates=wardle:A=true"], "component not registered: wardle"),
+        (["--emulated-version=1.99"], "emulation version 1.99 is not between [1.33, 1.36]"),
+        (["--logging-format=xml"], 'format: Invalid value: "xml": Unsupported log format'),
+        (["--log-flush-frequency=0s"], 'flushFrequency: Invalid value: "0s": Must be greater than zero'),
+        (["--logging-format=json", "--vmodule=a=1"], "vmodule: Forbidden: Only supported for text log format"),
+        (
+            ["--log-text-split-stream"],
+            "options.text.splitStream: Forbidden: Feature LoggingAlphaOptions is disabled",
+        ),
+        (
+            ["--show-hidden-metrics-for-version=1.30"],
+            "--show-hidden-metrics-for-version must be omitted or have the value '1.35'. "
+            "Only the previous minor version is allowed",
+        ),
+        (
+            ["--secure-port=-1", "--tls-min-version=x"],
+            "[--secure-port -1 must be between 0 and 65535, inclusive. 0 for turning off secure port, "
+            'unknown tls version "x"]',
+        ),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_in_upstreams_words(arguments: list[str], complaint: str) -> None:
+    with pytest.raises(OptionsError) as caught:
+        complete(*arguments)
+    assert str(caught.value) == complaint
+
+
+def test_policy_file_takes_the_place_of_all_profiles(tmp_path: Path, file: Path) -> None:
+    policy = tmp_path / "policy.json"
+    policy.write_text(POLICY)
+    result = complete(f"--config={file}", f"--policy-config-file={policy}")
+    filters = {plugin.name for plugin in result.configuration.profiles[0].plugins.filter.enabled}
+    assert "NodeResourcesFit" in filters
+    assert "NodePorts" not in filters
+    assert result.configuration.client_connection.qps == 7
+
+
+def test_policy_config_map_goes_before_the_file_unless_the_file_is_preferred(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.json"
+    policy.write_text(POLICY)
+    both = ["--policy-configmap=policy", f"--policy-config-file={policy}"]
+    assert complete(*both).policy == PolicyConfigMap("kube-system", "policy")
+    assert complete(*both, "--use-legacy-policy-config").policy is None
+
+
+def test_policy_that_was_read_from_the_cluster_completes_the_rest() -> None:
+    before = complete("--policy-configmap=policy")
+    after = with_policy(before, POLICY, source="configmap kube-system/policy")
+    assert after.policy is None
+    assert after.configuration.profiles != before.configuration.profiles

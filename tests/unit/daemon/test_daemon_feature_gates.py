@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import pytest
+
+from kubesched.daemon.feature_gates import GATES, FeatureGates, GateError, Stage
+
+
+def parse(*texts: str) -> FeatureGates:
+    return FeatureGates.parse({"": texts})
+
+
+def test_gates_have_upstreams_defaults() -> None:
+    gates = FeatureGates()
+    on = ["SchedulerQueueingHints", "SchedulerAsyncPreemption", "DynamicResourceAllocation", "WatchListClient"]
+    off = ["SchedulerAsyncAPICalls", "GangScheduling", "GenericWorkload", "AllAlpha", "AllBeta", "GitRepoVolumeDriver"]
+    assert all(gates[name] for name in on)
+    assert not any(gates[name] for name in off)
+    assert len(GATES) == 241
+
+
+def test_every_alpha_gate_is_off_and_every_stable_one_on() -> None:
+    assert not any(gate.default for gate in GATES.values() if gate.stage is Stage.ALPHA)
+    assert all(gate.default for gate in GATES.values() if gate.stage is Stage.GA)
+
+
+def test_gate_can_be_switched() -> None:
+    gates = parse("SchedulerAsyncAPICalls=true", "OpportunisticBatching=F")
+    assert gates["SchedulerAsyncAPICalls"]
+    assert not gates["OpportunisticBatching"]
+
+
+def test_gate_by_name_goes_before_all_of_its_stage() -> None:
+    gates = parse("GangScheduling=false", "WorkloadAwarePreemption=false", "AllAlpha=true")
+    assert gates["GenericWorkload"]
+    assert not gates["GangScheduling"]
+
+
+def test_all_beta_switches_off_beta_gates_only() -> None:
+    gates = parse("AllBeta=false")
+    assert not gates["OpportunisticBatching"]
+    assert gates["SchedulerQueueingHints"]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("Nonsense=true", "unrecognized feature gate: Nonsense"),
+        ("OpportunisticBatching", "missing bool value for OpportunisticBatching"),
+        (
+            "OpportunisticBatching=x",
+            'invalid value of OpportunisticBatching=x, err: strconv.ParseBool: parsing "x": invalid syntax',
+        ),
+        (
+            "SchedulerQueueingHints=false",
+            "cannot set feature gate SchedulerQueueingHints to false, feature is locked to true",
+        ),
+        (
+            "GangScheduling=true",
+            "GangScheduling is enabled, but depends on features that are disabled: [GenericWorkload]",
+        ),
+    ],
+)
+def test_gates_that_cannot_be_set_are_refused_in_upstreams_words(text: str, complaint: str) -> None:
+    with pytest.raises(GateError) as caught:
+        parse(text)
+    assert str(caught.value) == complaint
+
+
+def test_component_may_be_named_but_not_both_ways() -> None:
+    assert FeatureGates.parse({"kube": ("GenericWorkload=true",)})["GenericWorkload"]
+    with pytest.raises(GateError, match="do not mix use"):
+        FeatureGates.parse({"": ("GenericWorkload=true",), "kube": ("GangScheduling=true",)})
+
+
+def test_setting_a_stable_gate_draws_a_warning() -> None:
+    assert parse("SchedulerQueueingHints=true").warnings == (
+        "setting GA feature gate SchedulerQueueingHints: it will be removed in a future release",
+    )
