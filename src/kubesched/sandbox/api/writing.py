@@ -9,7 +9,6 @@ from typing import Any
 from kubesched.sandbox.admission import admit_create, admit_update, deletion_grace
 from kubesched.sandbox.api import custom, deleting
 from kubesched.sandbox.api.catalog import table_of
-from kubesched.sandbox.api.interim import apply, track
 from kubesched.sandbox.api.preconditions import check_delete, check_update, metadata_of
 from kubesched.sandbox.api.reading import Reading
 from kubesched.sandbox.api.stamps import identity
@@ -23,7 +22,7 @@ from kubesched.sandbox.errors import (
     not_found,
 )
 from kubesched.sandbox.kinds import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, Object, Resource
-from kubesched.sandbox.patching import json_patch, merge_patch, strategic_merge
+from kubesched.sandbox.patching import apply, json_patch, merge_patch, strategic_merge, track
 
 _NAME_ATTEMPTS = 8
 _PROTECTED_NAMESPACES = frozenset(("default", "kube-system", "kube-public"))
@@ -45,25 +44,7 @@ class Writing(Reading):
         self, resource: Resource, namespace: str, obj: Object, *, manager: str = "", dry_run: bool = False
     ) -> Object:
         """Store a new object: named, stamped, defaulted and checked."""
-        metadata = metadata_of(obj)
-        given = metadata.get("namespace")
-        if resource.namespaced and given and given != namespace:
-            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
-        if metadata.get("resourceVersion"):
-            raise bad_request("resourceVersion should not be set on objects to be created")
-        name = metadata.get("name")
-        if resource.namespaced:
-            self._check_namespace(resource, namespace, name if isinstance(name, str) else "")
-        metadata = identity(self.stamps, metadata, namespace if resource.namespaced else "")
-        self._name(resource, namespace, metadata)
-        new = {**obj, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
-        new = admit_create(resource, new, self)
-        if resource is CUSTOM_RESOURCE_DEFINITIONS:
-            new = custom.established(new, self.stamps.now())
-        if self.record(resource, namespace, metadata["name"]) is not None:
-            raise already_exists(resource, metadata["name"])
-        new = track(resource, None, new, manager=manager, subresource="", now=self.stamps.now())
-        return self._put(resource, new, dry_run)
+        return self._create(resource, namespace, obj, manager, dry_run)
 
     def update(
         self,
@@ -139,17 +120,41 @@ class Writing(Reading):
             self._empty(name)
         return shown
 
+    def _create(self, resource: Resource, namespace: str, obj: Object, manager: str | None, dry_run: bool) -> Object:
+        metadata = metadata_of(obj)
+        given = metadata.get("namespace")
+        if resource.namespaced and given and given != namespace:
+            raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
+        if metadata.get("resourceVersion"):
+            raise bad_request("resourceVersion should not be set on objects to be created")
+        name = metadata.get("name")
+        if resource.namespaced:
+            self._check_namespace(resource, namespace, name if isinstance(name, str) else "")
+        metadata = identity(self.stamps, metadata, namespace if resource.namespaced else "")
+        self._name(resource, namespace, metadata)
+        new = {**obj, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+        new = admit_create(resource, new, self)
+        if resource is CUSTOM_RESOURCE_DEFINITIONS:
+            new = custom.established(new, self.stamps.now())
+        if self.record(resource, namespace, metadata["name"]) is not None:
+            raise already_exists(resource, metadata["name"])
+        if manager is not None:
+            new = track(resource, None, new, manager=manager, subresource="", now=self.stamps.now())
+        return self._put(resource, new, dry_run)
+
     def _write(
-        self, resource: Resource, old: Object, new: Object, subresource: str, manager: str, dry_run: bool
+        self, resource: Resource, old: Object, new: Object, subresource: str, manager: str | None, dry_run: bool
     ) -> Object:
+        """Admit and store the next state of an object. Without a manager, who owns what is settled already."""
         metadata = _kept(old["metadata"], new["metadata"])
         new = {**new, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
         new = admit_update(resource, old, new, subresource, self)
         if resource is CUSTOM_RESOURCE_DEFINITIONS and not subresource:
             new = custom.established(new, self.stamps.now())
-        if _same(old, new):
+        if manager is not None:
+            new = track(resource, old, new, manager=manager, subresource=subresource, now=self.stamps.now())
+        if new == old:
             return old
-        new = track(resource, old, new, manager=manager, subresource=subresource, now=self.stamps.now())
         if deleting.is_finished(resource, new):
             return self._remove(resource, self._put(resource, new, dry_run), dry_run)
         return self._put(resource, new, dry_run)
@@ -176,12 +181,13 @@ class Writing(Reading):
         if live is None and subresource:
             raise not_found(resource, name)
         now = self.stamps.now()
-        new = apply(resource, live, {**applied, "metadata": given}, manager=manager, force=force, now=now)
+        given_object = {**applied, "metadata": given}
+        new = dict(apply(resource, live, given_object, manager=manager, force=force, now=now, subresource=subresource))
         if live is None:
-            return self.create(resource, namespace, new, dry_run=dry_run)
+            return self._create(resource, namespace, new, None, dry_run)
         new["metadata"] = metadata_of(new)
         check_update(resource, live, new)
-        return self._write(resource, live, new, subresource, "", dry_run)
+        return self._write(resource, live, new, subresource, None, dry_run)
 
     def _name(self, resource: Resource, namespace: str, metadata: Object) -> None:
         if metadata.get("name"):
@@ -292,14 +298,3 @@ def _kept(old: Object, new: Object) -> Object:
         if key in old:
             metadata[key] = old[key]
     return metadata
-
-
-def _same(old: Object, new: Object) -> bool:
-    """Whether an update changes nothing but, at most, who manages what."""
-    if old == new:
-        return True
-    if old["metadata"] == new["metadata"] or old.keys() != new.keys():
-        return False
-    before = {key: value for key, value in old["metadata"].items() if key != "managedFields"}
-    after = {key: value for key, value in new["metadata"].items() if key != "managedFields"}
-    return before == after and all(old[key] == new[key] for key in old if key != "metadata")

@@ -8,10 +8,10 @@ from typing import Any
 
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.api.custom import version_of
-from kubesched.sandbox.api.interim import table
 from kubesched.sandbox.errors import bad_request
 from kubesched.sandbox.http.accepting import Accepted
 from kubesched.sandbox.kinds import CUSTOM_RESOURCE_DEFINITIONS, Object, Resource
+from kubesched.sandbox.tables import table
 
 Shape = Callable[[Object], Object]
 """From what is stored to what is shown."""
@@ -79,7 +79,7 @@ class Shapes:
             self._resource,
             objects,
             now=datetime.fromtimestamp(self._api.stamps.time(), UTC),
-            include=self._include,
+            include=self._include,  # type: ignore[arg-type]
             list_meta=list_meta,
             columns=self._columns(),
         )
