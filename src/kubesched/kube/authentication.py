@@ -1,0 +1,112 @@
+"""From the user of a kubeconfig to credentials, and from connection settings to a transport."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from kubesched.kube.connection import ConnectionSettings
+from kubesched.kube.credentials import (
+    CertificateFiles,
+    Credentials,
+    FixedAuthorization,
+    TokenFile,
+    WithCertificate,
+    basic,
+    bearer,
+)
+from kubesched.kube.dialing import Dialer
+from kubesched.kube.errors import ConnectionSettingsError
+from kubesched.kube.exec_plugin import ExecCredentials
+from kubesched.kube.kubeconfig import User
+from kubesched.kube.observer import NobodyWatches, Observer
+from kubesched.kube.oidc import OidcCredentials
+from kubesched.kube.pool import MOST_CONNECTIONS
+from kubesched.kube.tls import Certificate
+from kubesched.kube.transport import Transport
+
+
+def transport_for(
+    settings: ConnectionSettings,
+    environ: Mapping[str, str],
+    *,
+    observer: Observer | None = None,
+    connections: int = MOST_CONNECTIONS,
+    clock: Callable[[], float] = time.monotonic,
+) -> Transport:
+    """A transport to that server as that user. Raises ConnectionSettingsError, CredentialsError."""
+    return Transport(
+        Dialer(settings.server, settings.trust, settings.proxy_url),
+        credentials_for(settings, environ, observer=observer or NobodyWatches(), clock=clock),
+        headers=_impersonation(settings.user),
+        connections=connections,
+        clock=clock,
+    )
+
+
+def credentials_for(
+    settings: ConnectionSettings, environ: Mapping[str, str], *, observer: Observer, clock: Callable[[], float]
+) -> Credentials:
+    """What the user shows. What is given plainly goes before plugins and providers, as in client-go."""
+    user = settings.user
+    shown: Credentials = FixedAuthorization()
+    if user.token_file:  # if both are given, the file is what is kept fresh
+        shown = TokenFile(user.token_file, clock=clock)
+    elif user.token:
+        shown = FixedAuthorization(bearer(user.token))
+    elif user.username or user.password:
+        shown = FixedAuthorization(basic(user.username, user.password))
+    elif user.exec is not None and not user.client_certificate and not user.client_certificate_data:
+        shown = ExecCredentials(user.exec, _told_to_plugins(settings), environ=environ, observer=observer)
+    elif user.auth_provider is not None:
+        shown = OidcCredentials(user.auth_provider.config, environ=environ)
+    certificate = _certificate(user, clock)
+    return shown if certificate is None else WithCertificate(shown, certificate)
+
+
+def _certificate(user: User, clock: Callable[[], float]) -> CertificateFiles | Certificate | None:
+    if user.client_certificate_data or user.client_key_data:
+        chain = user.client_certificate_data or _read(user.client_certificate)
+        return Certificate(chain, user.client_key_data or _read(user.client_key))
+    if user.client_certificate:
+        return CertificateFiles(user.client_certificate, user.client_key, clock=clock)
+    return None
+
+
+def _read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as problem:
+        raise ConnectionSettingsError(f"{path}: {problem.strerror}") from None
+
+
+def _told_to_plugins(settings: ConnectionSettings) -> dict[str, Any]:
+    """The cluster, as ExecCredential has it."""
+    trust = settings.trust
+    authorities = trust.ca_data or (_read(trust.ca_file) if trust.ca_file else b"")
+    cluster = {
+        "server": settings.server,
+        "tls-server-name": trust.server_name,
+        "insecure-skip-tls-verify": trust.insecure,
+        "certificate-authority-data": base64.b64encode(authorities).decode(),
+        "proxy-url": settings.proxy_url,
+        "config": settings.exec_extension,
+    }
+    return {name: value for name, value in cluster.items() if value}
+
+
+def _impersonation(user: User) -> str:
+    if not user.impersonate:
+        return ""
+    headers = [("Impersonate-User", user.impersonate), ("Impersonate-Uid", user.impersonate_uid)]
+    headers += [("Impersonate-Group", group) for group in user.impersonate_groups]
+    for key, values in user.impersonate_user_extra.items():
+        headers += [(f"Impersonate-Extra-{quote(key, safe='')}", value) for value in values]
+    for name, value in headers:
+        if not value.isprintable() or not value.isascii():
+            raise ConnectionSettingsError(f"{name}: expected plain characters, got {value!r}")
+    return "".join(f"{name}: {value}\r\n" for name, value in headers if value)

@@ -1,0 +1,157 @@
+"""Requests to the API server: throttled, retried where that is safe, observed; errors are typed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from kubesched.kube.errors import ApiStatusError, UnreachableError
+from kubesched.kube.http_connection import Answer
+from kubesched.kube.observer import NO_ANSWER, NobodyWatches, Observer
+from kubesched.kube.throttle import Throttle
+from kubesched.kube.transport import JSON, Transport, user_agent
+from kubesched.kube.watching import WatchStream
+
+# Why JSON where the configuration says application/vnd.kubernetes.protobuf: records with only the fields that are
+# needed decode from JSON in 16 us a pod, so protobuf would save little here, and would need a schema of everything.
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+
+TIMEOUT = 60.0
+RETRIES = 10  # client-go's
+_PAUSE = 1.0  # seconds before a connection is tried again
+
+_log = logging.getLogger(__name__)
+
+
+class Client:
+    """One user of a transport, with limits of its own."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        throttle: Throttle,
+        *,
+        observer: Observer | None = None,
+        agent: str = "",
+        clock: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._transport = transport
+        self._throttle = throttle
+        self._observer = observer or NobodyWatches()
+        self._agent = agent or user_agent()
+        self._clock = clock
+        self._sleep = sleep
+
+    async def get(self, path: str, *, timeout: float = TIMEOUT, retries: int = RETRIES) -> bytes:
+        return await self.request("GET", path, timeout=timeout, retries=retries)
+
+    async def post(self, path: str, body: bytes, *, timeout: float = TIMEOUT, retries: int = RETRIES) -> bytes:
+        return await self.request("POST", path, body, timeout=timeout, retries=retries)
+
+    async def put(self, path: str, body: bytes, *, timeout: float = TIMEOUT, retries: int = RETRIES) -> bytes:
+        return await self.request("PUT", path, body, timeout=timeout, retries=retries)
+
+    async def patch(
+        self, path: str, body: bytes, *, content_type: str, timeout: float = TIMEOUT, retries: int = RETRIES
+    ) -> bytes:
+        return await self.request("PATCH", path, body, content_type=content_type, timeout=timeout, retries=retries)
+
+    async def delete(self, path: str, body: bytes = b"", *, timeout: float = TIMEOUT, retries: int = RETRIES) -> bytes:
+        return await self.request("DELETE", path, body, timeout=timeout, retries=retries)
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        *,
+        content_type: str = JSON,
+        timeout: float | None = TIMEOUT,
+        retries: int = RETRIES,
+    ) -> bytes:
+        """The body of a good answer. Raises ApiStatusError for others, UnreachableError if there was none.
+
+        An answer with Retry-After (429 and 5xx) is heeded for any method: the server did not do it. Where no answer
+        came, only reading is tried again, because nobody knows whether a write was done. The timeout is for each try.
+        """
+        attempt = 0
+        while True:
+            try:
+                answer = await self._attempt(method, path, body, content_type, timeout, attempt)
+                pause = _asked_to_wait(answer)
+                if answer.status < 300:
+                    return answer.body
+                if pause is None or attempt >= retries:
+                    raise ApiStatusError.of_answer(answer.status, answer.body, pause)
+            except UnreachableError as error:
+                if method != "GET" or attempt >= retries:
+                    raise _told(error, method, self._transport.host, path) from error
+                # The first time it may just be that the server closed an idle connection.
+                pause = _PAUSE if attempt else 0.0
+                _log.debug("%s %s: %s; trying again", method, path, error)
+            attempt += 1
+            if pause:
+                await self._sleep(pause)
+
+    async def watch(self, path: str, *, silence: float, timeout: float = TIMEOUT) -> WatchStream:
+        """An open watch whose server may be silent for so many seconds. Raises as `request`, but never tries again."""
+        await self._wait_for_turn("GET")
+        started = self._clock()
+        code = NO_ANSWER
+        try:
+            stream = await self._transport.open(path, agent=self._agent, timeout=timeout)
+            code = str(stream.head.status)
+            if stream.head.status >= 300:
+                try:
+                    body = await stream.read_all(timeout)
+                finally:
+                    stream.close()
+                answer = Answer(stream.head.status, stream.head.headers, body)
+                raise ApiStatusError.of_answer(answer.status, answer.body, _asked_to_wait(answer))
+            return WatchStream(stream, silence)
+        except UnreachableError as error:
+            raise _told(error, "GET", self._transport.host, path) from error
+        finally:
+            self._observer.answered("GET", self._transport.host, code, self._clock() - started, 0, 0)
+
+    async def _attempt(
+        self, method: str, path: str, body: bytes, content_type: str, timeout: float | None, attempt: int
+    ) -> Answer:
+        await self._wait_for_turn(method)
+        observer, host = self._observer, self._transport.host
+        started = self._clock()
+        code, received = NO_ANSWER, 0
+        try:
+            answer = await self._transport.send(method, path, body, content_type, agent=self._agent, timeout=timeout)
+            code, received = str(answer.status), len(answer.body)
+            return answer
+        finally:
+            observer.answered(method, host, code, self._clock() - started, len(body), received)
+            if attempt:
+                observer.retried(method, host, code)
+
+    async def _wait_for_turn(self, method: str) -> None:
+        wait = self._throttle.reserve()
+        if wait:
+            try:
+                await self._sleep(wait)
+            except asyncio.CancelledError:
+                self._throttle.give_back()
+                raise
+        self._observer.throttled(method, self._transport.host, wait)
+
+
+def _asked_to_wait(answer: Answer) -> float | None:
+    """The seconds in Retry-After, where it means that the same request may succeed later."""
+    if answer.status != 429 and answer.status < 500:
+        return None
+    after = answer.headers.get("retry-after", "")
+    return float(after) if after.isascii() and after.isdigit() else None
+
+
+def _told(error: UnreachableError, method: str, host: str, path: str) -> UnreachableError:
+    """The same error, saying what was asked for."""
+    return type(error)(f"{method} {host}{path.partition('?')[0]}: {error}", maybe_done=error.maybe_done)

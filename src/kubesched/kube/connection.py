@@ -1,0 +1,198 @@
+"""Which API server, and as whom: from a kubeconfig and --master, or from inside a cluster."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from kubesched.kube.errors import ConnectionSettingsError
+from kubesched.kube.kubeconfig import Cluster, Kubeconfig, User, load, load_merged
+from kubesched.kube.proxy import parsed_proxy, proxy_of_environment
+from kubesched.kube.tls import ServerTrust
+from kubesched.kube.user_mistakes import mistakes_of_user
+
+SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+_EXEC_EXTENSION = "client.authentication.k8s.io/exec"
+_NOTHING_GIVEN = (
+    "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
+)
+
+_log = logging.getLogger(__name__)
+
+
+class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a client needs to know before it starts."""
+
+    server: str
+    trust: ServerTrust = ServerTrust()
+    proxy_url: str = ""
+    user: User = User()
+    user_name: str = ""
+    exec_extension: object = None
+    """What the kubeconfig keeps for exec plugins along with the cluster."""
+    namespace: str = "default"
+
+    @property
+    def is_tls(self) -> bool:
+        return self.server.startswith("https://")
+
+
+def from_flags(
+    kubeconfig: str, master: str, environ: Mapping[str, str], *, service_account: str = SERVICE_ACCOUNT
+) -> ConnectionSettings:
+    """As kube-scheduler: the kubeconfig, with `master` instead of its server if given; else from inside a cluster."""
+    if not kubeconfig and not master:
+        _log.warning(
+            "Neither --kubeconfig nor --master was specified.  Using the inClusterConfig.  This might not work."
+        )
+        try:
+            return in_cluster(environ, service_account=service_account)
+        except ConnectionSettingsError as problem:
+            _log.warning("error creating inClusterConfig, falling back to default config: %s", problem)
+            raise ConnectionSettingsError(f"{_NOTHING_GIVEN} (not in a cluster either: {problem})") from None
+    config = load(kubeconfig) if kubeconfig else Kubeconfig()
+    return from_kubeconfig(config, environ, master=master)
+
+
+def from_files(paths: tuple[str, ...], environ: Mapping[str, str], *, context: str = "") -> ConnectionSettings:
+    """As kubectl: several files merged, and a context by name or the current one."""
+    config = load_merged(paths)
+    if not config.clusters and not config.users and not config.contexts:
+        raise ConnectionSettingsError(f"no kubeconfig with anything in it among {', '.join(paths)}")
+    return from_kubeconfig(config, environ, context=context)
+
+
+def from_kubeconfig(
+    config: Kubeconfig, environ: Mapping[str, str], *, context: str = "", master: str = ""
+) -> ConnectionSettings:
+    """The cluster and user of a context. Raises ConnectionSettingsError with all that is wrong."""
+    name = context or config.current_context
+    if name and name not in config.contexts:
+        raise ConnectionSettingsError(
+            f"invalid configuration: context was not found for specified context: {name}{_choices(config.contexts)}"
+        )
+    chosen = config.contexts.get(name)
+    cluster, user, mistakes = Cluster(), User(), list[str]()
+    if chosen is not None:
+        place = config.origin(f"contexts[{name}]")
+        if chosen.cluster in config.clusters:
+            cluster = config.clusters[chosen.cluster]
+        elif not master:
+            mistakes.append(f'{place}: cluster "{chosen.cluster}" was not found{_choices(config.clusters)}')
+        if chosen.user in config.users:
+            user = config.users[chosen.user]
+        elif chosen.user:
+            mistakes.append(f'{place}: user "{chosen.user}" was not found{_choices(config.users)}')
+    if master:
+        cluster = replace(cluster, server=master)
+    if cluster == Cluster() and chosen is None:
+        hint = f" (the kubeconfig has no current-context{_choices(config.contexts)})" if config.contexts else ""
+        raise ConnectionSettingsError(_NOTHING_GIVEN + hint)
+    user_name = chosen.user if chosen is not None else ""
+    if not mistakes:
+        mistakes += _mistakes_of_cluster(cluster, config.origin(f"clusters[{chosen.cluster if chosen else ''}]"))
+        mistakes += mistakes_of_user(user, config.origin(f"users[{user_name}]"))
+    if mistakes:
+        words = mistakes[0] if len(mistakes) == 1 else f"[{', '.join(mistakes)}]"
+        raise ConnectionSettingsError(f"invalid configuration: {words}")
+    return _settings(cluster, user, user_name, (chosen.namespace if chosen else "") or "default", environ)
+
+
+def in_cluster(environ: Mapping[str, str], *, service_account: str = SERVICE_ACCOUNT) -> ConnectionSettings:
+    """The API server of the cluster that we run in, as our service account."""
+    host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "")
+    if not host or not port:
+        raise ConnectionSettingsError(
+            "unable to load in-cluster configuration, "
+            "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined"
+        )
+    token_file, authorities = Path(service_account, "token"), Path(service_account, "ca.crt")
+    try:
+        token_file.read_bytes()
+    except OSError as problem:
+        raise ConnectionSettingsError(f"unable to read {token_file}: {problem.strerror}") from None
+    trust = ServerTrust()
+    if authorities.is_file():
+        trust = ServerTrust(ca_file=str(authorities))
+    else:
+        _log.error("Expected to load root CA config from %s, but there is no such file", authorities)
+    server = f"https://{_in_url(host)}:{port}"
+    return ConnectionSettings(
+        server=server,
+        trust=trust,
+        proxy_url=proxy_of_environment(server, environ),
+        user=User(token_file=str(token_file)),
+        user_name="service account",
+        namespace=_namespace(Path(service_account, "namespace")),
+    )
+
+
+def _settings(
+    cluster: Cluster, user: User, user_name: str, namespace: str, environ: Mapping[str, str]
+) -> ConnectionSettings:
+    server = cluster.server if "://" in cluster.server else f"http://{cluster.server}"
+    secure = server.startswith("https://")
+    trust = ServerTrust(
+        ca_file="" if cluster.certificate_authority_data else cluster.certificate_authority,
+        ca_data=cluster.certificate_authority_data,
+        insecure=cluster.insecure_skip_tls_verify,
+        server_name=cluster.tls_server_name,
+    )
+    return ConnectionSettings(
+        server=server.rstrip("/"),
+        trust=trust if secure else ServerTrust(),
+        proxy_url=cluster.proxy_url or proxy_of_environment(server, environ),
+        # Secrets are for servers that proved who they are: as client-go, none are shown in the clear.
+        user=user if secure else User(),
+        user_name=user_name,
+        exec_extension=next((it.extension for it in cluster.extensions if it.name == _EXEC_EXTENSION), None),
+        namespace=namespace,
+    )
+
+
+def _mistakes_of_cluster(cluster: Cluster, place: str) -> list[str]:
+    mistakes = []
+    if not cluster.server:
+        mistakes.append(f"{place}: server: expected the address of the API server")
+    if cluster.proxy_url:
+        try:
+            parsed_proxy(cluster.proxy_url, f"{place}: proxy-url")
+        except ConnectionSettingsError as mistake:
+            mistakes.append(str(mistake))
+    if cluster.certificate_authority and cluster.certificate_authority_data:
+        mistakes.append(
+            f"{place}: certificate-authority-data and certificate-authority are both specified, only one is allowed"
+        )
+    if cluster.insecure_skip_tls_verify and (cluster.certificate_authority or cluster.certificate_authority_data):
+        mistakes.append(f"{place}: a certificate authority makes no sense together with insecure-skip-tls-verify")
+    if cluster.certificate_authority and not cluster.certificate_authority_data:
+        try:
+            Path(cluster.certificate_authority).read_bytes()
+        except OSError as problem:
+            mistakes.append(
+                f"{place}: unable to read certificate-authority {cluster.certificate_authority}: {problem.strerror}"
+            )
+    return mistakes
+
+
+def _choices(entries: Mapping[str, object]) -> str:
+    return f" (there are: {', '.join(sorted(entries))})" if entries else ""
+
+
+def _namespace(file: Path) -> str:
+    try:
+        return file.read_text().strip() or "default"
+    except OSError:  # it is only a default
+        return "default"
+
+
+def _in_url(host: str) -> str:
+    try:
+        return f"[{host}]" if ipaddress.ip_address(host).version == 6 else host
+    except ValueError:
+        return host

@@ -1,0 +1,151 @@
+"""Who we are to the API server: tokens and certificates, fixed or read again when they may have changed."""
+
+from __future__ import annotations
+
+import base64
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from kubesched.kube.errors import CredentialsError
+from kubesched.kube.tls import Certificate
+
+TOKEN_FILE_PERIOD = 50.0
+"""Seconds between readings of a token file: client-go's minute, less its leeway of ten seconds."""
+CERTIFICATE_FILES_PERIOD = 60.0
+
+_log = logging.getLogger(__name__)
+
+
+class Credentials(Protocol):
+    """What is shown with every request. Both methods may wait for a plugin or an identity provider."""
+
+    async def authorization(self) -> str:
+        """The value of the Authorization header; empty if there is none. Raises CredentialsError."""
+
+    async def renew(self, refused: str) -> bool:
+        """The server answered 401 to this authorization. True if there is something else to show now."""
+
+    def certificate(self) -> Certificate | None:
+        """The client certificate for new connections, as of the last authorization."""
+
+
+class FixedAuthorization:
+    """A token or password that is as it is, or nothing at all."""
+
+    def __init__(self, authorization: str = "") -> None:
+        self._authorization = authorization
+
+    async def authorization(self) -> str:
+        return self._authorization
+
+    async def renew(self, refused: str) -> bool:
+        return False
+
+    def certificate(self) -> Certificate | None:
+        return None
+
+
+def bearer(token: str) -> str:
+    """The header value for a token; CredentialsError if it cannot be in a header."""
+    if not token.isprintable() or not token.isascii():
+        raise CredentialsError("the token contains characters that no token has, such as a line break")
+    return f"Bearer {token}"
+
+
+def basic(user: str, password: str) -> str:
+    """The header value for user and password."""
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+class TokenFile:
+    """A token in a file that somebody else keeps fresh: a projected service account token, for instance."""
+
+    def __init__(self, path: str, *, clock: Callable[[], float]) -> None:
+        self._path = path
+        self._clock = clock
+        self._authorization = ""
+        self._read_at = float("-inf")
+
+    async def authorization(self) -> str:
+        if self._clock() - self._read_at >= TOKEN_FILE_PERIOD:
+            self._read()
+        return self._authorization
+
+    async def renew(self, refused: str) -> bool:
+        if self._authorization == refused:
+            self._read()
+        return self._authorization != refused
+
+    def certificate(self) -> Certificate | None:
+        return None
+
+    def _read(self) -> None:
+        """A file that cannot be read for a moment is no reason to stop: the last token may be good for longer."""
+        try:
+            token = Path(self._path).read_text().strip()
+            if not token:
+                raise CredentialsError(f'read empty token from file "{self._path}"')
+            self._authorization = bearer(token)
+        except (OSError, UnicodeError, CredentialsError) as problem:
+            words = getattr(problem, "strerror", None) or str(problem)
+            if not self._authorization:
+                raise CredentialsError(f'failed to read token file "{self._path}": {words}') from None
+            _log.error("Unable to rotate token: %s: %s", self._path, words)
+        self._read_at = self._clock()
+
+
+class CertificateFiles:
+    """A client certificate and key in files, read again when they were replaced."""
+
+    def __init__(self, chain_path: str, key_path: str, *, clock: Callable[[], float]) -> None:
+        """Raises CredentialsError if they cannot be read."""
+        self._paths = (chain_path, key_path)
+        self._clock = clock
+        self._stamp: object = None
+        self._looked_at = float("-inf")
+        self._certificate: Certificate | None = None
+
+    def current(self) -> Certificate | None:
+        """The certificate. One that cannot be read any more stays in use as long as the server takes it."""
+        if self._clock() - self._looked_at >= CERTIFICATE_FILES_PERIOD:
+            try:
+                self._look()
+            except OSError as problem:
+                if self._certificate is None:
+                    raise CredentialsError(f"client certificate: {problem.filename}: {problem.strerror}") from None
+                _log.error("Unable to read the client certificate again: %s: %s", problem.filename, problem.strerror)
+            self._looked_at = self._clock()
+        return self._certificate
+
+    def look_again(self) -> None:
+        """Do not wait for the period to pass."""
+        self._looked_at = float("-inf")
+
+    def _look(self) -> None:
+        stamp = [(stat.st_mtime_ns, stat.st_size, stat.st_ino) for stat in map(Path.stat, map(Path, self._paths))]
+        if stamp != self._stamp:
+            chain, key = (Path(path).read_bytes() for path in self._paths)
+            self._certificate = Certificate(chain, key)
+            self._stamp = stamp
+
+
+class WithCertificate:
+    """Credentials of some other kind, and a certificate besides."""
+
+    def __init__(self, others: Credentials, files: CertificateFiles | Certificate) -> None:
+        self._others = others
+        self._files = files
+
+    async def authorization(self) -> str:
+        return await self._others.authorization()
+
+    async def renew(self, refused: str) -> bool:
+        before = self.certificate()
+        if isinstance(self._files, CertificateFiles):
+            self._files.look_again()
+        return await self._others.renew(refused) or self.certificate() != before
+
+    def certificate(self) -> Certificate | None:
+        return self._files if isinstance(self._files, Certificate) else self._files.current()

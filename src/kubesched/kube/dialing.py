@@ -1,0 +1,139 @@
+"""New connections to the API server: directly or through a proxy, in the clear or with TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from kubesched.kube.errors import AnswerTimeoutError, ConnectionSettingsError, UnreachableError
+from kubesched.kube.http_connection import HttpConnection
+from kubesched.kube.proxy import Proxy, TunnelHandshake, parsed_proxy, proxy_authorization
+from kubesched.kube.tls import Certificate, ServerTrust, TlsContexts
+
+DIAL_TIMEOUT = 30.0
+
+
+class Address:
+    """Where a server is: the parts of its URL."""
+
+    def __init__(self, server: str) -> None:
+        try:
+            parts = urlsplit(server)
+            port = parts.port
+        except ValueError as error:
+            raise ConnectionSettingsError(f'server "{server}": {error}') from None
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConnectionSettingsError(f'expected a server such as "https://host:6443", got "{server}"')
+        self.is_tls = parts.scheme == "https"
+        self.host: str = parts.hostname
+        self.port = port or (443 if self.is_tls else 80)
+        self.host_header = parts.netloc.rpartition("@")[2]
+        self.path = parts.path.rstrip("/")
+
+
+class Dialer:
+    """Makes connections to one server."""
+
+    def __init__(self, server: str, trust: ServerTrust, proxy_url: str = "") -> None:
+        """Raises ConnectionSettingsError if the address cannot be one."""
+        self.address = Address(server)
+        self._server_name = trust.server_name or self.address.host
+        self._contexts = TlsContexts(trust)
+        self._proxy: Proxy | None = parsed_proxy(proxy_url, "proxy-url") if proxy_url else None
+        forwards = self._proxy is not None and self._proxy.scheme in ("http", "https") and not self.address.is_tls
+        # Requests in the clear are handed to an HTTP proxy as they are, with the whole URL; others need a tunnel.
+        self.request_prefix = f"http://{self.address.host_header}{self.address.path}" if forwards else self.address.path
+        self.extra_headers = proxy_authorization(self._proxy) if self._proxy is not None and forwards else ""
+        self._tunnels = self._proxy is not None and not forwards
+
+    async def dial(
+        self, certificate: Certificate | None, lost: Callable[[HttpConnection], None], timeout: float = DIAL_TIMEOUT
+    ) -> HttpConnection:
+        """A new connection, showing this certificate. Raises UnreachableError in words for people."""
+        where = f"{self.address.host}:{self.address.port}"
+        try:
+            async with asyncio.timeout(timeout):
+                return await self._dial(certificate, lost)
+        except TimeoutError:
+            raise AnswerTimeoutError(f"dial tcp {where}: no connection within {timeout:g} s") from None
+        except ssl.SSLCertVerificationError as problem:
+            raise UnreachableError(f"dial tcp {where}: the server's certificate: {problem.verify_message}") from None
+        except ssl.SSLError as problem:
+            raise UnreachableError(f"dial tcp {where}: tls: {problem.reason or problem}") from None
+        except socket.gaierror as problem:
+            raise UnreachableError(f"dial tcp: lookup {self._first_host}: {problem.strerror}") from None
+        except OSError as problem:
+            raise UnreachableError(f"dial tcp {where}: {_words(problem)}") from None
+
+    @property
+    def _first_host(self) -> str:
+        return self.address.host if self._proxy is None else self._proxy.host
+
+    async def _dial(self, certificate: Certificate | None, lost: Callable[[HttpConnection], None]) -> HttpConnection:
+        loop = asyncio.get_running_loop()
+        context = self._contexts.context(certificate) if self.address.is_tls else None
+        connection = HttpConnection(loop, lost)
+        if self._proxy is None:
+            transport, _ = await loop.create_connection(
+                lambda: connection,
+                self.address.host,
+                self.address.port,
+                ssl=context,
+                server_hostname=self._server_name if context is not None else None,
+            )
+        elif self._tunnels:
+            transport = await self._tunnel(loop, self._proxy, connection, context)
+        else:
+            proxy_context = ssl.create_default_context() if self._proxy.scheme == "https" else None
+            transport, _ = await loop.create_connection(
+                lambda: connection, self._proxy.host, self._proxy.port, ssl=proxy_context
+            )
+        _keep_alive(transport.get_extra_info("socket"))
+        return connection
+
+    async def _tunnel(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        proxy: Proxy,
+        connection: HttpConnection,
+        context: ssl.SSLContext | None,
+    ) -> asyncio.Transport:
+        outer = ssl.create_default_context() if proxy.scheme == "https" else None
+        handshake = TunnelHandshake(proxy, self.address.host, self.address.port)
+        plain, _ = await loop.create_connection(lambda: handshake, proxy.host, proxy.port, ssl=outer)
+        try:
+            await handshake.done
+            transport: asyncio.Transport | None = plain
+            if context is None:
+                plain.set_protocol(connection)
+            else:
+                transport = await loop.start_tls(plain, connection, context, server_hostname=self._server_name)
+            if transport is None:
+                raise UnreachableError("the proxy closed the connection")
+        except BaseException:
+            plain.abort()
+            raise
+        connection.connection_made(transport)
+        return transport
+
+
+def _keep_alive(sock: socket.socket) -> None:
+    """Notice within a minute or so that the other side is gone, even if neither side has anything to say."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, seconds in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, option):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), seconds)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # what was sent and is never acknowledged
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 60_000)
+
+
+def _words(problem: OSError) -> str:
+    """Without the address, which asyncio repeats in its own words."""
+    if isinstance(problem, ConnectionRefusedError):
+        return "connect: connection refused"
+    if problem.errno is not None and problem.strerror and not problem.strerror.startswith("Connect call failed"):
+        return problem.strerror
+    return str(problem)

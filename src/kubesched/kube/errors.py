@@ -1,0 +1,151 @@
+"""What can go wrong between here and the API server: one hierarchy, in words for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+# What a status code means where the body does not say: the reasons of apimachinery.
+_REASONS = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    406: "NotAcceptable",
+    409: "Conflict",
+    410: "Gone",
+    413: "RequestEntityTooLarge",
+    415: "UnsupportedMediaType",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
+_SHOWN = 200  # characters of an answer that is no Status
+
+
+class KubeError(Exception):
+    """Anything that went wrong with the API server or on the way to it."""
+
+
+class ConnectionSettingsError(KubeError, ValueError):
+    """A kubeconfig, flag or service account that cannot be used: file, field, what was expected."""
+
+
+class CredentialsError(KubeError):
+    """No credentials could be had: a token file, an exec plugin or an identity provider failed."""
+
+
+class UnreachableError(KubeError):
+    """No whole answer came back. If `maybe_done`, the request was sent and may have taken effect."""
+
+    def __init__(self, message: str, *, maybe_done: bool = False) -> None:
+        super().__init__(message)
+        self.maybe_done = maybe_done
+
+
+class AnswerTimeoutError(UnreachableError):
+    """The answer did not come in time."""
+
+
+class StatusCause(msgspec.Struct, frozen=True):
+    """One of several things that were wrong."""
+
+    reason: str = ""
+    message: str = ""
+    field: str = ""
+
+
+class StatusDetails(msgspec.Struct, frozen=True, rename="camel"):
+    """What an error is about."""
+
+    name: str = ""
+    group: str = ""
+    kind: str = ""
+    uid: str = ""
+    causes: tuple[StatusCause, ...] = ()
+    retry_after_seconds: int = 0
+
+
+class Status(msgspec.Struct, frozen=True):
+    """The API's own account of an error; in an answer, or as the object of an ERROR event in a watch."""
+
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+    details: StatusDetails | None = None
+    kind: str = ""
+
+
+_decoder = msgspec.json.Decoder(Status)
+
+
+class ApiStatusError(KubeError):
+    """The API server answered, and the answer is an error."""
+
+    def __init__(
+        self,
+        code: int,
+        reason: str = "",
+        message: str = "",
+        details: StatusDetails | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        self.code = code
+        self.reason = reason or _REASONS.get(code, "Unknown")
+        self.message = message
+        self.details = details or StatusDetails()
+        self.retry_after = retry_after
+        super().__init__(message or f"the server answered with status {code} ({self.reason})")
+
+    @classmethod
+    def of_answer(cls, code: int, body: bytes, retry_after: float | None = None) -> ApiStatusError:
+        """The error in an HTTP answer, whose body need not be a Status: proxies have their own pages."""
+        try:
+            status = _decoder.decode(body)
+        except msgspec.DecodeError:
+            status = Status()
+        if status.kind != "Status":
+            text = " ".join(body[: 4 * _SHOWN].decode(errors="replace").split())[:_SHOWN]
+            shown = f": {text}" if text else ""
+            return cls(code, message=f"the server answered with status {code}{shown}", retry_after=retry_after)
+        return cls(code, status.reason, status.message, status.details, retry_after)
+
+    @classmethod
+    def of_event(cls, raw: msgspec.Raw | bytes) -> ApiStatusError:
+        """The error in an ERROR event of a watch."""
+        try:
+            status = _decoder.decode(raw)
+        except msgspec.DecodeError:
+            status = Status(message="the watch ended with an ERROR event that is no Status")
+        return cls(status.code or 500, status.reason, status.message, status.details)
+
+    @property
+    def is_expired(self) -> bool:
+        """The resourceVersion asked for is no longer remembered."""
+        return self.code == 410 or self.reason in ("Expired", "Gone")
+
+    @property
+    def is_from_the_future(self) -> bool:
+        """The resourceVersion asked for has not been reached: the server lags behind, or lost its past."""
+        if any(
+            cause.reason == "ResourceVersionTooLarge" or cause.message == "Too large resource version"
+            for cause in self.details.causes
+        ):
+            return True
+        return self.reason == "Timeout" and "Too large resource version" in self.message
+
+
+def decoded(decoder: msgspec.json.Decoder[Any], data: bytes | msgspec.Raw, what: str) -> Any:
+    """The value in an answer; UnreachableError if it is not what was asked for."""
+    try:
+        return decoder.decode(data)
+    except msgspec.DecodeError as error:
+        raise UnreadableAnswerError(f"{what}: the answer cannot be read: {error}") from error
+
+
+class UnreadableAnswerError(KubeError):
+    """The API server answered 200 with something else than was asked for."""

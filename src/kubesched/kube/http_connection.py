@@ -1,0 +1,247 @@
+"""One HTTP/1.1 connection as an asyncio protocol: one request at a time, its answer whole or as a stream.
+
+Written by hand because it is on the way of every pod twice: see docs/decisions.md for what it saves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import NamedTuple, cast
+
+from kubesched.kube.errors import AnswerTimeoutError, UnreachableError
+from kubesched.kube.http_parser import Head, HttpSyntaxError, ResponseParser
+
+_MOST_BUFFERED = 1 << 20  # bytes of a stream that wait for their reader before the server is held back
+
+
+class Answer(NamedTuple):
+    """A whole answer."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class HttpConnection(asyncio.Protocol):
+    """A connection that somebody made; `lost` is called once when it ends, for whatever reason."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, lost: Callable[[HttpConnection], None]) -> None:
+        self._loop = loop
+        self._lost = lost
+        self._transport: asyncio.Transport | None = None
+        self._parser: ResponseParser | None = None
+        self._answer: asyncio.Future[Answer] | None = None
+        self._stream: AnswerStream | None = None
+        self.used = 0
+        """Requests so far: an error on the first is the server's, later it may be that it closed an idle connection."""
+        self.idle_since = 0.0
+
+    @property
+    def usable(self) -> bool:
+        """A further request can be sent."""
+        return self._transport is not None and self._parser is None and not self._transport.is_closing()
+
+    async def request(self, data: bytes, timeout: float | None) -> Answer:
+        """Send the bytes of a request and wait for the whole answer."""
+        timer = self._start(data, timeout)
+        answer: asyncio.Future[Answer] = self._loop.create_future()
+        self._answer = answer
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            self.close()
+            raise
+        finally:
+            self._answer = None
+            if timer is not None:
+                timer.cancel()
+
+    async def open_stream(self, data: bytes, timeout: float | None) -> AnswerStream:
+        """Send the bytes of a request and wait for the head of the answer. The stream owns the connection then."""
+        timer = self._start(data, timeout)
+        stream = self._stream = AnswerStream(self, self._loop)
+        try:
+            await stream.opened
+        except asyncio.CancelledError:
+            self.close()
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+        return stream
+
+    def close(self) -> None:
+        """Hang up now; nobody waits for the other side."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    def hold_back(self, held: bool) -> None:
+        """Stop or go on reading: a slow reader of a stream must not fill our memory."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        if held:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    def _start(self, data: bytes, timeout: float | None) -> asyncio.TimerHandle | None:
+        if not self.usable or self._transport is None:
+            raise UnreachableError("the connection is closed")
+        self.used += 1
+        self._parser = ResponseParser()
+        self._transport.write(data)
+        return None if timeout is None else self._loop.call_later(timeout, self._expire, timeout)
+
+    def _expire(self, timeout: float) -> None:
+        self._fail(AnswerTimeoutError(f"no answer within {timeout:g} s", maybe_done=True))
+
+    def _fail(self, error: UnreachableError) -> None:
+        answer, stream = self._answer, self._stream
+        if answer is not None and not answer.done():
+            answer.set_exception(error)
+        if stream is not None:
+            stream.fail(error)
+        self.close()
+
+    # What asyncio calls:
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are none by inheritance
+
+    def data_received(self, data: bytes) -> None:
+        parser = self._parser
+        if parser is None:
+            self.close()  # an answer to nothing
+            return
+        try:
+            parser.feed(data)
+        except HttpSyntaxError as error:
+            self._fail(UnreachableError(str(error), maybe_done=True))
+            return
+        self._progress(parser)
+
+    def eof_received(self) -> bool:
+        parser = self._parser
+        if parser is not None:
+            try:
+                parser.feed_end()
+            except HttpSyntaxError as error:
+                self._fail(UnreachableError(str(error), maybe_done=True))
+                return False
+            self._progress(parser)
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._parser is not None and not self._parser.complete:
+            self._fail(UnreachableError(f"the connection was lost{f': {exc}' if exc else ''}", maybe_done=True))
+        self._transport = None
+        self._lost(self)
+
+    def _progress(self, parser: ResponseParser) -> None:
+        head = parser.head
+        if head is None:
+            return
+        if self._stream is not None:
+            self._stream.fed(head, parser)
+        elif parser.complete:
+            self._finish(head, parser)
+
+    def _finish(self, head: Head, parser: ResponseParser) -> None:
+        """Hand the answer over; the connection is free again unless something says it is not."""
+        self._parser = None
+        # Early answers: the rest of the request is of no use any more, and stands in the way of the next one.
+        unsent = self._transport is not None and self._transport.get_write_buffer_size() > 0
+        if not head.keep_alive or parser.excess or unsent:
+            self.close()
+        answer = self._answer
+        if answer is not None and not answer.done():
+            pieces = parser.pieces
+            answer.set_result(Answer(head.status, head.headers, pieces[0] if len(pieces) == 1 else b"".join(pieces)))
+
+
+class AnswerStream:
+    """An answer that is read while it comes. Close it when done: its connection is not used again."""
+
+    def __init__(self, connection: HttpConnection, loop: asyncio.AbstractEventLoop) -> None:
+        self._connection = connection
+        self._loop = loop
+        self._pieces: list[bytes] = []
+        self._buffered = 0
+        self._held = False
+        self._ended = False
+        self._error: UnreachableError | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self.opened: asyncio.Future[None] = loop.create_future()
+        self.head = Head(0, {}, False)
+
+    async def read(self, timeout: float | None = None) -> bytes:
+        """All that came since the last call, waiting if nothing did; empty at the end of the answer.
+
+        Raises AnswerTimeoutError after `timeout` seconds of silence, UnreachableError if the answer broke off.
+        """
+        if not self._pieces and not self._ended and self._error is None:
+            await self._wait(timeout)
+        if self._pieces:
+            pieces, self._pieces, self._buffered = self._pieces, [], 0
+            if self._held:
+                self._held = False
+                self._connection.hold_back(False)
+            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        if self._error is not None:
+            raise self._error
+        return b""
+
+    async def read_all(self, timeout: float | None = None) -> bytes:
+        """The rest of the answer."""
+        parts = []
+        while part := await self.read(timeout):
+            parts.append(part)
+        return b"".join(parts)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._connection.close()
+
+    async def _wait(self, timeout: float | None) -> None:
+        waiter = self._waiter = self._loop.create_future()
+        timer = None if timeout is None else self._loop.call_later(timeout, self._expire, timeout)
+        try:
+            await waiter
+        finally:
+            self._waiter = None
+            if timer is not None:
+                timer.cancel()
+
+    def _expire(self, timeout: float) -> None:
+        self.fail(AnswerTimeoutError(f"nothing was sent for {timeout:g} s"))
+        self._connection.close()
+
+    def fed(self, head: Head, parser: ResponseParser) -> None:
+        """More of the answer came."""
+        if not self.opened.done():
+            self.head = head
+            self.opened.set_result(None)
+        if parser.pieces:
+            self._buffered += sum(map(len, parser.pieces))
+            self._pieces += parser.pieces
+            parser.pieces.clear()
+        if self._buffered > _MOST_BUFFERED and not self._held:
+            self._held = True
+            self._connection.hold_back(True)
+        if parser.complete:
+            self._ended = True
+        self._wake()
+
+    def fail(self, error: UnreachableError) -> None:
+        """The answer broke off."""
+        if self._ended or self._error is not None:
+            return
+        self._error = error
+        if not self.opened.done():
+            self.opened.set_exception(error)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)

@@ -1,0 +1,197 @@
+"""HTTP/1.1 answers from bytes, however they are cut: no I/O, one parser per answer."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum, auto
+from typing import NamedTuple
+
+LONGEST_HEAD = 64 * 1024
+_LONGEST_CHUNK_LINE = 4096
+
+_STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [^\r\n]*)?\Z")
+_CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?\Z", re.DOTALL)
+_DIGITS = re.compile(r"[0-9]{1,18}\Z")
+
+
+class HttpSyntaxError(Exception):
+    """The bytes are not an HTTP/1.1 answer."""
+
+
+class Head(NamedTuple):
+    """Status and headers of an answer. Names of headers are in lower case, repeated ones are joined by commas."""
+
+    status: int
+    headers: dict[str, str]
+    keep_alive: bool
+
+
+class _Expected(Enum):
+    HEAD = auto()
+    LENGTH = auto()
+    CHUNK_SIZE = auto()
+    CHUNK = auto()
+    CHUNK_END = auto()
+    TRAILERS = auto()
+    ANYTHING = auto()
+    NOTHING = auto()
+
+
+class ResponseParser:
+    """Takes bytes as they come; `head` appears when it is whole, `pieces` are the parts of the body so far."""
+
+    __slots__ = ("_expected", "_left", "_rest", "_trailer_bytes", "excess", "head", "pieces", "started")
+
+    def __init__(self) -> None:
+        self.head: Head | None = None
+        self.pieces: list[bytes] = []
+        self.excess = False
+        """Bytes came after the end of the answer: nothing further on this connection can be trusted."""
+        self.started = False
+        self._expected = _Expected.HEAD
+        self._rest = b""
+        self._left = 0
+        self._trailer_bytes = 0
+
+    @property
+    def complete(self) -> bool:
+        return self._expected is _Expected.NOTHING
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes. Raises HttpSyntaxError."""
+        self.started = True
+        if self._expected is _Expected.HEAD:
+            rest = self._feed_head(self._rest + data if self._rest else data)
+            if not rest:
+                return
+            data = rest
+        if self._expected is _Expected.LENGTH:
+            self._feed_length(data)
+        elif self._expected is _Expected.ANYTHING:
+            self.pieces.append(data)
+        elif self._expected is _Expected.NOTHING:
+            self.excess = True
+        else:
+            self._feed_chunked(data)
+
+    def feed_end(self) -> None:
+        """The server hung up, which ends an answer only if it did not say how long it is."""
+        if self._expected is _Expected.ANYTHING:
+            self._expected = _Expected.NOTHING
+        elif self._expected is not _Expected.NOTHING:
+            where = "before an answer" if not self.started else "in the middle of an answer"
+            raise HttpSyntaxError(f"the server closed the connection {where}")
+
+    def _feed_head(self, data: bytes) -> bytes:
+        """What follows the head, if the head is whole. Interim answers (1xx) are skipped."""
+        while True:
+            end = data.find(b"\r\n\r\n")
+            if end > LONGEST_HEAD or (end < 0 and len(data) > LONGEST_HEAD):
+                raise HttpSyntaxError(f"the head of the answer is longer than {LONGEST_HEAD} bytes")
+            if end < 0:
+                self._rest = data
+                return b""
+            self._rest = b""
+            head = _parsed_head(data[:end])
+            data = data[end + 4 :]
+            if head.status == 101:
+                raise HttpSyntaxError("the server switched protocols, which nobody asked for")
+            if head.status >= 200:
+                break
+        self._frame(head)
+        return data
+
+    def _frame(self, head: Head) -> None:
+        """Decide how the body ends."""
+        self.head = head
+        encoding = head.headers.get("transfer-encoding")
+        length = head.headers.get("content-length")
+        if head.status in (204, 304):
+            self._expected = _Expected.NOTHING
+        elif encoding is not None:
+            if encoding.lower() != "chunked":
+                raise HttpSyntaxError(f"transfer encoding {encoding!r} is not understood")
+            self._expected = _Expected.CHUNK_SIZE
+        elif length is not None:
+            if not _DIGITS.match(length):
+                raise HttpSyntaxError(f"content length {length!r} is not a number")
+            self._left = int(length)
+            self._expected = _Expected.LENGTH if self._left else _Expected.NOTHING
+        else:
+            self._expected = _Expected.ANYTHING
+            self.head = head._replace(keep_alive=False)
+
+    def _feed_length(self, data: bytes) -> None:
+        if len(data) > self._left:
+            data = data[: self._left]
+            self.excess = True
+        self.pieces.append(data)
+        self._left -= len(data)
+        if not self._left:
+            self._expected = _Expected.NOTHING
+
+    def _feed_chunked(self, data: bytes) -> None:
+        if self._rest:
+            data, self._rest = self._rest + data, b""
+        at, end = 0, len(data)
+        while at < end:
+            if self._expected is _Expected.CHUNK:
+                piece = data[at : at + self._left]
+                self.pieces.append(piece)
+                at += len(piece)
+                self._left -= len(piece)
+                if not self._left:
+                    self._expected = _Expected.CHUNK_END
+                continue
+            if self._expected is _Expected.NOTHING:
+                self.excess = True
+                return
+            line_end = data.find(b"\r\n", at)
+            if line_end < 0:
+                if end - at > _LONGEST_CHUNK_LINE:
+                    raise HttpSyntaxError("the line before a chunk does not end")
+                self._rest = data[at:]
+                return
+            self._chunk_line(data[at:line_end])
+            at = line_end + 2
+
+    def _chunk_line(self, line: bytes) -> None:
+        if self._expected is _Expected.CHUNK_END:
+            if line:
+                raise HttpSyntaxError("a chunk is longer than it said")
+            self._expected = _Expected.CHUNK_SIZE
+        elif self._expected is _Expected.TRAILERS:
+            self._trailer_bytes += len(line)
+            if self._trailer_bytes > LONGEST_HEAD:
+                raise HttpSyntaxError("the trailers of the answer do not end")
+            if not line:
+                self._expected = _Expected.NOTHING
+        else:
+            size = _CHUNK_SIZE.match(line)
+            if size is None:
+                raise HttpSyntaxError(f"{line[:20]!r} is not the size of a chunk")
+            self._left = int(size[1], 16)
+            self._expected = _Expected.CHUNK if self._left else _Expected.TRAILERS
+
+
+def _parsed_head(data: bytes) -> Head:
+    lines = data.split(b"\r\n")
+    status_line = _STATUS_LINE.match(lines[0])
+    if status_line is None:
+        raise HttpSyntaxError(f"{lines[0][:40]!r} is not the first line of an HTTP/1.1 answer")
+    headers: dict[str, str] = {}
+    for line in lines[1:]:
+        name, colon, value = line.decode("latin-1").partition(":")
+        if not colon or not name or name[0] in " \t":
+            raise HttpSyntaxError(f"{line[:40]!r} is not a header")
+        key, value = name.lower(), value.strip()
+        if key not in headers:
+            headers[key] = value
+        elif key == "content-length":
+            if headers[key] != value:
+                raise HttpSyntaxError("the answer has two different lengths")
+        else:
+            headers[key] = f"{headers[key]}, {value}"
+    connection = headers.get("connection", "").lower()
+    keep_alive = "close" not in connection if status_line[1] == b"1" else "keep-alive" in connection
+    return Head(int(status_line[2]), headers, keep_alive)

@@ -1,0 +1,40 @@
+"""What the client tells whoever counts: the metrics themselves are made elsewhere."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+NO_ANSWER = "<error>"
+"""The code of a request that got no answer, as rest_client_requests_total has it."""
+
+
+class Observer(Protocol):
+    """Told about every attempt of every request. `verb` is the HTTP method, as in upstream's metrics."""
+
+    def answered(self, verb: str, host: str, code: str, seconds: float, sent: int, received: int) -> None:
+        """An attempt ended with this code, or NO_ANSWER; sizes are those of the bodies."""
+
+    def throttled(self, verb: str, host: str, seconds: float) -> None:
+        """A request waited for the limits of this client; also told when it did not have to."""
+
+    def retried(self, verb: str, host: str, code: str) -> None:
+        """An attempt after the first ended with this code."""
+
+    def plugin_called(self, exit_code: int, status: str) -> None:
+        """An exec plugin ran, or could not be."""
+
+
+class NobodyWatches:
+    """An observer that does nothing."""
+
+    def answered(self, verb: str, host: str, code: str, seconds: float, sent: int, received: int) -> None:
+        pass
+
+    def throttled(self, verb: str, host: str, seconds: float) -> None:
+        pass
+
+    def retried(self, verb: str, host: str, code: str) -> None:
+        pass
+
+    def plugin_called(self, exit_code: int, status: str) -> None:
+        pass

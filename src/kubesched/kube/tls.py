@@ -1,0 +1,90 @@
+"""Whom we trust and what we show: TLS contexts from files or inline data, made anew when a certificate changes."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from kubesched.kube.errors import ConnectionSettingsError
+
+
+class ServerTrust(msgspec.Struct, frozen=True):
+    """How the server proves who it is."""
+
+    ca_file: str = ""
+    ca_data: bytes = b""
+    insecure: bool = False
+    server_name: str = ""
+
+
+class Certificate(msgspec.Struct, frozen=True):
+    """A client certificate and its key, in PEM."""
+
+    chain: bytes
+    key: bytes
+
+
+class TlsContexts:
+    """The context for the certificate of the moment. One is kept: making one reads and parses the authorities."""
+
+    def __init__(self, trust: ServerTrust) -> None:
+        self._trust = trust
+        self._shown: Certificate | None = None
+        self._context: ssl.SSLContext | None = None
+
+    def context(self, certificate: Certificate | None) -> ssl.SSLContext:
+        """Raises ConnectionSettingsError if authorities or certificate cannot be used."""
+        if self._context is None or certificate != self._shown:
+            self._context = _context(self._trust, certificate)
+            self._shown = certificate
+        return self._context
+
+
+def _context(trust: ServerTrust, certificate: Certificate | None) -> ssl.SSLContext:
+    authorities = trust.ca_file or "certificate-authority-data"
+    try:
+        if trust.ca_data:
+            context = ssl.create_default_context(cadata=_text(trust.ca_data))
+        else:
+            context = ssl.create_default_context(cafile=trust.ca_file or None)
+    except (OSError, ValueError) as problem:
+        raise ConnectionSettingsError(f"{authorities}: expected certificates in PEM: {_words(problem)}") from None
+    # Newer Pythons insist on key identifiers, which the authorities of many clusters do not have; Go does not mind.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if trust.insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols(["http/1.1"])
+    if certificate is not None:
+        _show(context, certificate)
+    return context
+
+
+def _show(context: ssl.SSLContext, certificate: Certificate) -> None:
+    """The standard library reads certificates from files only: data is in one for a moment, readable by nobody else."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory, "certificate")
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(certificate.chain.rstrip() + b"\n" + certificate.key)
+        try:
+            context.load_cert_chain(path, password=_no_password)
+        except (OSError, ValueError) as problem:
+            raise ConnectionSettingsError(
+                f"expected a client certificate and its key in PEM: {_words(problem)}"
+            ) from None
+
+
+def _no_password() -> str:
+    raise ValueError("the key is encrypted")
+
+
+def _text(pem: bytes) -> str:
+    return pem.decode("ascii")
+
+
+def _words(problem: Exception) -> str:
+    return getattr(problem, "strerror", None) or str(problem)

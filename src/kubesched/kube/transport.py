@@ -1,0 +1,124 @@
+"""Requests as bytes on pooled connections, with credentials: what all clients of one API server share."""
+
+from __future__ import annotations
+
+import asyncio
+import platform
+import sys
+from collections.abc import Callable
+
+from kubesched import __version__
+from kubesched.kube.credentials import Credentials
+from kubesched.kube.dialing import Dialer
+from kubesched.kube.http_connection import Answer, AnswerStream, HttpConnection
+from kubesched.kube.pool import MOST_CONNECTIONS, ConnectionPool
+from kubesched.kube.tls import Certificate
+
+JSON = "application/json"
+
+_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+def user_agent(suffix: str = "") -> str:
+    """How we introduce ourselves: name, version and platform in client-go's form."""
+    machine = platform.machine()
+    return f"kubesched/{__version__} ({sys.platform}/{_MACHINES.get(machine, machine)}){suffix and '/' + suffix}"
+
+
+class Transport:
+    """Sends requests and brings answers, whatever their status. Use it within one event loop, then close it."""
+
+    def __init__(
+        self,
+        dialer: Dialer,
+        credentials: Credentials,
+        *,
+        headers: str = "",
+        connections: int = MOST_CONNECTIONS,
+        clock: Callable[[], float],
+    ) -> None:
+        """`headers` are whole lines that go with every request: impersonation, for instance."""
+        self.host = dialer.address.host_header
+        self._dialer = dialer
+        self._credentials = credentials
+        self._headers = headers
+        self._shown: Certificate | None = None
+        self._pool = ConnectionPool(self._dial, size=connections, clock=clock)
+        self._streams: set[HttpConnection] = set()
+        self._heads: dict[tuple[str, str], str] = {}
+
+    async def send(
+        self, method: str, path: str, body: bytes, content_type: str, *, agent: str, timeout: float | None
+    ) -> Answer:
+        """The answer to one request. Raises UnreachableError, CredentialsError."""
+        authorization = await self._authorization()
+        answer = await self._send(self._request(method, path, body, content_type, agent, authorization), timeout)
+        if answer.status == 401 and await self._credentials.renew(authorization):
+            # 401 is decided before anything is done, so even a write may be sent again.
+            authorization = await self._authorization()
+            answer = await self._send(self._request(method, path, body, content_type, agent, authorization), timeout)
+        return answer
+
+    async def open(self, path: str, *, agent: str, timeout: float | None) -> AnswerStream:
+        """The answer to a GET as a stream, on a connection of its own. Close the stream when done with it."""
+        authorization = await self._authorization()
+        stream = await self._open(path, agent, authorization, timeout)
+        if stream.head.status == 401:
+            stream.close()
+            if await self._credentials.renew(authorization):
+                authorization = await self._authorization()
+            stream = await self._open(path, agent, authorization, timeout)
+        return stream
+
+    async def close(self) -> None:
+        """Hang up everywhere."""
+        self._pool.close()
+        for connection in tuple(self._streams):
+            connection.close()
+        await asyncio.sleep(0)  # closed transports say so in the loop's next turn
+
+    async def _send(self, data: bytes, timeout: float | None) -> Answer:
+        connection = await self._pool.take()
+        try:
+            return await connection.request(data, timeout)
+        finally:
+            self._pool.give_back(connection)
+
+    async def _open(self, path: str, agent: str, authorization: str, timeout: float | None) -> AnswerStream:
+        connection = await self._dial(self._streams.discard)
+        self._streams.add(connection)
+        return await connection.open_stream(self._request("GET", path, b"", "", agent, authorization), timeout)
+
+    async def _dial(self, lost: Callable[[HttpConnection], None]) -> HttpConnection:
+        return await self._dialer.dial(self._shown, lost)
+
+    async def _authorization(self) -> str:
+        authorization = await self._credentials.authorization()
+        certificate = self._credentials.certificate()
+        if certificate is not self._shown and certificate != self._shown:
+            self._shown = certificate
+            self._pool.retire()
+        return authorization
+
+    def _request(self, method: str, path: str, body: bytes, content_type: str, agent: str, authorization: str) -> bytes:
+        head = self._heads.get((agent, authorization))
+        if head is None:
+            self._heads.clear()  # tokens come and go
+            head = self._heads[agent, authorization] = self._common_head(agent, authorization)
+        first_line = f"{method} {self._dialer.request_prefix}{path} HTTP/1.1\r\n"
+        if not body and method == "GET":
+            return f"{first_line}{head}\r\n".encode("latin-1")
+        length = f"Content-Type: {content_type}\r\nContent-Length: {len(body)}\r\n\r\n"
+        return f"{first_line}{head}{length}".encode("latin-1") + body
+
+    def _common_head(self, agent: str, authorization: str) -> str:
+        lines = [
+            f"Host: {self.host}\r\n",
+            f"User-Agent: {agent}\r\n",
+            f"Accept: {JSON}\r\n",
+            # As kube-scheduler: its API server is near, and compressing costs the server more than the network saves.
+            "Accept-Encoding: identity\r\n",
+        ]
+        if authorization:
+            lines.append(f"Authorization: {authorization}\r\n")
+        return "".join((*lines, self._dialer.extra_headers, self._headers))
