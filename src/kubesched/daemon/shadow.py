@@ -1,0 +1,128 @@
+"""Shadow mode: beside another scheduler, decide for every pod it binds, bind nothing, and tell where the two differ."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+from kubesched.api.meta import KubeObject
+from kubesched.api.pod import Pod
+from kubesched.framework.decision import Decision, Outcome
+from kubesched.scheduler.scheduler import Scheduler
+
+Judgement = Literal["same", "tie", "lower", "rejected", "no-node", "error"]
+"""same node · another of the equally good ones · a node that scores lower here · one that is rejected here ·
+no node fits here · no decision could be made"""
+
+_REMEMBERED = 500
+
+
+class Comparison(NamedTuple):
+    """One pod that was bound, and what would have become of it here."""
+
+    at: float
+    pod: str
+    judgement: Judgement
+    theirs: str
+    ours: str
+    why: str
+
+    @property
+    def agrees(self) -> bool:
+        return self.judgement in ("same", "tie")
+
+
+class Shadow:
+    """Stands between the watch and the scheduler: a pod is judged just before the belief changes."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        *,
+        clock: Callable[[], float],
+        on_comparison: Callable[[Comparison], None] = lambda comparison: None,
+    ) -> None:
+        self._scheduler = scheduler
+        self._clock = clock
+        self._on_comparison = on_comparison
+        self.counts: Counter[str] = Counter()
+        self.differing: deque[Comparison] = deque(maxlen=_REMEMBERED)
+        """The latest pods on which the two did not agree."""
+
+    def added(self, obj: KubeObject) -> None:
+        self._scheduler.added(obj)
+
+    def updated(self, old: KubeObject, new: KubeObject) -> None:
+        if isinstance(old, Pod) and isinstance(new, Pod) and not old.spec.node_name and new.spec.node_name:
+            self._judge(old, new.spec.node_name)
+        self._scheduler.updated(old, new)
+
+    def deleted(self, obj: KubeObject) -> None:
+        self._scheduler.deleted(obj)
+
+    def to_plain(self) -> dict[str, Any]:
+        """For /debug/shadow."""
+        return {"counts": dict(self.counts), "differing": [comparison._asdict() for comparison in self.differing]}
+
+    def _judge(self, pod: Pod, theirs: str) -> None:
+        engine = self._scheduler.engine
+        if not engine.knows(pod.spec.scheduler_name):
+            return
+        decision = engine.decide(pod, explain=True)
+        judgement, why = _judged(decision, theirs)
+        comparison = Comparison(self._clock(), pod.key, judgement, theirs, decision.node, why)
+        self.counts[judgement] += 1
+        if not comparison.agrees:
+            self.differing.append(comparison)
+        self._on_comparison(comparison)
+
+
+def _judged(decision: Decision, theirs: str) -> tuple[Judgement, str]:
+    if decision.outcome is Outcome.ERROR:
+        return "error", decision.message
+    if decision.node == theirs:
+        return "same", ""
+    rejection = _rejection(decision, theirs)
+    if decision.outcome is not Outcome.SCHEDULED:
+        return "no-node", rejection or decision.message
+    if rejection:
+        return "rejected", rejection
+    return _compared_by_score(decision, theirs)
+
+
+def _rejection(decision: Decision, node: str) -> str:
+    """Why the node would not have been taken here; nothing if it fits."""
+    cycle, verdicts = decision.cycle, decision.trace.verdicts
+    assert cycle is not None
+    row = cycle.state.nodes.row_of.get(node)
+    if row is None or not cycle.state.nodes.live[row]:
+        return "the node is not known here"
+    if verdicts is None:
+        rejected = decision.trace.pre_filter.rejected if decision.trace.pre_filter is not None else None
+        return "" if rejected is None else f"{rejected.plugin}: {rejected.message}"
+    status = verdicts.status_of(row)
+    if status is not None:
+        return f"{status.plugin}: {status.message}"
+    return "" if verdicts.considered[row] else "left out by a pre-filter"
+
+
+def _compared_by_score(decision: Decision, theirs: str) -> tuple[Judgement, str]:
+    scores, cycle = decision.trace.scores, decision.cycle
+    assert cycle is not None
+    if decision.pod.status.nominated_node_name == decision.node or scores is None or scores.broken:
+        return "lower", f"{decision.node} had been promised to the pod"
+    names = cycle.state.nodes.names
+    place = {names[row]: i for i, row in enumerate(scores.nodes.row_ids.tolist())}
+    mine, other = place[decision.node], place[theirs]
+    total = scores.total
+    if int(total[mine]) == int(total[other]):
+        return "tie", ""
+    parts = []
+    for part in scores.parts:
+        if isinstance(part.weighted, int):
+            continue
+        difference = int(part.weighted[mine]) - int(part.weighted[other])
+        if difference:
+            parts.append(f"{part.plugin} {difference:+d}")
+    return "lower", f"{decision.node} scores {int(total[mine])}, {theirs} {int(total[other])}: {', '.join(parts)}"
