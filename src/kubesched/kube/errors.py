@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 # What a status code means where the body does not say: the reasons of apimachinery.
@@ -137,14 +135,6 @@ class ApiStatusError(KubeError):
         ):
             return True
         return self.reason == "Timeout" and "Too large resource version" in self.message
-
-
-def decoded(decoder: msgspec.json.Decoder[Any], data: bytes | msgspec.Raw, what: str) -> Any:
-    """The value in an answer; UnreachableError if it is not what was asked for."""
-    try:
-        return decoder.decode(data)
-    except msgspec.DecodeError as error:
-        raise UnreadableAnswerError(f"{what}: the answer cannot be read: {error}") from error
 
 
 class UnreadableAnswerError(KubeError):

@@ -48,6 +48,10 @@ class WatchStream:
                 return lines
         return []
 
+    def close(self) -> None:
+        """Hang up; whoever waits for lines gets UnreachableError."""
+        self._stream.close()
+
     def __enter__(self) -> WatchStream:
         return self
 

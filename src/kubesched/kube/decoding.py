@@ -1,0 +1,175 @@
+"""Bytes of lists and watches to objects: the type of an event first, then its object, with only what is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+import msgspec
+
+from kubesched.api.meta import KubeObject
+from kubesched.api.schema import convert
+from kubesched.kube.errors import UnreadableAnswerError
+
+T = TypeVar("T")
+K = TypeVar("K", bound=KubeObject)
+
+Raw = bytes | msgspec.Raw
+
+
+class Identity(NamedTuple):
+    """Which object this is, and which version of it. Versions that are no numbers are 0: then nothing is older."""
+
+    key: str
+    uid: str
+    version: int
+
+
+class Page(NamedTuple, Generic[T]):
+    """Some of the objects of a list, and how to get the rest."""
+
+    objects: list[T]
+    resource_version: str
+    more: str
+
+
+class Codec(Protocol[T]):
+    """How objects of one kind are read."""
+
+    def decode(self, raw: Raw) -> T: ...
+
+    def page(self, body: bytes) -> Page[T]: ...
+
+    def identity(self, obj: T) -> Identity: ...
+
+
+class WatchEvent(msgspec.Struct, frozen=True, gc=False):
+    """One line of a watch."""
+
+    type: str
+    object: msgspec.Raw
+
+
+class _BookmarkMeta(msgspec.Struct, frozen=True, rename="camel"):
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _Bookmark(msgspec.Struct, frozen=True):
+    metadata: _BookmarkMeta = _BookmarkMeta()
+
+
+class _ListMeta(msgspec.Struct, frozen=True, rename={"resource_version": "resourceVersion", "continue_": "continue"}):
+    resource_version: str = ""
+    continue_: str = ""
+
+
+class _List(msgspec.Struct, Generic[T], rename={"api_version": "apiVersion"}):
+    items: list[T] | None = None
+    metadata: _ListMeta = _ListMeta()
+    api_version: str = ""
+    kind: str = ""
+
+
+_INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+_events = msgspec.json.Decoder(WatchEvent)
+_bookmarks = msgspec.json.Decoder(_Bookmark)
+_raw_lists = msgspec.json.Decoder(_List[msgspec.Raw])
+_raw_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def watch_event(line: bytes) -> WatchEvent:
+    try:
+        return _events.decode(line)
+    except msgspec.DecodeError as problem:
+        raise UnreadableAnswerError(f"a line of the watch cannot be read: {problem}: {line[:100]!r}") from None
+
+
+def bookmark(raw: msgspec.Raw) -> tuple[str, bool]:
+    """How far the watch is, and whether this is the end of a streamed list."""
+    try:
+        meta = _bookmarks.decode(raw).metadata
+    except msgspec.DecodeError as problem:
+        raise UnreadableAnswerError(f"a bookmark cannot be read: {problem}") from None
+    return meta.resource_version, (meta.annotations or {}).get(_INITIAL_EVENTS_END) == "true"
+
+
+def version_number(resource_version: str) -> int:
+    return int(resource_version) if resource_version.isascii() and resource_version.isdigit() else 0
+
+
+class RecordCodec(Generic[K]):
+    """Objects as records of `api`: fields that a record does not have (managedFields among them) are never built."""
+
+    def __init__(self, kind: type[K]) -> None:
+        self._kind = kind
+        self._objects = msgspec.json.Decoder(kind)
+        self._lists: msgspec.json.Decoder[_List[K]] = msgspec.json.Decoder(_List[kind])  # type: ignore[valid-type]
+
+    def decode(self, raw: Raw) -> K:
+        try:
+            return self._objects.decode(raw)
+        except msgspec.ValidationError:
+            return self._leniently(raw)
+        except msgspec.DecodeError as problem:
+            raise UnreadableAnswerError(f"a {self._kind.__name__} cannot be read: {problem}") from None
+
+    def page(self, body: bytes) -> Page[K]:
+        try:
+            read = self._lists.decode(body)
+        except msgspec.ValidationError:
+            raw_list = _raw_list_of(body)
+            objects = [self.decode(raw) for raw in raw_list.items or ()]
+            return Page(objects, raw_list.metadata.resource_version, raw_list.metadata.continue_)
+        except msgspec.DecodeError as problem:
+            raise UnreadableAnswerError(f"a list of {self._kind.__name__} cannot be read: {problem}") from None
+        return Page(read.items or [], read.metadata.resource_version, read.metadata.continue_)
+
+    def identity(self, obj: K) -> Identity:
+        meta = obj.metadata
+        return Identity(obj.key, meta.uid, version_number(meta.resource_version))
+
+    def _leniently(self, raw: Raw) -> K:
+        """As Go reads it: null is absent, and a word that we do not know yet is no reason to lose the object."""
+        obj, mistakes = convert(msgspec.json.decode(raw), self._kind, shape_only=True)
+        if obj is None:
+            raise UnreadableAnswerError(f"a {self._kind.__name__} cannot be read: {mistakes[0]}")
+        return obj
+
+
+class DictCodec:
+    """Objects of any kind as plain dictionaries, without managedFields."""
+
+    def decode(self, raw: Raw) -> dict[str, Any]:
+        return self._decode(raw, {})
+
+    def page(self, body: bytes) -> Page[dict[str, Any]]:
+        read = _raw_list_of(body)
+        # Which the items of a list do not repeat:
+        header = {"apiVersion": read.api_version, "kind": read.kind.removesuffix("List")} if read.kind else {}
+        objects = [self._decode(raw, header) for raw in read.items or ()]
+        return Page(objects, read.metadata.resource_version, read.metadata.continue_)
+
+    def identity(self, obj: dict[str, Any]) -> Identity:
+        meta: Mapping[str, str] = obj.get("metadata") or {}
+        namespace, name = meta.get("namespace", ""), meta.get("name", "")
+        key = f"{namespace}/{name}" if namespace else name
+        return Identity(key, meta.get("uid", ""), version_number(meta.get("resourceVersion", "")))
+
+    def _decode(self, raw: Raw, header: dict[str, str]) -> dict[str, Any]:
+        try:
+            fields = _raw_fields.decode(raw)
+            meta = _raw_fields.decode(fields.pop("metadata", b"{}"))
+            meta.pop("managedFields", None)
+            obj: dict[str, Any] = {**header, **{name: msgspec.json.decode(value) for name, value in fields.items()}}
+            obj["metadata"] = {name: msgspec.json.decode(value) for name, value in meta.items()}
+            return obj
+        except msgspec.DecodeError as problem:
+            raise UnreadableAnswerError(f"an object cannot be read: {problem}") from None
+
+
+def _raw_list_of(body: bytes) -> _List[msgspec.Raw]:
+    try:
+        return _raw_lists.decode(body)
+    except msgspec.DecodeError as problem:
+        raise UnreadableAnswerError(f"a list cannot be read: {problem}") from None

@@ -1,0 +1,98 @@
+"""What a reflector has told its handler: every event becomes the changes that keep the handler's view consistent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Generic, NamedTuple, TypeVar
+
+from kubesched.kube.decoding import Codec
+
+T = TypeVar("T")
+
+MOST_GRAVES = 4096  # deletions remembered; only events that are reordered need them, so the last ones will do
+
+
+class Change(NamedTuple, Generic[T]):
+    """`new` was added if there is no `old`, `old` was deleted if there is no `new`; else `old` became `new`."""
+
+    old: T | None
+    new: T | None
+
+
+class KnownObjects(Generic[T]):
+    """Objects by key. Duplicates and events older than what is known change nothing.
+
+    An object with another uid under the same name is another object: the first is deleted, then the second added.
+    A deletion is reported with the object that was last reported, so that a handler can take back what it did.
+    """
+
+    def __init__(self, codec: Codec[T]) -> None:
+        self._codec = codec
+        self._objects: dict[str, T] = {}
+        self._graves: dict[str, int] = {}  # by key, the version at which something of that name was deleted
+
+    @property
+    def objects(self) -> Mapping[str, T]:
+        return self._objects
+
+    def seen(self, obj: T) -> Iterator[Change[T]]:
+        """The object exists and looks like this. Take all changes: the view moves on with each."""
+        key, uid, version = self._codec.identity(obj)
+        known = self._objects.get(key)
+        if known is None:
+            if version and version <= self._graves.get(key, 0):
+                return
+            self._objects[key] = obj
+            yield Change(None, obj)
+            return
+        _, known_uid, known_version = self._codec.identity(known)
+        if version and version <= known_version:
+            return
+        if uid == known_uid:
+            self._objects[key] = obj
+            yield Change(known, obj)
+        else:
+            del self._objects[key]
+            yield Change(known, None)
+            self._objects[key] = obj
+            yield Change(None, obj)
+
+    def gone(self, obj: T) -> Iterator[Change[T]]:
+        """The object was deleted, or no longer matches what we asked for."""
+        key, uid, version = self._codec.identity(obj)
+        known = self._objects.get(key)
+        if known is not None:
+            _, known_uid, known_version = self._codec.identity(known)
+            is_older = version < known_version if uid == known_uid else version <= known_version
+            if version and is_older:
+                return
+            del self._objects[key]
+        self._bury(key, version)
+        if known is not None:
+            yield Change(known, None)
+
+    def replaced(self, truth: Iterable[T]) -> Iterator[Change[T]]:
+        """All there is, from a list: what it lacks is deleted, even if the server forgot its past and counts anew."""
+        self._graves.clear()
+        fresh = {self._codec.identity(obj).key: obj for obj in truth}
+        for key in [key for key in self._objects if key not in fresh]:
+            yield Change(self._objects.pop(key), None)
+        for key, obj in fresh.items():
+            known = self._objects.get(key)
+            if known is not None:
+                before, after = self._codec.identity(known), self._codec.identity(obj)
+                if before == after and after.version:
+                    continue
+                if before.uid == after.uid:
+                    self._objects[key] = obj
+                    yield Change(known, obj)
+                    continue
+                del self._objects[key]
+                yield Change(known, None)
+            self._objects[key] = obj
+            yield Change(None, obj)
+
+    def _bury(self, key: str, version: int) -> None:
+        self._graves[key] = max(version, self._graves.pop(key, 0))
+        if len(self._graves) > MOST_GRAVES:
+            del self._graves[next(iter(self._graves))]

@@ -1,0 +1,77 @@
+"""Where a reflector's objects come from: lists in pages and watches, of one resource with its selectors."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Protocol
+
+from kubesched.kube.client import Client
+from kubesched.kube.resources import Resource, with_query
+
+SILENCE = 120.0
+"""Seconds a watch may be silent. Servers send a bookmark every minute; and if one does not, resuming costs little."""
+
+
+class EventStream(Protocol):
+    """An open watch."""
+
+    async def lines(self) -> list[bytes]:
+        """At least one line, or none at the end. Raises KubeError."""
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> EventStream: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+
+class Source(Protocol):
+    """What a reflector needs of an API server. Both methods raise KubeError."""
+
+    async def page(self, *, resource_version: str, limit: int, more: str) -> bytes:
+        """Some of the objects: at least as new as that version, or the newest if it is empty."""
+
+    async def watch(self, *, resource_version: str, seconds: int, initial_events: bool) -> EventStream:
+        """What happened since that version; with initial events, all objects first and then a bookmark."""
+
+
+class ApiSource:
+    """A resource of a live API server."""
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        field_selector: str = "",
+        label_selector: str = "",
+        silence: float = SILENCE,
+    ) -> None:
+        self._client = client
+        self._path = resource.path(namespace=namespace)
+        self._selectors = {"fieldSelector": field_selector, "labelSelector": label_selector}
+        self._silence = silence
+
+    async def page(self, *, resource_version: str, limit: int, more: str) -> bytes:
+        query = {
+            **self._selectors,
+            "limit": str(limit) if limit else "",
+            "continue": more,
+            "resourceVersion": "" if more else resource_version,  # a continued list stays where it began
+        }
+        return await self._client.get(with_query(self._path, query))
+
+    async def watch(self, *, resource_version: str, seconds: int, initial_events: bool) -> EventStream:
+        query = {
+            **self._selectors,
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "timeoutSeconds": str(seconds),
+        }
+        if initial_events:
+            query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        return await self._client.watch(with_query(self._path, query), silence=self._silence)

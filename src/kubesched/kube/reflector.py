@@ -1,0 +1,296 @@
+"""Keeps a handler informed of all objects of one resource: a list, then a watch, and again whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Generic, Protocol, TypeVar
+
+from kubesched.kube.backoff import Backoff
+from kubesched.kube.decoding import Codec, bookmark, version_number, watch_event
+from kubesched.kube.errors import ApiStatusError, KubeError, UnreachableError
+from kubesched.kube.known_objects import Change, KnownObjects
+from kubesched.kube.listing import EventStream, Source
+
+T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
+
+PAGE = 500
+BATCH = 100  # callbacks between two chances for others to run
+WATCH_SECONDS = (300, 600)  # a watch is asked to end after some time between these, so that load spreads over servers
+_HEALTHY = 1.0  # a watch that lived for so many seconds is resumed without a pause
+
+_log = logging.getLogger(__name__)
+
+
+class Handler(Protocol[T_contra]):
+    """Told of every change, in order. It is called in batches; between two, others run."""
+
+    def added(self, obj: T_contra) -> None: ...
+
+    def updated(self, old: T_contra, new: T_contra) -> None: ...
+
+    def deleted(self, obj: T_contra) -> None: ...
+
+
+class NoStreamedListsError(KubeError):
+    """The server does not know how to send a list as a stream."""
+
+
+class Reflector(Generic[T]):
+    """Run it as a task and cancel it to stop.
+
+      ┌── list (streamed, or in pages) ◄── version forgotten (410), or from the future
+      ▼                                        ▲
+    watch ──► ended, broken, silent ──► watch from where it was
+    """
+
+    def __init__(
+        self,
+        name: str,
+        source: Source,
+        codec: Codec[T],
+        handler: Handler[T],
+        *,
+        streamed_lists: bool = True,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self.name = name
+        self.last_error: KubeError | None = None
+        """Why it is behind, if it is."""
+        self.lists = 0
+        self.watches = 0
+        self._source = source
+        self._codec = codec
+        self._handler = handler
+        self._streamed_lists = streamed_lists
+        self._clock = clock
+        self._sleep = sleep
+        self._chance = chance
+        self._backoff = Backoff(clock=clock, random=chance)
+        self._known = KnownObjects(codec)
+        self._version = ""
+        self._version_number = 0
+        self._version_is_lost = False
+        self._needs_list = True
+        self._stream: EventStream | None = None
+        self._synced = asyncio.Event()
+        self._asked_to_relist: list[asyncio.Future[None]] = []
+
+    @property
+    def has_synced(self) -> bool:
+        """The handler has seen the whole first list."""
+        return self._synced.is_set()
+
+    async def wait_synced(self) -> None:
+        await self._synced.wait()
+
+    @property
+    def objects(self) -> Mapping[str, T]:
+        """What the handler has been told, by key."""
+        return self._known.objects
+
+    @property
+    def resource_version(self) -> str:
+        """How far it is."""
+        return self._version
+
+    async def relist(self) -> None:
+        """Read everything anew from the server's newest state, and return when the handler knows it."""
+        asked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._asked_to_relist.append(asked)
+        if self._stream is not None:
+            self._stream.close()
+        await asked
+
+    async def run(self) -> None:
+        """For ever. Errors of the server and of the network are logged and outlived; others are mistakes and raised."""
+        try:
+            while True:
+                if not await self._followed():
+                    await self._sleep(self._backoff.pause())
+        finally:
+            for asked in self._asked_to_relist:
+                asked.cancel()
+
+    async def _followed(self) -> bool:
+        """List and watch for a while. False if it went so badly that a pause is in order."""
+        started = self._clock()
+        try:
+            await self._follow()
+        except KubeError as error:
+            if self._asked_to_relist and not self._needs_list:
+                return True  # it was us who closed the watch
+            return self._note(error, self._clock() - started)
+        self.last_error = None
+        return self._clock() - started >= _HEALTHY
+
+    async def _follow(self) -> None:
+        """List if need be, then watch until the watch ends."""
+        stream: EventStream | None = None
+        asked = self._asked_to_relist
+        if self._needs_list or asked:
+            self._asked_to_relist = []
+            try:
+                stream = await self._list(newest=self._version_is_lost or bool(asked))
+            except BaseException:
+                self._asked_to_relist += asked
+                raise
+            for future in asked:
+                if not future.done():
+                    future.set_result(None)
+        if stream is None:
+            stream = await self._source.watch(
+                resource_version=self._version, seconds=self._watch_seconds(), initial_events=False
+            )
+        self.watches += 1
+        self._stream = stream
+        try:
+            with stream:
+                while not self._asked_to_relist and (lines := await stream.lines()):
+                    await self._deliver_events(lines)
+        finally:
+            self._stream = None
+
+    def _note(self, error: KubeError, lasted: float) -> bool:
+        """Decide how to go on after an error: with a list or with a watch, at once or after a pause."""
+        self.last_error = error
+        if isinstance(error, ApiStatusError) and (error.is_expired or error.is_from_the_future):
+            # A list of that version may still be had from a server that is ahead; only if not, ask for the newest.
+            self._version_is_lost = self._needs_list or error.is_from_the_future
+            self._needs_list = True
+            _log.info("%s: watch closed, listing again: %s", self.name, error)
+        elif isinstance(error, NoStreamedListsError):
+            self._streamed_lists = False
+            _log.info("%s: lists in pages: %s", self.name, error)
+            return True
+        elif isinstance(error, UnreachableError) and lasted >= _HEALTHY:
+            _log.info("%s: watch closed: %s", self.name, error)
+        else:
+            _log.warning("%s: failed to list or watch: %s", self.name, error)
+        return lasted >= _HEALTHY
+
+    def _watch_seconds(self) -> int:
+        shortest, longest = WATCH_SECONDS
+        return int(shortest + (longest - shortest) * self._chance())
+
+    # Lists
+
+    async def _list(self, *, newest: bool) -> EventStream | None:
+        """Read everything; a streamed list goes on as a watch, which is returned."""
+        self._needs_list = True
+        self.lists += 1
+        if self._streamed_lists:
+            return await self._list_as_stream("" if newest else self._version)
+        await self._list_in_pages("" if newest else self._version or "0")
+        return None
+
+    async def _list_in_pages(self, version: str) -> None:
+        # Any version but the newest is served from memory, where pages would only cost.
+        limit = PAGE if version in ("", "0") else 0
+        objects: list[T] = []
+        more = ""
+        while True:
+            try:
+                body = await self._source.page(resource_version=version, limit=limit, more=more)
+            except ApiStatusError as error:
+                if not (more and error.is_expired):
+                    raise
+                objects, limit, more, version = [], 0, "", ""  # too slow for pages: all at once
+                continue
+            page = self._codec.page(body)
+            objects += page.objects
+            more = page.more
+            if not more:
+                break
+        await self._replace(objects, page.resource_version)
+
+    async def _list_as_stream(self, version: str) -> EventStream:
+        try:
+            stream = await self._source.watch(
+                resource_version=version, seconds=self._watch_seconds(), initial_events=True
+            )
+        except ApiStatusError as error:
+            if error.code in (400, 405, 422):
+                raise NoStreamedListsError(str(error)) from error
+            raise
+        fresh = KnownObjects(self._codec)
+        try:
+            while lines := await stream.lines():
+                for number, line in enumerate(lines, start=1):
+                    event = watch_event(line)
+                    if event.type == "BOOKMARK":
+                        reached, is_end = bookmark(event.object)
+                        if not is_end:
+                            raise NoStreamedListsError("the server sent a bookmark that does not end the list")
+                        await self._replace(fresh.objects.values(), reached)
+                        await self._deliver_events(lines[number:])
+                        return stream
+                    for _ in self._changes(event.type, event.object, fresh):
+                        pass
+            raise UnreachableError("the watch ended before the list did")
+        except BaseException:
+            stream.close()
+            raise
+
+    async def _replace(self, objects: Iterable[T], version: str) -> None:
+        await self._deliver(self._known.replaced(objects))
+        self._version = version
+        self._version_number = version_number(version)
+        self._version_is_lost = False
+        self._needs_list = False
+        self._synced.set()
+
+    # Events
+
+    async def _deliver_events(self, lines: list[bytes]) -> None:
+        for start in range(0, len(lines), BATCH):
+            if start:
+                await self._sleep(0)
+            for line in lines[start : start + BATCH]:
+                event = watch_event(line)
+                if event.type == "BOOKMARK":
+                    self._reach(version_number(bookmark(event.object)[0]))
+                    continue
+                for change in self._changes(event.type, event.object, self._known):
+                    self._tell(change)
+
+    def _changes(self, type_: str, raw: bytes, known: KnownObjects[T]) -> Iterable[Change[T]]:
+        if type_ == "ERROR":
+            raise ApiStatusError.of_event(raw)
+        obj = self._codec.decode(raw)
+        if type_ == "DELETED":
+            yield from known.gone(obj)
+        elif type_ in ("ADDED", "MODIFIED"):
+            yield from known.seen(obj)
+        else:
+            _log.error("%s: unknown watch event %s", self.name, type_)
+        if known is self._known:
+            self._reach(self._codec.identity(obj).version)
+
+    def _reach(self, version: int) -> None:
+        """Events may come in another order than they happened: never go back."""
+        if version > self._version_number:
+            self._version_number = version
+            self._version = str(version)
+
+    async def _deliver(self, changes: Iterable[Change[T]]) -> None:
+        for count, change in enumerate(changes, start=1):
+            self._tell(change)
+            if not count % BATCH:
+                await self._sleep(0)
+
+    def _tell(self, change: Change[T]) -> None:
+        old, new = change
+        if new is None:
+            if old is not None:
+                self._handler.deleted(old)
+        elif old is None:
+            self._handler.added(new)
+        else:
+            self._handler.updated(old, new)
