@@ -76,10 +76,7 @@ def _taken(resource: Resource, rules: Rules, old: Object, written: Object, subre
     if subresource == "status":
         result = {**old, "metadata": written["metadata"]}
         if rules is CUSTOM:
-            kept = written["metadata"].get("managedFields")
-            result["metadata"] = {**metadata_of(old), "resourceVersion": written["metadata"].get("resourceVersion")}
-            if kept is not None:
-                result["metadata"]["managedFields"] = kept
+            result["metadata"] = _kept_metadata(written, old)
         else:
             _check_status_type(written)
         _take(result, written, "status")
@@ -89,6 +86,15 @@ def _taken(resource: Resource, rules: Rules, old: Object, written: Object, subre
     if "status" in resource.subresources:
         _take(written, old, "status")
     return written
+
+
+def _kept_metadata(written: Object, old: Object) -> Object:
+    """The status of a custom resource is written without its metadata, but for what tracks the write itself."""
+    metadata = dict(metadata_of(old))
+    for key in ("resourceVersion", "managedFields"):
+        if key in written["metadata"]:
+            metadata[key] = written["metadata"][key]
+    return metadata
 
 
 def _take(target: Object, source: Object, key: str) -> None:
