@@ -1,0 +1,127 @@
+"""What the scheduler writes, as requests to the API server."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Protocol
+
+import msgspec
+
+from kubesched.api.pod import Pod, PodCondition
+from kubesched.kube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Client
+from kubesched.kube.errors import ApiStatusError, KubeError, UnreachableError
+from kubesched.kube.resources import PODS, RESOURCES
+from kubesched.plugins.volume_binding.writes import VolumeWrites
+from kubesched.scheduler import wire
+from kubesched.scheduler.observer import SchedulerObserver
+from kubesched.scheduler.volume_wait import volumes_bound
+from kubesched.scheduler.writer import WriteError
+from kubesched.state.objects import ObjectStore
+
+_VOLUMES, _CLAIMS = RESOURCES["PersistentVolume"], RESOURCES["PersistentVolumeClaim"]
+_encode = msgspec.json.Encoder().encode
+_decode_pod = msgspec.json.Decoder(Pod).decode
+
+
+class EventSink(Protocol):
+    """Takes events and sees to it that they are written, some time."""
+
+    def record(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None: ...
+
+
+class LiveWriter:
+    """A `ClusterWriter` on a live cluster."""
+
+    def __init__(
+        self,
+        client: Client,
+        events: EventSink,
+        *,
+        volumes_within: float = 600.0,
+        observer: SchedulerObserver | None = None,
+    ) -> None:
+        self._client = client
+        self._events = events
+        self._volumes_within = volumes_within
+        self._observer = observer
+        self.objects = ObjectStore()
+        """What the scheduler has seen: to be given as soon as there is a scheduler."""
+        self.pods: dict[str, Pod] = {}
+        """The pods the scheduler has seen, likewise."""
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        """A refusal, or no answer, need not mean that the pod is not bound: then the pod itself is asked."""
+        path = PODS.path(namespace=pod.namespace, name=pod.name, subresource="binding")
+        try:
+            await self._measured("pod_binding", lambda: self._client.post(path, _encode(wire.binding(pod, node_name))))
+        except (ApiStatusError, UnreachableError) as error:
+            if not _leaves_doubt(error) or not await self._is_bound(pod, node_name):
+                raise _as_write_error(error) from error
+        except KubeError as error:
+            raise _as_write_error(error) from error
+
+    async def patch_status(self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None) -> None:
+        patch = _encode(wire.status_patch(pod, condition, nominated_node_name, _now()))
+        path = PODS.path(namespace=pod.namespace, name=pod.name, subresource="status")
+        call = lambda: self._client.patch(path, patch, content_type=STRATEGIC_MERGE_PATCH)  # noqa: E731
+        try:
+            await self._measured("pod_status_patch", call)
+        except KubeError as error:
+            raise _as_write_error(error) from error
+
+    async def evict(self, pod: Pod, condition: PodCondition) -> None:
+        await self.patch_status(pod, condition=condition, nominated_node_name=None)
+        try:
+            await self._client.delete(PODS.path(namespace=pod.namespace, name=pod.name), _encode(wire.deletion(pod)))
+        except KubeError as error:
+            raise _as_write_error(error) from error
+
+    async def write_volumes(self, pod: Pod, writes: VolumeWrites) -> None:
+        try:
+            for volume in writes.volumes:
+                path = _VOLUMES.path(name=volume.name)
+                await self._client.patch(path, _encode(wire.volume_patch(volume)), content_type=MERGE_PATCH)
+            for claim in writes.claims:
+                path = _CLAIMS.path(namespace=claim.namespace, name=claim.name)
+                await self._client.patch(path, _encode(wire.claim_patch(claim)), content_type=MERGE_PATCH)
+        except KubeError as error:
+            raise _as_write_error(error) from error
+        is_wanted = lambda: pod.key in self.pods  # noqa: E731
+        await volumes_bound(pod, writes, self.objects, timeout=self._volumes_within, is_wanted=is_wanted)
+
+    def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
+        self._events.record(pod, related=related, type=type, reason=reason, action=action, note=note)
+
+    async def _is_bound(self, pod: Pod, node_name: str) -> bool:
+        try:
+            found = _decode_pod(await self._client.get(PODS.path(namespace=pod.namespace, name=pod.name)))
+        except (KubeError, msgspec.MsgspecError):
+            return False  # still in doubt: the pod is tried again, and a second binding is refused
+        return found.uid == pod.uid and found.spec.node_name == node_name
+
+    async def _measured(self, call: str, made: Callable[[], Awaitable[object]]) -> None:
+        observer = self._observer
+        if observer is None:
+            await made()
+            return
+        started, result = observer.now(), "error"
+        try:
+            await made()
+            result = "success"
+        finally:
+            observer.wrote(call, result, observer.now() - started)
+
+
+def _leaves_doubt(error: ApiStatusError | UnreachableError) -> bool:
+    if isinstance(error, UnreachableError):
+        return error.maybe_done
+    return error.code == 409 or error.code >= 500
+
+
+def _as_write_error(error: KubeError) -> WriteError:
+    return WriteError(error.reason if isinstance(error, ApiStatusError) else "Unreachable", str(error))
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
