@@ -17,6 +17,16 @@ AllowLists = Mapping[str, Mapping[str, frozenset[str]]]
 """Allowed values by metric and by label."""
 
 
+class _Collected:
+    """Families as the library's registry wants them."""
+
+    def __init__(self, families: Iterable[Family]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterator[Metric]:
+        return (family.shown() for family in self._families if family.is_there)
+
+
 class MetricsRegistry:
     """All metrics of one process."""
 
@@ -37,7 +47,7 @@ class MetricsRegistry:
             self.add(series)
         self._say_what_this_is()
         ProcessCollector(registry=self._registry)
-        self._registry.register(self)
+        self._registry.register(_Collected(self._families.values()))
 
     def add(self, series: Series) -> Family:
         """One more metric; one that does nothing if it was switched off or its feature is off."""
@@ -56,16 +66,20 @@ class MetricsRegistry:
         """To be called before every scrape, to bring up to date what is only counted then."""
         self._callbacks.append(callback)
 
-    def collect(self) -> Iterator[Metric]:
-        """For the library's registry, whose collector this is."""
-        return (family.shown() for family in self._families.values() if family.is_there)
-
     def exposed(self, accept: str = "") -> tuple[bytes, str]:
         """All metrics as text, and the content type that suits the scraper."""
         for callback in self._callbacks:
             callback()
         encode, content_type = choose_encoder(accept)
         return encode(self._registry), content_type
+
+    @staticmethod
+    def text_of(families: Iterable[Family], accept: str = "") -> tuple[bytes, str]:
+        """Some metrics that are shown apart from all others."""
+        registry = CollectorRegistry()
+        registry.register(_Collected(families))
+        encode, content_type = choose_encoder(accept)
+        return encode(registry), content_type
 
     def _say_what_this_is(self) -> None:
         info = VersionInfo()

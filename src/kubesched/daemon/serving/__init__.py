@@ -1,0 +1,1 @@
+"""The HTTPS endpoints: health, metrics, configuration and debugging, for those whom the cluster lets in."""

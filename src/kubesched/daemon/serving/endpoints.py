@@ -1,0 +1,198 @@
+"""What is served where."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from aiohttp import web
+
+from kubesched.config import SchedulerConfiguration
+from kubesched.daemon.feature_gates import FeatureGates
+from kubesched.daemon.metrics.catalogue import HEALTH
+from kubesched.daemon.metrics.family import Family
+from kubesched.daemon.metrics.registry import MetricsRegistry
+from kubesched.daemon.metrics.resources import CONTENT_TYPE
+from kubesched.daemon.options import Options
+from kubesched.daemon.serving import pages, profiling
+from kubesched.daemon.serving.guard import Handler
+from kubesched.daemon.serving.health import PING, HealthCheck, HealthEndpoint, Report
+
+_LINES_AT_ONCE = 500
+
+
+def utc_now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
+
+
+@dataclass(frozen=True)
+class Served:
+    """All that the endpoints tell about."""
+
+    options: Options
+    configuration: SchedulerConfiguration
+    gates: FeatureGates
+    metrics: MetricsRegistry
+    healthz: tuple[HealthCheck, ...] = ()
+    readyz: tuple[HealthCheck, ...] = ()
+    """Checks of paths that have more than the ping. /livez never has."""
+    resource_lines: Callable[[], Iterable[str]] = tuple
+    """The text of /metrics/resources, line by line; nothing unless this is the leader."""
+    dumps: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+    """What /debug/NAME shows, as text or as JSON."""
+    set_verbosity: Callable[[int], None] = lambda verbosity: None
+    now: Callable[[], datetime.datetime] = utc_now
+
+
+class Endpoints:
+    """The routes of one server."""
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+        self._started = served.now()
+        self._checks = {series.name: Family(series) for series in HEALTH}
+        self.routes: dict[str, Handler] = {
+            "/configz": self._configz,
+            "/metrics": self._metrics,
+            "/metrics/resources": self._resources,
+            "/metrics/slis": self._slis,
+        }
+        for name, checks in (("healthz", served.healthz), ("livez", ()), ("readyz", served.readyz)):
+            self._add_health(HealthEndpoint(name, checks or (PING,), self._checked))
+        if served.gates["ComponentFlagz"]:
+            self.routes["/flagz"] = self._flagz
+        if served.gates["ComponentStatusz"]:
+            self.routes["/statusz"] = self._statusz
+        if served.configuration.enable_profiling:
+            self._add_debugging()
+
+    def application(self, *middlewares: Any) -> web.Application:
+        """An aiohttp application with all routes behind the middlewares."""
+        application = web.Application(middlewares=middlewares)
+        for path, handler in self.routes.items():
+            application.router.add_get(path, handler)
+        if self._served.configuration.enable_profiling:
+            application.router.add_put("/debug/flags/v", self._put_verbosity)
+        return application
+
+    # -- health -------------------------------------------------------------------------------------------------------
+
+    def _add_health(self, endpoint: HealthEndpoint) -> None:
+        async def all_checks(request: web.Request) -> web.Response:
+            excluded = request.query.getall("exclude", [])
+            return _healthy_or_not(endpoint.report(excluded=excluded, verbose="verbose" in request.query))
+
+        async def one_check(request: web.Request) -> web.Response:
+            report = endpoint.report_one(request.path.rpartition("/")[2])
+            assert report is not None
+            return _healthy_or_not(report)
+
+        self.routes[f"/{endpoint.name}"] = all_checks
+        for check in endpoint.checks:
+            self.routes[f"/{endpoint.name}/{check.name}"] = one_check
+
+    def _checked(self, check: str, endpoint: str, passed: bool) -> None:
+        self._checks["kubernetes_healthcheck"].child(check, endpoint).set(passed)
+        self._checks["kubernetes_healthchecks_total"].child(check, endpoint, "success" if passed else "error").inc()
+
+    async def _slis(self, request: web.Request) -> web.Response:
+        body, content_type = MetricsRegistry.text_of(self._checks.values(), request.headers.get("Accept", ""))
+        return web.Response(body=body, headers={"Content-Type": content_type})
+
+    # -- metrics ------------------------------------------------------------------------------------------------------
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        body, content_type = self._served.metrics.exposed(request.headers.get("Accept", ""))
+        return web.Response(body=body, headers={"Content-Type": content_type})
+
+    async def _resources(self, request: web.Request) -> web.StreamResponse:
+        """A line per pod is a lot, so scheduling goes on in between."""
+        response = web.StreamResponse(headers={"Content-Type": CONTENT_TYPE})
+        await response.prepare(request)
+        lines: Iterator[str] = iter(self._served.resource_lines())
+        while chunk := "".join(islice(lines, _LINES_AT_ONCE)):
+            await response.write(chunk.encode())
+            await asyncio.sleep(0)
+        await response.write_eof()
+        return response
+
+    # -- about the process --------------------------------------------------------------------------------------------
+
+    async def _configz(self, _: web.Request) -> web.Response:
+        return web.Response(text=pages.configz(self._served.configuration), content_type="application/json")
+
+    async def _flagz(self, request: web.Request) -> web.Response:
+        flags = self._served.options.shown()
+        if _wants_object(request, "Flagz"):
+            return web.json_response(pages.flagz_object(flags))
+        return web.Response(text=pages.flagz_text(flags))
+
+    async def _statusz(self, request: web.Request) -> web.Response:
+        now, paths = self._served.now(), sorted(self.routes)
+        if _wants_object(request, "Statusz"):
+            return web.json_response(pages.statusz_object(self._started, now, paths))
+        return web.Response(text=pages.statusz_text(self._started, now, paths))
+
+    # -- debugging ----------------------------------------------------------------------------------------------------
+
+    def _add_debugging(self) -> None:
+        async def index(_: web.Request) -> web.Response:
+            return web.Response(text=profiling.index())
+
+        async def profile(request: web.Request) -> web.Response:
+            try:
+                seconds = float(request.query.get("seconds", "30"))
+            except ValueError:
+                return web.Response(status=400, text="seconds: expected a number\n")
+            return web.Response(text=await profiling.sampled_stacks(seconds))
+
+        async def heap(request: web.Request) -> web.Response:
+            return web.Response(text=profiling.heap(stop="stop" in request.query))
+
+        async def tasks(_: web.Request) -> web.Response:
+            return web.Response(text=profiling.tasks())
+
+        async def threads(_: web.Request) -> web.Response:
+            return web.Response(text=profiling.threads())
+
+        self.routes |= {
+            "/debug/pprof": index,
+            "/debug/pprof/": index,
+            "/debug/pprof/profile": profile,
+            "/debug/pprof/heap": heap,
+            "/debug/pprof/goroutine": tasks,
+            "/debug/pprof/threads": threads,
+        }
+        for name, dump in self._served.dumps.items():
+            self.routes[f"/debug/{name}"] = _dumping(dump)
+
+    async def _put_verbosity(self, request: web.Request) -> web.Response:
+        text = (await request.text()).strip()
+        if not (text.isascii() and text.isdigit()):
+            return web.Response(status=400, text=f'failed to set klog.logging.verbosity "{text}": expected a number\n')
+        self._served.set_verbosity(int(text))
+        return web.Response(text=f"successfully set klog.logging.verbosity to {text}")
+
+
+def _dumping(dump: Callable[[], Any]) -> Handler:
+    async def show(_: web.Request) -> web.Response:
+        shown = dump()
+        if isinstance(shown, str):
+            return web.Response(text=shown)
+        return web.Response(text=json.dumps(shown, indent=2, default=str) + "\n", content_type="application/json")
+
+    return show
+
+
+def _healthy_or_not(report: Report) -> web.Response:
+    headers = {"X-Content-Type-Options": "nosniff"}
+    return web.Response(status=200 if report.healthy else 500, text=report.text, headers=headers)
+
+
+def _wants_object(request: web.Request, kind: str) -> bool:
+    return f"as={kind}" in request.headers.get("Accept", "").replace(" ", "")

@@ -1,0 +1,88 @@
+"""/healthz, /livez, /readyz: named checks, and the words of Kubernetes for how they went."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kubesched.daemon.logging import Log
+
+log = Log(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class HealthCheck:
+    """A check by name. It says what is wrong, or nothing if all is well."""
+
+    name: str
+    problem: Callable[[], str | None]
+
+
+PING = HealthCheck("ping", lambda: None)
+
+
+def shutdown_check(is_stopping: Callable[[], bool]) -> HealthCheck:
+    return HealthCheck("shutdown", lambda: "process is shutting down" if is_stopping() else None)
+
+
+def handlers_check(are_synced: Callable[[], bool]) -> HealthCheck:
+    problem = "handlers are not fully synchronized"
+    return HealthCheck("sched-handler-sync", lambda: None if are_synced() else problem)
+
+
+def informers_check(not_synced: Callable[[], Sequence[str]]) -> HealthCheck:
+    def problem() -> str | None:
+        names = not_synced()
+        return f"{len(names)} informers not started yet: [{' '.join(names)}]" if names else None
+
+    return HealthCheck("informer-sync", problem)
+
+
+class Report(NamedTuple):
+    """The answer to somebody who asks."""
+
+    healthy: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class HealthEndpoint:
+    """All checks of one path. `observe` is told the name and the outcome of each."""
+
+    name: str
+    checks: tuple[HealthCheck, ...] = (PING,)
+    observe: Callable[[str, str, bool], None] = lambda check, endpoint, passed: None
+
+    def report(self, *, excluded: Iterable[str] = (), verbose: bool = False) -> Report:
+        """Make all checks but those that are excluded. Why one failed is not for everybody, so only the log has it."""
+        left_out = set(excluded)
+        lines, failures = [], {}
+        for check in self.checks:
+            if check.name in left_out:
+                lines.append(f"[+]{check.name} excluded: ok")
+                continue
+            problem = check.problem()
+            self.observe(check.name, self.name, problem is None)
+            if problem is None:
+                lines.append(f"[+]{check.name} ok")
+            else:
+                lines.append(f"[-]{check.name} failed: reason withheld")
+                failures[check.name] = problem
+        if unknown := sorted(left_out - {check.name for check in self.checks}):
+            quoted = ", ".join(f'"{name}"' for name in unknown)
+            lines.append(f"warn: some health checks cannot be excluded: no matches for {quoted}")
+        if failures:
+            log.info("Health check failed", v=2, endpoint=self.name, **failures)
+            return Report(False, "\n".join([*lines, f"{self.name} check failed\n"]))
+        if not verbose:
+            return Report(True, "ok")
+        return Report(True, "\n".join([*lines, f"{self.name} check passed\n"]))
+
+    def report_one(self, name: str) -> Report | None:
+        """One check by name; None if there is none of that name."""
+        for check in self.checks:
+            if check.name == name:
+                problem = check.problem()
+                return Report(True, "ok") if problem is None else Report(False, f"internal server error: {problem}\n")
+        return None

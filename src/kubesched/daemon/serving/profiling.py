@@ -1,0 +1,88 @@
+"""Looking into the running process: where time goes, where memory is, what every task waits for."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import sys
+import threading
+import time
+import tracemalloc
+from collections import Counter
+from types import FrameType
+
+LONGEST_PROFILE = 300.0
+PAGES = {
+    "profile": "where time goes, sampled: one line per stack, root first, with the number of samples (?seconds=30)",
+    "heap": "where memory was taken, once tracing has begun: the first request begins it, ?stop=1 ends it",
+    "goroutine": "what every task waits for",
+    "threads": "where every thread is",
+}
+_INTERVAL = 0.01
+_LARGEST = 50
+
+
+def index() -> str:
+    """What there is to look at."""
+    lines = [f"/debug/pprof/{name}: {meaning}" for name, meaning in PAGES.items()]
+    return "\n".join(["/debug/pprof/", "", *lines, ""])
+
+
+async def sampled_stacks(seconds: float) -> str:
+    """Stacks of the thread that schedules, looked at every hundredth of a second by another: flame graphs are drawn
+    from such lines."""
+    thread = threading.get_ident()
+    stacks = await asyncio.to_thread(_sample, thread, min(seconds, LONGEST_PROFILE))
+    return "".join(f"{stack} {count}\n" for stack, count in stacks.most_common())
+
+
+def _sample(thread: int, seconds: float) -> Counter[str]:
+    stacks: Counter[str] = Counter()
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        frame = sys._current_frames().get(thread)
+        if frame is not None:
+            stacks[_folded(frame)] += 1
+        time.sleep(_INTERVAL)
+    return stacks
+
+
+def _folded(frame: FrameType | None) -> str:
+    names = []
+    while frame is not None:
+        code = frame.f_code
+        names.append(f"{code.co_filename.rpartition('/')[2]}:{code.co_qualname}")
+        frame = frame.f_back
+    return ";".join(reversed(names))
+
+
+def heap(*, stop: bool = False) -> str:
+    """Where most memory was taken since tracing began."""
+    if stop:
+        tracemalloc.stop()
+        return "tracing has ended\n"
+    if not tracemalloc.is_tracing():
+        tracemalloc.start()
+        return "tracing begins now, and costs time until it is ended with ?stop=1; ask again to see where memory is\n"
+    statistics = tracemalloc.take_snapshot().statistics("lineno")
+    held, peak = tracemalloc.get_traced_memory()
+    lines = [f"{each.size:>12} bytes {each.count:>9} objects {each.traceback}" for each in statistics[:_LARGEST]]
+    return "\n".join([f"held {held} bytes, at most {peak}", *lines, ""])
+
+
+def tasks() -> str:
+    """Every task and where it waits."""
+    text = io.StringIO()
+    for task in sorted(asyncio.all_tasks(), key=lambda task: task.get_name()):
+        task.print_stack(file=text)
+        text.write("\n")
+    return text.getvalue()
+
+
+def threads() -> str:
+    """Every thread and where it is."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    return "".join(
+        f"{names.get(ident, ident)}\n  {_folded(frame).replace(';', chr(10) + '  ')}\n\n"
+        for ident, frame in sys._current_frames().items()
+    )

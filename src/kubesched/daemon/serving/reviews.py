@@ -1,0 +1,147 @@
+"""Questions to the API server about who somebody is and what they may do; answers are kept for a while."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
+ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+SECONDS = 10.0
+"""How long an answer may take."""
+
+_MOST = 4096
+"""How many answers are kept at most."""
+
+
+class ReviewApi(Protocol):
+    """The part of an API client that is needed. Any exception means that there is no answer."""
+
+    async def get(self, path: str) -> bytes:
+        """The body of the answer."""
+
+    async def post(self, path: str, body: bytes) -> bytes:
+        """The body of the answer."""
+
+
+class User(msgspec.Struct, frozen=True):
+    """Somebody, as Kubernetes knows them."""
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+class ReviewError(Exception):
+    """The API server could not be asked."""
+
+
+class AnswerCache(Generic[T]):
+    """Answers by question, each for its time. Whoever asks what is being asked already waits for the same answer."""
+
+    def __init__(self, lifetime: Callable[[T], float], clock: Callable[[], float] = time.monotonic) -> None:
+        self._lifetime = lifetime
+        self._clock = clock
+        self._answers: OrderedDict[Hashable, tuple[float, T]] = OrderedDict()
+        self._asking: dict[Hashable, asyncio.Task[T]] = {}
+
+    async def get(self, question: Hashable, ask: Callable[[], Awaitable[T]]) -> T:
+        known = self._answers.get(question)
+        if known is not None and self._clock() < known[0]:
+            return known[1]
+        task = self._asking.get(question)
+        if task is None:
+            task = self._asking[question] = asyncio.ensure_future(self._ask(question, ask))
+        return await asyncio.shield(task)
+
+    async def _ask(self, question: Hashable, ask: Callable[[], Awaitable[T]]) -> T:
+        try:
+            answer = await ask()
+        finally:
+            del self._asking[question]
+        self._answers[question] = (self._clock() + self._lifetime(answer), answer)
+        self._answers.move_to_end(question)
+        while len(self._answers) > _MOST:
+            self._answers.popitem(last=False)
+        return answer
+
+
+class TokenReviewer:
+    """Asks whose a token is."""
+
+    def __init__(self, api: ReviewApi, *, ttl: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._api = api
+        self._cache: AnswerCache[User | None] = AnswerCache(lambda _: ttl, clock)
+
+    async def user_of(self, token: str) -> User | None:
+        """Whose token it is; None if nobody's. ReviewError if that cannot be found out."""
+        # Tokens are secrets, so only what cannot be turned back is remembered.
+        return await self._cache.get(hashlib.sha256(token.encode()).digest(), lambda: self._review(token))
+
+    async def _review(self, token: str) -> User | None:
+        question = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
+        status = (await _asked(self._api, TOKEN_REVIEWS, question)).get("status") or {}
+        if not status.get("authenticated"):
+            return None
+        user = status.get("user") or {}
+        extra = tuple((key, tuple(values)) for key, values in (user.get("extra") or {}).items())
+        return User(user.get("username") or "", user.get("uid") or "", tuple(user.get("groups") or ()), extra)
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """Whether somebody may do something, and what the API server says to that."""
+
+    allowed: bool
+    reason: str = ""
+
+
+class AccessReviewer:
+    """Asks whether somebody may do something."""
+
+    def __init__(
+        self, api: ReviewApi, *, allowed_ttl: float, denied_ttl: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._api = api
+        self._cache: AnswerCache[Verdict] = AnswerCache(lambda v: allowed_ttl if v.allowed else denied_ttl, clock)
+
+    async def may(self, user: User, verb: str, path: str) -> Verdict:
+        """ReviewError if that cannot be found out."""
+        return await self._cache.get((user, verb, path), lambda: self._review(user, verb, path))
+
+    async def _review(self, user: User, verb: str, path: str) -> Verdict:
+        spec: dict[str, Any] = {
+            "nonResourceAttributes": {"path": path, "verb": verb},
+            "user": user.name,
+            "groups": user.groups,
+            "uid": user.uid,
+            "extra": dict(user.extra),
+        }
+        question = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {name: value for name, value in spec.items() if value},
+        }
+        status = (await _asked(self._api, ACCESS_REVIEWS, question)).get("status") or {}
+        return Verdict(bool(status.get("allowed")), status.get("reason") or "")
+
+
+async def _asked(api: ReviewApi, path: str, question: dict[str, Any]) -> dict[str, Any]:
+    try:
+        async with asyncio.timeout(SECONDS):
+            answer = msgspec.json.decode(await api.post(path, msgspec.json.encode(question)))
+    except TimeoutError:
+        raise ReviewError(f"no answer to POST {path} within {SECONDS:g}s") from None
+    except Exception as problem:
+        raise ReviewError(str(problem) or type(problem).__name__) from problem
+    if not isinstance(answer, dict):
+        raise ReviewError(f"the answer to POST {path} is no object")
+    return answer

@@ -1,0 +1,139 @@
+"""The server on the secure port: listens, serves the endpoints behind the guard, and stops gracefully."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ipaddress
+import os
+import socket
+from collections.abc import Callable
+
+from aiohttp import web
+
+from kubesched.daemon.logging import Log
+from kubesched.daemon.options import Options
+from kubesched.daemon.serving.authentication import Authenticator
+from kubesched.daemon.serving.authorities import Authorities, AuthoritySource
+from kubesched.daemon.serving.authorization import Authorizer
+from kubesched.daemon.serving.endpoints import Endpoints, Served
+from kubesched.daemon.serving.guard import guard
+from kubesched.daemon.serving.reviews import AccessReviewer, ReviewApi, TokenReviewer
+from kubesched.daemon.serving.tls import ServingTls
+
+SHUTDOWN_SECONDS = 5.0
+_BACKLOG = 128
+
+log = Log(__name__)
+
+
+class ServingError(Exception):
+    """The port cannot be had; one line says why."""
+
+
+class SecureServer:
+    """Everything between the secure port and the endpoints."""
+
+    def __init__(
+        self,
+        served: Served,
+        *,
+        authentication: ReviewApi | None = None,
+        authorization: ReviewApi | None = None,
+        clock: Callable[[], float],
+    ) -> None:
+        """The clients of --authentication-kubeconfig and --authorization-kubeconfig, as far as there are any.
+
+        OptionsError if certificates cannot be used.
+        """
+        options = self._options = served.options
+        self._tls = ServingTls(options, served.now)
+        tokens = None
+        if authentication is not None:
+            ttl = options.authentication_token_webhook_cache_ttl
+            tokens = TokenReviewer(authentication, ttl=ttl, clock=clock)
+        self._authenticator = Authenticator(tokens)
+        self._authorities = AuthoritySource(options, authentication, self._trust)
+        access = None
+        if authorization is not None:
+            access = AccessReviewer(
+                authorization,
+                allowed_ttl=options.authorization_webhook_cache_authorized_ttl,
+                denied_ttl=options.authorization_webhook_cache_unauthorized_ttl,
+                clock=clock,
+            )
+        authorizer = Authorizer(options.authorization_always_allow_paths, access)
+        self._endpoints = Endpoints(served)
+        application = self._endpoints.application(guard(self._authenticator, authorizer))
+        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
+        self._refreshing: asyncio.Task[None] | None = None
+        self.port = 0
+        """The port, once there is one."""
+
+    async def start(self) -> None:
+        """Listen. ServingError if the port is taken; OptionsError if client authorities were needed and not found."""
+        listener = listening(self._options)
+        try:
+            await self._authorities.start()
+            await self._runner.setup()
+            await web.SockSite(self._runner, listener, ssl_context=self._tls.context, backlog=_BACKLOG).start()
+        except BaseException:
+            listener.close()
+            raise
+        self.port = listener.getsockname()[1]
+        self._refreshing = asyncio.create_task(self._authorities.keep_fresh(), name="client authorities")
+        log.info("Serving securely on", address=_shown(self._options.bind_address, self.port))
+
+    async def stop(self) -> None:
+        """Finish the requests under way, within seconds."""
+        if self._refreshing is not None:
+            self._refreshing.cancel()
+            await asyncio.gather(self._refreshing, return_exceptions=True)
+        await self._runner.cleanup()
+
+    def _trust(self, authorities: Authorities) -> None:
+        self._tls.trust(authorities.both)
+        self._authenticator.trust(authorities)
+
+
+def listening(options: Options) -> socket.socket:
+    """A socket on the secure port; an unspecified address stands for all addresses of both families."""
+    address = ipaddress.ip_address(options.bind_address)
+    families = [socket.AF_INET6 if address.version == 6 else socket.AF_INET]
+    if address.is_unspecified and socket.has_dualstack_ipv6():
+        families.insert(0, socket.AF_INET6)
+    problem: OSError | None = None
+    for family in families:
+        try:
+            return _bound(options, family)
+        except OSError as error:
+            problem = error
+            if error.errno != errno.EAFNOSUPPORT:
+                break
+    assert problem is not None
+    shown = _shown(options.bind_address, options.secure_port)
+    why = os.strerror(problem.errno).lower() if problem.errno else str(problem)
+    raise ServingError(f"failed to create listener: failed to listen on {shown}: listen tcp {shown}: bind: {why}")
+
+
+def _bound(options: Options, family: socket.AddressFamily) -> socket.socket:
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        # Go sets this for every listener; the flag about sharing addresses is about other things on other systems.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if options.permit_port_sharing:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        host = options.bind_address
+        if family == socket.AF_INET6 and ipaddress.ip_address(host).is_unspecified:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            host = "::"
+        listener.bind((host, options.secure_port))
+        listener.setblocking(False)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+def _shown(address: str, port: int) -> str:
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

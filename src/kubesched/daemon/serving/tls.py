@@ -1,0 +1,172 @@
+"""TLS as the flags ask for it. Files are looked at for every connection: a certificate that was renewed is shown at
+once, and a client authority that was read from the cluster is believed at once."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import ssl
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from cryptography import x509
+
+from kubesched.daemon.checks import TLS_VERSIONS, OptionsError
+from kubesched.daemon.logging import Log
+from kubesched.daemon.options import Options
+from kubesched.daemon.serving.ciphers import openssl_ciphers
+from kubesched.daemon.serving.self_signed import Pair, kept_in, self_signed
+
+NAME = "kube-scheduler"
+"""What files in --cert-dir are called."""
+
+log = Log(__name__)
+
+
+class Certificate:
+    """A certificate to show, and the names it is for."""
+
+    def __init__(self, read: Callable[[], Pair], stamp: Callable[[], object], names: Sequence[str] = ()) -> None:
+        """`stamp` changes whenever it is worth reading again."""
+        self._read = read
+        self._stamp_now = stamp
+        self._given_names = tuple(names)
+        self.stamp = stamp()
+        self.pair = read()
+        self.names = self._given_names or _names_in(self.pair.cert)
+
+    @classmethod
+    def of_files(cls, cert_file: str, key_file: str, names: Sequence[str] = ()) -> Certificate:
+        files = (Path(cert_file), Path(key_file))
+        return cls(
+            lambda: Pair(files[0].read_bytes(), files[1].read_bytes()),
+            lambda: tuple(_changed(file) for file in files),
+            names,
+        )
+
+    @classmethod
+    def of_pair(cls, pair: Pair) -> Certificate:
+        return cls(lambda: pair, lambda: None)
+
+    def refresh(self) -> bool:
+        """Read again if it changed. Whether it did, and could be read."""
+        stamp = self._stamp_now()
+        if stamp == self.stamp:
+            return False
+        self.stamp = stamp
+        pair = self._read()
+        _context_with(pair)  # a pair that does not fit together, half-way through a renewal, changes nothing
+        self.pair = pair
+        self.names = self._given_names or _names_in(pair.cert)
+        return True
+
+
+class ServingTls:
+    """The context of the server: it chooses a certificate for each connection, by the name that is asked for."""
+
+    def __init__(self, options: Options, now: Callable[[], datetime.datetime]) -> None:
+        self._options = options
+        self._default = _default_certificate(options, now())
+        self._by_name = [
+            _certificate(pair.cert_file, pair.key_file, pair.names, "--tls-sni-cert-key")
+            for pair in options.tls_sni_cert_key
+        ]
+        try:
+            self._ciphers = openssl_ciphers(options.tls_cipher_suites)
+        except ValueError as problem:
+            raise OptionsError([str(problem)]) from None
+        self._authorities = b""
+        self._contexts: dict[int, ssl.SSLContext] = {}
+        self.context = self._make(self._default)
+        self.context.sni_callback = self._choose
+
+    def trust(self, authorities: bytes) -> None:
+        """Believe client certificates of these authorities (PEM), and of no others, from the next connection on."""
+        if authorities != self._authorities:
+            self._authorities = authorities
+            self._contexts.clear()
+            self.context.verify_mode = ssl.CERT_OPTIONAL if authorities else ssl.CERT_NONE
+
+    def _choose(self, connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
+        certificate = self._certificate_for(name or "")
+        try:
+            if certificate.refresh():
+                self._contexts.pop(id(certificate), None)
+        except (OSError, ValueError) as problem:
+            log.error("A certificate could not be read again", err=problem)
+        if id(certificate) not in self._contexts:
+            self._contexts[id(certificate)] = self._make(certificate)
+        connection.context = self._contexts[id(certificate)]
+
+    def _certificate_for(self, name: str) -> Certificate:
+        """A name goes before a pattern, whose star stands for one part of the name."""
+        pattern = f"*.{name.partition('.')[2]}"
+        for wanted in (name, pattern):
+            for certificate in self._by_name:
+                if wanted in certificate.names:
+                    return certificate
+        return self._default
+
+    def _make(self, certificate: Certificate) -> ssl.SSLContext:
+        context = _context_with(certificate.pair)
+        context.minimum_version = TLS_VERSIONS.get(self._options.tls_min_version, ssl.TLSVersion.TLSv1_2)
+        if self._ciphers:
+            context.set_ciphers(self._ciphers)
+        if self._authorities:
+            context.load_verify_locations(cadata=self._authorities.decode())
+            context.verify_mode = ssl.CERT_OPTIONAL
+        return context
+
+
+def _default_certificate(options: Options, now: datetime.datetime) -> Certificate:
+    if options.tls_cert_file or options.tls_private_key_file:
+        return _certificate(options.tls_cert_file, options.tls_private_key_file, (), "--tls-cert-file")
+    if not options.cert_dir:
+        return Certificate.of_pair(self_signed("localhost", ("127.0.0.1",), now))
+    try:
+        return Certificate.of_pair(kept_in(Path(options.cert_dir), NAME, now))
+    except OSError as problem:
+        raise OptionsError([f"--cert-dir: {problem.strerror}: {problem.filename}"]) from None
+
+
+def _certificate(cert_file: str, key_file: str, names: Sequence[str], flag: str) -> Certificate:
+    try:
+        certificate = Certificate.of_files(cert_file, key_file, names)
+        _context_with(certificate.pair)
+    except ssl.SSLError as problem:
+        raise OptionsError([f"{flag}: {cert_file} and {key_file} do not fit together: {problem.reason}"]) from None
+    except OSError as problem:
+        raise OptionsError([f"{flag}: {problem.strerror}: {problem.filename}"]) from None
+    except ValueError as problem:
+        raise OptionsError([f"{flag}: {cert_file}: {problem}"]) from None
+    return certificate
+
+
+def _context_with(pair: Pair) -> ssl.SSLContext:
+    """The standard library reads certificates from files only: they are in one for a moment, for nobody else to see."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with tempfile.TemporaryDirectory() as directory:
+        file = Path(directory, "pair")
+        with open(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as stream:
+            stream.write(pair.cert + b"\n" + pair.key)
+        context.load_cert_chain(file)
+    return context
+
+
+def _changed(file: Path) -> Any:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _names_in(cert: bytes) -> tuple[str, ...]:
+    first = x509.load_pem_x509_certificate(cert)
+    try:
+        names = first.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return ()
+    return (*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress)))
