@@ -159,3 +159,20 @@ def test_unspecified_address_stands_for_both_families() -> None:
         listener.listen()
         with socket.create_connection(("127.0.0.1", listener.getsockname()[1]), timeout=5) as connected:
             assert connected.getpeername()[0] == "127.0.0.1"
+
+
+def test_clients_that_speak_no_tls_are_not_worth_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    ports: list[int] = []
+
+    def shout() -> None:
+        with socket.create_connection(("127.0.0.1", ports[0]), timeout=5) as plain:
+            plain.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+            while plain.recv(1024):
+                pass
+
+    async def talk(ask: Ask) -> None:
+        await asyncio.to_thread(shout)
+        assert (await ask("/healthz")).status == 200
+
+    serve(talk, before=lambda server: ports.append(server.port))
+    assert [record.message for record in caplog.records if record.levelname in ("WARNING", "ERROR")] == []
