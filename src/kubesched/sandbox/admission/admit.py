@@ -43,7 +43,7 @@ def admit_create(resource: Resource, obj: Object, reader: Reader) -> Object:
 def admit_update(resource: Resource, old: Object, new: Object, subresource: str, reader: Reader) -> Object:
     """The object as it is to be stored: what may be written in this way is taken from `new`, the rest from `old`."""
     rules = RULES.get(resource, CUSTOM)
-    written = _copy_of(rules, new)
+    written = _copy_of(rules, new, status_only=subresource == "status")
     require_metadata(written)
     faults = Faults()
     check_metadata_update(written, old, faults)
@@ -58,9 +58,12 @@ def admit_update(resource: Resource, old: Object, new: Object, subresource: str,
     return result
 
 
-def _copy_of(rules: Rules, obj: Object) -> Object:
+def _copy_of(rules: Rules, obj: Object, *, status_only: bool = False) -> Object:
+    """What the client sent, to be changed freely. Statuses are written all the time: copy no more than is taken."""
     if type(obj) is not dict:
         raise mistyped("object", obj, "object")
+    if status_only:
+        obj = {key: obj[key] for key in ("metadata", "status") if key in obj}
     return fresh_copy(obj, keep_nulls=rules is CUSTOM)
 
 
@@ -76,10 +79,7 @@ def _taken(resource: Resource, rules: Rules, old: Object, written: Object, subre
     if subresource == "status":
         result = {**old, "metadata": written["metadata"]}
         if rules is CUSTOM:
-            kept = written["metadata"].get("managedFields")
-            result["metadata"] = {**metadata_of(old), "resourceVersion": written["metadata"].get("resourceVersion")}
-            if kept is not None:
-                result["metadata"]["managedFields"] = kept
+            result["metadata"] = _kept_metadata(written, old)
         else:
             _check_status_type(written)
         _take(result, written, "status")
@@ -89,6 +89,15 @@ def _taken(resource: Resource, rules: Rules, old: Object, written: Object, subre
     if "status" in resource.subresources:
         _take(written, old, "status")
     return written
+
+
+def _kept_metadata(written: Object, old: Object) -> Object:
+    """The status of a custom resource is written without its metadata, but for what tracks the write itself."""
+    metadata = dict(metadata_of(old))
+    for key in ("resourceVersion", "managedFields"):
+        if key in written["metadata"]:
+            metadata[key] = written["metadata"][key]
+    return metadata
 
 
 def _take(target: Object, source: Object, key: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubesched.sandbox.admission import names
 from kubesched.sandbox.admission.faults import Faults
-from kubesched.sandbox.admission.metadata import metadata_of, name_of
+from kubesched.sandbox.admission.metadata import name_of
 from kubesched.sandbox.admission.reading import fill, flag, mapping, optional_mapping, records, text, texts
 from kubesched.sandbox.admission.rules import Rules
 from kubesched.sandbox.admission.workloads import spec_to_fill
@@ -101,22 +101,6 @@ def _check_names(given: Object, faults: Faults) -> None:
     texts(given, "categories", "spec.names")
 
 
-def _established(definition: Object) -> Object:
-    """Names are free and served at once here, so a new definition is ready as soon as it is stored."""
-    spec = definition["spec"]
-    when = metadata_of(definition).get("creationTimestamp")
-    facts = (
-        ("NamesAccepted", "NoConflicts", "no conflicts found"),
-        ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
-    )
-    conditions = [
-        {"type": kind, "status": "True", "lastTransitionTime": when, "reason": reason, "message": message}
-        for kind, reason, message in facts
-    ]
-    stored = [version["name"] for version in spec["versions"] if version.get("storage") is True]
-    return {"acceptedNames": spec["names"], "conditions": conditions, "storedVersions": stored}
-
-
 def _check_update(new: Object, old: Object, faults: Faults) -> None:
     spec, before = new["spec"], mapping(old, "spec", "")
     faults.immutable("spec.group", spec.get("group"), before.get("group"))
@@ -130,6 +114,5 @@ RULES = Rules(
     defaults=_defaults,
     check=_check,
     check_update=_check_update,
-    new_status=_established,
     counts_generations=True,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kubesched.sandbox.errors import Cause, invalid
@@ -56,10 +56,10 @@ class Faults:
         if new != old:
             self.invalid(field, new, IMMUTABLE)
 
-    def one_of(self, field: str, value: str, supported: Iterable[str]) -> None:
+    def one_of(self, field: str, value: str, supported: Sequence[str]) -> None:
         """The field holds one of these values."""
         if value not in supported:
-            self.unsupported(field, value, sorted(supported))
+            self.unsupported(field, value, supported)
 
     def not_negative(self, field: str, value: int | None) -> None:
         if value is not None and value < 0:

@@ -120,8 +120,9 @@ def quantities(holder: Object, key: str, where: str) -> dict[str, Quantity]:
 
 
 def fill(holder: Object, key: str, value: Json) -> None:
-    """Set what the client left out."""
-    if holder.get(key) is None:
+    """Set what the client left out; an empty word says no more than none."""
+    given = holder.get(key)
+    if given is None or given == "":
         holder[key] = value
 
 

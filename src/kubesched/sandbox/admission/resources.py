@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
+from kubesched.api.pod import Pod
 from kubesched.api.quantity import Quantity
-from kubesched.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended
+from kubesched.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended, pod_requests
 from kubesched.sandbox.admission import names
 from kubesched.sandbox.admission.faults import NEGATIVE, Faults
 from kubesched.sandbox.admission.reading import mapping, quantities, quantity, records, text
@@ -92,6 +95,35 @@ def request_what_is_limited(resources: Object, where: str) -> None:
     """What is limited but not requested is requested."""
     if resources.get("limits"):
         resources["requests"] = {**mapping(resources, "limits", where), **mapping(resources, "requests", where)}
+
+
+def request_for_the_whole(spec: Object, where: str) -> None:
+    """A pod limited as a whole requests what its containers do together, or else what it is limited to."""
+    resources, field = mapping(spec, "resources", where), f"{where}.resources"
+    limits = quantities(resources, "limits", field)
+    if not limits:
+        return
+    requests = dict(mapping(resources, "requests", field))
+    if not all(name in requests for name in _COMPUTE):
+        together = _requested_together(spec, where)
+        if CPU in together:
+            requests.setdefault(CPU, f"{together[CPU].milli()}m")
+        if MEMORY in together:
+            requests.setdefault(MEMORY, str(together[MEMORY].value()))
+    resources["requests"] = {**{name: resources["limits"][name] for name in limits}, **requests}
+
+
+def _requested_together(spec: Object, where: str) -> dict[str, Quantity]:
+    parts: Object = {}
+    for kind in ("containers", "initContainers"):
+        parts[kind] = []
+        for container in records(spec, kind, where):
+            resources = mapping(container, "resources", f"{where}.{kind}")
+            quantities(resources, "requests", f"{where}.{kind}.resources")
+            asked = {"requests": mapping(resources, "requests", f"{where}.{kind}.resources")}
+            policy = text(container, "restartPolicy", f"{where}.{kind}")
+            parts[kind].append({"resources": asked, "restartPolicy": policy})
+    return pod_requests(msgspec.convert({"spec": parts}, Pod))
 
 
 def quality_of_service(spec: Object) -> str:

@@ -69,6 +69,7 @@ POD_SPEC: Object = {
     "readinessGates": [{"conditionType": "example.com/ready"}],
     "resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}],
     "overhead": {"cpu": "10m"},
+    "resources": {"limits": {"cpu": "2", "memory": "4Gi"}},
 }
 _LABELS = {"app": "web", "rev": "1"}
 _PLAIN_POD: Object = {"containers": [{"name": "main", "image": "nginx:1.27"}]}

@@ -86,6 +86,17 @@ def test_what_is_limited_is_requested() -> None:
     }
 
 
+def test_pod_limited_as_a_whole_requests_what_its_containers_do() -> None:
+    container = {"resources": {"requests": {"cpu": "300m"}}}
+    made = created(pod(container=container, resources={"limits": {"cpu": "1", "memory": "1Gi"}}))
+    assert made["spec"]["resources"]["requests"] == {"cpu": "300m", "memory": "1Gi"}
+
+
+def test_empty_words_are_filled_in_like_absent_ones() -> None:
+    spec = created(pod(restartPolicy="", container={"imagePullPolicy": ""}))["spec"]
+    assert (spec["restartPolicy"], spec["containers"][0]["imagePullPolicy"]) == ("Always", "IfNotPresent")
+
+
 @pytest.mark.parametrize(
     ("resources", "quality"),
     [
@@ -192,7 +203,7 @@ def test_priority_that_disagrees_with_the_class_is_forbidden() -> None:
             pod(restartPolicy="Sometimes"),
             (
                 "spec.restartPolicy",
-                'Unsupported value: "Sometimes": supported values: "Always", "Never", "OnFailure"',
+                'Unsupported value: "Sometimes": supported values: "Always", "OnFailure", "Never"',
             ),
         ),
         (

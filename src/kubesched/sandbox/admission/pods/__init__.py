@@ -10,7 +10,7 @@ from kubesched.sandbox.admission.pods.scheduling import merge_label_keys, tolera
 from kubesched.sandbox.admission.pods.spec import check_pod_spec, fill_pod_spec
 from kubesched.sandbox.admission.pods.updates import check_pod_update, resized, with_ephemeral_containers
 from kubesched.sandbox.admission.reading import fill, flag, integer, mapping, records
-from kubesched.sandbox.admission.resources import quality_of_service
+from kubesched.sandbox.admission.resources import quality_of_service, request_for_the_whole
 from kubesched.sandbox.admission.rules import Reader, Rules
 from kubesched.sandbox.kinds import Object
 
@@ -29,6 +29,10 @@ def _defaults(pod: Object) -> None:
     for kind in KINDS:
         for container in records(spec, kind, "spec"):
             fill_pods_container(container, host_network, f"spec.{kind}")
+    if (integer(spec, "terminationGracePeriodSeconds", "spec") or 0) < 0:
+        spec["terminationGracePeriodSeconds"] = 1
+    if spec.get("resources"):
+        request_for_the_whole(spec, "spec")
 
 
 def _admit(pod: Object, reader: Reader) -> None:

@@ -21,14 +21,14 @@ KINDS = ("containers", "initContainers")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _HANDLERS = ("exec", "grpc", "httpGet", "tcpSocket")
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
-_MESSAGE_POLICIES = ("FallbackToLogsOnError", "File")
+_MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 
 
 def fill_container(container: Object, where: str) -> None:
     fill(container, "terminationMessagePath", "/dev/termination-log")
     fill(container, "terminationMessagePolicy", "File")
-    if container.get("imagePullPolicy") is None:
+    if not container.get("imagePullPolicy"):
         container["imagePullPolicy"] = "Always" if _is_latest(text(container, "image", where)) else "IfNotPresent"
     fill(container, "resources", {})
     for port in records(container, "ports", where):

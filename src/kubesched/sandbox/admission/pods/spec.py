@@ -17,11 +17,11 @@ from kubesched.sandbox.admission.reading import (
     string_map,
     text,
 )
-from kubesched.sandbox.admission.resources import check_requirements
+from kubesched.sandbox.admission.resources import check_amount, check_requirements
 from kubesched.sandbox.kinds import Object
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
-_DNS_POLICIES = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
+_DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _INT32 = 2**31 - 1
 _NAMES = (
     ("nodeName", names.subdomain),
@@ -80,11 +80,9 @@ def _check_plain_fields(spec: Object, where: str, faults: Faults) -> None:
     if deadline is not None and not 1 <= deadline <= _INT32:
         why = f"must be between 1 and {_INT32}, inclusive"
         faults.invalid(f"{where}.activeDeadlineSeconds", deadline, why)
-    grace = integer(spec, "terminationGracePeriodSeconds", where)
-    if grace is not None and grace < 0:
-        faults.invalid(f"{where}.terminationGracePeriodSeconds", grace, "must be greater than or equal to 0")
+    integer(spec, "terminationGracePeriodSeconds", where)
     if policy := text(spec, "preemptionPolicy", where):
-        faults.one_of(f"{where}.preemptionPolicy", policy, ("Never", "PreemptLowerPriority"))
+        faults.one_of(f"{where}.preemptionPolicy", policy, ("PreemptLowerPriority", "Never"))
     integer(spec, "priority", where)
     text(spec, "schedulerName", where)
     mapping(spec, "securityContext", where)
@@ -97,9 +95,8 @@ def _check_pod_level(spec: Object, claims: frozenset[str], where: str, faults: F
     """What is asked for the pod as a whole."""
     if resources := mapping(spec, "resources", where):
         check_requirements(resources, f"{where}.resources", claims, faults)
-    if spec.get("overhead"):
-        check_requirements({"limits": mapping(spec, "overhead", where)}, f"{where}.overhead", frozenset(), faults)
-        quantities(spec, "overhead", where)
+    for name, amount in quantities(spec, "overhead", where).items():
+        check_amount(name, amount, spec["overhead"][name], f"{where}.overhead[{name}]", faults)
 
 
 def _check_claims(claims: list[Object], where: str, faults: Faults) -> frozenset[str]:
