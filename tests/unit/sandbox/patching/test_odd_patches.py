@@ -62,7 +62,7 @@ def survives(patching: Any) -> None:
     assert live == pod()
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(anything | shaped)
 def test_odd_strategic_merge_patches(patch: Any) -> None:
     before = copy.deepcopy(patch)
@@ -70,6 +70,7 @@ def test_odd_strategic_merge_patches(patch: Any) -> None:
     assert patch == before
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(anything | shaped)
 def test_odd_merge_patches(patch: Any) -> None:
     survives(lambda live: merge_patch(live, patch))
@@ -84,17 +85,20 @@ operations = st.fixed_dictionaries(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(operations, max_size=3) | anything)
 def test_odd_json_patches(patch: Any) -> None:
     survives(lambda live: json_patch(live, patch))
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(shaped, st.sampled_from([PODS, WIDGETS]), st.booleans())
 def test_odd_configurations(drawn: Any, resource: Resource, force: bool) -> None:
     wanted = {"apiVersion": resource.api_version, "kind": resource.kind, **drawn}
     survives(lambda live: apply(resource, live, wanted, manager="odd", force=force, now=NOW))
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(anything)
 def test_odd_managed_fields(entries: Any) -> None:
     def write(live: Any) -> Any:

@@ -171,7 +171,7 @@ def test_no_problems_make_no_errors() -> None:
     assert decoding_error(CONFIG_MAPS, [Problem("x", 'unknown field "x"', unknown=True)]) is None
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_objects_made_from_the_table_have_no_problems(data: st.DataObject) -> None:
     resource = data.draw(st.sampled_from(SERVED))
@@ -179,7 +179,7 @@ def test_objects_made_from_the_table_have_no_problems(data: st.DataObject) -> No
     assert problems(resource, obj) == []
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_what_is_accepted_quickly_stays_accepted_until_a_field_is_misspelled(data: st.DataObject) -> None:
     resource = data.draw(st.sampled_from([resource for resource in SERVED if resource != CUSTOM_RESOURCE_DEFINITIONS]))
