@@ -11,8 +11,10 @@ from concurrent.futures import Future
 from typing import Any
 
 import aiohttp
+import pytest
 
 from kubesched.sandbox.api import Api, Stamps, bootstrap
+from kubesched.sandbox.errors import ApiError
 from kubesched.sandbox.http import Server
 from kubesched.sandbox.store import Store
 
@@ -23,6 +25,14 @@ def fresh_api(store: Store | None = None, *, clock: Any = None, seed: int = 1) -
     api = Api(store or Store(), stamps)
     bootstrap(api)
     return api
+
+
+@contextlib.contextmanager
+def refused(code: int, reason: str) -> Iterator[pytest.ExceptionInfo[ApiError]]:
+    """The block must end with an ApiError of this code and reason; its value is there afterwards."""
+    with pytest.raises(ApiError) as caught:
+        yield caught
+    assert (caught.value.code, caught.value.reason) == (code, reason), caught.value.message
 
 
 @contextlib.asynccontextmanager

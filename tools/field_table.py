@@ -110,11 +110,12 @@ def _references(node: Any) -> list[str]:
 
 def _definition(schema: Schema) -> Schema:
     required = set(schema.get("required", []))
-    fields = {name: _field(prop, name in required) for name, prop in schema["properties"].items()}
+    fields = {name: field_text(prop, name in required) for name, prop in schema["properties"].items()}
     return {"fields": fields} | ({"atomic": True} if schema.get("x-kubernetes-map-type") == "atomic" else {})
 
 
-def _field(prop: Schema, required: bool) -> str:
+def field_text(prop: Schema, required: bool) -> str:
+    """One field as the table spells it."""
     text = _type(prop) + ("!" if required else "")
     for key, fact in FACTS.items():
         value = prop.get(key)

@@ -23,6 +23,7 @@ class WatchFault(Enum):
     DUPLICATE = "duplicate"
     REORDER = "reorder"
     FREEZE = "freeze"
+    GONE = "410"
 
 
 _WATCH_FAULTS = {fault.value: fault for fault in WatchFault}
@@ -120,6 +121,10 @@ class Faults:
     def delay(self, verb: str, resource: str) -> float:
         """Seconds that a request has to wait."""
         return sum(rule.seconds for rule in self._hits(("delay",), verb, resource))
+
+    def freezes(self, verb: str, resource: str) -> bool:
+        """Whether a request is never answered."""
+        return any(True for _ in self._hits(("freeze",), verb, resource))
 
     def before(self, verb: str, resource: str) -> ApiError | None:
         """The error that a request gets instead of being done."""

@@ -21,7 +21,7 @@ from kubesched.sandbox.http.faults import FaultError, Faults, Rule
 from kubesched.sandbox.http.lists import Lists
 from kubesched.sandbox.http.paths import target_of
 from kubesched.sandbox.http.query import Query
-from kubesched.sandbox.http.requests import Requests, fault_subject
+from kubesched.sandbox.http.requests import Asked, Requests, fault_subject
 from kubesched.sandbox.http.security import check_exposure
 from kubesched.sandbox.http.watches import Watches
 from kubesched.sandbox.http.watching import Watching
@@ -60,6 +60,11 @@ class Server:
     def url(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'http' if self._tls is None else 'https'}://{host}:{self.port}"
+
+    @property
+    def watchers(self) -> int:
+        """How many watches are open."""
+        return len(self._watches)
 
     async def start(self) -> None:
         """Listen; the port is known afterwards."""
@@ -122,10 +127,12 @@ class Server:
             await self.api.store.durable(self.api.store.revision)
         return answer
 
-    async def _answer_faulty(self, asked: Any) -> web.StreamResponse:
+    async def _answer_faulty(self, asked: Asked) -> web.StreamResponse:
         verb, subject = asked.verb, fault_subject(asked)
         if delay := self.faults.delay(verb, subject):
             await asyncio.sleep(delay)
+        if verb != "watch" and self.faults.freezes(verb, subject):
+            await asyncio.Event().wait()
         if error := self.faults.before(verb, subject):
             raise error
         answer = await self._requests.answer(asked)

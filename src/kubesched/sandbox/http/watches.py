@@ -13,6 +13,7 @@ import msgspec
 
 from kubesched.sandbox.api import Api, Selection
 from kubesched.sandbox.api.catalog import table_of
+from kubesched.sandbox.errors import gone
 from kubesched.sandbox.http.faults import Faults, WatchFault
 from kubesched.sandbox.http.shapes import Shapes
 from kubesched.sandbox.kinds import Object, Resource
@@ -41,7 +42,10 @@ class Watcher:
         self.write: Callable[[bytes], None] | None = None
         """Where lines go; None while the client is still being told what was there before."""
         self.frozen = False
+        self.broken = False
+        """Whether the connection is to break, rather than to end in good order."""
         self.ended = asyncio.Event()
+        self._held: list[bytes] = []
 
     def offer(self, change: Change, shared: dict[str, bytes]) -> None:
         """Take a change if it is one for this client. `shared` holds the lines made for others before."""
@@ -49,8 +53,17 @@ class Watcher:
         if line is not None:
             self.take(line)
 
+    def hold(self, change: Change, shared: dict[str, bytes]) -> None:
+        """Take a change, but tell of it only after the next one."""
+        line = self.line(change, shared) if change.revision > self.since else None
+        if line is not None:
+            self._held.append(line)
+
     def take(self, line: bytes) -> None:
         self.unsent.append(line)
+        if self._held:
+            self.unsent += self._held
+            self._held.clear()
         self.unsent_bytes += len(line)
         if self.unsent_bytes > MOST_UNSENT:
             self.end()
@@ -83,6 +96,14 @@ class Watcher:
         return event_line("BOOKMARK", self._shapes.bookmark(revision, annotations))
 
     def end(self) -> None:
+        """Break off: the client is too slow, or its connection is to fail."""
+        self.write = None
+        self.broken = True
+        self.ended.set()
+
+    def finish(self) -> None:
+        """End in good order, with what is still to be said."""
+        self.flush()
         self.write = None
         self.ended.set()
 
@@ -150,7 +171,7 @@ class Watches:
         self._stop()
         for watchers in self._watchers.values():
             for watcher in tuple(watchers):
-                watcher.end()
+                watcher.finish()
 
     def send_bookmarks(self) -> None:
         """Tell everybody who asked for it how far they have come."""
@@ -193,8 +214,10 @@ class Watches:
                 watcher.offer(change, shared)
                 watcher.offer(change, shared)
             case WatchFault.REORDER:
-                watcher.offer(change, shared)
-                watcher.unsent[-2:] = reversed(watcher.unsent[-2:])
+                watcher.hold(change, shared)
+            case WatchFault.GONE:
+                watcher.take(event_line("ERROR", gone("too old resource version: injected fault").status()))
+                watcher.finish()
             case WatchFault.FREEZE:
                 watcher.offer(change, shared)
                 watcher.frozen = True

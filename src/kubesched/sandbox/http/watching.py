@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Iterable
 
@@ -94,16 +95,14 @@ class Watching:
                 transport.write(b"%x\r\n%b\r\n" % (len(data), data) if chunked else data)
 
         watcher.write = write
-        try:
+        with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(watcher.ended.wait(), seconds)
-        except TimeoutError:
-            watcher.flush()
-            watcher.write = None
-            if watcher.bookmarks:
-                await response.write(watcher.bookmark(self._api.store.durable_revision))
-        else:
-            # The client was too slow, or the connection is to break: nothing more can be said on it.
+        if watcher.broken:
             transport.abort()
+            return
+        watcher.finish()
+        if watcher.bookmarks:
+            await response.write(watcher.bookmark(self._api.store.durable_revision))
 
 
 def _response(request: web.BaseRequest) -> web.StreamResponse:

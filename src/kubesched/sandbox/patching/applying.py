@@ -80,11 +80,11 @@ def _checked(resource: Resource, applied: Any) -> Object:
     if version != resource.api_version:
         specified = f"Specified patch version: {version}, expected: {resource.api_version}"
         raise bad_request(f"Incorrect version specified in apply patch. {specified}")
-    if managed_fields(applied) is not None:
-        raise bad_request("metadata.managedFields must be nil")
     error = undeclared(resource, applied)
     if error is not None:
         raise error
+    if managed_fields(applied) is not None:
+        raise bad_request("metadata.managedFields must be nil")
     return applied
 
 

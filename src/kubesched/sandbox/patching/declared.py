@@ -17,10 +17,11 @@ def undeclared(resource: Resource, applied: Object) -> ApiError | None:
     errors = [f"{spelled(path)}: {why}" for path, why in _errors(object_type(resource), applied, ())]
     if not errors:
         return None
-    metadata = applied.get("metadata") or {}
-    subject = (
-        f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {resource.api_version}, Kind={resource.kind}"
+    metadata = applied.get("metadata")
+    namespace, name = (
+        (metadata.get("namespace", ""), metadata.get("name", "")) if isinstance(metadata, dict) else ("", "")
     )
+    subject = f"{namespace}/{name}; {resource.api_version}, Kind={resource.kind}"
     told = errors[0] if len(errors) == 1 else "errors:\n" + "\n".join(f"  {error}" for error in errors)
     return bad_request(f"failed to create typed patch object ({subject}): {told}")
 

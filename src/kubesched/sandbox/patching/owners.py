@@ -64,36 +64,33 @@ class Owner(msgspec.Struct, frozen=True):
 Owners: TypeAlias = dict[OwnerId, Owner]
 
 
-class _Entry(msgspec.Struct, frozen=True, omit_defaults=True):
+class _Entry(msgspec.Struct, frozen=True, rename="camel"):
     """An entry as JSON has it."""
 
     operation: Action
-    fieldsV1: dict[str, Any]  # noqa: N815
+    fields_v1: dict[str, Any]
     manager: str = ""
-    apiVersion: str = ""  # noqa: N815
+    api_version: str = ""
     time: str | None = None
-    fieldsType: Literal["FieldsV1"] = "FieldsV1"  # noqa: N815
+    fields_type: Literal["FieldsV1"] = "FieldsV1"
     subresource: str = ""
+
+    def owner(self) -> Owner:
+        fields = from_fields_v1(self.fields_v1)
+        return Owner(self.manager, self.operation, self.api_version, fields, self.subresource, self.time)
 
 
 def managed_fields(obj: Object | None) -> list[Any] | None:
     """The managedFields of an object, as they are; None if it has none."""
     metadata = obj.get("metadata") if obj is not None else None
-    return metadata.get("managedFields") if metadata is not None else None
+    return metadata.get("managedFields") if metadata else None
 
 
 def read_owners(entries: list[Any] | None) -> Owners:
     """The owners that managedFields tell of; ValueError if they cannot be read."""
     owners: Owners = {}
     for entry in msgspec.convert(entries or [], list[_Entry]):
-        owner = Owner(
-            entry.manager,
-            entry.operation,
-            entry.apiVersion,
-            from_fields_v1(entry.fieldsV1),
-            entry.subresource,
-            entry.time,
-        )
+        owner = entry.owner()
         twin = owners.get(owner.id)
         owners[owner.id] = owner if twin is None else replace(owner, fields=owner.fields | twin.fields)
     return owners

@@ -19,7 +19,7 @@ from kubesched.sandbox.patching.owners import (
     without_fields,
     write_owners,
 )
-from kubesched.sandbox.schemas.table import object_type
+from kubesched.sandbox.schemas.table import Type, object_type
 
 
 def track(
@@ -39,9 +39,8 @@ def track(
     base, owners = _base(before, given, from_client=not subresource)
     if not owners and old is not None:
         return with_managed_fields(new, [])
-    changed = _after_update(
-        resource, old, new, owners, Owner(manager or "unknown", "Update", "", frozenset(), subresource, now)
-    )
+    writer = Owner(manager or "unknown", "Update", resource.api_version, frozenset(), subresource, now)
+    changed = _after_update(object_type(resource), old or {}, new, owners, writer)
     return with_managed_fields(new, base if changed is None else write_owners(changed))
 
 
@@ -60,14 +59,13 @@ def _base(before: list[Any] | None, given: list[Any] | None, *, from_client: boo
     return before or [], read_owners(before)
 
 
-def _after_update(resource: Resource, old: Object | None, new: Object, owners: Owners, writer: Owner) -> Owners | None:
+def _after_update(type_: Type, old: Object, new: Object, owners: Owners, writer: Owner) -> Owners | None:
     """Who owns what once the writer owns what it changed; None if it changed nothing."""
     comparison = Comparison()
-    comparison.compare(object_type(resource), old or {}, new)
+    comparison.compare(type_, old, new)
     written, removed = comparison.written() - NEVER_OWNED, comparison.removed() - NEVER_OWNED
     if not written and not removed:
         return None
-    writer = replace(writer, api_version=resource.api_version)
     mine = owners.get(writer.id)
     after = without_fields(owners.values(), written | removed)
     if written:

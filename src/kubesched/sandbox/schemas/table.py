@@ -47,6 +47,7 @@ class Type(msgspec.Struct, frozen=True):
 
 
 ANY = Type("any")
+METADATA = Type("struct", "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -76,7 +77,7 @@ class Definition:
 
     @cached_property
     def fields(self) -> dict[str, Field]:
-        return {name: _field(text) for name, text in self._spelled.items()}
+        return {name: parse_field(text) for name, text in self._spelled.items()}
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -129,7 +130,7 @@ CUSTOM = "custom"
 def field_type(struct: Type, field: str) -> Type:
     """The type of a field of a struct; anything, where the struct does not know it."""
     if struct.name == CUSTOM:
-        return _METADATA if field == "metadata" else _CUSTOM_FIELDS.get(field, ANY)
+        return METADATA if field == "metadata" else _CUSTOM_FIELDS.get(field, ANY)
     known = definition(struct.name).fields.get(field)
     return known.type if known is not None else ANY
 
@@ -144,7 +145,8 @@ def type_names() -> list[str]:
     return list(_file().types)
 
 
-def _field(text: str) -> Field:
+def parse_field(text: str) -> Field:
+    """A field as fields.json spells it."""
     spelled, *words = text.split(" ", 1)
     required = spelled.endswith("!")
     facts = dict(_fact(word) for word in _split_facts(words[0])) if words else {}
@@ -187,5 +189,4 @@ def _type(spelled: str, facts: dict[str, str]) -> Type:
     return Type("scalar", spelled)
 
 
-_METADATA = Type("struct", "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
 _CUSTOM_FIELDS = {"apiVersion": Type("scalar", "string"), "kind": Type("scalar", "string")}

@@ -18,7 +18,7 @@ from kubesched.api.quantity import QuantityError, parse_quantity
 from kubesched.sandbox.errors import ApiError, bad_request
 from kubesched.sandbox.kinds.resource import Object, Resource
 from kubesched.sandbox.schemas.acceptance import is_acceptable
-from kubesched.sandbox.schemas.table import Definition, Type, definition, definition_of
+from kubesched.sandbox.schemas.table import METADATA, Definition, Type, definition, definition_of
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -32,13 +32,20 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 def problems(resource: Resource, obj: Object) -> list[Problem]:
-    """Unknown fields and values of wrong types, in the order of the object; none for custom resources."""
+    """Unknown fields and values of wrong types, in the order of the object; of custom resources only the metadata."""
     root = definition_of(resource)
-    if root is None or is_acceptable(root, obj):
-        return []
     found: list[Problem] = []
-    _check_struct(root, obj, _Place("", (), root), found)
+    if root is None:
+        _check_metadata(obj.get("metadata"), found)
+    elif not is_acceptable(root, obj):
+        _check_struct(root, obj, _Place("", (), root), found)
     return found
+
+
+def _check_metadata(metadata: Any, found: list[Problem]) -> None:
+    struct = definition(METADATA.name)
+    if metadata is not None and not is_acceptable(struct, metadata):
+        _check_struct(struct, metadata, _Place("metadata", ("metadata",), struct), found)
 
 
 def decoding_error(resource: Resource, found: Sequence[Problem]) -> ApiError | None:

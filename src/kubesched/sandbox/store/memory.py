@@ -13,7 +13,7 @@ from kubesched.sandbox.store.records import Change, ChangeType, Record, Table, k
 
 Listener = Callable[[Change], None]
 
-HISTORY_KEPT = 50_000
+HISTORY_KEPT = 10_000
 """Changes kept per table."""
 HISTORY_SECONDS = 300.0
 """How long a change is kept, as etcd is compacted by default."""

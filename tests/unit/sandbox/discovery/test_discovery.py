@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kubesched.sandbox.discovery import aggregated, api_group, api_group_list, api_resource_list, api_versions
@@ -103,6 +103,7 @@ def test_aggregated_versions_differ_in_name_only() -> None:
     assert newer == older
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sets(st.sampled_from(SERVED), min_size=1))
 def test_both_forms_tell_the_same(chosen: set[Resource]) -> None:
     resources = [resource for resource in SERVED if resource in chosen]

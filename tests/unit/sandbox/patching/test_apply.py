@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kubesched.sandbox.errors import ApiError
@@ -288,6 +288,7 @@ def as_deployment(drawn: Any) -> Any:
     return deployment(drawn["replicas"], *drawn["containers"], labels=drawn["metadata"]["labels"])
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(configurations)
 def test_applying_twice_changes_nothing(drawn: Any) -> None:
     once = applied(None, as_deployment(drawn))
@@ -296,6 +297,7 @@ def test_applying_twice_changes_nothing(drawn: Any) -> None:
     assert once == before
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(configurations, configurations)
 def test_sole_manager_gets_exactly_what_it_applies(first: Any, second: Any) -> None:
     after = applied(applied(None, as_deployment(first)), as_deployment(second), now=LATER)
@@ -309,6 +311,7 @@ def _containers(obj: Any) -> Any:
     return obj.get("spec", {}).get("template", {}).get("spec", {}).get("containers", [])
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(names, values), st.dictionaries(names, values))
 def test_managers_of_different_keys_never_conflict(first: dict[str, str], second: dict[str, str]) -> None:
     ours = config(CONFIG_MAPS, data={f"a-{key}": value for key, value in first.items()})
@@ -319,6 +322,7 @@ def test_managers_of_different_keys_never_conflict(first: dict[str, str], second
     assert left.get("data", {}) == ours["data"]
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(configurations, configurations)
 def test_force_always_wins_and_leaves_the_other_only_what_both_want(first: Any, second: Any) -> None:
     live = applied(applied(None, as_deployment(first)), as_deployment(second), "bob", force=True)

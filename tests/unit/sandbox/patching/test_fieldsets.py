@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kubesched.sandbox.patching.fieldsets import from_fields_v1, spelled, to_fields_v1
@@ -50,6 +50,7 @@ def test_tree_that_is_none_is_refused(tree: Any) -> None:
         from_fields_v1(tree)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.frozensets(paths, max_size=12))
 def test_reading_what_was_written_gives_the_same_set(fields: frozenset[tuple[str, ...]]) -> None:
     assert from_fields_v1(to_fields_v1(fields)) == fields

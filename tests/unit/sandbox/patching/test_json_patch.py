@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kubesched.sandbox.errors import ApiError
@@ -103,6 +103,7 @@ def test_true_is_not_one() -> None:
     assert not same_json({"a": [True]}, {"a": [1]})
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(objects, st.text("ab/~", min_size=1, max_size=2), values)
 def test_what_was_added_is_found_and_removing_it_takes_it_back(document: Any, key: str, value: Any) -> None:
     path = pointer(key)
@@ -112,6 +113,7 @@ def test_what_was_added_is_found_and_removing_it_takes_it_back(document: Any, ke
     assert json_patch(added, [{"op": "remove", "path": path}]) == rest
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(objects.filter(bool), st.data())
 def test_moving_is_copying_and_removing(document: Any, data: st.DataObject) -> None:
     source = pointer(data.draw(st.sampled_from(sorted(document))))
@@ -121,6 +123,7 @@ def test_moving_is_copying_and_removing(document: Any, data: st.DataObject) -> N
     assert same_json(moved, json_patch(document, copied))
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(objects, objects)
 def test_patch_is_all_or_nothing(document: Any, other: Any) -> None:
     before = copy.deepcopy(document)

@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kubesched.sandbox.errors import ApiError
@@ -68,17 +68,20 @@ def test_patch_that_is_no_object_is_a_bad_request(patch: Any, kind: str) -> None
     assert f"cannot unmarshal {kind} into Go value" in caught.value.message
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(documents, patches)
 def test_merging_twice_is_merging_once(document: Any, patch: Any) -> None:
     once = merge_patch(document, patch)
     assert merge_patch(once, patch) == once
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(documents, documents)
 def test_difference_of_two_documents_leads_from_one_to_the_other(old: Any, new: Any) -> None:
     assert merge_patch(old, difference(old, new)) == new
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(documents)
 def test_empty_patch_changes_nothing(document: Any) -> None:
     assert merge_patch(document, {}) == document

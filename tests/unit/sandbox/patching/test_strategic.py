@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kubesched.sandbox.errors import ApiError
@@ -179,6 +179,7 @@ def labelled(items: Any, marks: Any) -> Any:
     return {"metadata": {"name": "web", "labels": marks}, "spec": {"containers": items}}
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(containers, labels, containers, labels)
 def test_difference_of_two_pods_leads_from_one_to_the_other(
     old_items: Any, old_labels: Any, new_items: Any, new_labels: Any
@@ -189,6 +190,7 @@ def test_difference_of_two_pods_leads_from_one_to_the_other(
     assert old == before
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(containers, containers)
 def test_merging_twice_is_merging_once(live: Any, patch: Any) -> None:
     once = strategic_merge(PODS, pod(containers=live), {"spec": {"containers": patch}})

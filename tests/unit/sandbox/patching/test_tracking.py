@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kubesched.sandbox.kinds import CONFIG_MAPS, DEPLOYMENTS, PODS
@@ -123,6 +123,7 @@ def test_old_updates_are_folded_into_one_entry() -> None:
 data = st.dictionaries(st.sampled_from("abc"), st.sampled_from("12"), max_size=3)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data, st.lists(st.tuples(st.sampled_from(["x", "y", "z"]), data), max_size=6))
 def test_everything_that_is_there_has_an_owner_and_nobody_owns_what_is_not_there(
     first: dict[str, str], writes: list[tuple[str, dict[str, str]]]

@@ -134,8 +134,14 @@ def test_null_stands_for_a_field_that_is_not_there() -> None:
     assert problems(PODS, {"metadata": {"creationTimestamp": None}, "spec": {"containers": None}, "status": None}) == []
 
 
-def test_custom_resources_have_no_schema_to_violate() -> None:
-    assert problems(Served("example.com", "v1", "widgets", "Widget"), {"spec": {"what": ["ever"]}}) == []
+def test_custom_resources_have_nothing_to_violate_but_their_metadata() -> None:
+    widgets = Served("example.com", "v1", "widgets", "Widget")
+    assert problems(widgets, {"metadata": {"name": "w"}, "spec": {"what": ["ever"]}}) == []
+    assert first(widgets, {"metadata": {"labels": {"a": 1}}}).message == (
+        "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string"
+    )
+    assert first(widgets, {"metadata": {"nam": "w"}}).message == 'unknown field "metadata.nam"'
+    assert not first(widgets, {"metadata": ["w"]}).unknown
 
 
 def test_schema_inside_of_a_custom_resource_definition_may_nest_itself() -> None:
@@ -165,7 +171,7 @@ def test_no_problems_make_no_errors() -> None:
     assert decoding_error(CONFIG_MAPS, [Problem("x", 'unknown field "x"', unknown=True)]) is None
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_objects_made_from_the_table_have_no_problems(data: st.DataObject) -> None:
     resource = data.draw(st.sampled_from(SERVED))
@@ -173,7 +179,7 @@ def test_objects_made_from_the_table_have_no_problems(data: st.DataObject) -> No
     assert problems(resource, obj) == []
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_what_is_accepted_quickly_stays_accepted_until_a_field_is_misspelled(data: st.DataObject) -> None:
     resource = data.draw(st.sampled_from([resource for resource in SERVED if resource != CUSTOM_RESOURCE_DEFINITIONS]))
