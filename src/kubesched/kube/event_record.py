@@ -1,0 +1,103 @@
+"""An events.k8s.io/v1 Event as bytes, made cheaply: one for every pod that is bound."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from typing import Literal
+
+import msgspec
+
+from kubesched.api.meta import KubeObject
+from kubesched.kube.timestamps import micro_time
+
+LONGEST_NOTE = 1024  # characters, says the API
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
+
+EventType = Literal["Normal", "Warning"]
+
+
+class ObjectReference(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """What an event is about."""
+
+    api_version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+def reference(obj: KubeObject, api_version: str, kind: str) -> ObjectReference:
+    """A reference to an object: objects from lists do not say themselves what they are."""
+    meta = obj.metadata
+    return ObjectReference(api_version, kind, meta.namespace, meta.name, meta.uid, meta.resource_version)
+
+
+class _Meta(msgspec.Struct, frozen=True, gc=False):
+    name: str
+    namespace: str
+
+
+class EventSeries(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """How often the same happened."""
+
+    count: int
+    last_observed_time: str
+
+
+class Event(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", kw_only=True, gc=False):
+    """What is written."""
+
+    api_version: str
+    kind: str
+    metadata: _Meta
+    event_time: str
+    series: EventSeries | None = None
+    reporting_controller: str
+    reporting_instance: str
+    action: str
+    reason: str
+    regarding: ObjectReference
+    related: ObjectReference | None = None
+    note: str
+    type: EventType
+
+
+def event_name(name: str, nanoseconds: int) -> str:
+    """`pod.<hex time>`, or something unique if that would not be a name."""
+    made = f"{name}.{nanoseconds:x}"
+    return made if len(made) <= 253 and _NAME.match(made) else str(uuid.uuid4())
+
+
+def shortened(note: str) -> str:
+    return note if len(note) <= LONGEST_NOTE else note[: LONGEST_NOTE - 3] + "..."
+
+
+def new_event(
+    regarding: ObjectReference,
+    *,
+    related: ObjectReference | None,
+    type: EventType,
+    reason: str,
+    action: str,
+    note: str,
+    controller: str,
+    instance: str,
+    nanoseconds: int,
+) -> Event:
+    """An event that happened at that time (since 1970), in the namespace of what it is about."""
+    return Event(
+        api_version="events.k8s.io/v1",
+        kind="Event",
+        metadata=_Meta(event_name(regarding.name, nanoseconds), regarding.namespace or "default"),
+        event_time=micro_time(nanoseconds / 1e9),
+        reporting_controller=controller,
+        reporting_instance=instance,
+        action=action,
+        reason=reason,
+        regarding=regarding,
+        related=related,
+        note=shortened(note),
+        type=type,
+    )

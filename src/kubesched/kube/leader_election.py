@@ -1,0 +1,216 @@
+"""Replicas agree on who acts: client-go's leader election, on a clock that nobody can set back."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable
+
+from kubesched.config.configuration import LeaderElection
+from kubesched.kube.errors import ApiStatusError, KubeError
+from kubesched.kube.lease import LeaseRecord, Lock
+from kubesched.kube.timestamps import micro_time
+
+JITTER = 1.2
+TOLERANCE = 20.0
+"""Seconds that a lease may be expired before the health check fails, as in kube-scheduler."""
+
+_log = logging.getLogger(__name__)
+
+
+class LeaseLostError(KubeError):
+    """Somebody else may act now."""
+
+
+class LeaderElector:
+    """Waits for the lease, keeps it while leading, and gives it up.
+
+    Time is measured from when a record was last seen to change, on our clock: other machines' clocks may be wrong.
+    """
+
+    def __init__(
+        self,
+        lock: Lock,
+        identity: str,
+        config: LeaderElection,
+        *,
+        on_new_leader: Callable[[str], None] = lambda identity: None,
+        clock: Callable[[], float] = time.monotonic,
+        wall_clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._lock = lock
+        self._identity = identity
+        self._lease_duration = float(config.lease_duration)
+        self._renew_deadline = float(config.renew_deadline)
+        self._retry_period = float(config.retry_period)
+        # One request that hangs must not cost the lease.
+        self._request_timeout = max(1.0, self._renew_deadline / 2)
+        self._on_new_leader = on_new_leader
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._sleep = sleep
+        self._chance = chance
+        self._observed = LeaseRecord()
+        self._observed_at = float("-inf")
+        self._reported = ""
+        self.slow_paths = 0
+        """Renewals that had to read the lease first."""
+
+    @property
+    def leader(self) -> str:
+        """Who leads, as far as we know."""
+        return self._observed.holder_identity
+
+    @property
+    def is_leader(self) -> bool:
+        return self.leader == self._identity
+
+    @property
+    def is_lease_valid(self) -> bool:
+        """The lease, whoever holds it, has not run out since it was last seen to change."""
+        return self._observed_at + self._observed.lease_duration_seconds > self._clock()
+
+    def check(self, tolerance: float = TOLERANCE) -> str | None:
+        """For health checks: what is wrong, if we lead and should have renewed or died long ago."""
+        if self.is_leader and self._clock() - self._observed_at > self._lease_duration + tolerance:
+            return f"failed election to renew leadership on lease {self._lock.name}"
+        return None
+
+    async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
+        """Wait for the lease, then run `lead` while it is renewed.
+
+        When `lead` ends, or this is cancelled, the lease is given up, but only after `lead` has finished: nobody acts
+        in our name then. When the lease is lost, `lead` is cancelled and LeaseLostError raised.
+        """
+        await self.acquire()
+        leading = asyncio.ensure_future(lead())
+        renewing = asyncio.ensure_future(self._renew())
+        try:
+            await asyncio.wait((leading, renewing), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _ended(leading)
+            is_lost = renewing.done()
+            await _ended(renewing)
+            if not is_lost:
+                await self.release()
+        if is_lost:
+            renewing.result()
+        leading.result()
+
+    async def acquire(self) -> None:
+        """Wait until we lead."""
+        _log.info("Attempting to acquire leader lease... lock=%s", self._lock.name)
+        while not await self._try(self._request_timeout):
+            await self._sleep(self._retry_period * (1 + JITTER * self._chance()))
+        _log.info("Successfully acquired lease lock=%s", self._lock.name)
+
+    async def release(self) -> None:
+        """Give up the lease, if we have it, so that the next need not wait for it to run out."""
+        deadline = self._clock() + self._renew_deadline
+        while self.is_leader and (left := deadline - self._clock()) > 0:
+            try:
+                current = await self._lock.read(left)
+                if current is None or current.holder_identity != self._identity:
+                    return
+                now = micro_time(self._wall_clock())
+                free = LeaseRecord(
+                    lease_duration_seconds=1,
+                    renew_time=now,
+                    acquire_time=now,
+                    lease_transitions=current.lease_transitions,
+                )
+                await self._lock.update(free, left)
+                self._observe(free)
+            except ApiStatusError as error:
+                if error.reason != "Conflict":
+                    _log.error("Failed to release lease lock=%s: %s", self._lock.name, error)
+                    return
+            except KubeError as error:
+                _log.error("Failed to release lease lock=%s: %s", self._lock.name, error)
+                return
+
+    async def _renew(self) -> None:
+        """Until the lease is lost."""
+        while True:
+            await self._sleep(self._retry_period)
+            deadline = self._clock() + self._renew_deadline
+            while not await self._try(min(self._request_timeout, deadline - self._clock())):
+                if self.leader and not self.is_leader:
+                    raise LeaseLostError(f"lost lease {self._lock.name}: {self.leader} holds it")
+                await self._sleep(min(self._retry_period, max(0.0, deadline - self._clock())))
+                if self._clock() >= deadline:
+                    raise LeaseLostError(f"lost lease {self._lock.name}: not renewed within {self._renew_deadline:g} s")
+
+    async def _try(self, timeout: float) -> bool:
+        """Acquire the lease or renew it. False if it is not ours, or could not be."""
+        try:
+            return await self._acquired_or_renewed(timeout)
+        except KubeError as error:
+            _log.error("Error with lease lock=%s: %s", self._lock.name, error)
+            return False
+        finally:
+            self._report()
+
+    async def _acquired_or_renewed(self, timeout: float) -> bool:
+        if self.is_leader and self.is_lease_valid and await self._renewed_at_once(timeout):
+            return True
+        current = await self._lock.read(timeout)
+        if current is None:
+            ours = self._record(acquire_time="", transitions=0)
+            await self._lock.create(ours, timeout)
+            self._observe(ours)
+            return True
+        if current != self._observed:
+            self._observe(current)
+        if current.holder_identity and self.is_lease_valid and not self.is_leader:
+            return False
+        if self.is_leader:
+            self.slow_paths += 1
+            ours = self._record(acquire_time=current.acquire_time, transitions=current.lease_transitions)
+        else:
+            ours = self._record(acquire_time="", transitions=current.lease_transitions + 1)
+        await self._lock.update(ours, timeout)
+        self._observe(ours)
+        return True
+
+    async def _renewed_at_once(self, timeout: float) -> bool:
+        """Write without reading first: most of the time nobody else has written."""
+        ours = self._record(acquire_time=self._observed.acquire_time, transitions=self._observed.lease_transitions)
+        try:
+            await self._lock.update(ours, timeout)
+        except KubeError as error:
+            _log.info("Failed to update lease optimistically, falling back to slow path: %s", error)
+            return False
+        self._observe(ours)
+        return True
+
+    def _record(self, *, acquire_time: str, transitions: int) -> LeaseRecord:
+        now = micro_time(self._wall_clock())
+        return LeaseRecord(
+            holder_identity=self._identity,
+            lease_duration_seconds=int(self._lease_duration),
+            acquire_time=acquire_time or now,
+            renew_time=now,
+            lease_transitions=transitions,
+        )
+
+    def _observe(self, record: LeaseRecord) -> None:
+        self._observed = record
+        self._observed_at = self._clock()
+
+    def _report(self) -> None:
+        if self.leader != self._reported:
+            self._reported = self.leader
+            self._on_new_leader(self.leader)
+
+
+async def _ended(task: asyncio.Future[None]) -> None:
+    """Cancel it and wait until it is over."""
+    task.cancel()
+    await asyncio.wait((task,))
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log.error("Leader election ends with an error: %s", error)

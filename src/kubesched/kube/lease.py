@@ -1,0 +1,92 @@
+"""A Lease object as a lock: who holds it, since when, and for how long after its last sign of life."""
+
+from __future__ import annotations
+
+import socket
+import uuid
+from typing import Any, Protocol
+
+import msgspec
+
+from kubesched.kube.client import Client
+from kubesched.kube.errors import ApiStatusError, UnreadableAnswerError
+from kubesched.kube.resources import LEASES
+
+
+class LeaseRecord(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """What a lease says."""
+
+    holder_identity: str = ""
+    lease_duration_seconds: int = 0
+    acquire_time: str = ""
+    renew_time: str = ""
+    lease_transitions: int = 0
+
+
+class Lock(Protocol):
+    """Where the record is kept. All methods raise KubeError, and must end within `timeout` seconds."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def read(self, timeout: float) -> LeaseRecord | None:
+        """The record, or None if there is no lease yet."""
+
+    async def create(self, record: LeaseRecord, timeout: float) -> None: ...
+
+    async def update(self, record: LeaseRecord, timeout: float) -> None:
+        """Replace what was last read or written, unless somebody else has done so since."""
+
+
+def new_identity() -> str:
+    """A name for this process that no other has."""
+    return f"{socket.gethostname()}_{uuid.uuid4()}"
+
+
+class LeaseLock:
+    """A Lease of the API server."""
+
+    def __init__(self, client: Client, *, namespace: str, name: str) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._path = LEASES.path(namespace=namespace)
+        self._lease_name = name
+        self._lease: dict[str, Any] = {}
+
+    @property
+    def name(self) -> str:
+        return f"{self._namespace}/{self._lease_name}"
+
+    async def read(self, timeout: float) -> LeaseRecord | None:
+        try:
+            self._keep(await self._client.get(f"{self._path}/{self._lease_name}", timeout=timeout, retries=0))
+        except ApiStatusError as error:
+            if error.code == 404:
+                return None
+            raise
+        spec = {field: value for field, value in (self._lease.get("spec") or {}).items() if value is not None}
+        try:
+            return msgspec.convert(spec, LeaseRecord)
+        except msgspec.ValidationError as problem:
+            raise UnreadableAnswerError(f"lease {self.name}: {problem}") from None
+
+    async def create(self, record: LeaseRecord, timeout: float) -> None:
+        lease = {
+            "apiVersion": LEASES.api_version,
+            "kind": "Lease",
+            "metadata": {"name": self._lease_name, "namespace": self._namespace},
+            "spec": record,
+        }
+        self._keep(await self._client.post(self._path, msgspec.json.encode(lease), timeout=timeout, retries=0))
+
+    async def update(self, record: LeaseRecord, timeout: float) -> None:
+        # Labels, owners and the resourceVersion go back as they came: the last makes it a compare-and-swap.
+        lease = {**self._lease, "apiVersion": LEASES.api_version, "kind": "Lease", "spec": record}
+        path = f"{self._path}/{self._lease_name}"
+        self._keep(await self._client.put(path, msgspec.json.encode(lease), timeout=timeout, retries=0))
+
+    def _keep(self, body: bytes) -> None:
+        try:
+            self._lease = msgspec.json.decode(body, type=dict[str, Any])
+        except msgspec.DecodeError as problem:
+            raise UnreadableAnswerError(f"lease {self.name}: {problem}") from None
