@@ -11,6 +11,7 @@ from kubesched.cli.config import config
 from kubesched.cli.explain import explain
 from kubesched.cli.place import place
 from kubesched.cli.replay import replay
+from kubesched.cli.run import run
 from kubesched.cli.simulate import simulate
 
 
@@ -26,4 +27,5 @@ main.add_command(config)
 main.add_command(explain)
 main.add_command(place)
 main.add_command(replay)
+main.add_command(run)
 main.add_command(simulate)

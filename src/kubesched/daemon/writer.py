@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Protocol
 
 import msgspec
 
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.kube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Client
 from kubesched.kube.errors import ApiStatusError, KubeError, UnreachableError
+from kubesched.kube.event_record import reference
+from kubesched.kube.events import EventRecorder
 from kubesched.kube.resources import PODS, RESOURCES
 from kubesched.plugins.volume_binding.writes import VolumeWrites
 from kubesched.scheduler import wire
@@ -24,19 +25,13 @@ _encode = msgspec.json.Encoder().encode
 _decode_pod = msgspec.json.Decoder(Pod).decode
 
 
-class EventSink(Protocol):
-    """Takes events and sees to it that they are written, some time."""
-
-    def record(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None: ...
-
-
 class LiveWriter:
     """A `ClusterWriter` on a live cluster."""
 
     def __init__(
         self,
         client: Client,
-        events: EventSink,
+        events: EventRecorder,
         *,
         volumes_within: float = 600.0,
         observer: SchedulerObserver | None = None,
@@ -91,7 +86,15 @@ class LiveWriter:
         await volumes_bound(pod, writes, self.objects, timeout=self._volumes_within, is_wanted=is_wanted)
 
     def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
-        self._events.record(pod, related=related, type=type, reason=reason, action=action, note=note)
+        self._events.record(
+            reference(pod, "v1", "Pod"),
+            related=None if related is None else reference(related, "v1", "Pod"),
+            type="Warning" if type == "Warning" else "Normal",
+            reason=reason,
+            action=action,
+            note=note,
+            controller=pod.spec.scheduler_name,
+        )
 
     async def _is_bound(self, pod: Pod, node_name: str) -> bool:
         try:

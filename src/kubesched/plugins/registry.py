@@ -50,3 +50,10 @@ IN_TREE = (
 def in_tree() -> Registry:
     """A registry of the in-tree plugins, to which others may be added."""
     return Registry(IN_TREE)
+
+
+def all_plugins() -> Registry:
+    """The plugins that come with kubesched and those of installed packages."""
+    registry = in_tree()
+    registry.register_installed()
+    return registry

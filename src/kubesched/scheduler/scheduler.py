@@ -7,7 +7,7 @@ is believed) and `finish` (writes to the cluster, and may wait).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
@@ -65,11 +65,13 @@ class Scheduler:
         choose: Callable[[list[str]], str] | None = None,
         extenders: Sequence[Extender] | None = None,
         longest_wait: float = LONGEST_WAIT,
+        features: Mapping[str, bool] | None = None,
     ) -> None:
         """`clock` tells seconds; `draw` decides among equally good nodes, unless `choose` does so by name.
 
         `extenders` are those of the configuration, if not given. ValueError if one of them cannot be used.
         After `longest_wait` seconds a pod is tried again even if nothing happened.
+        `features` are feature gates that differ from their defaults.
         """
         registry = in_tree() if plugins is None else plugins
         configuration = with_ignored_resources(configuration)
@@ -77,7 +79,7 @@ class Scheduler:
         self.state = ClusterState()
         self.waiting = WaitingPods()
         self.waiting.use_clock(clock)
-        context = PluginContext(waiting=self.waiting)
+        context = PluginContext(features=features or {}, waiting=self.waiting)
         self.profiles = {config.scheduler_name: Profile(config, registry, context) for config in configuration.profiles}
         self.engine = Engine(
             self.state,

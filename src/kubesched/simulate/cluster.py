@@ -15,15 +15,8 @@ from kubesched.framework.engine import Engine
 from kubesched.framework.plugin import PluginContext, QueueSortPlugin
 from kubesched.framework.profile import Profile
 from kubesched.framework.registry import Registry
-from kubesched.plugins.registry import in_tree
+from kubesched.plugins.registry import all_plugins
 from kubesched.state.cluster import ClusterState
-
-
-def all_plugins() -> Registry:
-    """The plugins that come with kubesched and those of installed packages."""
-    registry = in_tree()
-    registry.register_installed()
-    return registry
 
 
 def profiles_of(configuration: SchedulerConfiguration, plugins: Registry | None = None) -> dict[str, Profile]:

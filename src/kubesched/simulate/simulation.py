@@ -19,13 +19,14 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
 from kubesched.framework.registry import Registry
+from kubesched.plugins.registry import all_plugins
 from kubesched.scheduler.queue import LONGEST_WAIT
 from kubesched.scheduler.queued_pod import QueuedPod
 from kubesched.scheduler.recording import Recording, RecordingWriter, recorded
 from kubesched.scheduler.run_now import run_now
 from kubesched.scheduler.scheduler import Attempt, Scheduler
 from kubesched.scheduler.writer import ClusterWriter
-from kubesched.simulate.cluster import all_plugins, created_at
+from kubesched.simulate.cluster import created_at
 from kubesched.simulate.meter import Meter
 from kubesched.simulate.report import PodStory, Preempted, SimulationReport
 from kubesched.simulate.trace import arrival_of, duration_of

@@ -1,0 +1,82 @@
+"""A reflector for every kind that the scheduler looks at, and word of when all of them have caught up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kubesched.api.kinds import KINDS
+from kubesched.api.meta import KubeObject
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
+from kubesched.kube.client import Client
+from kubesched.kube.decoding import RecordCodec
+from kubesched.kube.listing import ApiSource
+from kubesched.kube.reflector import Handler, Reflector
+from kubesched.kube.resources import RESOURCES, UNFINISHED
+
+
+class Informers:
+    """All reflectors of one scheduler. They are told to run once, and end when their task is cancelled."""
+
+    def __init__(self, client: Client, handler: Handler[Any], *, wake: Callable[[], None]) -> None:
+        """`handler` hears of every change, and `wake` is called after it did."""
+        woken = _Waking(handler, wake)
+        self.reflectors: dict[str, Reflector[Any]] = {
+            name: Reflector(name, _source(client, name), RecordCodec(kind), woken) for name, kind in KINDS.items()
+        }
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for name, reflector in self.reflectors.items():
+                tasks.create_task(reflector.run(), name=f"reflector {name}")
+
+    async def wait_synced(self) -> None:
+        """Until the handler has seen all first lists."""
+        for reflector in self.reflectors.values():
+            await reflector.wait_synced()
+
+    async def catch_up(self) -> None:
+        """Until the handler has seen the cluster as it is now, or a little later."""
+        await self._relist(self.reflectors.values())
+
+    async def read_anew(self) -> tuple[dict[str, Node], dict[str, Pod]]:
+        """The nodes and the pods as the API server has them now. The handler has heard of all of them."""
+        nodes, pods = self.reflectors["Node"], self.reflectors["Pod"]
+        await self._relist((nodes, pods))
+        return dict(nodes.objects), dict(pods.objects)
+
+    @property
+    def have_synced(self) -> bool:
+        return not self.not_synced()
+
+    def not_synced(self) -> list[str]:
+        return [name for name, reflector in self.reflectors.items() if not reflector.has_synced]
+
+    async def _relist(self, reflectors: Iterable[Reflector[Any]]) -> None:
+        await asyncio.gather(*(reflector.relist() for reflector in reflectors))
+
+
+def _source(client: Client, kind: str) -> ApiSource:
+    return ApiSource(client, RESOURCES[kind], field_selector=UNFINISHED if KINDS[kind] is Pod else "")
+
+
+class _Waking:
+    """Tells the handler, then wakes the scheduling loop."""
+
+    def __init__(self, handler: Handler[Any], wake: Callable[[], None]) -> None:
+        self._handler = handler
+        self._wake = wake
+
+    def added(self, obj: KubeObject) -> None:
+        self._handler.added(obj)
+        self._wake()
+
+    def updated(self, old: KubeObject, new: KubeObject) -> None:
+        self._handler.updated(old, new)
+        self._wake()
+
+    def deleted(self, obj: KubeObject) -> None:
+        self._handler.deleted(obj)
+        self._wake()

@@ -1,0 +1,173 @@
+"""One replica: a scheduler, what it hears from the API server, what it writes there, and its watch over itself."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from typing import IO
+
+from kubesched.daemon.belief import repaired
+from kubesched.daemon.completion import Completed
+from kubesched.daemon.connecting import Connections
+from kubesched.daemon.informers import Informers
+from kubesched.daemon.logging import Log
+from kubesched.daemon.metrics.catalogue import Series
+from kubesched.daemon.metrics.census import Census
+from kubesched.daemon.metrics.observer import SchedulerMetrics
+from kubesched.daemon.metrics.registry import MetricsRegistry
+from kubesched.daemon.shadow import Comparison, Shadow
+from kubesched.daemon.writer import LiveWriter
+from kubesched.framework.registry import Registry
+from kubesched.kube.events import EventRecorder
+from kubesched.scheduler.loop import SchedulingLoop
+from kubesched.scheduler.observing import observed
+from kubesched.scheduler.recording import Recording, RecordingWriter, recorded
+from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.scheduler.writer import ClusterWriter
+
+COMPARE_EVERY = 15 * 60.0
+"""Seconds between two comparisons of belief and truth."""
+FINISH_WITHIN = 10.0
+"""Seconds that bindings under way are given when the replica is told to stop."""
+FLUSH_WITHIN = 3.0
+
+log = Log(__name__)
+
+_DIFFERENCES = Series(
+    "kubesched_belief_differences_total",
+    "counter",
+    ("kind",),
+    "ALPHA",
+    "Objects about which the scheduler believed something else than the API server said; each was repaired.",
+)
+_COMPARISONS = Series(
+    "kubesched_belief_comparisons_total", "counter", (), "ALPHA", "Comparisons of belief with the API server."
+)
+_SHADOWED = Series(
+    "kubesched_shadow_decisions_total",
+    "counter",
+    ("judgement",),
+    "ALPHA",
+    "Pods that another scheduler bound, by how that compares with the decision made here.",
+)
+
+
+class Replica:
+    """All that schedules, once it is its turn."""
+
+    def __init__(
+        self,
+        completed: Completed,
+        connections: Connections,
+        registry: MetricsRegistry,
+        *,
+        plugins: Registry | None = None,
+        record: IO[str] | None = None,
+    ) -> None:
+        """ProfileError or ValueError if profiles or extenders cannot be made as configured."""
+        configuration, options = completed.configuration, completed.options
+        metrics = SchedulerMetrics(registry, clock=time.perf_counter, draw=random.randrange)
+        self.events = EventRecorder(connections.events, configuration.profiles[0].scheduler_name)
+        live = LiveWriter(connections.scheduling, self.events, observer=metrics)
+        writer: ClusterWriter = live
+        recording = None
+        if record is not None:
+            recording = Recording(record, configuration, time.monotonic)
+            writer = RecordingWriter(live, recording)
+        self.scheduler = Scheduler(
+            configuration,
+            writer,
+            clock=time.monotonic,
+            draw=random.randrange,
+            plugins=plugins,
+            longest_wait=float(options.pod_max_in_unschedulable_pods_duration),
+            features={name: completed.gates[name] for name in completed.gates},
+        )
+        live.objects, live.pods = self.scheduler.state.objects, self.scheduler.pods
+        metrics.count_evaluations_of(self.scheduler)
+        Census(registry, self.scheduler)
+        driven = self.scheduler if recording is None else recorded(self.scheduler, recording)
+        driven = observed(driven, metrics)
+        self.loop = SchedulingLoop(driven, on_attempt=_log_attempt)
+        self.shadow: Shadow | None = None
+        if options.shadow:
+            self._judgements = registry.add(_SHADOWED)
+            self.shadow = Shadow(driven, clock=time.time, on_comparison=self._note_comparison)
+        self.informers = Informers(connections.scheduling, self.shadow or driven, wake=self.loop.wake)
+        self._differences, self._comparisons = registry.add(_DIFFERENCES), registry.add(_COMPARISONS)
+        self._compare_now = asyncio.Event()
+
+    async def schedule(self, stopping: asyncio.Event) -> None:
+        """Schedule until told to stop, then finish what is under way. The informers must be running.
+
+        Before the first decision everything is read anew: whoever led before may have bound pods that the watch has
+        not shown us yet.
+        """
+        await self.informers.wait_synced()
+        await self.informers.catch_up()
+        log.info("Starting to schedule", nodes=self.scheduler.state.nodes.live_count, pods=len(self.scheduler.pods))
+        scheduling = asyncio.create_task(self.loop.run(), name="scheduling")
+        told = asyncio.create_task(stopping.wait())
+        try:
+            await asyncio.wait((scheduling, told), return_when=asyncio.FIRST_COMPLETED)
+            if scheduling.done():
+                scheduling.result()  # it does not end by itself: this raises what broke it
+            await self.loop.stop(FINISH_WITHIN)
+            await scheduling
+        finally:
+            told.cancel()
+            scheduling.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await scheduling
+
+    async def watch(self, stopping: asyncio.Event) -> None:
+        """Shadow mode: only look, until told to stop."""
+        await self.informers.wait_synced()
+        log.info("Watching, and binding nothing", pods=len(self.scheduler.pods))
+        await stopping.wait()
+
+    async def keep_belief_true(self) -> None:
+        """Compare belief and truth from time to time, and whenever asked to. For ever."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(COMPARE_EVERY):
+                    await self._compare_now.wait()
+            self._compare_now.clear()
+            if self.informers.have_synced:
+                await self._compare()
+
+    def compare_soon(self) -> None:
+        self._compare_now.set()
+
+    async def _compare(self) -> None:
+        found = repaired(self.scheduler, *await self.informers.read_anew())
+        self.loop.wake()
+        self._comparisons.child().inc()
+        for difference in found:
+            self._differences.child(difference.kind).inc()
+            log.error("Belief differed from the API server, and was repaired", kind=difference.kind,
+                      name=difference.name, difference=difference.what)  # fmt: skip
+        log.info("Compared belief with the API server", v=2, differences=len(found))
+
+    def _note_comparison(self, comparison: Comparison) -> None:
+        self._judgements.child(comparison.judgement).inc()
+        theirs, ours = comparison.theirs, comparison.ours
+        if comparison.agrees:
+            log.info("Shadow agrees", v=3, pod=comparison.pod, theirs=theirs, ours=ours)
+        else:
+            log.info("Shadow differs", pod=comparison.pod, theirs=theirs, ours=ours,
+                     judgement=comparison.judgement, why=comparison.why)  # fmt: skip
+
+
+def _log_attempt(attempt: Attempt) -> None:
+    pod, decision = attempt.queued.key, attempt.decision
+    if attempt.outcome == "bound" and decision is not None:
+        if log.enabled(2):
+            log.info("Successfully bound pod to node", v=2, pod=pod, node=attempt.node,
+                     evaluatedNodes=decision.evaluated, feasibleNodes=decision.feasible)  # fmt: skip
+    elif attempt.failure is not None and attempt.is_rejected:
+        log.info("Unable to schedule pod; no fit; waiting", v=2, pod=pod, err=attempt.failure.message)
+    elif attempt.failure is not None:
+        log.error("Error scheduling pod; retrying", err=attempt.failure.message, pod=pod)

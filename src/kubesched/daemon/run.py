@@ -1,0 +1,285 @@
+"""`kubesched run` from its command line to its exit code: the composition root of the daemon."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from typing import IO, Any
+
+import msgspec
+import uvloop
+
+from kubesched import config
+from kubesched.daemon.checks import OptionsError
+from kubesched.daemon.command import options_or_exit_code
+from kubesched.daemon.completion import POLICY_KEY, Completed, completed, with_policy, write_configuration
+from kubesched.daemon.connecting import Connections, connect, review_client
+from kubesched.daemon.dumps import nominated_dump, queue_dump, state_dump
+from kubesched.daemon.logging import Log, Logging, start_logging
+from kubesched.daemon.metrics.client import ClientMetrics, LeaderElectionMetrics
+from kubesched.daemon.metrics.registry import MetricsRegistry
+from kubesched.daemon.metrics.resources import resource_lines
+from kubesched.daemon.metrics.setup import registry_of
+from kubesched.daemon.replica import FLUSH_WITHIN, Replica
+from kubesched.daemon.serving.endpoints import Served
+from kubesched.daemon.serving.health import HealthCheck, handlers_check, informers_check, shutdown_check
+from kubesched.daemon.serving.server import SecureServer, ServingError
+from kubesched.framework.profile import ProfileError
+from kubesched.framework.registry import DuplicatePluginError, NotAPluginError
+from kubesched.kube.errors import KubeError
+from kubesched.kube.leader_election import LeaderElector, LeaseLostError
+from kubesched.kube.lease import LeaseLock, new_identity
+from kubesched.plugins.registry import all_plugins
+
+log = Log(__name__)
+
+_WRONG_INPUT = (
+    config.ConfigError,
+    OptionsError,
+    ProfileError,
+    DuplicatePluginError,
+    NotAPluginError,
+    ImportError,
+    ServingError,
+    KubeError,
+    ValueError,
+    OSError,
+)
+"""Whatever somebody who runs this can put right: one line says what."""
+
+
+def main(arguments: Sequence[str], command: str = "kubesched run") -> int:
+    """Run the scheduler and return the code to exit with: 0 when told to stop, 1 for everything else."""
+    options = options_or_exit_code(arguments, command, sys.stdout, sys.stderr)
+    if isinstance(options, int):
+        return options
+    try:
+        settings = completed(options)
+        logging = start_logging(options)
+    except _WRONG_INPUT as problem:
+        return _refuse(problem)
+    try:
+        for warning in settings.warnings:
+            log.warning(warning)
+        if options.write_config_to:
+            log.info("Wrote configuration to", file=write_configuration(settings))
+            return 0
+        return uvloop.run(_run(settings, logging, os.environ))
+    except LeaseLostError as problem:
+        log.error("Leaderelection lost", err=problem)
+        return 1
+    except _WRONG_INPUT as problem:
+        return _refuse(problem)
+    finally:
+        logging.stop()
+
+
+def _refuse(problem: BaseException) -> int:
+    lines = problem.lines if isinstance(problem, config.ConfigError) else [str(problem)]
+    sys.stderr.write("".join(f"Error: {line}\n" for line in lines))
+    return 1
+
+
+async def _run(settings: Completed, logging: Logging, environ: Mapping[str, str]) -> int:
+    registry = registry_of(settings.options, settings.gates)
+    client_metrics = ClientMetrics(registry)
+    connections = connect(settings.configuration, settings.master, environ, client_metrics)
+    stopping = asyncio.Event()
+    try:
+        settings = await _with_policy_of_cluster(settings, connections)
+        with _record_file(settings) as record:
+            replica = Replica(settings, connections, registry, plugins=all_plugins(), record=record)
+            _listen_to_signals(stopping, replica)
+            elector = _elector(settings, connections, registry)
+            server = _server(settings, registry, replica, elector, stopping, logging, environ, client_metrics)
+            await _live(settings, replica, elector, server, stopping, logging)
+    finally:
+        await connections.close()
+    return 0
+
+
+async def _live(
+    settings: Completed,
+    replica: Replica,
+    elector: LeaderElector | None,
+    server: SecureServer | None,
+    stopping: asyncio.Event,
+    logging: Logging,
+) -> None:
+    """Everything at work, until told to stop or until the lease is lost."""
+    delayed = settings.configuration.delay_cache_until_active and elector is not None
+
+    async def act() -> None:
+        if settings.options.shadow:
+            await replica.watch(stopping)
+            return
+        async with _beside(replica.informers.run(), only_if=delayed):
+            await replica.schedule(stopping)
+
+    async with (
+        _serving(server),
+        _beside(logging.keep_flushing(float(settings.options.log_flush_frequency))),
+        _beside(replica.events.run()),
+        _beside(replica.informers.run(), only_if=not delayed),
+        _beside(replica.keep_belief_true()),
+    ):
+        if elector is None:
+            await act()
+        else:
+            await _until(stopping, elector.run(act))
+    await replica.events.flush(FLUSH_WITHIN)
+
+
+async def _until(stopping: asyncio.Event, running: Coroutine[Any, Any, None]) -> None:
+    """Run this; if told to stop while it is still waiting for its turn, wait no longer."""
+    task, told = asyncio.create_task(running), asyncio.create_task(stopping.wait())
+    try:
+        await asyncio.wait((task, told), return_when=asyncio.FIRST_COMPLETED)
+        # Whoever leads hears of `stopping` too, and ends by itself once all is finished.
+        with contextlib.suppress(asyncio.CancelledError):
+            if not task.done():
+                await _ended_or_cancelled(task)
+            task.result()
+    finally:
+        told.cancel()
+
+
+async def _ended_or_cancelled(task: asyncio.Task[None], patience: float = 30.0) -> None:
+    _, pending = await asyncio.wait((task,), timeout=patience)
+    for late in pending:
+        late.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+@contextlib.asynccontextmanager
+async def _beside(work: Coroutine[Any, Any, None], *, only_if: bool = True) -> AsyncIterator[None]:
+    """Runs along with the body, and ends with it. If it breaks, so does the body."""
+    if not only_if:
+        work.close()
+        yield
+        return
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(work)
+        yield
+        task.cancel()
+
+
+@contextlib.asynccontextmanager
+async def _serving(server: SecureServer | None) -> AsyncIterator[None]:
+    if server is not None:
+        await server.start()
+    try:
+        yield
+    finally:
+        if server is not None:
+            await server.stop()
+
+
+async def _with_policy_of_cluster(settings: Completed, connections: Connections) -> Completed:
+    """The settings with the legacy Policy of a config map worked in, if there is to be one."""
+    where = settings.policy
+    if where is None:
+        return settings
+    path = f"/api/v1/namespaces/{where.namespace}/configmaps/{where.name}"
+    found = msgspec.json.decode(await connections.scheduling.get(path), type=dict[str, Any])
+    text = (found.get("data") or {}).get(POLICY_KEY)
+    if text is None:
+        raise OptionsError([f'config map {where.namespace}/{where.name}: missing "{POLICY_KEY}"'])
+    return with_policy(settings, text, source=f"config map {where.namespace}/{where.name}")
+
+
+def _elector(settings: Completed, connections: Connections, registry: MetricsRegistry) -> LeaderElector | None:
+    """Nobody to elect where there is one replica only, or where nothing is bound."""
+    wanted = settings.configuration.leader_election
+    if not wanted.leader_elect or settings.options.shadow:
+        return None
+    lock = LeaseLock(connections.leases, namespace=wanted.resource_namespace, name=wanted.resource_name)
+    metrics, identity = LeaderElectionMetrics(registry, wanted.resource_name), new_identity()
+
+    def new_leader(leader: str) -> None:
+        metrics.leading(leader == identity)
+        log.info("New leader elected", identity=leader)
+
+    return LeaderElector(lock, identity, wanted, on_new_leader=new_leader)
+
+
+def _server(
+    settings: Completed,
+    registry: MetricsRegistry,
+    replica: Replica,
+    elector: LeaderElector | None,
+    stopping: asyncio.Event,
+    logging: Logging,
+    environ: Mapping[str, str],
+    observer: ClientMetrics,
+) -> SecureServer | None:
+    if not settings.serves:
+        return None
+    scheduler, options = replica.scheduler, settings.options
+    leads = (HealthCheck("leaderElection", elector.check),) if elector is not None else ()
+    synced = (
+        informers_check(replica.informers.not_synced),
+        handlers_check(lambda: replica.informers.have_synced),
+        shutdown_check(stopping.is_set),
+    )
+    dumps = {
+        "queue": lambda: queue_dump(scheduler),
+        "state": lambda: state_dump(scheduler),
+        "nominated": lambda: nominated_dump(scheduler),
+    }
+    if replica.shadow is not None:
+        dumps["shadow"] = replica.shadow.to_plain
+    served = Served(
+        options=options,
+        configuration=settings.configuration,
+        gates=settings.gates,
+        metrics=registry,
+        healthz=leads,
+        readyz=(*leads, *synced),
+        resource_lines=lambda: _resource_lines(replica, elector),
+        dumps=dumps,
+        set_verbosity=logging.set_verbosity,
+    )
+    return SecureServer(
+        served,
+        authentication=review_client(options.authentication_kubeconfig, environ, observer),
+        authorization=review_client(options.authorization_kubeconfig, environ, observer),
+        clock=time.monotonic,
+    )
+
+
+def _resource_lines(replica: Replica, elector: LeaderElector | None) -> Any:
+    if elector is not None and not elector.is_leader:
+        return ()
+    return resource_lines(list(replica.scheduler.pods.values()), replica.scheduler.state)
+
+
+def _listen_to_signals(stopping: asyncio.Event, replica: Replica) -> None:
+    running = asyncio.get_running_loop()
+
+    def stop(number: signal.Signals) -> None:
+        if stopping.is_set():
+            log.warning("Stopping at once", signal=number.name)
+            os._exit(1)
+        log.info("Stopping", signal=number.name)
+        stopping.set()
+
+    def dump() -> None:
+        log.info("Dump of the queue", **queue_dump(replica.scheduler))
+        log.info("Dump of the belief", **state_dump(replica.scheduler))
+        replica.compare_soon()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        running.add_signal_handler(number, stop, number)
+    running.add_signal_handler(signal.SIGUSR2, dump)
+
+
+def _record_file(settings: Completed) -> contextlib.AbstractContextManager[IO[str] | None]:
+    if not settings.options.record:
+        return contextlib.nullcontext()
+    return open(settings.options.record, "w", encoding="utf-8")
