@@ -1,0 +1,100 @@
+"""Selectors: CEL expressions that say of a device whether it will do."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from kubesched.cel import library, types
+from kubesched.cel.checker import Checked, check
+from kubesched.cel.compiler import FIRST_LOCAL, Closure, Compiler
+from kubesched.cel.costs import Meter
+from kubesched.cel.device import Device
+from kubesched.cel.errors import CompileError, CostExceeded, EvaluationError, Failure, describe_issues
+from kubesched.cel.metering import MeteringCompiler, may_become_expensive
+from kubesched.cel.parser import parse
+from kubesched.cel.syntax import Node
+from kubesched.cel.validators import validate
+from kubesched.cel.values import Value, type_name
+
+__all__ = ["Selector", "compile_selector", "library"]
+
+_MOST_EXPRESSIONS = 4096
+
+_NO_BOOL = {
+    "int": "unsupported type conversion from 'int' to bool",
+    "uint": "unsupported type conversion from 'uint' to bool",
+    "string": "unsupported native conversion from string to 'bool'",
+    "double": "type conversion error from Double to 'bool'",
+    "bytes": "type conversion error from Bytes to 'bool'",
+    "list": "type conversion error from list to 'bool'",
+    "map": "type conversion error from map to 'bool'",
+    "type": "type conversion not supported for 'type'",
+    "null_type": "type conversion error from 'null_type' to 'bool'",
+    "kubernetes.Semver": "type conversion error from 'Semver' to 'bool'",
+    "kubernetes.Quantity": "type conversion error from 'Quantity' to 'bool'",
+    types.DURATION.name: "type conversion error from 'Duration' to 'bool'",
+    types.TIMESTAMP.name: "type conversion error from 'Timestamp' to 'bool'",
+}
+
+
+class Selector:
+    """A compiled expression."""
+
+    def __init__(self, expression: str, tree: Node, checked: Checked) -> None:
+        self.expression = expression
+        self._tree = tree
+        self._checked = checked
+        self._cheap = not may_become_expensive(tree)
+        self._run, self._frame = self._compiled(Compiler(checked))
+        self._metered: tuple[Closure, list[Value]] | None = None
+
+    def __repr__(self) -> str:
+        return f"Selector({self.expression!r})"
+
+    def matches(self, device: Device) -> bool:
+        """Whether the device will do; raises EvaluationError if the expression cannot tell."""
+        if self._cheap and device.modest and device.problem is None:
+            try:
+                result = self._run([device, *self._frame])
+            except Failure as failure:
+                raise EvaluationError(str(failure)) from None
+        else:
+            result = self._carefully(device)
+        return result if type(result) is bool else _as_bool(result)
+
+    def _carefully(self, device: Device) -> Value:
+        if device.problem is not None:
+            raise EvaluationError(device.problem)
+        if self._metered is None:
+            self._metered = self._compiled(MeteringCompiler(self._checked))
+        run, frame = self._metered
+        try:
+            return run([device, Meter(), *frame[1:]])
+        except (Failure, CostExceeded) as stopped:
+            raise EvaluationError(str(stopped)) from None
+
+    def _compiled(self, compiler: Compiler) -> tuple[Closure, list[Value]]:
+        """The closure, and the part of its frame after the device."""
+        run = compiler.build(self._tree).run
+        return run, [None] * (compiler.slots - FIRST_LOCAL + 1)
+
+
+def _as_bool(value: Value) -> bool:
+    name = type_name(value)
+    reason = _NO_BOOL.get(name, f"type conversion error from '{name}' to 'bool'")
+    raise EvaluationError(f"CEL result of type {name} could not be converted to bool: {reason}")
+
+
+@lru_cache(maxsize=_MOST_EXPRESSIONS)
+def compile_selector(expression: str) -> Selector:
+    """Compile an expression, once: selectors are shared. Raises CompileError if it is not valid for devices."""
+    tree, issues = parse(expression)
+    if tree is None or issues:
+        raise CompileError(f"compilation failed: {describe_issues(expression, issues)}")
+    checked = check(tree)
+    problems = checked.issues or validate(tree, checked)
+    if problems:
+        raise CompileError(f"compilation failed: {describe_issues(expression, problems)}")
+    if checked.result not in (types.BOOL, types.ANY):
+        raise CompileError(f"must evaluate to bool or the unknown type, not {checked.result}")
+    return Selector(expression, tree, checked)
