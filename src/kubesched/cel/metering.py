@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kubesched.cel.compiler import METER_SLOT, Built, Closure, Compiler, Frame
+from kubesched.cel.closures import Closure, Frame
+from kubesched.cel.compiler import METER_SLOT, Built, Compiler
 from kubesched.cel.costs import ACCESS_COST, COST_LIMIT
 from kubesched.cel.device import MODEST
 from kubesched.cel.functions import Function, Overload
-from kubesched.cel.syntax import Bind, Call, Fold, FoldKind, Ident, Index, ListNode, Literal, MapNode, Node, Select, children
+from kubesched.cel.syntax import (
+    Bind,
+    Call,
+    Fold,
+    FoldKind,
+    Ident,
+    Index,
+    ListNode,
+    Literal,
+    MapNode,
+    Node,
+    Select,
+    children,
+)
 from kubesched.cel.values import Value, size_of
 
 
@@ -49,7 +63,7 @@ _UNBOUNDED = float("inf")
 _WHOLE_DEVICE = float(8 * MODEST * MODEST)
 _GROWING = frozenset({"format", "lists.range"})
 _EVERY_PAIR = frozenset(
-    "matches find findAll contains equivalent intersects sort distinct @sortByAssociatedKeys".split()
+    {"matches", "find", "findAll", "contains", "equivalent", "intersects", "sort", "distinct", "@sortByAssociatedKeys"}
 )
 
 
@@ -67,7 +81,7 @@ def _worst_case(node: Node, weights: dict[str, float]) -> tuple[float, float]:
         case Select(operand=Index(operand=Select(operand=Ident(name="device")), key=Literal())):
             return 4, 4 * MODEST
         case Ident():
-            return 1, weights.get(node.name, _WHOLE_DEVICE)
+            return 1, weights.get(node.name, _WHOLE_DEVICE if node.name == "device" else 0)
         case Bind() if node.name != "device":
             cost, weight = _worst_case(node.value, weights)
             body_cost, body_weight = _worst_case(node.body, weights | {node.name: weight})
@@ -112,6 +126,10 @@ def _worst_fold(node: Fold, weights: dict[str, float]) -> tuple[float, float]:
     if "device" in node.variables:
         return _UNBOUNDED, _UNBOUNDED
     cost, weight = _worst_case(node.range, weights)
+    steps = weight
+    if _reads_device_map(node.range):
+        steps = float(MODEST)
+        weight = 4.0 * MODEST if len(node.variables) == 1 else weight
     inner = weights | dict.fromkeys(node.variables, weight)
     step = 40.0
     result = 1.0
@@ -120,5 +138,11 @@ def _worst_fold(node: Fold, weights: dict[str, float]) -> tuple[float, float]:
             part_cost, part_weight = _worst_case(part, inner)
             step += part_cost
             result = part_weight
-    made = weight if node.kind is FoldKind.FILTER else weight * (result + 1)
-    return cost + 40 + weight * step, made
+    return cost + 40 + steps * step, steps * (weight + 1 if node.kind is FoldKind.FILTER else result + 1)
+
+
+def _reads_device_map(node: Node) -> bool:
+    """`device.attributes`, `device.attributes["domain"]` and the like: keys are short, and there are not many."""
+    if isinstance(node, Index) and not node.optional:
+        node = node.operand
+    return isinstance(node, Select) and isinstance(node.operand, Ident) and node.operand.name == "device"

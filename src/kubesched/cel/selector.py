@@ -6,10 +6,11 @@ from functools import lru_cache
 
 from kubesched.cel import library, types
 from kubesched.cel.checker import Checked, check
-from kubesched.cel.compiler import FIRST_LOCAL, Closure, Compiler
+from kubesched.cel.closures import Closure
+from kubesched.cel.compiler import FIRST_LOCAL, Compiler
 from kubesched.cel.costs import Meter
 from kubesched.cel.device import Device
-from kubesched.cel.errors import CompileError, CostExceeded, EvaluationError, Failure, describe_issues
+from kubesched.cel.errors import AbsorbableError, CompileError, CostLimitError, EvaluationError, describe_issues
 from kubesched.cel.metering import MeteringCompiler, may_become_expensive
 from kubesched.cel.parser import parse
 from kubesched.cel.syntax import Node
@@ -53,10 +54,10 @@ class Selector:
 
     def matches(self, device: Device) -> bool:
         """Whether the device will do; raises EvaluationError if the expression cannot tell."""
-        if self._cheap and device.modest and device.problem is None:
+        if self._cheap and device.modest:
             try:
                 result = self._run([device, *self._frame])
-            except Failure as failure:
+            except AbsorbableError as failure:
                 raise EvaluationError(str(failure)) from None
         else:
             result = self._carefully(device)
@@ -70,7 +71,7 @@ class Selector:
         run, frame = self._metered
         try:
             return run([device, Meter(), *frame[1:]])
-        except (Failure, CostExceeded) as stopped:
+        except (AbsorbableError, CostLimitError) as stopped:
             raise EvaluationError(str(stopped)) from None
 
     def _compiled(self, compiler: Compiler) -> tuple[Closure, list[Value]]:

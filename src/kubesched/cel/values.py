@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from kubesched.api.quantity import Quantity
-from kubesched.cel.errors import Failure, no_such_overload
+from kubesched.cel.errors import AbsorbableError, no_such_overload
 from kubesched.cel.versions import Semver
 
 Value = Any
@@ -135,7 +135,7 @@ def is_equal(left: Value, right: Value) -> bool:
     """Whether they are equal, with values that cannot be compared counting as different."""
     try:
         return equal(left, right)
-    except Failure:
+    except AbsorbableError:
         return False
 
 
@@ -143,7 +143,7 @@ def _not_unequal(left: Value, right: Value) -> bool:
     """Inside lists and maps upstream goes on when two elements cannot be compared, as if they were equal."""
     try:
         return equal(left, right)
-    except Failure:
+    except AbsorbableError:
         return True
 
 
@@ -174,14 +174,14 @@ def compare(left: Value, right: Value, function: str) -> int:
     """-1, 0 or 1 for values that have an order; `function` is named when the left one has none at all."""
     kind, other = type(left), type(right)
     if kind not in _ORDERED:
-        raise Failure(f"no such overload: {function}")
+        raise AbsorbableError(f"no such overload: {function}")
     if kind is not other:
         if kind not in _NUMBERS or other not in _NUMBERS:
             raise no_such_overload()
         if kind is float or other is float:
             left, right = float(left), float(right)
     if left != left or right != right:
-        raise Failure("NaN values cannot be ordered")
+        raise AbsorbableError("NaN values cannot be ordered")
     return int(left > right) - int(left < right)
 
 
@@ -192,8 +192,10 @@ def has_order(value: Value) -> bool:
 
 def compare_quantities(left: Quantity, right: Quantity) -> int:
     """-1, 0 or 1."""
-    if left.scale == right.scale:
-        return int(left.amount > right.amount) - int(left.amount < right.amount)
+    amount, scale, _ = left
+    other, other_scale, _ = right
+    if scale == other_scale:
+        return (amount > other) - (amount < other)
     return int(left.exceeds(right)) - int(right.exceeds(left))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from kubesched.cel import costs
-from kubesched.cel.errors import Failure
+from kubesched.cel.errors import AbsorbableError
 from kubesched.cel.functions import Mismatch, function, method
 from kubesched.cel.patterns import Pattern, PatternError, read_pattern
 
@@ -16,7 +16,7 @@ def compile_pattern(pattern: str) -> Pattern:
     try:
         return read_pattern(pattern)
     except PatternError as error:
-        raise Failure(f"error parsing regexp: {error}") from None
+        raise AbsorbableError(f"error parsing regexp: {error}") from None
 
 
 @function("matches(string, string) -> bool", price=costs.pattern, mismatch=Mismatch.NAME)

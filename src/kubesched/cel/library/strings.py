@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubesched.cel import costs
-from kubesched.cel.errors import Failure
+from kubesched.cel.errors import AbsorbableError
 from kubesched.cel.formatting import format_values
 from kubesched.cel.functions import Mismatch, function, method
 from kubesched.cel.values import Value, show
@@ -60,7 +60,7 @@ def index_of(text: str, part: str) -> int:
 def index_of_from(text: str, part: str, start: int) -> int:
     """Where the part is first, from a place on."""
     if start < 0:
-        raise Failure(f"index out of range: {start}")
+        raise AbsorbableError(f"index out of range: {start}")
     if not part:
         return min(start, len(text))
     return text.find(part, start)
@@ -76,7 +76,7 @@ def last_index_of(text: str, part: str) -> int:
 def last_index_of_from(text: str, part: str, start: int) -> int:
     """Where the part is last, beginning at a place or before it."""
     if start < 0:
-        raise Failure(f"index out of range: {start}")
+        raise AbsorbableError(f"index out of range: {start}")
     if not part:
         return min(start, len(text))
     return -1 if start >= len(text) else text.rfind(part, 0, start + len(part))
@@ -135,7 +135,7 @@ def substring(text: str, start: int) -> str:
 def substring_between(text: str, start: int, end: int) -> str:
     """From one place up to another."""
     if start > end:
-        raise Failure(f"invalid substring range. start: {start}, end: {end}")
+        raise AbsorbableError(f"invalid substring range. start: {start}, end: {end}")
     _check_position(text, start)
     _check_position(text, end)
     return text[start:end]
@@ -170,10 +170,10 @@ def join_with(parts: list[Value], separator: str) -> str:
     """All parts with a separator between."""
     for part in parts:
         if type(part) is not str:
-            raise Failure(f"join: invalid input: {show(part)}")
+            raise AbsorbableError(f"join: invalid input: {show(part)}")
     return separator.join(parts)
 
 
 def _check_position(text: str, at: int) -> None:
     if not 0 <= at <= len(text):
-        raise Failure(f"index out of range: {at}")
+        raise AbsorbableError(f"index out of range: {at}")

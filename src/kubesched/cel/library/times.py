@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from kubesched.cel.errors import Failure
+from kubesched.cel.errors import AbsorbableError
 from kubesched.cel.functions import method
 from kubesched.cel.values import Duration, Timestamp
 
@@ -40,7 +40,7 @@ def _moment_in(timestamp: Timestamp, zone: str) -> datetime:
         there = ZoneInfo(zone or "UTC")
         return _moment(timestamp).replace(tzinfo=ZoneInfo("UTC")).astimezone(there)
     except (ValueError, OSError):
-        raise Failure(f"unknown time zone {zone}") from None
+        raise AbsorbableError(f"unknown time zone {zone}") from None
 
 
 def _register(name: str, part: Callable[[datetime], int]) -> None:
