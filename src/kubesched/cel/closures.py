@@ -7,7 +7,7 @@ from collections.abc import Callable
 from kubesched.cel.errors import AbsorbableError, no_such_key, no_such_overload
 from kubesched.cel.functions import Function, Overload
 from kubesched.cel.operators import index
-from kubesched.cel.values import Optional, Value, compare, equal
+from kubesched.cel.values import Optional, Uint, Value, compare, equal, type_name
 
 Frame = list[Value]
 """The device, the meter, then a slot for every local variable."""
@@ -134,7 +134,7 @@ def logic(terms: list[Closure], deciding: bool) -> Closure:
     if len(terms) == 2:
         return _logic_of_two(terms[0], terms[1], deciding)
 
-    def run(frame: Frame) -> bool:
+    def run(frame: Frame) -> Value:
         error: AbsorbableError | None = None
         for term in terms:
             try:
@@ -225,6 +225,11 @@ def optional_list(runs: list[Closure], optional: frozenset[int]) -> Closure:
     return run
 
 
+def is_key(value: Value) -> bool:
+    """Whether maps can have it as a key."""
+    return type(value) in (bool, int, Uint, float, str)
+
+
 def map_of(runs: list[tuple[Closure, Closure, bool]]) -> Closure:
     """A map some entries of which may be left out."""
 
@@ -232,6 +237,8 @@ def map_of(runs: list[tuple[Closure, Closure, bool]]) -> Closure:
         made: dict[Value, Value] = {}
         for key_run, value_run, optional in runs:
             key, value = key_run(frame), value_run(frame)
+            if not is_key(key):
+                raise AbsorbableError(f"unsupported key type: {type_name(key)}")
             if optional:
                 if type(value) is not Optional:
                     raise AbsorbableError(f"cannot initialize optional entry '{key}' from non-optional value {value}")

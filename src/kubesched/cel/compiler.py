@@ -31,6 +31,8 @@ from kubesched.cel.values import TypeValue, Value
 
 DEVICE_SLOT, METER_SLOT, FIRST_LOCAL = 0, 1, 2
 _ABSENT = object()
+_CONSTANTS = frozenset({"quantity", "semver", "duration", "timestamp", "ip", "cidr", "url"})
+"""How constants of types without literals are written: worked out once. Other calls could grow without being paid."""
 
 
 class Built(NamedTuple):
@@ -99,7 +101,7 @@ class Compiler:
         else:
             run = closures.dispatching(function)
         built = Built(_fastest(function.name, run, args))
-        if all(arg.is_constant for arg in args):
+        if function.name in _CONSTANTS and all(arg.is_constant for arg in args):
             try:
                 return constant(run(*(arg.constant for arg in args)))
             except AbsorbableError:
@@ -113,7 +115,7 @@ class Compiler:
             return Built(self.access(closures.local(slot)))
         if name == "device":
             return Built(self.access(lambda frame: frame[DEVICE_SLOT].as_map()))
-        return constant(TypeValue(NAMED_TYPES[name].name))
+        return constant(TypeValue(name))
 
     def _select(self, node: Select) -> Built:
         name = qualified_name(node)
@@ -188,7 +190,8 @@ class Compiler:
 
     def _map(self, node: MapNode) -> Built:
         entries = [(self.build(entry.key), self.build(entry.value), entry.optional) for entry in node.entries]
-        if all(key.is_constant and value.is_constant and not optional for key, value, optional in entries):
+        fixed = all(key.is_constant and value.is_constant and not optional for key, value, optional in entries)
+        if fixed and all(closures.is_key(key.constant) for key, _, _ in entries):
             return constant({key.constant: value.constant for key, value, _ in entries})
         runs = [(key.run, value.run, optional) for key, value, optional in entries]
         return Built(self.made(closures.map_of(runs), MAP_COST))

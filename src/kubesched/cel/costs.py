@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from kubesched.api.quantity import Quantity
-from kubesched.cel.errors import CostLimitError
+from kubesched.cel.errors import TOO_EXPENSIVE, CostLimitError
 from kubesched.cel.values import MAPS, Opaque, Value, size_of
 from kubesched.cel.versions import Semver
 
@@ -35,7 +35,7 @@ class Meter:
         """Pay, or stop the evaluation."""
         self.left -= cost
         if self.left < 0:
-            raise CostLimitError("operation cancelled: actual cost limit exceeded")
+            raise CostLimitError(TOO_EXPENSIVE)
 
 
 def _scan(size: int, times: int = 1) -> int:

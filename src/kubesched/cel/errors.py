@@ -6,6 +6,8 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import NamedTuple
 
+TOO_EXPENSIVE = "operation cancelled: actual cost limit exceeded"
+
 _MOST_ISSUES = 100
 _LONGEST_SNIPPET = 16384
 

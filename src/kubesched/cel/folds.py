@@ -43,7 +43,9 @@ def fold(
         case FoldKind.TRANSFORM_MAP:
             assert transform is not None
             slot = slots[0]
-            return lambda frame: dict((frame[slot], transform(frame)) for _ in steps(frame) if _holds(predicate, frame))
+            return lambda frame: _inserted(
+                {frame[slot]: transform(frame)} for _ in steps(frame) if _holds(predicate, frame)
+            )
         case FoldKind.TRANSFORM_MAP_ENTRY:
             assert transform is not None
             return lambda frame: _inserted(transform(frame) for _ in steps(frame) if _holds(predicate, frame))

@@ -61,7 +61,7 @@ def _paying(run: Closure, cost: int) -> Closure:
 
 _UNBOUNDED = float("inf")
 _WHOLE_DEVICE = float(8 * MODEST * MODEST)
-_GROWING = frozenset({"format", "lists.range"})
+_GROWING = frozenset({"format", "range"})
 _EVERY_PAIR = frozenset(
     {"matches", "find", "findAll", "contains", "equivalent", "intersects", "sort", "distinct", "@sortByAssociatedKeys"}
 )

@@ -7,12 +7,26 @@ from collections.abc import Callable, Sequence
 from kubesched.cel.errors import Issue
 from kubesched.cel.escapes import EscapeError, read_bytes, read_string
 from kubesched.cel.macros import MacroError, expand
-from kubesched.cel.syntax import Call, Ident, Index, ListNode, Literal, Logic, MapEntry, MapNode, Message, Node, Select
+from kubesched.cel.syntax import (
+    Call,
+    Ident,
+    Index,
+    ListNode,
+    Literal,
+    Logic,
+    MapEntry,
+    MapNode,
+    Message,
+    Node,
+    Select,
+    children,
+)
 from kubesched.cel.tokens import END, Token, tokenize
 from kubesched.cel.values import Uint
 
-_DEEPEST = 50
-"""Nesting past this is refused: legitimate selectors stay far below, and the tree is walked recursively."""
+_DEEPEST_NESTING, _DEEPEST_TREE = 40, 150
+"""Deeper expressions are refused, for trees are walked recursively. Upstream refuses them too, only later."""
+_TOO_DEEP = "expression recursion limit exceeded"
 
 _RESERVED = frozenset(
     (
@@ -45,7 +59,17 @@ def parse(text: str) -> tuple[Node | None, list[Issue]]:
     except SyntaxIssueError as stop:
         issue = stop.issue if text else Issue(-1, stop.issue.message)
         return None, [*issues, *parser.issues, issue]
+    if _depth_of(tree) > _DEEPEST_TREE:
+        return None, [Issue(tree.offset, _TOO_DEEP)]
     return tree, [*issues, *parser.issues]
+
+
+def _depth_of(tree: Node) -> int:
+    depth, level = 0, [tree]
+    while level:
+        depth += 1
+        level = [child for node in level for child in children(node)]
+    return depth
 
 
 class _Parser:
@@ -97,8 +121,8 @@ class _Parser:
 
     def _expression(self) -> Node:
         self._depth += 1
-        if self._depth > _DEEPEST:
-            raise SyntaxIssueError(Issue(self._next.offset, "expression recursion limit exceeded: 50"))
+        if self._depth > _DEEPEST_NESTING:
+            raise SyntaxIssueError(Issue(self._next.offset, _TOO_DEEP))
         condition = self._chain("||", "_||_", lambda: self._chain("&&", "_&&_", self._relation))
         if question := self._take("?"):
             then = self._chain("||", "_||_", lambda: self._chain("&&", "_&&_", self._relation))
@@ -124,11 +148,8 @@ class _Parser:
         return self._binary(("*", "/", "%"), self._unary)
 
     def _binary(self, signs: tuple[str, ...], operand: Callable[[], Node]) -> Node:
-        left, length = operand(), 0
+        left = operand()
         while token := self._take(*signs):
-            length += 1
-            if length > _DEEPEST * 4:
-                raise SyntaxIssueError(Issue(token.offset, "expression recursion limit exceeded: 50"))
             left = Call(token.offset, _FUNCTION_OF[token.kind], None, (left, operand()))
         return left
 
@@ -144,11 +165,8 @@ class _Parser:
         return self._member()
 
     def _member(self) -> Node:
-        node, length = self._primary(), 0
+        node = self._primary()
         while token := self._take(".", "["):
-            length += 1
-            if length > _DEEPEST * 4:
-                raise SyntaxIssueError(Issue(token.offset, "expression recursion limit exceeded: 50"))
             node = self._select(node, token) if token.kind == "." else self._index(node, token)
         return node
 
@@ -156,14 +174,14 @@ class _Parser:
         optional = self._take("?") is not None
         name = self._take("IDENTIFIER", "ESC_IDENTIFIER")
         if name is None:
-            raise self._no_member_name(optional)
+            raise self._no_member_name(optional=optional)
         if name.kind == "ESC_IDENTIFIER":
             self.issues.append(Issue(name.offset, "unsupported syntax: '`'"))
         if not optional and (opening := self._take("(")):
             return self._call(opening, name.text, operand, self._arguments())
         return Select(dot.offset, operand, name.text, optional=optional, field_offset=name.offset)
 
-    def _no_member_name(self, optional: bool) -> SyntaxIssueError:
+    def _no_member_name(self, *, optional: bool) -> SyntaxIssueError:
         token = self._next
         if optional:
             return self._unexpected(("IDENTIFIER", "ESC_IDENTIFIER"))
@@ -180,6 +198,8 @@ class _Parser:
     def _arguments(self) -> tuple[Node, ...]:
         if self._take(")"):
             return ()
+        if self._next.kind not in _STARTS:
+            raise self._unexpected((*_STARTS[:3], ")", *_STARTS[3:]))
         arguments = [self._expression()]
         while self._take(","):
             arguments.append(self._expression())
@@ -195,7 +215,8 @@ class _Parser:
 
     def _primary(self) -> Node:
         token = self._take(*_STARTS)
-        if token is None:
+        if token is None or token.kind == "!":
+            self._at -= token is not None
             raise self._unexpected(_STARTS)
         match token.kind:
             case "(":
@@ -250,6 +271,8 @@ class _Parser:
     def _name(self, token: Token) -> Node:
         dot, name = "", token
         if token.kind == ".":
+            if self._next.kind != "IDENTIFIER":
+                raise self._no_member_name(optional=False)
             dot, name = ".", self._expect("IDENTIFIER")
         if message := self._message(dot, name):
             return message

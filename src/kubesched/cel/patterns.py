@@ -113,6 +113,8 @@ class _Reader:
                 literal, _, _ = self._text[self._at :].partition("\\E")
                 self._at = min(self._at + len(literal) + 2, len(self._text))
                 parts.extend(self._characters(_in_ranges(((char, char),))) for char in literal)
+                if literal:
+                    parts[-1] = self._repeated(parts[-1], self._at)
                 continue
             start = self._at
             part = self._atom()

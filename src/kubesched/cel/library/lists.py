@@ -7,14 +7,12 @@ from functools import cmp_to_key
 from itertools import pairwise
 
 from kubesched.cel import costs
-from kubesched.cel.errors import AbsorbableError, no_such_overload
+from kubesched.cel.errors import TOO_EXPENSIVE, AbsorbableError, CostLimitError, no_such_overload
 from kubesched.cel.functions import Mismatch, function, method
 from kubesched.cel.operators import add
 from kubesched.cel.values import Duration, Uint, Value, compare, has_order, is_equal
 
 _COMPARABLE = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
-_LONGEST_RANGE = 10_000_000
-"""Longer ones would cost more than an evaluation may; they are refused before memory is asked for."""
 
 
 @method(*(f"list({kind}).isSorted() -> bool" for kind in _COMPARABLE), price=costs.traverse_first)
@@ -135,8 +133,8 @@ def number_range(count: int) -> list[int]:
     """The numbers from 0."""
     if count < 0:
         raise AbsorbableError(f"lists.range: size must be non-negative, got {count}")
-    if count > _LONGEST_RANGE:
-        raise AbsorbableError(f"lists.range: size {count} exceeds maximum allowed ({_LONGEST_RANGE})")
+    if count > costs.COST_LIMIT:
+        raise CostLimitError(TOO_EXPENSIVE)
     return list(range(count))
 
 
