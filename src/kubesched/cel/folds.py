@@ -76,9 +76,19 @@ def _pairs(values: Value) -> Iterable[tuple[Value, Value]]:
     raise AbsorbableError(f"got '{_class_name(values)}', expected iterable type")
 
 
+_CLASS_NAMES = {
+    "kubernetes.Semver": "cel.Semver",
+    "kubernetes.Quantity": "cel.Quantity",
+    "null_type": "types.Null",
+    "optional_type": "*types.Optional",
+    "type": "*types.Type",
+}
+
+
 def _class_name(value: Value) -> str:
     """The names upstream's implementation gives its classes show through here."""
-    return {"string": "types.String", "int": "types.Int", "bool": "types.Bool"}.get(type_name(value), "types.Value")
+    name = type_name(value)
+    return _CLASS_NAMES.get(name) or f"types.{name.rpartition('.')[2].capitalize()}"
 
 
 def _holds(predicate: Closure | None, frame: Frame) -> bool:

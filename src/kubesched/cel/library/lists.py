@@ -12,6 +12,7 @@ from kubesched.cel.functions import Mismatch, function, method
 from kubesched.cel.operators import add
 from kubesched.cel.values import Duration, Uint, Value, compare, has_order, is_equal
 
+_MOST_ATTRIBUTE_VALUES = 48
 _COMPARABLE = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
 
 
@@ -74,7 +75,13 @@ def last_index_of(elements: list[Value], wanted: Value) -> int:
 @method("dyn.includes(dyn) -> bool", price=costs.traverse_first)
 def includes(holder: Value, wanted: Value) -> bool:
     """Whether it is in the list, or is the value itself."""
-    return any(is_equal(element, wanted) for element in (holder if type(holder) is list else [holder]))
+    elements = holder if type(holder) is list else [holder]
+    if any(is_equal(element, wanted) for element in elements[:_MOST_ATTRIBUTE_VALUES]):
+        return True
+    if len(elements) > _MOST_ATTRIBUTE_VALUES:
+        words = f"'includes' function cannot be applied to lists longer than {_MOST_ATTRIBUTE_VALUES} values"
+        raise AbsorbableError(words)
+    return False
 
 
 @method("list(T).slice(int, int) -> list(T)", price=costs.write_list)

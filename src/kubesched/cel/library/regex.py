@@ -9,6 +9,8 @@ from kubesched.cel.errors import AbsorbableError
 from kubesched.cel.functions import Mismatch, function, method
 from kubesched.cel.patterns import Pattern, PatternError, read_pattern
 
+_SHORT = 256
+
 
 @lru_cache(maxsize=1024)
 def compile_pattern(pattern: str) -> Pattern:
@@ -23,6 +25,12 @@ def compile_pattern(pattern: str) -> Pattern:
 @method("string.matches(string) -> bool", price=costs.pattern, mismatch=Mismatch.NAME)
 def matches(text: str, pattern: str) -> bool:
     """Whether the pattern is found anywhere in the text."""
+    return _matches_short(text, pattern) if len(text) <= _SHORT else compile_pattern(pattern).search(text) is not None
+
+
+@lru_cache(maxsize=16384)
+def _matches_short(text: str, pattern: str) -> bool:
+    """Thousands of devices share a few models, so most answers are known already."""
     return compile_pattern(pattern).search(text) is not None
 
 
