@@ -84,8 +84,8 @@ class Compiler:
                 return self._bind(node)
         raise AssertionError(node)
 
-    def access(self, run: Closure) -> Closure:
-        """A closure that reads a variable, a field or an entry."""
+    def access(self, run: Closure, steps: int = 1) -> Closure:
+        """A closure that reads a variable, a field or an entry, or several of them on its way."""
         return run
 
     def made(self, run: Closure, cost: int) -> Closure:
@@ -137,22 +137,17 @@ class Compiler:
         if isinstance(node, Select) and isinstance(node.operand, Ident) and node.operand.name == "device":
             if "device" in self._locals:
                 return None
-            return self.access(self.access(closures.DEVICE_FIELDS[node.field]))
+            return self.access(closures.DEVICE_FIELDS[node.field], 2)
         if not isinstance(node, Select) or not isinstance(node.operand, Index) or node.operand.optional:
             return None
         holder, key = node.operand.operand, node.operand.key
         if not isinstance(holder, Select) or not isinstance(key, Literal) or not isinstance(key.value, str):
             return None
         if qualified_name(holder) == "device.attributes" and "device" not in self._locals:
-            return self._paid_four_times(closures.attribute(key.value, node.field))
+            return self.access(closures.attribute(key.value, node.field), 4)
         if qualified_name(holder) == "device.capacity" and "device" not in self._locals:
-            return self._paid_four_times(closures.capacity(key.value, node.field))
+            return self.access(closures.capacity(key.value, node.field), 4)
         return None
-
-    def _paid_four_times(self, run: Closure) -> Closure:
-        for _ in range(4):
-            run = self.access(run)
-        return run
 
     def _index(self, node: Index) -> Built:
         operand, key = self.build(node.operand).run, self.build(node.key)

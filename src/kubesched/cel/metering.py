@@ -29,8 +29,8 @@ from kubesched.cel.values import Value, size_of
 class MeteringCompiler(Compiler):
     """Every step pays into the frame's meter. Slower, so only for expressions that could become expensive."""
 
-    def access(self, run: Closure) -> Closure:
-        return _paying(run, ACCESS_COST)
+    def access(self, run: Closure, steps: int = 1) -> Closure:
+        return _paying(run, steps * ACCESS_COST)
 
     def made(self, run: Closure, cost: int) -> Closure:
         return _paying(run, cost)
@@ -40,7 +40,9 @@ class MeteringCompiler(Compiler):
 
         def run(frame: Frame) -> Value:
             values = [run(frame) for run in runs]
-            overload = fitting[0] if sure else function.choose(values)
+            overload = fitting[0] if sure or len(fitting) == 1 else function.choose(values)
+            if not sure and not overload.accepts_values(values):
+                raise function.no_overload(values)
             result = overload.run(*values)
             frame[METER_SLOT].spend(overload.price(values, result))
             return result
@@ -69,8 +71,12 @@ _EVERY_PAIR = frozenset(
 
 def may_become_expensive(tree: Node) -> bool:
     """Whether an evaluation for a device within the API's limits could reach the cost limit."""
-    cost, _ = _worst_case(tree, {})
-    return cost > COST_LIMIT
+    return worst_case_cost(tree) > COST_LIMIT
+
+
+def worst_case_cost(tree: Node) -> float:
+    """More than any evaluation for such a device can cost."""
+    return _worst_case(tree, {})[0]
 
 
 def _worst_case(node: Node, weights: dict[str, float]) -> tuple[float, float]:

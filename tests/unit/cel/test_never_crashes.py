@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.cel.devices import GPU, spelled_out
 
-from kubesched.cel import CompileError, EvaluationError, compile_selector
+from kubesched.cel import CelError, CompileError, EvaluationError, compile_selector
 from kubesched.cel.functions import FUNCTIONS
+from kubesched.cel.metering import worst_case_cost
+from kubesched.cel.parser import parse
 from kubesched.cel.selector import MeteredSelector, Selector
 
 WORDS = [
@@ -75,3 +77,14 @@ def test_any_expression_evaluates_or_fails_and_counting_costs_changes_nothing(ex
     except CompileError:
         return
     assert result_of(selector) == result_of(selector.metered())
+
+
+@given(EXPRESSIONS)
+def test_no_evaluation_costs_more_than_the_worst_case_estimated(expression: str) -> None:
+    tree, _ = parse(spelled_out(expression))
+    try:
+        cost = compile_selector(spelled_out(expression)).metered().cost_of(GPU)
+    except CelError:
+        return
+    assert tree is not None
+    assert cost <= worst_case_cost(tree)
