@@ -132,21 +132,24 @@ class Compiler:
             return Built(direct)
         return Built(self.access(closures.field(self.build(node.operand).run, field)))
 
-    def _direct(self, node: Node) -> Closure | None:
+    def _direct(self, node: Select) -> Closure | None:
         """`device.attributes["domain"].name` in one step: almost all selectors are made of that."""
-        if isinstance(node, Select) and isinstance(node.operand, Ident) and node.operand.name == "device":
-            if "device" in self._locals:
-                return None
-            return self.access(closures.DEVICE_FIELDS[node.field], 2)
-        if not isinstance(node, Select) or not isinstance(node.operand, Index) or node.operand.optional:
+        if "device" in self._locals:
             return None
-        holder, key = node.operand.operand, node.operand.key
-        if not isinstance(holder, Select) or not isinstance(key, Literal) or not isinstance(key.value, str):
-            return None
-        if qualified_name(holder) == "device.attributes" and "device" not in self._locals:
-            return self.access(closures.attribute(key.value, node.field), 4)
-        if qualified_name(holder) == "device.capacity" and "device" not in self._locals:
-            return self.access(closures.capacity(key.value, node.field), 4)
+        match node:
+            case Select(operand=Ident(name="device")):
+                return self.access(closures.DEVICE_FIELDS[node.field], 2)
+            case Select(
+                operand=Index(
+                    operand=Select(
+                        operand=Ident(name="device"), field=("attributes" | "capacity") as holder, optional=False
+                    ),
+                    key=Literal(value=str(domain)),
+                    optional=False,
+                )
+            ):
+                read = closures.attribute if holder == "attributes" else closures.capacity
+                return self.access(read(domain, node.field), 4)
         return None
 
     def _index(self, node: Index) -> Built:

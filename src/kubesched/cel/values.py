@@ -7,6 +7,7 @@ int`), since to Python a bool is an int, and so is our unsigned integer.
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -220,16 +221,15 @@ def show(value: Value) -> str:
 
 
 def show_double(value: float) -> str:
-    """A double as Go prints it: no exponent unless it is large or small, no trailing .0."""
-    if math.isinf(value) or math.isnan(value):
-        return {True: "+Inf", False: "-Inf"}[value > 0] if math.isinf(value) else "NaN"
-    digits = repr(value)
-    mantissa, _, exponent = digits.partition("e")
-    power = int(exponent) if exponent else 0
-    size = abs(value)
-    if size != 0 and (size < 1e-4 or size >= 1e21):
-        if not exponent:
-            mantissa, _, exponent = f"{value:e}".partition("e")
-            mantissa, power = mantissa.rstrip("0").rstrip("."), int(exponent)
-        return f"{mantissa.removesuffix('.0')}e{'-' if power < 0 else '+'}{abs(power):02d}"
-    return f"{int(value)}" if value == int(value) else (digits if not exponent else f"{value:f}")
+    """A double as Go prints it: as few digits as tell it apart, with an exponent from a million on."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    number = Decimal(repr(value)).normalize()
+    sign, digits, _ = number.as_tuple()
+    power = number.adjusted() if value else 0
+    if -4 <= power < 6:
+        return f"{number:f}"
+    first, rest = digits[0], "".join(map(str, digits[1:]))
+    return f"{'-' * sign}{first}{'.' * bool(rest)}{rest}e{'-' if power < 0 else '+'}{abs(power):02d}"
