@@ -7,6 +7,7 @@ int`), since to Python a bool is an int, and so is our unsigned integer.
 from __future__ import annotations
 
 import math
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -42,15 +43,27 @@ _NOTHING_THERE: dict[str, Value] = {}
 
 
 class Duration(msgspec.Struct, frozen=True, order=True):
-    """A span of time."""
+    """A span of time; shown in seconds, like 5400s."""
 
     nanoseconds: int
+
+    def __str__(self) -> str:
+        whole, rest = divmod(abs(self.nanoseconds), 10**9)
+        return f"{'-' if self.nanoseconds < 0 else ''}{whole}{_fraction(rest)}s"
 
 
 class Timestamp(msgspec.Struct, frozen=True, order=True):
-    """A point in time, counted from 1970 in UTC."""
+    """A point in time, counted from 1970 in UTC; shown as RFC 3339."""
 
     nanoseconds: int
+
+    def __str__(self) -> str:
+        seconds, rest = divmod(self.nanoseconds, 10**9)
+        return f"{(datetime(1970, 1, 1) + timedelta(seconds=seconds)).isoformat()}{_fraction(rest)}Z"
+
+
+def _fraction(nanoseconds: int) -> str:
+    return f".{nanoseconds:09d}".rstrip("0") if nanoseconds else ""
 
 
 class Optional(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from kubesched.cel import costs
 from kubesched.cel.errors import AbsorbableError
@@ -176,21 +176,10 @@ def number_to_string(value: int) -> str:
     return str(int(value))
 
 
-@function("string(duration) -> string")
-def duration_to_string(duration: Duration) -> str:
-    """In seconds, like 5400s."""
-    whole, rest = divmod(abs(duration.nanoseconds), 10**9)
-    fraction = f".{rest:09d}".rstrip("0") if rest else ""
-    return f"{'-' if duration.nanoseconds < 0 else ''}{whole}{fraction}s"
-
-
-@function("string(timestamp) -> string")
-def timestamp_to_string(timestamp: Timestamp) -> str:
-    """RFC 3339."""
-    seconds, rest = divmod(timestamp.nanoseconds, 10**9)
-    moment = datetime(1970, 1, 1) + timedelta(seconds=seconds)
-    fraction = f".{rest:09d}".rstrip("0") if rest else ""
-    return f"{moment.isoformat()}{fraction}Z"
+@function("string(duration) -> string", "string(timestamp) -> string")
+def time_to_string(value: Duration | Timestamp) -> str:
+    """In seconds, like 5400s; or RFC 3339."""
+    return str(value)
 
 
 @function("duration(string) -> duration")
