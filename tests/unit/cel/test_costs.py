@@ -76,6 +76,6 @@ def test_device_beyond_the_limits_of_the_api_is_metered() -> None:
         ("[1, 2, 3].all(x, x > 0)", 3 * (3 + 2)),
     ],
 )
-def test_costs_are_those_of_upstream(expression: str, cost: int) -> None:
+def test_costs_follow_the_rules_of_upstream(expression: str, cost: int) -> None:
     metered = compile_selector(spelled_out(expression)).metered()
     assert metered.cost_of(GPU) == cost
