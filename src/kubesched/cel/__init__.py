@@ -1,0 +1,20 @@
+"""CEL as device selectors use it: Kubernetes' environment, its semantics and the words of its errors.
+
+Pure: an expression is compiled once to closures and then asked about devices; nothing here reads or writes anything.
+"""
+
+from kubesched.cel.device import AttributeValue, Device, Version, view_device
+from kubesched.cel.errors import CelError, CompileError, EvaluationError
+from kubesched.cel.selector import Selector, compile_selector
+
+__all__ = [
+    "AttributeValue",
+    "CelError",
+    "CompileError",
+    "Device",
+    "EvaluationError",
+    "Selector",
+    "Version",
+    "compile_selector",
+    "view_device",
+]

@@ -1,0 +1,321 @@
+"""Types of expressions, found out before any device is seen: what cannot work on any is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from kubesched.cel import types
+from kubesched.cel.errors import Issue
+from kubesched.cel.functions import FUNCTIONS, Function, Overload
+from kubesched.cel.syntax import (
+    Bind,
+    Call,
+    Fold,
+    FoldKind,
+    Ident,
+    Index,
+    ListNode,
+    Literal,
+    Logic,
+    MapNode,
+    Message,
+    Node,
+    Select,
+)
+from kubesched.cel.types import CelType, Kind, Substitution
+from kubesched.cel.values import Uint
+
+_LITERALS: dict[type, CelType] = {
+    bool: types.BOOL,
+    int: types.INT,
+    Uint: types.UINT,
+    float: types.DOUBLE,
+    str: types.STRING,
+    bytes: types.BYTES,
+    type(None): types.NULL,
+}
+_DEVICE_FIELDS = {
+    "driver": types.STRING,
+    "attributes": types.map_of(types.STRING, types.map_of(types.STRING, types.ANY)),
+    "capacity": types.map_of(types.STRING, types.map_of(types.STRING, types.QUANTITY)),
+    "allowMultipleAllocations": types.BOOL,
+}
+NAMED_TYPES: dict[str, CelType] = {
+    named.name: named
+    for named in (
+        *(types.BOOL, types.INT, types.UINT, types.DOUBLE, types.STRING, types.BYTES),
+        *(types.DURATION, types.TIMESTAMP, types.QUANTITY, types.SEMVER, types.URL, types.IP, types.CIDR),
+        types.list_of(types.DYN),
+        types.map_of(types.DYN, types.DYN),
+        types.optional_of(types.DYN),
+        types.type_of(types.DYN),
+    )
+} | {"null_type": types.NULL}
+"""What a bare name can mean besides a variable."""
+
+
+class Checked:
+    """The types of an expression's parts, and which overloads its calls may come to."""
+
+    def __init__(self) -> None:
+        self.issues: list[Issue] = []
+        self.result = types.ERROR
+        self._types: dict[int, CelType] = {}
+        self._calls: dict[int, tuple[Function, tuple[Overload, ...]]] = {}
+
+    def type_of(self, node: Node) -> CelType:
+        """The static type of a part of the expression."""
+        return self._types[id(node)]
+
+    def call_of(self, node: Node) -> tuple[Function, tuple[Overload, ...]]:
+        """The function a call names (which may be a qualified one), and the overloads that fit its types."""
+        return self._calls[id(node)]
+
+
+def check(tree: Node) -> Checked:
+    """Type-check a whole expression."""
+    checker = _Checker()
+    result = checker.check(tree)
+    checked = checker.checked
+    checked.result = checker.known.resolve(result, unknown_is_dyn=True)
+    for key, found in checked._types.items():
+        checked._types[key] = checker.known.resolve(found, unknown_is_dyn=True)
+    return checked
+
+
+def qualified_name(node: Node | None) -> str | None:
+    """`a.b.c`, if the node spells a name and nothing else."""
+    if isinstance(node, Ident):
+        return node.name
+    if isinstance(node, Select) and not (node.test_only or node.optional):
+        prefix = qualified_name(node.operand)
+        return None if prefix is None else f"{prefix}.{node.field}"
+    return None
+
+
+class _Checker:
+    def __init__(self) -> None:
+        self.checked = Checked()
+        self.known = Substitution()
+        self._scope: dict[str, CelType] = {"device": types.DEVICE}
+
+    def check(self, node: Node) -> CelType:
+        found = self._check(node)
+        self.checked._types[id(node)] = found
+        return found
+
+    def _check(self, node: Node) -> CelType:
+        match node:
+            case Literal():
+                return _LITERALS[type(node.value)]
+            case Ident():
+                return self._ident(node)
+            case Select():
+                return self._select(node)
+            case Index():
+                function = "_[?_]" if node.optional else "_[_]"
+                return self._resolve(node, FUNCTIONS[function], None, (node.operand, node.key))
+            case Call():
+                return self._call(node)
+            case Logic():
+                return self._logic(node)
+            case ListNode():
+                return self._list(node)
+            case MapNode():
+                return self._map(node)
+            case Fold():
+                return self._fold(node)
+            case Bind():
+                with self._scoped({node.name: self.check(node.value)}):
+                    return self.check(node.body)
+            case Message():
+                return self._undeclared(node, node.name)
+        raise AssertionError(node)
+
+    def _report(self, node: Node, message: str) -> CelType:
+        self.checked.issues.append(Issue(node.offset, message))
+        return types.ERROR
+
+    def _undeclared(self, node: Node, name: str) -> CelType:
+        return self._report(node, f"undeclared reference to '{name}' (in container '')")
+
+    def _mismatch(self, node: Node, expected: CelType, found: CelType) -> CelType:
+        return self._report(node, f"expected type '{expected}' but found '{found}'")
+
+    @contextmanager
+    def _scoped(self, variables: dict[str, CelType]) -> Iterator[None]:
+        outer = self._scope
+        self._scope = outer | variables
+        yield
+        self._scope = outer
+
+    def _ident(self, node: Ident) -> CelType:
+        name = node.name.removeprefix(".")
+        if name in self._scope:
+            return self._scope[name]
+        if name in NAMED_TYPES:
+            return types.type_of(NAMED_TYPES[name])
+        return self._undeclared(node, node.name)
+
+    def _select(self, node: Select) -> CelType:
+        name = qualified_name(node)
+        if name in NAMED_TYPES and (name or "").partition(".")[0] not in self._scope:
+            return types.type_of(NAMED_TYPES[name or ""])
+        operand = self.known.resolve(self.check(node.operand))
+        optional = operand.kind is Kind.OPTIONAL
+        field = self._field(node, operand.parameters[0] if optional else operand)
+        if node.test_only:
+            return types.BOOL
+        return types.optional_of(field) if optional or node.optional else field
+
+    def _field(self, node: Select, holder: CelType) -> CelType:
+        if holder.kind is Kind.MAP:
+            return holder.parameters[1]
+        if holder is types.DEVICE or holder.name == types.DEVICE.name:
+            if node.field in _DEVICE_FIELDS:
+                return _DEVICE_FIELDS[node.field]
+            return self._report(node, f"undefined field '{node.field}'")
+        if holder.kind is Kind.VARIABLE:
+            self.known.assign([types.DYN], [holder])
+            return types.DYN
+        if holder.is_dynamic or holder.kind is Kind.ERROR:
+            return types.DYN
+        if holder.kind is Kind.OBJECT and holder not in (types.DURATION, types.TIMESTAMP):
+            return self._report(node, f"undefined field '{node.field}'")
+        self._report(node, f"type '{holder}' does not support field selection")
+        return types.DYN
+
+    def _call(self, node: Call) -> CelType:
+        for arg in node.args:
+            self.check(arg)
+        if node.target is None:
+            named = FUNCTIONS.get(node.function.removeprefix("."))
+            if named is None:
+                return self._undeclared(node, node.function)
+            return self._resolve(node, named, None, node.args)
+        prefix = qualified_name(node.target)
+        if prefix is not None and (namespaced := FUNCTIONS.get(f"{prefix.removeprefix('.')}.{node.function}")):
+            return self._resolve(node, namespaced, None, node.args)
+        self.check(node.target)
+        member = FUNCTIONS.get(node.function)
+        if member is None:
+            return self._undeclared(node, node.function)
+        return self._resolve(node, member, node.target, node.args)
+
+    def _resolve(self, node: Node, named: Function, target: Node | None, args: Sequence[Node]) -> CelType:
+        operands = args if target is None else (target, *args)
+        if isinstance(node, Index):
+            for operand in operands:
+                self.check(operand)
+        given = [self.checked._types[id(operand)] for operand in operands]
+        fitting: list[Overload] = []
+        result: CelType | None = None
+        for overload in named.overloads:
+            if overload.method is (target is None):
+                continue
+            parameters, returned = self._instantiate(overload)
+            if self.known.assign(given, parameters):
+                fitting.append(overload)
+                returned = self.known.resolve(returned)
+                if result is None:
+                    result = returned
+                elif not result.is_dynamic and result != returned:
+                    result = types.DYN
+        if result is None:
+            shown = [self.known.resolve(each, unknown_is_dyn=True) for each in given]
+            applied = types.signature(shown, method=target is not None)
+            return self._report(node, f"found no matching overload for '{named.name}' applied to '{applied}'")
+        self.checked._calls[id(node)] = named, tuple(fitting)
+        return result
+
+    def _instantiate(self, overload: Overload) -> tuple[list[CelType], CelType]:
+        """The overload with its own fresh type variables."""
+        fresh: dict[str, CelType] = {}
+
+        def renamed(celtype: CelType) -> CelType:
+            if celtype.kind is Kind.VARIABLE:
+                if celtype.name not in fresh:
+                    fresh[celtype.name] = self.known.fresh()
+                return fresh[celtype.name]
+            return CelType(celtype.kind, celtype.name, tuple(map(renamed, celtype.parameters)))
+
+        return [renamed(parameter) for parameter in overload.parameters], renamed(overload.result)
+
+    def _logic(self, node: Logic) -> CelType:
+        result = types.BOOL
+        for term in node.terms:
+            found = self.check(term)
+            if not self.known.assign([found], [types.BOOL]):
+                result = self._mismatch(term, types.BOOL, found)
+        return result
+
+    def _list(self, node: ListNode) -> CelType:
+        element: CelType | None = None
+        for at, each in enumerate(node.elements):
+            found = self.check(each)
+            element = self._join(each, element, self._unwrapped(each, found) if at in node.optional else found)
+        return types.list_of(element or self.known.fresh())
+
+    def _map(self, node: MapNode) -> CelType:
+        key: CelType | None = None
+        value: CelType | None = None
+        for entry in node.entries:
+            key = self._join(entry.key, key, self.check(entry.key))
+            found = self.check(entry.value)
+            value = self._join(entry.value, value, self._unwrapped(entry.value, found) if entry.optional else found)
+        return types.map_of(key or self.known.fresh(), value or self.known.fresh())
+
+    def _unwrapped(self, node: Node, found: CelType) -> CelType:
+        if found.kind is Kind.OPTIONAL:
+            return found.parameters[0]
+        return found if found.is_dynamic else self._mismatch(node, types.optional_of(found), found)
+
+    def _join(self, node: Node, previous: CelType | None, current: CelType) -> CelType:
+        joined = self.known.join(previous, current)
+        if joined is None:
+            assert previous is not None
+            return self._mismatch(node, previous, current)
+        return joined
+
+    def _fold(self, node: Fold) -> CelType:
+        variables = self._running(node, self.known.resolve(self.check(node.range)))
+        with self._scoped(dict(zip(node.variables, variables))):
+            predicate = None if node.predicate is None else self.check(node.predicate)
+            transformed = None if node.transform is None else self.check(node.transform)
+        if predicate is not None and not self.known.assign([predicate], [types.BOOL]):
+            assert node.predicate is not None
+            self._not_a_condition(node, node.predicate, predicate)
+        match node.kind:
+            case FoldKind.MAP:
+                return types.list_of(transformed or types.DYN)
+            case FoldKind.FILTER:
+                return types.list_of(variables[0])
+            case FoldKind.TRANSFORM_MAP:
+                return types.map_of(variables[0], transformed or types.DYN)
+            case FoldKind.TRANSFORM_MAP_ENTRY:
+                return transformed or types.DYN
+            case _:
+                return types.BOOL
+
+    def _not_a_condition(self, node: Fold, predicate: Node, found: CelType) -> None:
+        if node.kind in (FoldKind.ALL, FoldKind.EXISTS):
+            self._mismatch(predicate, types.BOOL, found)
+            return
+        result = types.INT if node.kind is FoldKind.EXISTS_ONE else types.list_of(types.DYN)
+        applied = types.signature((found, result, result), method=False)
+        self._report(node, f"found no matching overload for '_?_:_' applied to '{applied}'")
+
+    def _running(self, node: Fold, over: CelType) -> tuple[CelType, ...]:
+        """The types of the variables of a comprehension."""
+        two = len(node.variables) == 2
+        if over.kind is Kind.LIST:
+            return (types.INT, over.parameters[0]) if two else (over.parameters[0],)
+        if over.kind is Kind.MAP:
+            return over.parameters if two else (over.parameters[0],)
+        if over.kind in (Kind.DYN, Kind.ERROR, Kind.VARIABLE):
+            self.known.assign([types.DYN], [over])
+            return (types.DYN,) * len(node.variables)
+        words = f"expression of type '{over}' cannot be range of a comprehension (must be list, map, or dynamic)"
+        self._report(node.range, words)
+        return (types.ERROR,) * len(node.variables)

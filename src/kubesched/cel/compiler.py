@@ -1,0 +1,237 @@
+"""Checked trees to Python closures. Errors of CEL are exceptions: what does not absorb them just lets them pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from kubesched.cel import closures
+from kubesched.cel.checker import NAMED_TYPES, Checked, qualified_name
+from kubesched.cel.closures import Closure, Frame
+from kubesched.cel.costs import LIST_COST, MAP_COST
+from kubesched.cel.errors import AbsorbableError
+from kubesched.cel.folds import fold
+from kubesched.cel.functions import Function, Overload
+from kubesched.cel.operators import index, optional_index, present
+from kubesched.cel.syntax import (
+    Bind,
+    Call,
+    Fold,
+    Ident,
+    Index,
+    ListNode,
+    Literal,
+    Logic,
+    MapNode,
+    Node,
+    Select,
+)
+from kubesched.cel.types import Kind
+from kubesched.cel.values import TypeValue, Value
+
+DEVICE_SLOT, METER_SLOT, FIRST_LOCAL = 0, 1, 2
+_ABSENT = object()
+_CONSTANTS = frozenset({"quantity", "semver", "duration", "timestamp", "ip", "cidr", "url"})
+"""How constants of types without literals are written: worked out once. Other calls could grow without being paid."""
+
+
+class Built(NamedTuple):
+    """The closure of a node; for constants also the value it always has."""
+
+    run: Closure
+    constant: Value = _ABSENT
+
+    @property
+    def is_constant(self) -> bool:
+        return self.constant is not _ABSENT
+
+
+def constant(value: Value) -> Built:
+    """What never changes."""
+    return Built(lambda frame: value, value)
+
+
+class Compiler:
+    """Builds the closure of one expression. Does not count costs; `metering` has the one that does."""
+
+    def __init__(self, checked: Checked) -> None:
+        self.slots = FIRST_LOCAL
+        self._checked = checked
+        self._locals: dict[str, int] = {}
+
+    def build(self, node: Node) -> Built:
+        """The closure of a part of the expression."""
+        match node:
+            case Literal():
+                return constant(node.value)
+            case Ident():
+                return self._ident(node)
+            case Select():
+                return self._select(node)
+            case Index():
+                return self._index(node)
+            case Call():
+                return self._call(node)
+            case Logic():
+                return Built(closures.logic([self.build(term).run for term in node.terms], node.function == "_||_"))
+            case ListNode():
+                return self._list(node)
+            case MapNode():
+                return self._map(node)
+            case Fold():
+                return self._fold(node)
+            case Bind():
+                return self._bind(node)
+        raise AssertionError(node)
+
+    def access(self, run: Closure, steps: int = 1) -> Closure:
+        """A closure that reads a variable, a field or an entry, or several of them on its way."""
+        return run
+
+    def made(self, run: Closure, cost: int) -> Closure:
+        """A closure that makes a list or a map."""
+        return run
+
+    def apply(self, function: Function, fitting: Sequence[Overload], sure: bool, args: Sequence[Built]) -> Built:
+        """A call with its arguments evaluated; `sure` if the static types leave no doubt about the overload."""
+        if sure:
+            run = fitting[0].run
+        elif len(fitting) == 1:
+            run = closures.guarded(function, fitting[0])
+        else:
+            run = closures.dispatching(function)
+        built = Built(_fastest(function.name, run, args))
+        if function.name in _CONSTANTS and all(arg.is_constant for arg in args):
+            try:
+                return constant(run(*(arg.constant for arg in args)))
+            except AbsorbableError:
+                return built
+        return built
+
+    def _ident(self, node: Ident) -> Built:
+        name = node.name.removeprefix(".")
+        if name in self._locals:
+            slot = self._locals[name]
+            return Built(self.access(closures.local(slot)))
+        if name == "device":
+            return Built(self.access(lambda frame: frame[DEVICE_SLOT].as_map()))
+        return constant(TypeValue(name))
+
+    def _select(self, node: Select) -> Built:
+        name = qualified_name(node)
+        if name in NAMED_TYPES and (name or "").partition(".")[0] not in self._locals:
+            return constant(TypeValue(name or ""))
+        field = node.field
+        if node.test_only:
+            operand = self.build(node.operand).run
+            return Built(lambda frame: present(operand(frame), field))
+        if node.optional or self._checked.type_of(node.operand).kind is Kind.OPTIONAL:
+            operand = self.build(node.operand).run
+            return Built(self.access(lambda frame: optional_index(operand(frame), field)))
+        if direct := self._direct(node):
+            return Built(direct)
+        return Built(self.access(closures.field(self.build(node.operand).run, field)))
+
+    def _direct(self, node: Select) -> Closure | None:
+        """`device.attributes["domain"].name` in one step: almost all selectors are made of that."""
+        if "device" in self._locals:
+            return None
+        match node:
+            case Select(operand=Ident(name="device")):
+                return self.access(closures.DEVICE_FIELDS[node.field], 2)
+            case Select(
+                operand=Index(
+                    operand=Select(
+                        operand=Ident(name="device"), field=("attributes" | "capacity") as holder, optional=False
+                    ),
+                    key=Literal(value=str(domain)),
+                    optional=False,
+                )
+            ):
+                read = closures.attribute if holder == "attributes" else closures.capacity
+                return self.access(read(domain, node.field), 4)
+        return None
+
+    def _index(self, node: Index) -> Built:
+        operand, key = self.build(node.operand).run, self.build(node.key)
+        if node.optional:
+            look, by = optional_index, key.run
+            return Built(self.access(lambda frame: look(operand(frame), by(frame))))
+        if type(key.constant) is str:
+            return Built(self.access(closures.field(operand, key.constant)))
+        by = key.run
+        return Built(self.access(lambda frame: index(operand(frame), by(frame))))
+
+    def _call(self, node: Call) -> Built:
+        match node.function:
+            case "_?_:_":
+                return Built(closures.conditional(*(self.build(arg).run for arg in node.args)))
+            case "or" | "orValue" if node.target is not None:
+                left, right = self.build(node.target).run, self.build(node.args[0]).run
+                return Built(closures.optional_or(left, right, unwrap=node.function == "orValue"))
+        function, fitting = self._checked.call_of(node)
+        operands = node.args
+        if node.target is not None and fitting[0].method:
+            operands = (node.target, *operands)
+        known = all(_is_known(self._checked, operand) for operand in operands)
+        sure = function.checks_itself or (len(fitting) == 1 and known)
+        return self.apply(function, fitting, sure, [self.build(operand) for operand in operands])
+
+    def _list(self, node: ListNode) -> Built:
+        elements = [self.build(element) for element in node.elements]
+        if not node.optional and all(element.is_constant for element in elements):
+            return constant([element.constant for element in elements])
+        runs = [element.run for element in elements]
+        if not node.optional:
+            return Built(self.made(lambda frame: [run(frame) for run in runs], LIST_COST))
+        return Built(self.made(closures.optional_list(runs, node.optional), LIST_COST))
+
+    def _map(self, node: MapNode) -> Built:
+        entries = [(self.build(entry.key), self.build(entry.value), entry.optional) for entry in node.entries]
+        fixed = all(key.is_constant and value.is_constant and not optional for key, value, optional in entries)
+        if fixed and all(closures.is_key(key.constant) for key, _, _ in entries):
+            return constant({key.constant: value.constant for key, value, _ in entries})
+        runs = [(key.run, value.run, optional) for key, value, optional in entries]
+        return Built(self.made(closures.map_of(runs), MAP_COST))
+
+    def new_slot(self) -> int:
+        """A place in the frame for one more variable."""
+        self.slots += 1
+        return self.slots - 1
+
+    def _within(self, variables: dict[str, int], node: Node | None) -> Closure | None:
+        if node is None:
+            return None
+        outer = self._locals
+        self._locals = outer | variables
+        built = self.build(node).run
+        self._locals = outer
+        return built
+
+    def _bind(self, node: Bind) -> Built:
+        value, slot = self.build(node.value).run, self.new_slot()
+        body = self._within({node.name: slot}, node.body)
+        assert body is not None
+        return Built(closures.bound(slot, value, body))
+
+    def _fold(self, node: Fold) -> Built:
+        over = self.build(node.range).run
+        slots = [self.new_slot() for _ in node.variables]
+        variables = dict(zip(node.variables, slots))
+        predicate, transform = self._within(variables, node.predicate), self._within(variables, node.transform)
+        return Built(fold(node.kind, over, slots, predicate, transform, self.pay_fold()))
+
+    def pay_fold(self) -> Callable[[Frame, int], None] | None:
+        """What pays for the steps of a comprehension, if anything."""
+        return None
+
+
+def _is_known(checked: Checked, node: Node) -> bool:
+    return not checked.type_of(node).is_dynamic
+
+
+def _fastest(name: str, run: Callable[..., Value], args: Sequence[Built]) -> Closure:
+    if len(args) == 2 and args[1].is_constant:
+        right = args[1].constant
+        return closures.comparison(name, args[0].run, right) or closures.applied_to_constant(run, args[0].run, right)
+    return closures.applied(run, [arg.run for arg in args])

@@ -1,0 +1,91 @@
+"""A device as selectors see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from kubesched.api.quantity import Quantity
+from kubesched.cel.errors import AbsorbableError
+from kubesched.cel.values import DomainMap, Value
+from kubesched.cel.versions import Semver, parse_semver
+
+MODEST = 64
+"""No device the API server accepts has longer texts or more attributes than this."""
+
+
+class Version(msgspec.Struct, frozen=True):
+    """A version as it is spelled in a slice."""
+
+    text: str
+
+
+AttributeValue = bool | int | str | Version
+
+
+class Device(msgspec.Struct, frozen=True, eq=False):
+    """The `device` of an expression; build it with `view_device`, once per device, and ask many selectors."""
+
+    driver: str
+    attributes: DomainMap
+    capacity: DomainMap
+    allow_multiple_allocations: bool
+    modest: bool
+    """Whether it has no problem and stays within the API's limits: then the worst an expression can cost is known."""
+    problem: str | None = None
+    """Why no expression can be evaluated for it."""
+
+    def as_map(self) -> dict[str, Value]:
+        """All of it, for expressions that pass the device around."""
+        return {
+            "driver": self.driver,
+            "attributes": self.attributes,
+            "capacity": self.capacity,
+            "allowMultipleAllocations": self.allow_multiple_allocations,
+        }
+
+
+def view_device(
+    driver: str,
+    attributes: Mapping[str, AttributeValue | None],
+    capacity: Mapping[str, Quantity],
+    *,
+    allow_multiple_allocations: bool = False,
+) -> Device:
+    """A device of a slice, by its qualified names: those without a domain get the driver's.
+
+    An attribute without a value that selectors know (None) makes every evaluation an error, as does a version that is
+    none: then it is better to schedule nothing than to schedule wrongly.
+    """
+    problem: str | None = None
+    seen = DomainMap()
+    for name, value in attributes.items():
+        try:
+            _put(seen, driver, name, _readable(value))
+        except AbsorbableError as failure:
+            problem = problem or f"attribute {name}: {failure}"
+    amounts = DomainMap()
+    for name, quantity in capacity.items():
+        _put(amounts, driver, name, quantity)
+    texts = [driver, *attributes, *capacity, *(value for value in attributes.values() if isinstance(value, str))]
+    modest = len(attributes) + len(capacity) <= MODEST and all(len(text) <= 3 * MODEST for text in texts)
+    return Device(driver, seen, amounts, allow_multiple_allocations, modest and problem is None, problem)
+
+
+def _readable(value: AttributeValue | None) -> bool | int | str | Semver:
+    if value is None:
+        raise AbsorbableError("unsupported attribute value")
+    if isinstance(value, Version):
+        try:
+            return parse_semver(value.text)
+        except AbsorbableError as failure:
+            raise AbsorbableError(f"parse semantic version: {failure}") from None
+    return value
+
+
+def _put(domains: DomainMap, driver: str, name: str, value: Value) -> None:
+    domain, slash, identifier = name.partition("/")
+    if not slash:
+        domain, identifier = driver, name
+    domains.setdefault(domain, {})[identifier] = value

@@ -1,0 +1,186 @@
+"""The register of functions: each with the signatures it can be called with, what it does and what it costs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import TypeVar
+
+import msgspec
+
+from kubesched.api.quantity import Quantity
+from kubesched.cel import types
+from kubesched.cel.costs import Price, flat
+from kubesched.cel.errors import AbsorbableError
+from kubesched.cel.types import CelType, Kind
+from kubesched.cel.values import MAPS, Duration, Optional, Timestamp, TypeValue, Uint, Value, type_name
+from kubesched.cel.versions import Semver
+
+Implementation = Callable[..., Value]
+_F = TypeVar("_F", bound=Implementation)
+
+
+class Mismatch(Enum):
+    """How a function words that it was called with values it is not made for."""
+
+    SIGNATURE = "no such overload: {name}({types})"
+    NAME = "no such overload: {name}"
+    PLAIN = "no such overload"
+
+
+class Overload(msgspec.Struct, frozen=True, eq=False):
+    """One way to call a function. For a method, the first parameter is what it is called on."""
+
+    parameters: tuple[CelType, ...]
+    result: CelType
+    method: bool
+    run: Implementation
+    price: Price
+    accepts: tuple[frozenset[type] | None, ...]
+
+    def accepts_values(self, values: Sequence[Value]) -> bool:
+        """Whether the values have the types asked for, as far as those can be told at run time."""
+        if len(values) != len(self.accepts):
+            return False
+        return all(wanted is None or type(value) in wanted for wanted, value in zip(self.accepts, values))
+
+
+class Function:
+    """Everything that goes by one name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.overloads: list[Overload] = []
+        self.mismatch = Mismatch.SIGNATURE
+        self.checks_itself = False
+        """Operators look at their operands themselves; no need to choose an overload for them."""
+
+    def no_overload(self, values: Sequence[Value]) -> AbsorbableError:
+        """The error for values no overload takes."""
+        shown = ", ".join(map(type_name, values))
+        return AbsorbableError(self.mismatch.value.format(name=self.name, types=shown))
+
+    def choose(self, values: Sequence[Value]) -> Overload:
+        """The overload for the values at hand."""
+        for overload in self.overloads:
+            if overload.accepts_values(values):
+                return overload
+        raise self.no_overload(values)
+
+
+FUNCTIONS: dict[str, Function] = {}
+"""All functions by name; the library modules fill it when imported."""
+
+
+def function(*signatures: str, price: Price = flat, mismatch: Mismatch | None = None) -> Callable[[_F], _F]:
+    """Register what is decorated under signatures like `sets.contains(list(A), list(A)) -> bool`."""
+    return _registering(signatures, price, mismatch, method=False, checks_itself=False)
+
+
+def method(*signatures: str, price: Price = flat, mismatch: Mismatch | None = None) -> Callable[[_F], _F]:
+    """Register what is decorated under signatures like `string.startsWith(string) -> bool`."""
+    return _registering(signatures, price, mismatch, method=True, checks_itself=False)
+
+
+def operator(*signatures: str, price: Price = flat) -> Callable[[_F], _F]:
+    """Register an operator: it is given operands of any type and words its errors itself."""
+    return _registering(signatures, price, None, method=False, checks_itself=True)
+
+
+def _registering(
+    signatures: Sequence[str], price: Price, mismatch: Mismatch | None, *, method: bool, checks_itself: bool
+) -> Callable[[_F], _F]:
+    def register(run: _F) -> _F:
+        for signature in signatures:
+            name, parameters, result = _parse_signature(signature, method=method)
+            registered = FUNCTIONS.setdefault(name, Function(name))
+            registered.mismatch = mismatch or registered.mismatch
+            registered.checks_itself = registered.checks_itself or checks_itself
+            accepts = tuple(map(_values_of, parameters))
+            registered.overloads.append(Overload(parameters, result, method, run, price, accepts))
+        return run
+
+    return register
+
+
+_SIGNATURE = re.compile(r"(?P<name>\S+?)\((?P<parameters>[^>]*)\) -> (?P<result>.+)")
+_METHOD = re.compile(r"(?P<receiver>[a-z]+(?:\(.*?\)+)?)\.(?P<rest>[@A-Za-z]+\(.*)")
+_TYPE_NAMES = {
+    "dyn": types.DYN,
+    "null": types.NULL,
+    "quantity": types.QUANTITY,
+    "semver": types.SEMVER,
+    "url": types.URL,
+    "ip": types.IP,
+    "cidr": types.CIDR,
+    "format": types.FORMAT,
+    "duration": types.DURATION,
+    "timestamp": types.TIMESTAMP,
+} | {scalar.name: scalar for scalar in (types.BOOL, types.INT, types.UINT, types.DOUBLE, types.STRING, types.BYTES)}
+_GENERIC: dict[str, Callable[..., CelType]] = {
+    "list": types.list_of,
+    "map": types.map_of,
+    "optional": types.optional_of,
+    "type": types.type_of,
+}
+
+
+def _parse_signature(signature: str, *, method: bool) -> tuple[str, tuple[CelType, ...], CelType]:
+    receiver: tuple[CelType, ...] = ()
+    if method:
+        parts = _METHOD.fullmatch(signature)
+        assert parts, signature
+        receiver, signature = (_parse_type(parts["receiver"]),), parts["rest"]
+    parsed = _SIGNATURE.fullmatch(signature)
+    assert parsed, signature
+    parameters = tuple(_parse_type(text) for text in _split(parsed["parameters"]))
+    return parsed["name"], receiver + parameters, _parse_type(parsed["result"])
+
+
+def _parse_type(text: str) -> CelType:
+    name, opening, inner = text.partition("(")
+    if opening:
+        return _GENERIC[name](*map(_parse_type, _split(inner.removesuffix(")"))))
+    return _TYPE_NAMES[name] if name in _TYPE_NAMES else types.variable(name)
+
+
+def _split(text: str) -> list[str]:
+    """Split at the commas outside of parentheses."""
+    parts, depth, start = [], 0, 0
+    for at, char in enumerate(text):
+        depth += (char == "(") - (char == ")")
+        if char == "," and not depth:
+            parts.append(text[start:at].strip())
+            start = at + 1
+    return [*parts, text[start:].strip()] if text.strip() else []
+
+
+_PYTHON_TYPES: dict[str, frozenset[type]] = {
+    "bool": frozenset({bool}),
+    "int": frozenset({int}),
+    "uint": frozenset({Uint}),
+    "double": frozenset({float}),
+    "string": frozenset({str}),
+    "bytes": frozenset({bytes}),
+    "list": frozenset({list}),
+    "map": frozenset(MAPS),
+    "optional_type": frozenset({Optional}),
+    "type": frozenset({TypeValue}),
+    "null": frozenset({type(None)}),
+    types.DURATION.name: frozenset({Duration}),
+    types.TIMESTAMP.name: frozenset({Timestamp}),
+    types.QUANTITY.name: frozenset({Quantity}),
+    types.SEMVER.name: frozenset({Semver}),
+}
+
+
+def represent(celtype: CelType, python: type) -> None:
+    """Say which Python class holds the values of a library's own type; to be called before functions use it."""
+    _PYTHON_TYPES[celtype.name] = frozenset({python})
+
+
+def _values_of(parameter: CelType) -> frozenset[type] | None:
+    if parameter.is_dynamic or parameter.kind is Kind.VARIABLE:
+        return None
+    return _PYTHON_TYPES[parameter.name]

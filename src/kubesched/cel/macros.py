@@ -1,0 +1,103 @@
+"""Calls that are not calls: has(), the comprehensions, cel.bind() and the optional mappers."""
+
+from __future__ import annotations
+
+from kubesched.cel.errors import Issue
+from kubesched.cel.syntax import Bind, Call, Fold, FoldKind, Ident, Literal, Node, Select
+
+_ACCUMULATORS = ("__result__", "@result")
+_QUANTIFIERS = {
+    "all": FoldKind.ALL,
+    "exists": FoldKind.EXISTS,
+    "exists_one": FoldKind.EXISTS_ONE,
+    "existsOne": FoldKind.EXISTS_ONE,
+}
+_TRANSFORMS = {
+    "transformList": FoldKind.MAP,
+    "transformMap": FoldKind.TRANSFORM_MAP,
+    "transformMapEntry": FoldKind.TRANSFORM_MAP_ENTRY,
+}
+
+
+class MacroError(Exception):
+    """The macro was meant, but not well-formed."""
+
+    def __init__(self, offset: int, message: str) -> None:
+        super().__init__(message)
+        self.issue = Issue(offset, message)
+
+
+def expand(offset: int, function: str, target: Node | None, args: tuple[Node, ...]) -> Node | None:
+    """What the call stands for, or None if it is just a call."""
+    if target is None:
+        return _has(offset, args[0]) if function == "has" and len(args) == 1 else None
+    match function, len(args):
+        case (("all" | "exists" | "exists_one" | "existsOne"), 2):
+            variable = _variable(args[0], "argument must be a simple name")
+            return Fold(offset, _QUANTIFIERS[function], target, (variable,), args[1])
+        case (("all" | "exists" | "existsOne"), 3):
+            return Fold(offset, _QUANTIFIERS[function], target, _two_variables(args), args[2])
+        case (("transformList" | "transformMap" | "transformMapEntry"), (3 | 4)):
+            predicate = args[2] if len(args) == 4 else None
+            return Fold(offset, _TRANSFORMS[function], target, _two_variables(args), predicate, args[-1])
+        case "map", (2 | 3):
+            variable = _variable(args[0], "argument is not an identifier")
+            return Fold(offset, FoldKind.MAP, target, (variable,), args[1] if len(args) == 3 else None, args[-1])
+        case "filter", 2:
+            variable = _variable(args[0], "argument is not an identifier")
+            return Fold(offset, FoldKind.FILTER, target, (variable,), args[1])
+        case "sortBy", 2:
+            return _sort_by(offset, target, args)
+        case "bind", 3 if isinstance(target, Ident) and target.name == "cel":
+            name = _name(args[0], "cel.bind() variable names must be simple identifiers")
+            return Bind(offset, name, args[1], args[2])
+        case (("optMap" | "optFlatMap"), 2):
+            return _optional_map(offset, function, target, args)
+        case _:
+            return None
+
+
+def _has(offset: int, arg: Node) -> Node:
+    if isinstance(arg, Select) and not arg.test_only and not arg.optional:
+        return Select(offset, arg.operand, arg.field, test_only=True, field_offset=arg.field_offset)
+    raise MacroError(arg.offset, "invalid argument to has() macro")
+
+
+def _name(node: Node, otherwise: str) -> str:
+    if not isinstance(node, Ident):
+        raise MacroError(node.offset, otherwise)
+    return node.name
+
+
+def _variable(node: Node, otherwise: str) -> str:
+    name = _name(node, otherwise)
+    if name in _ACCUMULATORS:
+        raise MacroError(node.offset, "iteration variable overwrites accumulator variable")
+    return name
+
+
+def _two_variables(args: tuple[Node, ...]) -> tuple[str, str]:
+    first = _variable(args[0], "argument must be a simple name")
+    second = _variable(args[1], "argument must be a simple name")
+    if first == second:
+        raise MacroError(args[1].offset, f"duplicate variable name: {first}")
+    return first, second
+
+
+def _sort_by(offset: int, target: Node, args: tuple[Node, ...]) -> Node:
+    if isinstance(target, Literal):
+        words = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
+        raise MacroError(target.offset, words)
+    variable = _variable(args[0], "argument is not an identifier")
+    whole = Ident(offset, "@__sortBy_input__")
+    keys = Fold(offset, FoldKind.MAP, whole, (variable,), None, args[1])
+    return Bind(offset, whole.name, target, Call(offset, "@sortByAssociatedKeys", whole, (keys,)))
+
+
+def _optional_map(offset: int, function: str, target: Node, args: tuple[Node, ...]) -> Node:
+    name = _name(args[0], f"{function}() variable name must be a simple identifier")
+    bound: Node = Bind(offset, name, Call(offset, "value", target, ()), args[1])
+    if function == "optMap":
+        bound = Call(offset, "optional.of", None, (bound,))
+    present = Call(offset, "hasValue", target, ())
+    return Call(offset, "_?_:_", None, (present, bound, Call(offset, "optional.none", None, ())))
