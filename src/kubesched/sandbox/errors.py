@@ -106,3 +106,10 @@ def no_such_resource() -> ApiError:
 def unsupported_media_type(accepted: Sequence[str]) -> ApiError:
     message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
     return ApiError(415, "UnsupportedMediaType", message)
+
+
+def unprocessable(why: str) -> ApiError:
+    """A patch that can be read but not carried out; the reason is told as a cause."""
+    message = "the server rejected our request due to an error in our request"
+    causes = [{"reason": "UnexpectedServerResponse", "message": why}]
+    return ApiError(422, "Invalid", message, {"causes": causes})

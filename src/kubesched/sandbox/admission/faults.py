@@ -1,0 +1,80 @@
+"""What is wrong with an object, field by field, in Kubernetes' words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from kubesched.sandbox.errors import Cause, invalid
+from kubesched.sandbox.kinds import Object, Resource
+
+IMMUTABLE = "field is immutable"
+NEGATIVE = "must be greater than or equal to 0"
+NOT_POSITIVE = "must be greater than zero"
+
+
+class Faults:
+    """Collects what is wrong, so that a client is told everything at once."""
+
+    __slots__ = ("causes",)
+
+    def __init__(self) -> None:
+        self.causes: list[Cause] = []
+
+    def required(self, field: str, why: str = "") -> None:
+        self._add(field, "Required value", why, "FieldValueRequired")
+
+    def invalid(self, field: str, value: Any, why: str) -> None:
+        self._add(field, f"Invalid value: {_shown(value)}", why, "FieldValueInvalid")
+
+    def invalid_each(self, field: str, value: Any, whys: Iterable[str]) -> None:
+        for why in whys:
+            self.invalid(field, value, why)
+
+    def unsupported(self, field: str, value: Any, supported: Iterable[str]) -> None:
+        told = ", ".join(_shown(each) for each in supported)
+        self._add(field, f"Unsupported value: {_shown(value)}", f"supported values: {told}", "FieldValueNotSupported")
+
+    def forbidden(self, field: str, why: str) -> None:
+        self._add(field, "Forbidden", why, "FieldValueForbidden")
+
+    def duplicate(self, field: str, value: Any) -> None:
+        self._add(field, f"Duplicate value: {_shown(value)}", "", "FieldValueDuplicate")
+
+    def not_found(self, field: str, value: Any) -> None:
+        self._add(field, f"Not found: {_shown(value)}", "", "FieldValueNotFound")
+
+    def too_long(self, field: str, limit: int) -> None:
+        self._add(field, "Too long", f"may not be more than {limit} bytes", "FieldValueTooLong")
+
+    def too_many(self, field: str, count: int, limit: int) -> None:
+        self._add(field, f"Too many: {count}", f"must have at most {limit} items", "FieldValueTooMany")
+
+    def immutable(self, field: str, new: Any, old: Any) -> None:
+        """The field may not change."""
+        if new != old:
+            self.invalid(field, new, IMMUTABLE)
+
+    def one_of(self, field: str, value: str, supported: Sequence[str]) -> None:
+        """The field holds one of these values."""
+        if value not in supported:
+            self.unsupported(field, value, supported)
+
+    def not_negative(self, field: str, value: int | None) -> None:
+        if value is not None and value < 0:
+            self.invalid(field, value, NEGATIVE)
+
+    def raise_for(self, resource: Resource, obj: Object) -> None:
+        """Refuse the object if anything was found."""
+        if self.causes:
+            metadata = obj.get("metadata")
+            name = metadata.get("name") if isinstance(metadata, dict) else None
+            raise invalid(resource, name if isinstance(name, str) else "", self.causes)
+
+    def _add(self, field: str, message: str, why: str, reason: str) -> None:
+        self.causes.append(Cause(field, f"{message}: {why}" if why else message, reason))
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

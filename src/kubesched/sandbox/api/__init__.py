@@ -1,0 +1,12 @@
+"""The API server without its wire: what Kubernetes promises about objects, as calls."""
+
+from __future__ import annotations
+
+from kubesched.sandbox.api.bootstrap import bootstrap
+from kubesched.sandbox.api.core import Api
+from kubesched.sandbox.api.reading import Event
+from kubesched.sandbox.api.selecting import Selection, selection
+from kubesched.sandbox.api.stamps import Stamps
+from kubesched.sandbox.api.writing import PatchKind
+
+__all__ = ["Api", "Event", "PatchKind", "Selection", "Stamps", "bootstrap", "selection"]

@@ -1,0 +1,72 @@
+"""Who a client is: the bearer tokens that the server knows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kubesched.sandbox.api.stamps import Stamps, timestamp
+from kubesched.sandbox.errors import Cause, bad_request, invalid
+from kubesched.sandbox.kinds import SERVICE_ACCOUNTS, Object
+
+_SHORTEST, _DEFAULT_SECONDS = 600, 3600
+AUDIENCE = "https://kubernetes.default.svc.cluster.local"
+
+
+class User(NamedTuple):
+    """A user as reviews describe it."""
+
+    name: str
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+
+    def describe(self) -> Object:
+        described: Object = {"username": self.name, "groups": list(self.groups)}
+        return {**described, "uid": self.uid} if self.uid else described
+
+
+ADMIN = User("kubernetes-admin", "", ("system:masters", "system:authenticated"))
+"""Whoever holds the token of the server, and everybody where there is none."""
+
+
+class Tokens:
+    """Tokens and whose they are. Without a token of its own the server takes everybody for the administrator."""
+
+    def __init__(self, stamps: Stamps, secret: str | None = None) -> None:
+        self._stamps = stamps
+        self._known: dict[str, tuple[User, float]] = {}
+        self.required = secret is not None
+        if secret is not None:
+            self._known[secret] = (ADMIN, float("inf"))
+
+    def user(self, token: str) -> User | None:
+        found = self._known.get(token)
+        if found is None:
+            return None
+        user, expires = found
+        if expires <= self._stamps.time():
+            del self._known[token]
+            return None
+        return user
+
+    def issue(self, account: Object, request: Object) -> Object:
+        """Answer a TokenRequest of a service account with a token that is known from now on."""
+        spec = request.get("spec")
+        spec = spec if isinstance(spec, dict) else {}
+        seconds = spec.get("expirationSeconds", _DEFAULT_SECONDS)
+        name, namespace = account["metadata"]["name"], account["metadata"]["namespace"]
+        if not isinstance(seconds, int) or isinstance(seconds, bool):
+            raise bad_request("spec.expirationSeconds must be a number")
+        if not _SHORTEST <= seconds <= 1 << 32:
+            why = f"Invalid value: {seconds}: may not specify a duration less than 10 minutes"
+            raise invalid(SERVICE_ACCOUNTS, name, [Cause("spec.expirationSeconds", why)])
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
+        user = User(f"system:serviceaccount:{namespace}:{name}", account["metadata"]["uid"], groups)
+        token, expires = self._stamps.token(), self._stamps.time() + seconds
+        self._known[token] = (user, expires)
+        return {
+            "kind": "TokenRequest",
+            "apiVersion": "authentication.k8s.io/v1",
+            "metadata": {"name": name, "namespace": namespace, "creationTimestamp": self._stamps.now()},
+            "spec": {"audiences": [AUDIENCE], **spec, "expirationSeconds": seconds},
+            "status": {"token": token, "expirationTimestamp": timestamp(expires)},
+        }

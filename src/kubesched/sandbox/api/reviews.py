@@ -1,0 +1,55 @@
+"""Questions that are answered and not stored: who somebody is, and what they may do."""
+
+from __future__ import annotations
+
+from kubesched.sandbox.api.identities import AUDIENCE, Tokens, User
+from kubesched.sandbox.errors import Cause, invalid, no_such_resource
+from kubesched.sandbox.kinds import Object, Resource
+
+_ALLOWED = {"allowed": True, "reason": "everything is allowed in the sandbox"}
+
+
+def review(resource: Resource, obj: Object, user: User, tokens: Tokens) -> Object:
+    """The object with its answer as the status."""
+    asked = {**obj, "kind": resource.kind, "apiVersion": resource.api_version}
+    asked.setdefault("metadata", {})
+    spec = obj.get("spec")
+    spec = spec if isinstance(spec, dict) else {}
+    match resource.kind:
+        case "TokenReview":
+            return {**asked, "status": _token_review(resource, spec, tokens)}
+        case "SelfSubjectReview":
+            return {**asked, "status": {"userInfo": user.describe()}}
+        case "SelfSubjectRulesReview":
+            return {**asked, "status": _rules()}
+        case "SubjectAccessReview" | "LocalSubjectAccessReview" | "SelfSubjectAccessReview":
+            _check_access(resource, spec)
+            return {**asked, "status": _ALLOWED}
+        case _:
+            raise no_such_resource()
+
+
+def _token_review(resource: Resource, spec: Object, tokens: Tokens) -> Object:
+    token = spec.get("token")
+    if not isinstance(token, str) or not token:
+        raise invalid(resource, "", [Cause("spec.token", "Required value: must be set", "FieldValueRequired")])
+    user = tokens.user(token)
+    if user is None:
+        return {"authenticated": False, "user": {}, "error": "invalid bearer token"}
+    return {"authenticated": True, "user": user.describe(), "audiences": [AUDIENCE]}
+
+
+def _check_access(resource: Resource, spec: Object) -> None:
+    about = [key for key in ("resourceAttributes", "nonResourceAttributes") if spec.get(key)]
+    if len(about) != 1:
+        why = "Invalid value: exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        raise invalid(resource, "", [Cause("spec.resourceAttributes", why)])
+
+
+def _rules() -> Object:
+    every = ["*"]
+    return {
+        "resourceRules": [{"verbs": every, "apiGroups": every, "resources": every}],
+        "nonResourceRules": [{"verbs": every, "nonResourceURLs": every}],
+        "incomplete": False,
+    }

@@ -1,0 +1,22 @@
+"""The API over HTTP: paths, content types, lists and watches, limits, tokens, TLS and faults on demand."""
+
+from __future__ import annotations
+
+from kubesched.sandbox.http.faults import FaultError, Faults, Rule, parse_fault
+from kubesched.sandbox.http.kubeconfig import kubeconfig, write_kubeconfig
+from kubesched.sandbox.http.security import Certificate, ExposedError, self_signed, server_context
+from kubesched.sandbox.http.server import Server
+
+__all__ = [
+    "Certificate",
+    "ExposedError",
+    "FaultError",
+    "Faults",
+    "Rule",
+    "Server",
+    "kubeconfig",
+    "parse_fault",
+    "self_signed",
+    "server_context",
+    "write_kubeconfig",
+]

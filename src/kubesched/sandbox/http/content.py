@@ -1,0 +1,110 @@
+"""Bodies of requests to objects, in the formats that clients may send."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import msgspec
+
+from kubesched.api.yaml import YamlError, documents
+from kubesched.sandbox.errors import ApiError, bad_request, unsupported_media_type
+from kubesched.sandbox.http.protobuf import ProtobufError, decode_object
+
+JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"
+ACCEPTED = (JSON, YAML, PROTOBUF)
+LARGEST_BODY = 3 * 1024 * 1024
+_DEEPEST = 200
+"""Levels of nesting. No kind needs more, and what walks an object need not fear for its stack."""
+
+_STRUCTURE = re.compile(rb'[\[\]{}]|"(?:[^"\\]|\\.)*"', re.DOTALL)
+_decode = msgspec.json.Decoder().decode
+
+
+def media_type(header: str) -> str:
+    return header.partition(";")[0].strip().lower()
+
+
+def decode(body: bytes, content_type: str, kind: str) -> Any:
+    """The value that a body holds; a BadRequest when it holds none."""
+    media = media_type(content_type)
+    if media in (JSON, ""):
+        return decode_json(body, kind)
+    if media in (YAML, "application/x-yaml", "text/yaml"):
+        return decode_yaml(body, kind)
+    if media == PROTOBUF:
+        return decode_protobuf(body)
+    raise unsupported_media_type(ACCEPTED)
+
+
+def decode_protobuf(body: bytes) -> Any:
+    """An object that a Go client sent; a custom resource has no such form."""
+    try:
+        value = decode_object(body)
+    except ProtobufError as error:
+        raise bad_request(f"the body of the request cannot be decoded as protobuf: {error}") from None
+    if value is None:
+        raise unsupported_media_type((JSON, YAML))
+    return value
+
+
+def decode_json(body: bytes, kind: str) -> Any:
+    _check_depth(body)
+    try:
+        return _decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _unreadable(kind, f"json parse error: {error}") from None
+
+
+def decode_yaml(body: bytes, kind: str) -> Any:
+    _check_depth(body)
+    try:
+        found = [document.value for document in documents(body.decode())]
+        # Through JSON, so that whatever comes of YAML is as plain as what comes of JSON.
+        return _decode(msgspec.json.encode(found[0])) if found else None
+    except (YamlError, UnicodeDecodeError, RecursionError, msgspec.DecodeError, TypeError, ValueError) as error:
+        raise _unreadable(kind, f"error converting YAML to JSON: {error}") from None
+
+
+def duplicates(body: bytes) -> list[str]:
+    """The fields that a JSON body gives twice, as warnings word it."""
+    found: list[str] = []
+
+    def notice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result = dict(pairs)
+        if len(result) != len(pairs):
+            seen: set[str] = set()
+            for key, _ in pairs:
+                if key in seen:
+                    found.append(f'duplicate field "{key}"')
+                seen.add(key)
+        return result
+
+    json.loads(body, object_pairs_hook=notice)
+    return found
+
+
+def too_large() -> ApiError:
+    message = f"Request entity too large: limit is {LARGEST_BODY}"
+    return ApiError(413, "RequestEntityTooLarge", message)
+
+
+def _check_depth(body: bytes) -> None:
+    if body.count(b"{") + body.count(b"[") <= _DEEPEST:
+        return
+    depth = 0
+    for found in _STRUCTURE.finditer(body):
+        token = found.group()
+        if token in (b"{", b"["):
+            depth += 1
+            if depth > _DEEPEST:
+                raise bad_request(f"the object provided is nested deeper than {_DEEPEST} levels")
+        elif token in (b"}", b"]"):
+            depth -= 1
+
+
+def _unreadable(kind: str, why: str) -> ApiError:
+    return bad_request(
+        f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; {why}"
+    )

@@ -1,0 +1,168 @@
+"""Faults on demand: rules that make the server misbehave, for tests and for curious people."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from enum import Enum
+from typing import Literal, get_args
+
+import msgspec
+
+from kubesched.sandbox.errors import ApiError
+from kubesched.sandbox.kinds import Resource
+
+What = Literal["drop-watch", "delay", "410", "409", "429", "500-before", "500-after", "duplicate", "reorder", "freeze"]
+_WHATS = get_args(What)
+
+
+class WatchFault(Enum):
+    """What can happen to an event on its way to a client."""
+
+    DROP = "drop-watch"
+    DUPLICATE = "duplicate"
+    REORDER = "reorder"
+    FREEZE = "freeze"
+    GONE = "410"
+
+
+_WATCH_FAULTS = {fault.value: fault for fault in WatchFault}
+
+
+class Rule(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
+    """One kind of misbehaviour, how often and to whom."""
+
+    what: What
+    probability: float = 1.0
+    verb: str = ""
+    """create, get, list, watch, update, patch, delete, ...; empty: any."""
+    resource: str = ""
+    """The plural, with the subresource if there is one: pods, pods/binding; empty: any."""
+    count: int | None = None
+    """How often it happens at most."""
+    seconds: float = 1.0
+    """How long a delay is."""
+    retry_after: int = 1
+    """What a 429 asks for."""
+
+    def concerns(self, verb: str, resource: str) -> bool:
+        return self.verb in ("", verb) and self.resource in ("", resource)
+
+
+class FaultError(ValueError):
+    """A rule that cannot be read."""
+
+
+def parse_fault(text: str) -> Rule:
+    """A rule in the words of --fault: `429:p=0.1,verb=create,resource=pods,retry-after=1`."""
+    what, _, options = text.partition(":")
+    if what not in _WHATS:
+        raise FaultError(f"{text!r}: {what!r} is no fault; there are {', '.join(_WHATS)}")
+    fields: dict[str, object] = {"what": what}
+    for option in filter(None, options.split(",")):
+        name, equals, value = option.partition("=")
+        field = _OPTIONS.get(name.strip())
+        if not equals or field is None:
+            raise FaultError(f"{text!r}: {option!r} is no option; there are {', '.join(_OPTIONS)}, each with =value")
+        fields[field] = value.strip()
+    try:
+        rule = msgspec.convert(fields, Rule, strict=False)
+    except msgspec.ValidationError as error:
+        raise FaultError(f"{text!r}: {error}") from None
+    return check(rule)
+
+
+def check(rule: Rule) -> Rule:
+    """Refuse a rule that makes no sense."""
+    if not 0 <= rule.probability <= 1:
+        raise FaultError(f"probability {rule.probability}: must be between 0 and 1")
+    if not 0 <= rule.seconds <= 3600:
+        raise FaultError(f"seconds {rule.seconds}: must be between 0 and 3600")
+    if rule.retry_after < 0 or (rule.count is not None and rule.count < 0):
+        raise FaultError("count and retry-after must not be negative")
+    return rule
+
+
+_OPTIONS = {
+    "p": "probability",
+    "verb": "verb",
+    "resource": "resource",
+    "count": "count",
+    "seconds": "seconds",
+    "retry-after": "retryAfter",
+}
+
+
+class Faults:
+    """The rules in force. All chance comes from one seed, so a run can be repeated."""
+
+    def __init__(self, rules: Iterable[Rule] = (), seed: int = 0) -> None:
+        self._rng = random.Random(seed)
+        self._seed = seed
+        self.replace(rules)
+
+    @property
+    def active(self) -> bool:
+        return bool(self.rules)
+
+    def replace(self, rules: Iterable[Rule], seed: int | None = None) -> None:
+        """From now on these rules, counted anew."""
+        if seed is not None:
+            self._seed = seed
+            self._rng.seed(seed)
+        self.rules = tuple(check(rule) for rule in rules)
+        self._times = [0] * len(self.rules)
+
+    def status(self) -> dict[str, object]:
+        """What the admin endpoint shows."""
+        counted = [{**msgspec.to_builtins(rule), "happened": times} for rule, times in zip(self.rules, self._times)]
+        return {"seed": self._seed, "rules": counted}
+
+    def delay(self, verb: str, resource: str) -> float:
+        """Seconds that a request has to wait."""
+        return sum(rule.seconds for rule in self._hits(("delay",), verb, resource))
+
+    def freezes(self, verb: str, resource: str) -> bool:
+        """Whether a request is never answered."""
+        return any(True for _ in self._hits(("freeze",), verb, resource))
+
+    def before(self, verb: str, resource: str) -> ApiError | None:
+        """The error that a request gets instead of being done."""
+        for rule in self._hits(("410", "409", "429", "500-before"), verb, resource):
+            return _error(rule)
+        return None
+
+    def after(self, verb: str, resource: str) -> ApiError | None:
+        """The error that a request gets although it was done."""
+        for rule in self._hits(("500-after",), verb, resource):
+            return _error(rule)
+        return None
+
+    def for_event(self, resource: Resource) -> WatchFault | None:
+        """What happens to one event of one watch."""
+        for rule in self._hits(tuple(_WATCH_FAULTS), "watch", resource.plural):
+            return _WATCH_FAULTS[rule.what]
+        return None
+
+    def _hits(self, whats: tuple[str, ...], verb: str, resource: str) -> Iterable[Rule]:
+        for index, rule in enumerate(self.rules):
+            if rule.what not in whats or not rule.concerns(verb, resource):
+                continue
+            if rule.count is not None and self._times[index] >= rule.count:
+                continue
+            if self._rng.random() < rule.probability:
+                self._times[index] += 1
+                yield rule
+
+
+def _error(rule: Rule) -> ApiError:
+    match rule.what:
+        case "410":
+            return ApiError(410, "Expired", "too old resource version: injected fault")
+        case "409":
+            return ApiError(409, "Conflict", "Operation cannot be fulfilled: injected fault")
+        case "429":
+            message = "Too many requests, please try again later."
+            return ApiError(429, "TooManyRequests", message, retry_after=rule.retry_after)
+        case _:
+            return ApiError(500, "InternalError", f"Internal error occurred: injected fault {rule.what}")

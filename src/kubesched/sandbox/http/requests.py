@@ -1,0 +1,327 @@
+"""Requests about objects: from a method and a target to a call of the API, and back to an answer."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from aiohttp import web
+
+from kubesched.sandbox.api import Api, PatchKind, Selection, selection
+from kubesched.sandbox.api.deleting import RETURNED_WHEN_DELETED
+from kubesched.sandbox.api.identities import Tokens, User
+from kubesched.sandbox.api.options import DeleteOptions
+from kubesched.sandbox.api.reviews import review
+from kubesched.sandbox.errors import ApiError, bad_request, method_not_allowed, no_such_resource, not_found
+from kubesched.sandbox.http.accepting import Accepted, negotiate
+from kubesched.sandbox.http.answers import formatted, json_answer, large_answer, success
+from kubesched.sandbox.http.bodies import Bodies, Body
+from kubesched.sandbox.http.content import JSON
+from kubesched.sandbox.http.lists import Lists
+from kubesched.sandbox.http.paths import Target
+from kubesched.sandbox.http.query import Query
+from kubesched.sandbox.http.shapes import Shapes
+from kubesched.sandbox.http.watching import Watching
+from kubesched.sandbox.kinds import PODS, SERVICE_ACCOUNTS, Object, Resource
+from kubesched.sandbox.kinds.served import REVIEWS
+
+_COLLECTION_VERBS = {"GET": "list", "HEAD": "list", "POST": "create", "DELETE": "deletecollection"}
+_OBJECT_VERBS = {"GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_CREATED_SUBRESOURCES = frozenset(("binding", "eviction", "token"))
+
+
+class Asked(NamedTuple):
+    """One request, with what was found out about it."""
+
+    request: web.BaseRequest
+    resource: Resource
+    target: Target
+    verb: str
+    query: Query
+    user: User
+
+    @property
+    def namespace(self) -> str:
+        return self.target.namespace or ""
+
+    @property
+    def manager(self) -> str:
+        """Who is asking, as managed fields name it: what the client says, or the beginning of its user agent."""
+        given = self.query.text("fieldManager")
+        return given or self.request.headers.get("User-Agent", "unknown").partition("/")[0][:128]
+
+
+class Requests:
+    """Answers requests about objects."""
+
+    def __init__(self, api: Api, tokens: Tokens, lists: Lists, watching: Watching) -> None:
+        self._api, self._tokens, self._lists, self._watching = api, tokens, lists, watching
+        self._bodies = Bodies(api)
+
+    def understand(self, request: web.BaseRequest, target: Target, query: Query, user: User) -> Asked:
+        """What is asked for; a NotFound or MethodNotAllowed when that is nothing that is served."""
+        resource = self._api.catalog.lookup(target.group, target.version, target.plural)
+        if resource is None:
+            return self._understand_legacy_binding(request, target, query, user)
+        if resource.namespaced:
+            if target.namespace is None and (target.name or request.method not in ("GET", "HEAD")):
+                if resource in REVIEWS or target.name:
+                    raise no_such_resource()
+                raise method_not_allowed()
+        elif target.namespace is not None:
+            raise no_such_resource()
+        if target.subresource and target.subresource not in resource.subresources:
+            raise no_such_resource()
+        return Asked(request, resource, target, _verb(request.method, resource, target, query), query, user)
+
+    async def answer(self, asked: Asked) -> web.StreamResponse:
+        match asked.verb:
+            case "get":
+                return self._get(asked)
+            case "list":
+                return await self._list(asked)
+            case "watch":
+                return await self._watch(asked)
+            case "create" if asked.target.subresource:
+                return await self._create_subresource(asked)
+            case "create":
+                return await self._create(asked)
+            case "update":
+                return await self._update(asked)
+            case "patch":
+                return await self._patch(asked)
+            case "delete":
+                return await self._delete(asked)
+            case _:
+                return await self._delete_collection(asked)
+
+    # Reading
+
+    def _get(self, asked: Asked) -> web.Response:
+        resource, target = asked.resource, asked.target
+        if target.subresource == "scale":
+            return self._show(asked, self._api.scale(resource, asked.namespace, target.name))
+        record = self._api.record(resource, asked.namespace, target.name)
+        if record is None:
+            raise not_found(resource, target.name)
+        shapes, accepted = self._shapes(asked)
+        return self._send(asked, record.encoded if shapes.is_plain else shapes.one(record.object), accepted)
+
+    async def _list(self, asked: Asked) -> web.Response:
+        shapes, accepted = self._shapes(asked)
+        body = self._lists.answer(asked.resource, asked.target.namespace, _selection(asked), asked.query, shapes)
+        data, content_type = formatted(body, accepted.media, pretty=bool(asked.query.text("pretty")))
+        return await large_answer(data, content_type, asked.request.headers.get("Accept-Encoding", ""))
+
+    async def _watch(self, asked: Asked) -> web.StreamResponse:
+        shapes, _ = self._shapes(asked)
+        return await self._watching.watch(
+            asked.request, asked.resource, asked.target.namespace, _selection(asked), asked.query, shapes
+        )
+
+    # Writing
+
+    async def _create(self, asked: Asked) -> web.Response:
+        resource, query = asked.resource, asked.query
+        body = await self._bodies.read(asked.request, resource, query)
+        if resource in REVIEWS:
+            return self._show(asked, review(resource, body.object, asked.user, self._tokens), 201)
+        if resource is PODS and asked.target.plural == "bindings":
+            return self._bind(asked, _name_of(body.object), body.object)
+        dry_run = query.dry_run()
+        obj = self._api.create(resource, asked.namespace, body.object, manager=asked.manager, dry_run=dry_run)
+        return self._written(asked, obj, dry_run, 201, body)
+
+    async def _create_subresource(self, asked: Asked) -> web.Response:
+        resource, target, query = asked.resource, asked.target, asked.query
+        if resource is PODS and target.subresource == "binding":
+            return self._bind(asked, target.name, await self._bodies.read_kind(asked.request, "Binding", "v1"))
+        if resource is PODS and target.subresource == "eviction":
+            eviction = await self._bodies.read_kind(asked.request, "Eviction", "policy/v1")
+            self._api.evict(asked.namespace, target.name, eviction, dry_run=query.dry_run())
+            return self._show(asked, success(), 201)
+        if resource is SERVICE_ACCOUNTS and target.subresource == "token":
+            wanted = await self._bodies.read_kind(asked.request, "TokenRequest", "authentication.k8s.io/v1")
+            account = self._api.get(resource, asked.namespace, target.name)
+            return self._show(asked, self._tokens.issue(account, wanted), 201)
+        raise method_not_allowed()
+
+    def _bind(self, asked: Asked, name: str, binding: Object) -> web.Response:
+        self._api.bind(asked.namespace, name, binding, dry_run=asked.query.dry_run())
+        return json_answer(_BOUND, 201)
+
+    async def _update(self, asked: Asked) -> web.Response:
+        resource, target, query = asked.resource, asked.target, asked.query
+        dry_run = query.dry_run()
+        if target.subresource == "scale":
+            scale = await self._bodies.read_kind(asked.request, "Scale", "autoscaling/v1")
+            return self._show(
+                asked,
+                self._api.update_scale(
+                    resource, asked.namespace, target.name, scale, manager=asked.manager, dry_run=dry_run
+                ),
+            )
+        body = await self._bodies.read(asked.request, resource, query)
+        obj = self._api.update(
+            resource,
+            asked.namespace,
+            target.name,
+            body.object,
+            subresource=target.subresource,
+            manager=asked.manager,
+            dry_run=dry_run,
+        )
+        return self._written(asked, obj, dry_run, 200, body)
+
+    async def _patch(self, asked: Asked) -> web.Response:
+        resource, target, query = asked.resource, asked.target, asked.query
+        dry_run = query.dry_run()
+        kind, body = await self._bodies.read_patch(asked.request)
+        if target.subresource == "scale":
+            return self._show(asked, self._patch_scale(asked, kind, body.value, dry_run))
+        existed = self._api.record(resource, asked.namespace, target.name) is not None
+        if kind is PatchKind.APPLY:
+            self._bodies.check(resource, body, query)
+        obj = self._api.patch(
+            resource,
+            asked.namespace,
+            target.name,
+            body.value,
+            kind=kind,
+            subresource=target.subresource,
+            manager=query.text("fieldManager") if kind is PatchKind.APPLY else asked.manager,
+            force=query.flag("force"),
+            dry_run=dry_run,
+            check=lambda new: self._bodies.check(resource, body._replace(value=new), query),
+        )
+        return self._written(asked, obj, dry_run, 200 if existed else 201, body)
+
+    def _patch_scale(self, asked: Asked, kind: PatchKind, patch: Any, dry_run: bool) -> Object:
+        return self._api.patch_scale(
+            asked.resource,
+            asked.namespace,
+            asked.target.name,
+            patch,
+            kind=kind,
+            manager=asked.manager,
+            dry_run=dry_run,
+        )
+
+    # Deleting
+
+    async def _delete(self, asked: Asked) -> web.Response:
+        if asked.target.subresource:
+            raise method_not_allowed()
+        resource, name = asked.resource, asked.target.name
+        options = asked.query.delete_options(await self._bodies.read_delete_options(asked.request))
+        obj = self._delete_one(resource, asked.namespace, name, options)
+        found = self._api.record(resource, asked.namespace, name)
+        is_there = found is not None and found.object["metadata"]["uid"] == obj["metadata"]["uid"]
+        if (is_there and not options.dry_run) or resource.plural in RETURNED_WHEN_DELETED:
+            return self._show_object(asked, obj)
+        details = {"name": name, "group": resource.group, "kind": resource.plural, "uid": obj["metadata"]["uid"]}
+        return self._show(asked, success({key: value for key, value in details.items() if value}))
+
+    async def _delete_collection(self, asked: Asked) -> web.Response:
+        resource, query = asked.resource, asked.query
+        options = query.delete_options(await self._bodies.read_delete_options(asked.request))
+        shapes, accepted = self._shapes(asked)
+        listed = self._api.records(resource, asked.target.namespace, _selection(asked))
+        for record in listed:
+            metadata = record.object["metadata"]
+            try:
+                self._delete_one(resource, metadata.get("namespace", ""), metadata["name"], options)
+            except ApiError as error:
+                # Gone with another one that was deleted before it.
+                if error.code != 404:
+                    raise
+        list_meta = {"resourceVersion": str(self._api.store.revision)}
+        return self._send(asked, shapes.many([record.object for record in listed], list_meta), accepted)
+
+    def _delete_one(self, resource: Resource, namespace: str, name: str, options: DeleteOptions) -> Object:
+        return self._api.delete(
+            resource,
+            namespace,
+            name,
+            grace=options.grace,
+            propagation=options.propagation,
+            uid=options.uid,
+            resource_version=options.resource_version,
+            dry_run=options.dry_run,
+        )
+
+    # Answering
+
+    def _written(self, asked: Asked, obj: Object, dry_run: bool, status: int, body: Body) -> web.Response:
+        shapes, accepted = self._shapes(asked)
+        record = None if dry_run else self._api.record(asked.resource, asked.namespace, obj["metadata"]["name"])
+        if shapes.is_plain and accepted.media == JSON and record is not None and record.object is obj:
+            return json_answer(record.encoded, status, body.warnings)
+        view = self._api.catalog.view(asked.resource)
+        shown = shapes.one(obj if view is None else view.stored(obj))
+        return self._send(asked, shown, accepted, status, body.warnings)
+
+    def _show_object(self, asked: Asked, obj: Object) -> web.Response:
+        return self._written(asked, obj, True, 200, Body(None))
+
+    def _show(self, asked: Asked, obj: Object, status: int = 200) -> web.Response:
+        return self._send(asked, obj, negotiate(asked.request.headers.get("Accept", "")), status)
+
+    def _send(
+        self, asked: Asked, body: bytes | Object, accepted: Accepted, status: int = 200, warnings: tuple[str, ...] = ()
+    ) -> web.Response:
+        pretty = bool(asked.query.text("pretty"))
+        data, content_type = formatted(body, accepted.media, pretty=pretty)
+        answer = json_answer(data, status, warnings)
+        if content_type != JSON:
+            answer.headers["Content-Type"] = content_type
+        return answer
+
+    def _shapes(self, asked: Asked) -> tuple[Shapes, Accepted]:
+        accepted = negotiate(asked.request.headers.get("Accept", ""))
+        include = asked.query.text("includeObject") or "Metadata"
+        return Shapes(self._api, asked.resource, accepted, include), accepted
+
+    def _understand_legacy_binding(self, request: web.BaseRequest, target: Target, query: Query, user: User) -> Asked:
+        """Pods can be bound by posting to a collection of bindings, too."""
+        if (target.group, target.version, target.plural) != ("", "v1", "bindings") or target.name:
+            raise no_such_resource()
+        if request.method != "POST" or target.namespace is None:
+            raise method_not_allowed()
+        return Asked(request, PODS, target, "create", query, user)
+
+
+_BOUND = b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201}'
+
+
+def _verb(method: str, resource: Resource, target: Target, query: Query) -> str:
+    if target.subresource in _CREATED_SUBRESOURCES and method == "POST":
+        return "create"
+    verb = (_OBJECT_VERBS if target.name else _COLLECTION_VERBS).get(method)
+    if verb in ("get", "list") and (target.watch or query.flag("watch")) and not target.subresource:
+        verb = "watch"
+    if verb is None or (target.subresource in _CREATED_SUBRESOURCES):
+        raise method_not_allowed()
+    if verb not in resource.verbs:
+        raise method_not_allowed()
+    return verb
+
+
+def _selection(asked: Asked) -> Selection:
+    fields = asked.query.text("fieldSelector")
+    if asked.target.name:
+        fields = f"metadata.name={asked.target.name}" + (f",{fields}" if fields else "")
+    return selection(asked.resource, asked.query.text("labelSelector"), fields)
+
+
+def _name_of(obj: Object) -> str:
+    metadata = obj.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    if not isinstance(name, str) or not name:
+        raise bad_request("name is required")
+    return name
+
+
+def fault_subject(asked: Asked) -> str:
+    """The resource as fault rules name it."""
+    target = asked.target
+    return f"{target.plural}/{target.subresource}" if target.subresource else target.plural

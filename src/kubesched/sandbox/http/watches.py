@@ -1,0 +1,232 @@
+"""Watches: every change goes to all that wait for it, encoded once; who cannot keep up is let go.
+
+Lines are handed straight to the connections, all of one burst in one write. That is what makes five watchers of a
+thousand changes a second cost less than the changes themselves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from kubesched.sandbox.api import Api, Selection
+from kubesched.sandbox.api.catalog import table_of
+from kubesched.sandbox.errors import gone
+from kubesched.sandbox.http.faults import Faults, WatchFault
+from kubesched.sandbox.http.shapes import Shapes
+from kubesched.sandbox.kinds import Object, Resource
+from kubesched.sandbox.store import Change
+from kubesched.sandbox.store.records import key_of
+
+MOST_UNSENT = 32 * 1024 * 1024
+"""Bytes that may wait for one client."""
+_BURST_SECONDS = 0.002
+"""Changes that come faster than this are written together."""
+
+_encode = msgspec.json.encode
+
+
+class Watcher:
+    """One client that waits for changes of one resource."""
+
+    def __init__(self, resource: Resource, namespace: str | None, wanted: Selection, shapes: Shapes) -> None:
+        self.resource, self._namespace, self._wanted, self._shapes = resource, namespace, wanted, shapes
+        self._filters = not wanted.is_everything
+        self.unsent: list[bytes] = []
+        self.unsent_bytes = 0
+        self.bookmarks = False
+        self.since = 0
+        """Changes up to this revision are known to the client from a list."""
+        self.write: Callable[[bytes], None] | None = None
+        """Where lines go; None while the client is still being told what was there before."""
+        self.frozen = False
+        self.broken = False
+        """Whether the connection is to break, rather than to end in good order."""
+        self.ended = asyncio.Event()
+        self._held: list[bytes] = []
+
+    def offer(self, change: Change, shared: dict[str, bytes]) -> None:
+        """Take a change if it is one for this client. `shared` holds the lines made for others before."""
+        line = self.line(change, shared) if change.revision > self.since else None
+        if line is not None:
+            self.take(line)
+
+    def hold(self, change: Change, shared: dict[str, bytes]) -> None:
+        """Take a change, but tell of it only after the next one."""
+        line = self.line(change, shared) if change.revision > self.since else None
+        if line is not None:
+            self._held.append(line)
+
+    def take(self, line: bytes) -> None:
+        self.unsent.append(line)
+        if self._held:
+            self.unsent += self._held
+            self._held.clear()
+        self.unsent_bytes += len(line)
+        if self.unsent_bytes > MOST_UNSENT:
+            self.end()
+
+    def line(self, change: Change, shared: dict[str, bytes]) -> bytes | None:
+        obj = change.record.object
+        if self._namespace is not None and key_of(obj)[0] != self._namespace:
+            return None
+        kind: str = change.type
+        if self._filters:
+            told = self._seen_as(change)
+            if told is None:
+                return None
+            kind = told
+            if kind == "DELETED" and change.type != "DELETED":
+                return self._left(change)
+        if not self._shapes.is_plain:
+            return event_line(kind, self._shapes.one(obj))
+        line = shared.get(kind)
+        if line is None:
+            line = shared[kind] = encoded_line(kind, change.record.encoded)
+        return line
+
+    def added(self, obj: Object, encoded: bytes) -> bytes:
+        """The line for an object that was there before."""
+        return encoded_line("ADDED", encoded) if self._shapes.is_plain else event_line("ADDED", self._shapes.one(obj))
+
+    def bookmark(self, revision: int, *, initial: bool = False) -> bytes:
+        annotations = {"k8s.io/initial-events-end": "true"} if initial else None
+        return event_line("BOOKMARK", self._shapes.bookmark(revision, annotations))
+
+    def end(self) -> None:
+        """Break off: the client is too slow, or its connection is to fail."""
+        self.write = None
+        self.broken = True
+        self.ended.set()
+
+    def finish(self) -> None:
+        """End in good order, with what is still to be said."""
+        self.flush()
+        self.write = None
+        self.ended.set()
+
+    def flush(self) -> None:
+        if self.write is None or self.frozen or not self.unsent:
+            return
+        data = self.unsent[0] if len(self.unsent) == 1 else b"".join(self.unsent)
+        self.unsent.clear()
+        self.unsent_bytes = 0
+        self.write(data)
+
+    def _seen_as(self, change: Change) -> str | None:
+        """What a change is to a client that sees only a selection; None when it sees nothing of it."""
+        before = change.old is not None and self._wanted.matches(change.old.object)
+        if change.type == "DELETED":
+            return "DELETED" if before else None
+        if self._wanted.matches(change.record.object):
+            return "MODIFIED" if before else "ADDED"
+        return "DELETED" if before else None
+
+    def _left(self, change: Change) -> bytes:
+        """An object that left the selection is shown as it was when it was last in it."""
+        assert change.old is not None
+        old = change.old.object
+        last = {**old, "metadata": {**old["metadata"], "resourceVersion": str(change.revision)}}
+        return event_line("DELETED", self._shapes.one(last))
+
+
+def encoded_line(kind: str, encoded: bytes) -> bytes:
+    return b'{"type":"%b","object":%b}\n' % (kind.encode(), encoded)
+
+
+def event_line(kind: str, obj: Object) -> bytes:
+    return encoded_line(kind, _encode(obj))
+
+
+class Watches:
+    """All watchers of a server."""
+
+    def __init__(self, api: Api, faults: Faults) -> None:
+        self._api, self._faults = api, faults
+        self._watchers: dict[str, set[Watcher]] = {}
+        self._loop = asyncio.get_running_loop()
+        self._flush_planned = False
+        self._flushed = 0.0
+        self._stop = api.store.listen(self._changed, durable=True)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._watchers.values()))
+
+    def add(self, watcher: Watcher, since: int | None) -> None:
+        """Tell a watcher of every change from now on, and first of those since a revision."""
+        table = table_of(watcher.resource)
+        if since is not None:
+            durable = self._api.store.durable_revision
+            for change in self._api.store.table(table).changes_after(since):
+                if change.revision <= durable:
+                    watcher.offer(change, {})
+        self._watchers.setdefault(table, set()).add(watcher)
+
+    def remove(self, watcher: Watcher) -> None:
+        self._watchers.get(table_of(watcher.resource), set()).discard(watcher)
+
+    def close(self) -> None:
+        self._stop()
+        for watchers in self._watchers.values():
+            for watcher in tuple(watchers):
+                watcher.finish()
+
+    def send_bookmarks(self) -> None:
+        """Tell everybody who asked for it how far they have come."""
+        revision = self._api.store.durable_revision
+        for watchers in self._watchers.values():
+            for watcher in watchers:
+                if watcher.bookmarks:
+                    watcher.take(watcher.bookmark(revision))
+        self.plan_flush()
+
+    def plan_flush(self) -> None:
+        if self._flush_planned:
+            return
+        self._flush_planned = True
+        wait = self._flushed + _BURST_SECONDS - self._loop.time()
+        if wait <= 0:
+            self._loop.call_soon(self._flush)
+        else:
+            self._loop.call_later(wait, self._flush)
+
+    def _changed(self, change: Change) -> None:
+        watchers = self._watchers.get(change.table)
+        if not watchers:
+            return
+        shared: dict[str, bytes] = {}
+        if self._faults.active:
+            for watcher in tuple(watchers):
+                self._offer_faulty(watcher, change, shared)
+        else:
+            for watcher in tuple(watchers):
+                watcher.offer(change, shared)
+        self.plan_flush()
+
+    def _offer_faulty(self, watcher: Watcher, change: Change, shared: dict[str, bytes]) -> None:
+        fault = self._faults.for_event(watcher.resource)
+        match fault:
+            case WatchFault.DROP:
+                watcher.end()
+            case WatchFault.DUPLICATE:
+                watcher.offer(change, shared)
+                watcher.offer(change, shared)
+            case WatchFault.REORDER:
+                watcher.hold(change, shared)
+            case WatchFault.GONE:
+                watcher.take(event_line("ERROR", gone("too old resource version: injected fault").status()))
+                watcher.finish()
+            case WatchFault.FREEZE:
+                watcher.offer(change, shared)
+                watcher.frozen = True
+            case None:
+                watcher.offer(change, shared)
+
+    def _flush(self) -> None:
+        self._flush_planned = False
+        self._flushed = self._loop.time()
+        for watchers in self._watchers.values():
+            for watcher in tuple(watchers):
+                watcher.flush()

@@ -1,0 +1,173 @@
+"""Server-side apply: a client says which fields it wants, and owns exactly those."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from kubesched.sandbox.errors import ApiError, bad_request
+from kubesched.sandbox.kinds.resource import Object, Resource
+from kubesched.sandbox.patching.combining import combined, without
+from kubesched.sandbox.patching.comparing import Comparison, everything
+from kubesched.sandbox.patching.declared import undeclared
+from kubesched.sandbox.patching.fieldsets import Fields, Path, json_text, spelled
+from kubesched.sandbox.patching.owners import (
+    NEVER_OWNED,
+    Owner,
+    Owners,
+    managed_fields,
+    read_owners,
+    with_managed_fields,
+    without_fields,
+    write_owners,
+)
+from kubesched.sandbox.patching.structure import fields_of, with_declared_parents
+from kubesched.sandbox.schemas.table import Type, object_type
+
+BEFORE_FIRST_APPLY = "before-first-apply"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+KUBECTL = "kubectl"
+"""The field manager of `kubectl apply --server-side`, which takes over what client-side apply left behind."""
+
+Conflict = tuple[Owner, Path]
+
+
+def apply(
+    resource: Resource,
+    live: Object | None,
+    applied: Any,
+    *,
+    manager: str,
+    force: bool,
+    now: str,
+    subresource: str = "",
+) -> Object:
+    """The object as the client wants it, managedFields included; a 409 if fields of others would have to change.
+
+    Fields that this client applied before and leaves out now are removed, unless somebody else owns them too.
+    What does not belong to the subresource that is written is left alone.
+    """
+    config = _writable(resource, _checked(resource, applied), subresource)
+    type_ = object_type(resource)
+    base = with_managed_fields(live, []) if live is not None else {}
+    owners = _owners_of(resource, type_, live, base, now)
+    me = Owner(manager, "Apply", resource.api_version, fields_of(type_, config) - NEVER_OWNED, subresource, now)
+
+    last = owners.pop(me.id, None)
+    result = _pruned(type_, combined(type_, base, config), me, last, owners)
+    comparison = Comparison()
+    comparison.compare(type_, base, result)
+    written = comparison.written()
+    conflicts = _conflicts(owners, written)
+    if conflicts and not force:
+        conflicts = _not_inherited(resource, type_, base, manager, conflicts)
+        if conflicts:
+            raise conflict_error(conflicts)
+
+    after = without_fields(owners.values(), written | comparison.removed())
+    is_same = last is not None and last.fields == me.fields and result == base
+    after[me.id] = replace(me, time=last.time) if last is not None and is_same else me
+    return with_managed_fields(_annotated(result, config, manager), write_owners(after))
+
+
+def _checked(resource: Resource, applied: Any) -> Object:
+    if not isinstance(applied, dict):
+        raise bad_request("error decoding YAML: an object is expected")
+    version = applied.get("apiVersion", "")
+    if version != resource.api_version:
+        specified = f"Specified patch version: {version}, expected: {resource.api_version}"
+        raise bad_request(f"Incorrect version specified in apply patch. {specified}")
+    error = undeclared(resource, applied)
+    if error is not None:
+        raise error
+    if managed_fields(applied) is not None:
+        raise bad_request("metadata.managedFields must be nil")
+    return applied
+
+
+def _writable(resource: Resource, applied: Object, subresource: str) -> Object:
+    """The half that can be written this way: the status only through its subresource, and nothing else through that."""
+    if subresource == "status":
+        return {name: value for name, value in applied.items() if name in ("apiVersion", "kind", "metadata", "status")}
+    if "status" in resource.subresources:
+        return {name: value for name, value in applied.items() if name != "status"}
+    return applied
+
+
+def _owners_of(resource: Resource, type_: Type, live: Object | None, base: Object, now: str) -> Owners:
+    try:
+        owners = read_owners(managed_fields(live))
+    except ValueError as error:
+        raise bad_request(f"failed to decode managed fields: {error}") from error
+    if owners or live is None:
+        return owners
+    # Nobody kept account so far: what is there has an owner that is nobody in particular.
+    there = everything(type_, base) - NEVER_OWNED
+    unknown = Owner(BEFORE_FIRST_APPLY, "Update", resource.api_version, there, time=now)
+    return {unknown.id: unknown}
+
+
+def _pruned(type_: Type, merged: Object, me: Owner, last: Owner | None, others: Owners) -> Object:
+    """The merged object without what only this client owned and no longer applies."""
+    if last is None:
+        return merged
+    owned = me.fields.union(*(owner.fields for owner in others.values()))
+    gone = with_declared_parents(type_, last.fields) - with_declared_parents(type_, owned) - NEVER_OWNED
+    pruned: Object = without(type_, merged, gone)
+    return pruned
+
+
+def _conflicts(others: Owners, written: Fields) -> list[Conflict]:
+    return [(owner, path) for _, owner in sorted(others.items()) for path in sorted(owner.fields & written)]
+
+
+def _not_inherited(
+    resource: Resource, type_: Type, live: Object, manager: str, conflicts: list[Conflict]
+) -> list[Conflict]:
+    """The conflicts without those about fields that kubectl itself applied on the client's side, and nobody changed."""
+    text = (live.get("metadata", {}).get("annotations") or {}).get(LAST_APPLIED)
+    if manager != KUBECTL or not text:
+        return conflicts
+    try:
+        last_applied = msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.DecodeError:
+        return conflicts  # an annotation that is not kubectl's allows nothing
+    if last_applied.get("apiVersion") != resource.api_version:
+        return conflicts
+    comparison = Comparison()
+    comparison.compare(type_, last_applied, live)
+    inherited = fields_of(type_, last_applied) - comparison.written() - comparison.removed()
+    return [(owner, path) for owner, path in conflicts if path not in inherited]
+
+
+def _annotated(result: Object, applied: Object, manager: str) -> Object:
+    """With the annotation of client-side apply up to date, so that one can go back to that."""
+    annotations = result.get("metadata", {}).get("annotations") or {}
+    if manager != KUBECTL or not annotations.get(LAST_APPLIED):
+        return result
+    metadata = dict(applied.get("metadata") or {})
+    if "annotations" in metadata:
+        metadata["annotations"] = {k: v for k, v in (metadata["annotations"] or {}).items() if k != LAST_APPLIED}
+    text = json_text({**applied, "metadata": metadata}) + "\n"
+    return {**result, "metadata": {**result["metadata"], "annotations": {**annotations, LAST_APPLIED: text}}}
+
+
+def conflict_error(conflicts: Sequence[Conflict]) -> ApiError:
+    """The 409 that names the fields and their owners."""
+    causes = [
+        {"reason": "FieldManagerConflict", "message": f"conflict with {owner.told()}", "field": spelled(path)}
+        for owner, path in conflicts
+    ]
+    if len(conflicts) == 1:
+        ((owner, path),) = conflicts
+        message = f"Apply failed with 1 conflict: conflict with {owner.told()}: {spelled(path)}"
+    else:
+        lines: list[str] = []
+        for name in dict.fromkeys(owner.told() for owner, _ in conflicts):
+            lines.append(f"conflicts with {name}:")
+            lines += [f"- {spelled(path)}" for owner, path in conflicts if owner.told() == name]
+        message = f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(lines)
+    return ApiError(409, "Conflict", message, {"causes": causes})

@@ -1,0 +1,192 @@
+"""The field table: which fields every served kind has, of which types, and how they merge.
+
+fields.json is written by tools/field_table.py from the OpenAPI documents of a Kubernetes release. A field is spelled
+`TYPE[!] [fact=value ...]`, where `!` marks a required field. TYPE is a scalar (string, bytes, boolean, int32, int64,
+double, quantity, intOrString, time, microTime), `any`, the name of another type, `[TYPE]` or `{TYPE}` (string keys).
+Facts: listType, keys, mapType (server-side apply), strategy, mergeKey (strategic merge), default (JSON).
+"""
+
+from __future__ import annotations
+
+from functools import cache, cached_property
+from importlib import resources
+from typing import Any, Literal
+
+import msgspec
+
+from kubesched.sandbox.kinds.resource import Resource
+
+Shape = Literal["scalar", "list", "map", "struct", "any"]
+
+
+class Type(msgspec.Struct, frozen=True):
+    """What a value looks like, and how two values of it are merged."""
+
+    shape: Shape
+    name: str = ""
+    """Of a scalar or of a struct."""
+    element: Type | None = None
+    """Of a list or a map."""
+    atomic: bool = False
+    """Server-side apply replaces such a list, map or struct as a whole."""
+    keys: tuple[str, ...] = ()
+    """Server-side apply tells the items of such a list apart by these fields."""
+    is_set: bool = False
+    merge_key: str = ""
+    merges: bool = False
+    """A strategic merge patch merges such a list or struct, instead of replacing it."""
+    retains_keys: bool = False
+    """A strategic merge patch may say with $retainKeys which fields stay."""
+    replaces: bool = False
+    """A strategic merge patch replaces such a map or struct."""
+
+    @property
+    def item(self) -> Type:
+        """The type of what is inside a list or a map; anything, if nothing is known."""
+        return self.element or ANY
+
+
+ANY = Type("any")
+METADATA = Type("struct", "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
+
+
+class Field(msgspec.Struct, frozen=True):
+    """One field of a struct."""
+
+    type: Type
+    required: bool = False
+    default: Any = None
+
+
+class Definition:
+    """A named struct with its fields; parsed when first looked at."""
+
+    def __init__(self, name: str, spelled: dict[str, str], atomic: bool) -> None:
+        self.name, self.atomic = name, atomic
+        self._spelled = spelled
+
+    @property
+    def short_name(self) -> str:
+        """As Go calls it: PodSpec."""
+        return self.name.rpartition(".")[2]
+
+    @property
+    def package(self) -> str:
+        """As Go calls it: v1."""
+        return self.name.split(".")[-2]
+
+    @cached_property
+    def fields(self) -> dict[str, Field]:
+        return {name: parse_field(text) for name, text in self._spelled.items()}
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    fields: dict[str, str]
+    atomic: bool = False
+
+
+class _File(msgspec.Struct, frozen=True):
+    release: str
+    kinds: dict[str, str]
+    types: dict[str, _Entry]
+
+
+@cache
+def _file() -> _File:
+    data = resources.files(__package__).joinpath("fields.json").read_bytes()
+    return msgspec.json.decode(data, type=_File)
+
+
+@cache
+def definition(name: str) -> Definition:
+    """The type of that full name, io.k8s.api.core.v1.PodSpec for example."""
+    entry = _file().types[name]
+    return Definition(name, entry.fields, entry.atomic)
+
+
+@cache
+def definition_of_kind(group: str, version: str, kind: str) -> Definition | None:
+    """The type of a kind; None for a kind that is not built in."""
+    name = _file().kinds.get(f"{group}/{version}/{kind}")
+    return definition(name) if name is not None else None
+
+
+def definition_of(resource: Resource) -> Definition | None:
+    """The type of a resource's objects; None for a custom resource."""
+    return definition_of_kind(resource.group, resource.version, resource.kind)
+
+
+@cache
+def object_type(resource: Resource) -> Type:
+    """The type of a resource's objects, as a Type; a custom resource is anything with the usual metadata."""
+    found = definition_of(resource)
+    return Type("struct", found.name) if found is not None else Type("struct", CUSTOM)
+
+
+CUSTOM = "custom"
+"""The name of the struct that stands for every custom resource: metadata is known, everything else is free."""
+
+
+def field_type(struct: Type, field: str) -> Type:
+    """The type of a field of a struct; anything, where the struct does not know it."""
+    if struct.name == CUSTOM:
+        return METADATA if field == "metadata" else _CUSTOM_FIELDS.get(field, ANY)
+    known = definition(struct.name).fields.get(field)
+    return known.type if known is not None else ANY
+
+
+def release() -> str:
+    """The Kubernetes release the table was made from."""
+    return _file().release
+
+
+def type_names() -> list[str]:
+    """The full names of all types in the table."""
+    return list(_file().types)
+
+
+def parse_field(text: str) -> Field:
+    """A field as fields.json spells it."""
+    spelled, *words = text.split(" ", 1)
+    required = spelled.endswith("!")
+    facts = dict(_fact(word) for word in _split_facts(words[0])) if words else {}
+    parsed = _type(spelled.removesuffix("!"), facts)
+    return Field(parsed, required, msgspec.json.decode(facts["default"]) if "default" in facts else None)
+
+
+def _split_facts(text: str) -> list[str]:
+    before, mark, default = text.partition("default=")
+    return before.split() + ([mark + default] if mark else [])
+
+
+def _fact(word: str) -> tuple[str, str]:
+    name, _, value = word.partition("=")
+    return name, value
+
+
+def _type(spelled: str, facts: dict[str, str]) -> Type:
+    strategies = facts.get("strategy", "").split(",")
+    merges, retains = "merge" in strategies, "retainKeys" in strategies
+    if spelled.startswith("["):
+        return Type(
+            "list",
+            element=_type(spelled[1:-1], {}),
+            atomic=facts.get("listType", "atomic") == "atomic",
+            keys=tuple(facts["keys"].split(",")) if "keys" in facts else (),
+            is_set=facts.get("listType") == "set",
+            merge_key=facts.get("mergeKey", ""),
+            merges=merges,
+            retains_keys=retains,
+        )
+    atomic, replaces = facts.get("mapType") == "atomic", "replace" in strategies
+    if spelled.startswith("{"):
+        return Type("map", element=_type(spelled[1:-1], {}), atomic=atomic, retains_keys=retains, replaces=replaces)
+    if spelled == "any":
+        return ANY
+    if "." in spelled:
+        atomic = atomic or _file().types[spelled].atomic
+        return Type("struct", spelled, atomic=atomic, merges=merges, retains_keys=retains, replaces=replaces)
+    return Type("scalar", spelled)
+
+
+_CUSTOM_FIELDS = {"apiVersion": Type("scalar", "string"), "kind": Type("scalar", "string")}

@@ -1,0 +1,12 @@
+"""Where objects live: one revision counter, tables of records, and a history that watches resume from.
+
+Kept in memory, and with a data directory in SQLite too: what was acknowledged survives the end of the process.
+"""
+
+from __future__ import annotations
+
+from kubesched.sandbox.store.memory import Store
+from kubesched.sandbox.store.records import Change, ExpiredError, Record, Table
+from kubesched.sandbox.store.sqlite import SqliteStore, StorageError
+
+__all__ = ["Change", "ExpiredError", "Record", "SqliteStore", "StorageError", "Store", "Table"]

@@ -1,0 +1,122 @@
+"""Columns of tables, and reading of objects that may hold anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from kubesched.sandbox.kinds import Object
+from kubesched.sandbox.tables.ages import since
+
+NONE = "<none>"
+Cell = Callable[[Object, datetime], Any]
+
+
+class Column(msgspec.Struct, frozen=True):
+    """One column; those with a priority are shown only when more is asked for (-o wide)."""
+
+    name: str
+    cell: Cell
+    type: str = "string"
+    format: str = ""
+    priority: int = 0
+    description: str = ""
+
+    def definition(self) -> Object:
+        return {
+            "name": self.name,
+            "type": self.type,
+            "format": self.format,
+            "description": self.description or f"{self.name} of the object.",
+            "priority": self.priority,
+        }
+
+
+def at(obj: Any, *path: str) -> Any:
+    """What is found along the path, or None."""
+    for key in path:
+        if not isinstance(obj, dict):
+            return None
+        obj = obj.get(key)
+    return obj
+
+
+def word(obj: Any, *path: str, otherwise: str = "") -> str:
+    """What is found along the path as a word; a stand-in if nothing is there."""
+    found = at(obj, *path)
+    return otherwise if found in (None, "") else str(found)
+
+
+def count(obj: Any, *path: str) -> int:
+    found = at(obj, *path)
+    return found if isinstance(found, int) else 0
+
+
+def each(obj: Any, *path: str) -> list[Object]:
+    """The objects in the list along the path."""
+    found = at(obj, *path)
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+
+
+def listed(obj: Any, *path: str) -> str:
+    """The list along the path, with commas."""
+    found = at(obj, *path)
+    return ",".join(map(str, found)) if isinstance(found, list) else ""
+
+
+def is_true(obj: Object, condition: str) -> bool:
+    """Whether the object has a condition of this type that holds."""
+    conditions = each(obj, "status", "conditions")
+    return any(one.get("type") == condition and one.get("status") == "True" for one in conditions)
+
+
+def labels(found: Any) -> str:
+    """Labels as kubectl writes them."""
+    if not isinstance(found, Mapping) or not found:
+        return NONE
+    return ",".join(f"{key}={value}" for key, value in sorted(found.items()))
+
+
+def selector(found: Any) -> str:
+    """A label selector as kubectl writes it; nothing for an empty one."""
+    wanted = at(found, "matchLabels")
+    told = [(str(key), f"{key}={value}") for key, value in wanted.items()] if isinstance(wanted, dict) else []
+    for one in each(found, "matchExpressions"):
+        key, values = word(one, "key"), listed(one, "values")
+        written = {"Exists": key, "DoesNotExist": f"!{key}", "In": f"{key} in ({values})"}
+        told.append((key, written.get(word(one, "operator"), f"{key} notin ({values})")))
+    return ",".join(text for _, text in sorted(told))
+
+
+def is_leaving(obj: Object) -> bool:
+    """Whether the object is being deleted."""
+    return at(obj, "metadata", "deletionTimestamp") is not None
+
+
+def field(name: str, *path: str, otherwise: str = "", priority: int = 0) -> Column:
+    """A column that shows one field of the object as a word."""
+    return Column(name, lambda obj, _: word(obj, *path, otherwise=otherwise), priority=priority)
+
+
+def number(name: str, *path: str) -> Column:
+    """A column that shows a number, 0 if there is none."""
+    return Column(name, lambda obj, _: count(obj, *path), "integer")
+
+
+def boolean(name: str, *path: str, otherwise: bool = False) -> Column:
+    def cell(obj: Object, _: datetime) -> bool:
+        found = at(obj, *path)
+        return found if isinstance(found, bool) else otherwise
+
+    return Column(name, cell, "boolean")
+
+
+NAME = Column("Name", lambda obj, _: word(obj, "metadata", "name"), format="name", description="Name of the object.")
+AGE = Column(
+    "Age",
+    lambda obj, now: since(at(obj, "metadata", "creationTimestamp"), now),
+    description="How long ago the object was created.",
+)

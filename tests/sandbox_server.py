@@ -1,0 +1,82 @@
+"""A sandbox API server for tests: in the loop of the test, or in a thread of its own for clients that block."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import threading
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import Future
+from typing import Any
+
+import aiohttp
+import pytest
+
+from kubesched.sandbox.api import Api, Stamps, bootstrap
+from kubesched.sandbox.errors import ApiError
+from kubesched.sandbox.http import Server
+from kubesched.sandbox.store import Store
+
+
+def fresh_api(store: Store | None = None, *, clock: Any = None, seed: int = 1) -> Api:
+    """A cluster with nothing in it but what every cluster has."""
+    stamps = Stamps(rng=random.Random(seed)) if clock is None else Stamps(clock, random.Random(seed))
+    api = Api(store or Store(), stamps)
+    bootstrap(api)
+    return api
+
+
+@contextlib.contextmanager
+def refused(code: int, reason: str) -> Iterator[pytest.ExceptionInfo[ApiError]]:
+    """The block must end with an ApiError of this code and reason; its value is there afterwards."""
+    with pytest.raises(ApiError) as caught:
+        yield caught
+    assert (caught.value.code, caught.value.reason) == (code, reason), caught.value.message
+
+
+@contextlib.asynccontextmanager
+async def serving(api: Api | None = None, **options: Any) -> AsyncIterator[Server]:
+    """A server on a free port of loopback, in the running loop. Options are those of Server."""
+    server = Server(api or fresh_api(), **options)
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+@contextlib.asynccontextmanager
+async def client(server: Server, **options: Any) -> AsyncIterator[aiohttp.ClientSession]:
+    """A client of that server; paths are enough as addresses."""
+    async with aiohttp.ClientSession(server.url, **options) as session:
+        yield session
+
+
+@contextlib.contextmanager
+def serving_in_thread(api: Api | None = None, **options: Any) -> Iterator[Server]:
+    """The same, in a thread of its own. Nothing of the Api may be touched from outside while it runs."""
+    started: Future[tuple[Server, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+
+    async def run() -> None:
+        ended = asyncio.Event()
+        async with serving(api, **options) as server:
+            started.set_result((server, asyncio.get_running_loop(), ended))
+            await ended.wait()
+
+    def main() -> None:
+        try:
+            asyncio.run(run())
+        except BaseException as error:
+            if started.done():
+                raise
+            started.set_exception(error)
+
+    thread = threading.Thread(target=main, name="sandbox-server")
+    thread.start()
+    server, loop, ended = started.result(10)
+    try:
+        yield server
+    finally:
+        loop.call_soon_threadsafe(ended.set)
+        thread.join(10)
