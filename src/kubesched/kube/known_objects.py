@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
-from kubesched.kube.decoding import Codec
+from kubesched.kube.decoding import Codec, Identity
 
 T = TypeVar("T")
 
@@ -35,9 +35,9 @@ class KnownObjects(Generic[T]):
     def objects(self) -> Mapping[str, T]:
         return self._objects
 
-    def seen(self, obj: T) -> Iterator[Change[T]]:
+    def seen(self, obj: T, identity: Identity) -> Iterator[Change[T]]:
         """The object exists and looks like this. Take all changes: the view moves on with each."""
-        key, uid, version = self._codec.identity(obj)
+        key, uid, version = identity
         known = self._objects.get(key)
         if known is None:
             if version and version <= self._graves.get(key, 0):
@@ -57,9 +57,9 @@ class KnownObjects(Generic[T]):
             self._objects[key] = obj
             yield Change(None, obj)
 
-    def gone(self, obj: T) -> Iterator[Change[T]]:
+    def gone(self, identity: Identity) -> Iterator[Change[T]]:
         """The object was deleted, or no longer matches what we asked for."""
-        key, uid, version = self._codec.identity(obj)
+        key, uid, version = identity
         known = self._objects.get(key)
         if known is not None:
             _, known_uid, known_version = self._codec.identity(known)

@@ -264,14 +264,15 @@ class Reflector(Generic[T]):
         if type_ == "ERROR":
             raise ApiStatusError.of_event(raw)
         obj = self._codec.decode(raw)
+        identity = self._codec.identity(obj)
         if type_ == "DELETED":
-            yield from known.gone(obj)
+            yield from known.gone(identity)
         elif type_ in ("ADDED", "MODIFIED"):
-            yield from known.seen(obj)
+            yield from known.seen(obj, identity)
         else:
             _log.error("%s: unknown watch event %s", self.name, type_)
         if known is self._known:
-            self._reach(self._codec.identity(obj).version)
+            self._reach(identity.version)
 
     def _reach(self, version: int) -> None:
         """Events may come in another order than they happened: never go back."""
