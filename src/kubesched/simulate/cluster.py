@@ -16,6 +16,7 @@ from kubesched.framework.plugin import PluginContext, QueueSortPlugin
 from kubesched.framework.profile import Profile
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import in_tree
+from kubesched.simulate.devices import made_for, templates_in
 from kubesched.state.cluster import ClusterState
 
 
@@ -57,6 +58,11 @@ class SimulatedCluster:
         self._load(list(objects))
 
     def _load(self, objects: list[KubeObject]) -> None:
+        templates = templates_in(objects)
+        for i, obj in enumerate(objects):
+            if isinstance(obj, Pod) and obj.spec.resource_claims and not obj.spec.node_name:
+                objects[i], claims = made_for(obj, templates)
+                objects += claims
         self.pods = {obj.key: obj for obj in objects if isinstance(obj, Pod)}
         # An API server lists by name, pods after what they stand on; the order decides between equals.
         for obj in sorted(objects, key=lambda obj: (isinstance(obj, Pod), obj.namespace, obj.name)):
