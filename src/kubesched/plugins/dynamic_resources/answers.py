@@ -16,8 +16,10 @@ from kubesched.api.device_claims import ResourceClaim, ResourceClaimSpec
 from kubesched.api.devices import DeviceClass
 from kubesched.plugins.dynamic_resources.allocation import check_nodes
 from kubesched.plugins.dynamic_resources.demand import Demand, Problem
-from kubesched.plugins.dynamic_resources.inventory import Inventories
+from kubesched.plugins.dynamic_resources.inventory import Inventories, Inventory
 from kubesched.plugins.dynamic_resources.ledger import Ledger
+from kubesched.plugins.dynamic_resources.likeness import Likeness
+from kubesched.plugins.dynamic_resources.relevance import Names
 from kubesched.plugins.dynamic_resources.search import Found, Search
 from kubesched.plugins.dynamic_resources.selecting import Selectors
 from kubesched.state.cluster import ClusterState
@@ -27,6 +29,7 @@ TimeLimit = Callable[[], Callable[[], bool] | None]
 """Called when a search begins: what tells whether it has taken too long; None if it may take for ever."""
 
 _DEMANDS_KEPT = 64
+_LIKENESSES_KEPT = 32
 _OUTCOMES_KEPT = 1 << 15
 
 
@@ -72,6 +75,7 @@ class DeviceView:
         self.inventories = Inventories(state, self.ledger)
         self._state = state
         self._selectors = Selectors()
+        self._likenesses: dict[Names | None, Likeness] = {}
         self._answers: dict[Hashable, Answer] = {}
         self._encode = msgspec.json.Encoder().encode
 
@@ -83,7 +87,7 @@ class DeviceView:
         if answer is None:
             while len(self._answers) >= _DEMANDS_KEPT:
                 del self._answers[next(iter(self._answers))]
-            answer = Answer(Demand(specs, self._classes(), self._selectors))
+            answer = Answer(self._demand(specs))
         self._bring_up_to_date(answer, time_limit)
         self._answers[key] = answer
         return answer
@@ -102,8 +106,18 @@ class DeviceView:
         claim, node = claims[problem.claim], self._state.nodes.names[row]
         return problem.words.format(claim=claim.key, claim_name=claim.name, pool=pool, device=device, node=node)
 
-    def _classes(self) -> dict[str, DeviceClass]:
-        return {found.name: found for found in self._state.objects.all(DeviceClass)}
+    def _demand(self, specs: Sequence[ResourceClaimSpec]) -> Demand:
+        classes = {found.name: found for found in self._state.objects.all(DeviceClass)}
+        demand = Demand(specs, classes, self._selectors)
+        names = demand.names
+        likeness = self._likenesses.get(names)
+        if likeness is None:
+            if len(self._likenesses) >= _LIKENESSES_KEPT:
+                self._likenesses.clear()
+                self.inventories.forget_shapes()
+            likeness = self._likenesses[names] = Likeness(names)
+        demand.look_with(likeness)
+        return demand
 
     def _bring_up_to_date(self, answer: Answer, time_limit: TimeLimit) -> None:
         size, changes = self._state.nodes.size, self.inventories.changes
@@ -114,18 +128,19 @@ class DeviceView:
             answer.scores = np.zeros(size, dtype=np.int64)
             answer.failures.clear()
             rows = list(range(size))
-        passing: list[int] = []
+        outcomes: dict[Inventory, Outcome] = {}
         for row in rows:
-            outcome = self._outcome(answer, row, time_limit)
+            inventory = self.inventories.of(row)
+            outcome = outcomes.get(inventory)
+            if outcome is None:
+                outcome = outcomes[inventory] = self._outcome(answer, inventory, time_limit)
             answer.set(row, outcome)
-            if outcome.problem is not None and outcome.problem.is_passing:
-                passing.append(row)
-        answer.position = changes.position if not passing else -1
+        is_passing = any(one.problem is not None and one.problem.is_passing for one in outcomes.values())
+        answer.position = -1 if is_passing else changes.position
 
-    def _outcome(self, answer: Answer, row: int, time_limit: TimeLimit) -> Outcome:
-        inventory = self.inventories.of(row)
+    def _outcome(self, answer: Answer, inventory: Inventory, time_limit: TimeLimit) -> Outcome:
         use = inventory.use(self.ledger)
-        key = (inventory.shape, use)
+        key = (answer.demand.likeness.shape_of(inventory), use)
         outcome = answer.known.get(key)
         if outcome is None:
             try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from kubesched.api.device_claims import (
     ALL_DEVICES,
@@ -20,6 +21,8 @@ from kubesched.api.device_claims import (
 from kubesched.api.devices import DeviceClass, DeviceTaint
 from kubesched.plugins.dynamic_resources.capacity import Amounts, amounts_taken
 from kubesched.plugins.dynamic_resources.device_kinds import DeviceKind
+from kubesched.plugins.dynamic_resources.likeness import Likeness
+from kubesched.plugins.dynamic_resources.relevance import Names
 from kubesched.plugins.dynamic_resources.selecting import Selection, Selectors
 
 BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
@@ -55,6 +58,8 @@ class Wanted:
         self.count = asked.count
         self.has_admin_access = isinstance(asked, ExactDeviceRequest) and bool(asked.admin_access)
         self.selection = selection
+        self.likeness = Likeness(None)
+        """By which devices that look the same to the demand are judged once."""
         self._capacity: Mapping[str, str | int | float] = asked.capacity.requests if asked.capacity else {}
         self._selected: dict[DeviceKind, bool | str] = {}
         self._amounts: dict[DeviceKind, Amounts | str] = {}
@@ -64,7 +69,7 @@ class Wanted:
         """Whether the selectors of the class and of the request choose such devices. Raises a Problem if they break."""
         answer = self._selected.get(kind)
         if answer is None:
-            answer = self._selected[kind] = self.selection.judge(kind)
+            answer = self._selected[kind] = self.selection.judge(self.likeness.of(kind))
         if isinstance(answer, str):
             raise Problem(answer, claim=self.claim)
         return answer
@@ -105,6 +110,7 @@ class Demand:
         self.fault: Problem | None = None
         """What is wrong with the claims or classes themselves, whatever the node."""
         self.claims: tuple[ClaimDemand, ...] = ()
+        self.likeness = Likeness(None)
         try:
             self.claims = tuple(
                 ClaimDemand(spec, tuple(_wanted(request, i, classes, selectors) for request in spec.devices.requests))
@@ -112,6 +118,26 @@ class Demand:
             )
         except Problem as problem:
             self.fault = problem
+
+    @property
+    def names(self) -> Names | None:
+        """The attributes that are looked at; None for any."""
+        names: set[str] = set()
+        for claim in self.claims:
+            for constraint in claim.spec.devices.constraints:
+                names.add(constraint.match_attribute or constraint.distinct_attribute or "")
+            for wanted in chain.from_iterable(claim.requests):
+                selected_by = wanted.selection.names
+                if selected_by is None:
+                    return None
+                names |= selected_by
+        return frozenset(names)
+
+    def look_with(self, likeness: Likeness) -> None:
+        self.likeness = likeness
+        for claim in self.claims:
+            for wanted in chain.from_iterable(claim.requests):
+                wanted.likeness = likeness
 
 
 def _wanted(

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import weakref
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
 
 from kubesched.api.devices import AttributeValue, CapacityPolicy, Device, DeviceTaint
 from kubesched.api.quantity import QuantityText, parse_quantity
+from kubesched.cel import Version, view_device
+from kubesched.cel.device import MODEST
+
+_LONGEST = 3 * MODEST
 
 CounterName = tuple[str, str]
 """A counter set, and a counter in it."""
@@ -25,10 +30,24 @@ class Capacity(NamedTuple):
 class DeviceKind:
     """All of a device that its being chosen can depend on. Compared by identity: alike devices share one."""
 
-    __slots__ = ("__weakref__", "capacity", "consumes", "device", "driver", "is_shared", "taints")
+    __slots__ = (
+        "__weakref__",
+        "capacity",
+        "consumes",
+        "device",
+        "driver",
+        "frame",
+        "is_ordinary",
+        "is_shared",
+        "taints",
+    )
 
-    def __init__(self, driver: str, device: Device) -> None:
+    def __init__(self, driver: str, device: Device, frame: bytes) -> None:
         self.driver = driver
+        self.frame = frame
+        """Equal for kinds that differ in nothing but attributes."""
+        self.is_ordinary = _is_ordinary(device)
+        """Whether no attribute is such that every expression would break on it, or take longer because of it."""
         self.device = device
         """One such device."""
         self.is_shared = device.allow_multiple_allocations
@@ -61,17 +80,28 @@ class DeviceKinds:
         self._encode = msgspec.json.Encoder().encode
 
     def of(self, driver: str, device: Device) -> DeviceKind:
-        fingerprint = self._encode(
-            (
-                driver,
-                device.attributes,
-                device.capacity,
-                device.consumes_counters,
-                device.taints,
-                device.allow_multiple_allocations,
-            )
+        frame = self._encode(
+            (driver, device.capacity, device.consumes_counters, device.taints, device.allow_multiple_allocations)
         )
+        fingerprint = frame + self._encode(device.attributes)
         found = self._known.get(fingerprint)
         if found is None:
-            found = self._known[fingerprint] = DeviceKind(driver, device)
+            found = self._known[fingerprint] = DeviceKind(driver, device, frame)
         return found
+
+
+def _is_ordinary(device: Device) -> bool:
+    if len(device.attributes) + len(device.capacity) > MODEST:
+        return False
+    for name, attribute in device.attributes.items():
+        typed = attribute.typed
+        if typed is None or len(name) > _LONGEST or (isinstance(typed[1], str) and len(typed[1]) > _LONGEST):
+            return False
+        if typed[0] == "version" and not _is_version(str(typed[1])):
+            return False
+    return True
+
+
+@lru_cache(maxsize=4096)
+def _is_version(text: str) -> bool:
+    return view_device("", {"version": Version(text)}, {}).problem is None

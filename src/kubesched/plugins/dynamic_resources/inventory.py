@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -19,8 +18,6 @@ from kubesched.plugins.dynamic_resources.ledger import Ledger, PoolUse
 from kubesched.plugins.dynamic_resources.pools import Pool, PoolId, Spot, build_pool, newest
 from kubesched.state.changes import ChangeLog
 from kubesched.state.cluster import ClusterState
-
-_SHAPES_KEPT = 1 << 16
 
 
 class Use(NamedTuple):
@@ -37,10 +34,10 @@ class Use(NamedTuple):
 class Inventory:
     """The pools that a node can use. Nodes with the very same pools share one."""
 
-    def __init__(self, pools: tuple[Pool, ...], shape: int) -> None:
+    def __init__(self, pools: tuple[Pool, ...]) -> None:
         self.pools = pools
-        self.shape = shape
-        """A number: equal for inventories in which every search ends in the same places, if their use is equal."""
+        self.shapes: dict[object, int] = {}
+        """See `Likeness.shape_of`."""
         self._use: Use | None = None
         self._versions: tuple[tuple[PoolUse, int], ...] = ()
 
@@ -177,15 +174,18 @@ class Inventories:
         self._built: dict[PoolId, dict[object, Pool | None]] = {}
         self._rows: list[Inventory] = []
         self._rows_of_pool: dict[PoolId, set[int]] = {}
-        self._shapes: dict[object, int] = {}
-        self._numbers = count()
         self._alike: dict[tuple[int, ...], Inventory] = {}
         """By the identity of their pools: inventories that many nodes have."""
-        self._nothing = Inventory((), self._shape_of(()))
+        self._nothing = Inventory(())
         self._slice_position = self._node_position = 0
 
     def of(self, row: int) -> Inventory:
         return self._rows[row]
+
+    def forget_shapes(self) -> None:
+        """Whoever asked for them will not ask again."""
+        for inventory in self._rows:
+            inventory.shapes.clear()
 
     def refresh(self) -> None:
         """Follow what has changed in slices, in nodes, and in the use of devices."""
@@ -294,11 +294,11 @@ class Inventories:
         pools = [pool for pool_id, slices in by_pool.items() if (pool := self._pool(node, pool_id, slices))]
         pools.sort(key=lambda pool: (pool.comes_last, pool.id))
         if any(one.local_to for one in seen):
-            return Inventory(tuple(pools), self._shape_of(tuple(pools)))  # nobody else has these
+            return Inventory(tuple(pools))  # nobody else has these
         key = tuple(map(id, pools))
         found = self._alike.get(key)
         if found is None:
-            found = self._alike[key] = Inventory(tuple(pools), self._shape_of(tuple(pools)))
+            found = self._alike[key] = Inventory(tuple(pools))
         return found
 
     def _pool(self, node: Node, pool_id: PoolId, seen: list[_Published]) -> Pool | None:
@@ -311,15 +311,6 @@ class Inventories:
             everywhere = (one.slice for one in self._of_pool[pool_id].values())
             built[key] = build_pool(pool_id, current, everywhere, reachable, self._kinds)
         return built[key]
-
-    def _shape_of(self, pools: tuple[Pool, ...]) -> int:
-        if len(self._shapes) > _SHAPES_KEPT:
-            self._shapes.clear()  # numbers are never used again, so at worst somebody searches once more
-        shape = tuple(pool.shape for pool in pools)
-        number = self._shapes.get(shape)
-        if number is None:
-            number = self._shapes[shape] = next(self._numbers)
-        return number
 
 
 def _compiled(selector: NodeSelector | None) -> tuple[NodeTerm, ...] | None:

@@ -6,7 +6,7 @@ incomplete, one whose slices contradict each other is invalid; no device is take
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from kubesched.api.devices import Device, ResourceSlice
@@ -67,10 +67,9 @@ class Pool:
         """Pools with devices that take a while to be ready are tried after all others."""
         return any(spot.device.binding_conditions for spot in self.spots)
 
-    @property
-    def shape(self) -> tuple[object, ...]:
-        """Equal for pools in which every search ends in the same places."""
-        spots = tuple((spot.kind, spot.is_reachable, spot.has_alternative_nodes) for spot in self.spots)
+    def shape(self, like: Callable[[DeviceKind], DeviceKind]) -> tuple[object, ...]:
+        """Equal for pools in which every search ends in the same places, for whoever cannot tell some kinds apart."""
+        spots = tuple((like(spot.kind), spot.is_reachable, spot.has_alternative_nodes) for spot in self.spots)
         return self.driver, self.is_incomplete, bool(self.fault), spots, tuple(self.counters)
 
 

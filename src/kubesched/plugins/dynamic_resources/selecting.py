@@ -18,6 +18,7 @@ from kubesched.cel import (
     view_device,
 )
 from kubesched.plugins.dynamic_resources.device_kinds import DeviceKind
+from kubesched.plugins.dynamic_resources.relevance import Names, attributes_read_by
 
 _EXPRESSIONS_KEPT = 1024
 
@@ -31,6 +32,8 @@ class Expression:
         """Why it cannot be compiled."""
         self._selector: Selector | None = None
         self._answers: weakref.WeakKeyDictionary[DeviceKind, bool | str] = weakref.WeakKeyDictionary()
+        self.names = attributes_read_by(text)
+        """The attributes it can depend on; None for any."""
         try:
             self._selector = compile_selector(text)
         except CompileError as problem:
@@ -58,6 +61,16 @@ class Selection:
             *((f"class {class_name}: selector #{i}", expression) for i, expression in enumerate(of_class)),
             *((f"claim {{claim}}: selector #{i}", expression) for i, expression in enumerate(of_request)),
         )
+
+    @property
+    def names(self) -> Names | None:
+        """The attributes that it can depend on; None for any."""
+        names: set[str] = set()
+        for _, expression in self._parts:
+            if expression.names is None:
+                return None
+            names |= expression.names
+        return frozenset(names)
 
     def judge(self, kind: DeviceKind) -> bool | str:
         """Whether such devices are selected, or what broke, with {claim} where the claim is named."""
