@@ -16,7 +16,7 @@ from kubesched.framework.plugin import PluginContext, QueueSortPlugin
 from kubesched.framework.profile import Profile
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import in_tree
-from kubesched.simulate.devices import made_for, templates_in
+from kubesched.simulate.devices import made_for, release_claims, templates_in
 from kubesched.state.cluster import ClusterState
 
 
@@ -82,6 +82,7 @@ class SimulatedCluster:
     def taken_off_its_node(self, pod: Pod) -> Pod:
         """The pod as if it had not been placed yet; whatever it held is free again."""
         self.state.delete(pod)
+        release_claims(pod, self.state)
         spec = msgspec.structs.replace(pod.spec, node_name="")
         status = msgspec.structs.replace(pod.status, phase="Pending", nominated_node_name="")
         return msgspec.structs.replace(pod, spec=spec, status=status)

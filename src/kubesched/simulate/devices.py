@@ -18,6 +18,7 @@ from kubesched.api.pod import Pod, PodResourceClaimStatus
 from kubesched.framework.decision import Decision
 from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt
+from kubesched.plugins.dynamic_resources.explaining import NodeDevices, explain_devices
 from kubesched.plugins.dynamic_resources.extended import IN_MEMORY_NAME
 from kubesched.plugins.dynamic_resources.writes import (
     ClaimWrite,
@@ -34,6 +35,9 @@ from kubesched.simulate.volumes import Tell
 from kubesched.state.cluster import ClusterState
 
 replace = msgspec.structs.replace
+
+_MOST_NODES = 40
+"""Devices are many, and what is said of them is long."""
 
 Templates = Mapping[str, ResourceClaimTemplate]
 """By `namespace/name`."""
@@ -141,6 +145,20 @@ class DeviceClaims:
         self._tell(self._claims.pop(claim.key), None)
 
 
+def release_claims(pod: Pod, state: ClusterState) -> None:
+    """Claims that only this pod uses are as if it had never been placed."""
+    ledger = state.companion(DeviceView).ledger
+    extended = ledger.extended_claim_of(pod)
+    if extended is not None:
+        state.delete(extended)
+    named = [entry.resource_claim_name for entry in pod.spec.resource_claims]
+    made = [status.resource_claim_name for status in pod.status.resource_claim_statuses]
+    for name in {name for name in (*named, *made) if name is not None}:
+        claim = ledger.claim(name, pod.namespace)
+        if claim is not None and all(consumer.uid == pod.uid for consumer in claim.status.reserved_for):
+            state.apply(replace(claim, status=ResourceClaimStatus()))
+
+
 def settle_claims(decision: Decision, state: ClusterState) -> None:
     """What was set aside for a pod is its own from now on, as if it had been written and the watch had shown it."""
     attempt: ClaimAttempt | None = decision.cycle.notes.get(NOTES) if decision.cycle is not None else None
@@ -159,6 +177,16 @@ def settle_claims(decision: Decision, state: ClusterState) -> None:
         ledger.refresh()
         if allocation is not None:
             ledger.release(claim)
+
+
+def devices_of(decision: Decision, state: ClusterState) -> tuple[NodeDevices, ...]:
+    """What devices were considered for the claims of a pod, on the winner first and then on others by name."""
+    attempt: ClaimAttempt | None = decision.cycle.notes.get(NOTES) if decision.cycle is not None else None
+    if attempt is None or attempt.variants is None:
+        return ()
+    view, nodes = state.companion(DeviceView), state.nodes
+    names = sorted(nodes.order.names(), key=lambda name: (name != decision.node, name))[:_MOST_NODES]
+    return tuple(explain_devices(attempt, view, nodes.row_of[name], name) for name in names)
 
 
 def with_devices_ready(claim: ResourceClaim) -> ResourceClaim:
