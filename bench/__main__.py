@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from bench import churn, clusters, loop, measure, simulating
+from bench import churn, clusters, devices, loop, measure, simulating
 
 ROUNDS = 7
 SIMULATIONS = 3
@@ -117,6 +117,17 @@ def main(wanted: list[str]) -> None:
             results[f"simulate/{kind}-seconds/5000x50000"] = spent
             verdict = "ok" if spent <= simulating.BAR_SECONDS else "over"
             console.print(f"simulate, {kind}: {spent} s of CPU (bar {simulating.BAR_SECONDS} s, {verdict})")
+    if not wanted or "devices" in wanted:
+        per_pod = devices.growing()
+        results["devices/first-thousand/5000x8"], results["devices/last-thousand/5000x8"] = (
+            round(per_pod[0], 1),
+            round(per_pod[-1], 1),
+        )
+        verdict = "ok" if max(per_pod) <= devices.BAR_US else "over"
+        console.print(
+            f"claims for one or two of 40,000 devices: {per_pod[0]:,.0f} us per pod at first, {per_pod[-1]:,.0f} us with "
+            f"{len(per_pod) - 1},000 claims allocated (bar {devices.BAR_US:,} us, {verdict})"
+        )
     path = Path(__file__).with_name("latest.json")
     path.write_text(json.dumps(results, indent=2) + "\n")
     console.print("written to bench/latest.json")

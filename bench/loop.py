@@ -11,8 +11,10 @@ from msgspec.structs import replace
 from bench import clusters
 from bench.measure import cpu_us
 from kubesched import config
+from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod, PodCondition
+from kubesched.plugins.dynamic_resources.writes import ClaimWrite
 from kubesched.plugins.volume_binding.writes import VolumeWrites
 from kubesched.scheduler.run_now import run_now
 from kubesched.scheduler.scheduler import Scheduler
@@ -47,6 +49,9 @@ class Binder:
 
     async def write_volumes(self, pod: Pod, writes: VolumeWrites) -> None:
         raise AssertionError("there are no volumes in these benchmarks")
+
+    async def write_claim(self, pod: Pod, write: ClaimWrite) -> ResourceClaim | None:
+        raise AssertionError("pods with claims are measured by themselves")
 
     def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
         pass

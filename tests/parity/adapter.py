@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 import numpy as np
+from tests.parity.claims_adapter import (
+    ClaimApi,
+    attempt_of,
+    deallocatable,
+    in_use,
+    node_allocations,
+)
 
 from kubesched import config
 from kubesched.api.kinds import KINDS
@@ -15,11 +23,21 @@ from kubesched.api.pod import Pod
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
 from kubesched.framework.nodes import Nodes
-from kubesched.framework.plugin import FilterPlugin, PluginContext, PostFilterPlugin, QueueSortPlugin, ReservePlugin
+from kubesched.framework.plugin import (
+    FilterPlugin,
+    Plugin,
+    PluginContext,
+    PostFilterPlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+)
 from kubesched.framework.profile import EXTENSION_POINTS, Profile, ProfileError
 from kubesched.framework.status import Status
 from kubesched.plugins.default_preemption.plugin import DefaultPreemption, PreemptionDetails, why_not_eligible
+from kubesched.plugins.dynamic_resources.writes import described
 from kubesched.plugins.registry import in_tree
+from kubesched.scheduler.claims import ClaimBinding
+from kubesched.scheduler.run_now import run_now
 from kubesched.state.cluster import ClusterState
 from kubesched.state.pods import PlacedPod
 
@@ -41,10 +59,13 @@ class _Replay:
         self.case = case
         given = case.get("config")
         configuration = config.default() if given is None else config.from_plain(given)
+        context = PluginContext(now=_FIRST_BINDING.timestamp)
         self.profiles = {
-            profile.scheduler_name: Profile(profile, in_tree(), PluginContext()) for profile in configuration.profiles
+            profile.scheduler_name: Profile(profile, in_tree(), context) for profile in configuration.profiles
         }
         self.state = ClusterState()
+        self.claim_api = ClaimApi(self.state)
+        self.claims = ClaimBinding(self.state, self.claim_api, _FIRST_BINDING.timestamp)
         # The recordings take the smallest name among equals; rows are in the order of names, so that is the first.
         self.engine = Engine(self.state, self.profiles.values(), draw=lambda _: 0)
         self.quick_engine = Engine(self.state, self.profiles.values(), draw=lambda _: 0)
@@ -59,7 +80,7 @@ class _Replay:
             result["plugins"] = {name: _plugins(profile) for name, profile in self.profiles.items()}
         result["nodeOrder"] = self.state.nodes.order.names()
         result["queueOrder"] = self._queue_order()
-        step = self._in_sequence if self.case["mode"] == "sequence" else self._evaluate
+        step = self._evaluate if self.case["mode"] == "evaluate" else self._in_sequence
         result["pods"] = [step(key) for key in self.case["pending"]]
         return result
 
@@ -121,6 +142,9 @@ class _Replay:
             entry.update(self._filters(decision))
             names = self.state.nodes.names
             entry["feasible"] = sorted(names[row] for row in np.flatnonzero(trace.verdicts.feasible))
+            entry["nodeAllocations"] = node_allocations(
+                decision, self._dynamic_resources(decision), entry["feasible"], self.state
+            )
         if trace.scores is not None:
             entry.update(self._scores(decision))
         if decision.node:
@@ -128,6 +152,8 @@ class _Replay:
             # Without scores the real scheduler takes the first node that fits; the recordings name the smallest.
             entry["chosen"] = decision.node if self._scores_at_all(decision) else entry["best"][0]
             entry["schedule"] = {"evaluatedNodes": decision.evaluated, "feasibleNodes": decision.feasible}
+            chosen = entry["nodeAllocations"].get(entry["chosen"], {})
+            entry["allocations"] = {claim: allocation["devices"] for claim, allocation in chosen.items()}
         if decision.outcome is Outcome.ERROR and decision.status is not None:
             entry["schedule"] = {"error": decision.status.message}
         if decision.diagnosis is not None:
@@ -194,6 +220,12 @@ class _Replay:
             "message": decision.message,
             "unschedulablePlugins": sorted(decision.diagnosis.unschedulable_plugins),
         }
+        idle = deallocatable(decision, self._dynamic_resources(decision))
+        attempt = attempt_of(decision)
+        if idle:
+            entry["deallocatable"] = idle
+        if attempt is not None and attempt.writes and len(idle) <= 1:
+            entry["claimWrites"] = [described(write) for write in attempt.writes]
         result, status = decision.post_filter, decision.post_filter_status
         if result is None and status is None:
             return entry
@@ -206,6 +238,9 @@ class _Replay:
         if any(plugin.name == DefaultPreemption.name for plugin in self._post_filters(decision)):
             entry["preemption"] = self._preemption(decision)
         return entry
+
+    def _dynamic_resources(self, decision: Decision) -> Plugin | None:
+        return self.profiles[decision.profile].plugins.get("DynamicResources")
 
     def _post_filters(self, decision: Decision) -> tuple[PostFilterPlugin, ...]:
         return self.profiles[decision.profile].at("post_filter", PostFilterPlugin)
@@ -246,6 +281,8 @@ class _Replay:
         elif entry["outcome"] == "unschedulable":
             assert pod is not None
             self._carry_out(pod, self._decision)
+        if entry["outcome"] not in ("skipped", "gated"):
+            entry["inUse"] = in_use(self.state)
         return entry
 
     def _bind(self, entry: Json, pod: Pod) -> None:
@@ -262,11 +299,25 @@ class _Replay:
                 self.state.forget(pod)
                 entry["outcome"], entry["reserve"] = "reserve-failed", _status(status.by(plugin.name))
                 return
+        profile = self.profiles[entry["profile"]]
+        if self.case["mode"] == "sequence-bind" and self.claims.concerns(profile, cycle):
+            broken = _now(self.claims.bind(profile, cycle, entry["chosen"]))
+            if broken is not None:
+                for reserved in reversed(done):
+                    reserved.unreserve(cycle, pod, entry["chosen"])
+                self.claim_api.written.clear()
+                _now(self.claims.carry_out(cycle))
+                self.state.forget(pod)
+                entry["outcome"], entry["reserve"] = "prebind-failed", _status(broken.by("PreBind"))
+                entry["claimWrites"] = list(self.claim_api.written)
+                return
         self.state.apply(bound_pod(pod, entry["chosen"], self.bindings))
         self.bindings += 1
         del self.pending[pod.key]
 
     def _carry_out(self, pod: Pod, decision: Decision) -> None:
+        if self.case["mode"] == "sequence-bind":
+            _now(self.claims.carry_out(decision.cycle))
         result = decision.post_filter
         if result is None or result.nominated is None:
             return
@@ -286,6 +337,17 @@ class _Replay:
         self.state.nominated.remove(pod)
         if node_name:
             self.state.nominated.add(pod, node_name)
+
+
+def _now(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """The result of a coroutine that has nothing to wait for."""
+    results: list[Any] = []
+
+    async def keep() -> None:
+        results.append(await coroutine)
+
+    run_now(keep())
+    return results[0]
 
 
 def _check_same(quick: Decision, explained: Decision) -> None:

@@ -11,8 +11,17 @@ from typing import Any
 
 import msgspec
 
+from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.plugins.dynamic_resources.writes import (
+    ClaimWrite,
+    CreateClaim,
+    DeleteClaim,
+    TellExtendedClaim,
+    changed,
+    with_finalizer,
+)
 from kubesched.plugins.volume_binding.writes import VolumeWrites
 from kubesched.scheduler.writer import WriteError
 
@@ -155,6 +164,28 @@ class FakeApi:
             self._claim_volume(volume)
         for claim in writes.claims:
             self._provision(claim)
+
+    async def write_claim(self, pod: Pod, write: ClaimWrite) -> ResourceClaim | None:
+        key = ("ResourceClaim", write.claim.key)
+        match write:
+            case CreateClaim(claim):
+                meta = {**msgspec.to_builtins(claim.metadata), "name": f"{claim.metadata.generate_name}0"}
+                obj = {**msgspec.to_builtins(claim), "metadata": meta, "kind": "ResourceClaim"}
+                self.create(obj)
+                key = key_of(obj)
+            case DeleteClaim():
+                self.delete(key)
+                return None
+            case TellExtendedClaim(claim, mappings):
+                told = {"resourceClaimName": claim.name, "requestMappings": msgspec.to_builtins(mappings)}
+                self.update(("Pod", pod.key), {"status": {"extendedResourceClaimStatus": told}})
+                return None
+            case _:
+                protected = with_finalizer(write, self._get(key))
+                if protected is not None:
+                    self._store("MODIFIED", key, protected)
+                self._store("MODIFIED", key, changed(write, self._get(key)))
+        return msgspec.convert(self._get(key), ResourceClaim)
 
     def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
         entry = {"object": pod.key, "type": type, "reason": reason, "action": action, "note": note}

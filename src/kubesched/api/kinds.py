@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kubesched.api.devices import DeviceClass
+from kubesched.api.device_claims import ResourceClaim, ResourceClaimTemplate
+from kubesched.api.devices import DeviceClass, ResourceSlice
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
@@ -41,6 +42,9 @@ KINDS: dict[str, type[KubeObject]] = {
         PriorityClass,
         ReplicaSet,
         ReplicationController,
+        ResourceClaim,
+        ResourceClaimTemplate,
+        ResourceSlice,
         Service,
         StatefulSet,
         StorageClass,

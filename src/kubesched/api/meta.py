@@ -37,6 +37,7 @@ class ObjectMeta(Record, frozen=True):
     owner_references: tuple[OwnerReference, ...] = ()
     creation_timestamp: str = ""
     deletion_timestamp: str = ""
+    finalizers: tuple[str, ...] = ()
 
     @property
     def controller(self) -> OwnerReference | None:

@@ -160,11 +160,26 @@ class PodCondition(Record, frozen=True):
     message: str = ""
 
 
-class ResourceClaimStatus(Record, frozen=True):
+class PodResourceClaimStatus(Record, frozen=True):
     """The claim that was made for an entry of `spec.resourceClaims`."""
 
     name: str = ""
     resource_claim_name: str | None = None
+
+
+class ExtendedResourceRequest(Record, frozen=True):
+    """The request of a claim that serves an extended resource of a container."""
+
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class ExtendedResourceClaimStatus(Record, frozen=True):
+    """The claim that was made for the extended resources of a pod, and what serves which container."""
+
+    resource_claim_name: str = ""
+    request_mappings: tuple[ExtendedResourceRequest, ...] = ()
 
 
 class PodStatus(Record, frozen=True):
@@ -178,7 +193,8 @@ class PodStatus(Record, frozen=True):
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     resources: ResourceRequirements | None = None
     allocated_resources: ResourceList = {}
-    resource_claim_statuses: tuple[ResourceClaimStatus, ...] = ()
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+    extended_resource_claim_status: ExtendedResourceClaimStatus | None = None
 
 
 class Pod(KubeObject, frozen=True):

@@ -46,6 +46,10 @@ class Quantity(NamedTuple):
         """The amount in thousandths, rounded away from zero."""
         return self._rounded(-3)
 
+    def nano(self) -> int:
+        """The amount in billionths, which is exact: nothing finer is kept."""
+        return self.amount * _ten_to(self.scale - _MIN_SCALE)
+
     def plus(self, other: Quantity) -> Quantity:
         """The exact sum; becomes wide when 64 bits do not hold it."""
         if not other.amount:

@@ -6,15 +6,18 @@ import re
 from collections import defaultdict
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG, counted, heading, listed, table
+from kubesched.plugins.dynamic_resources.explaining import RequestDevices
 from kubesched.simulate.explanation import Explanation, NodeScore, NodeVerdict, Refusal
 from kubesched.simulate.preemption import Eviction, Preemption
 
 LARGE_CLUSTER = 40
 MOST_SCORES = 15
 MOST_EVICTIONS = 5
+MOST_DEVICE_NODES = 3
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -30,6 +33,8 @@ class ExplanationPrinter:
         self._outcome()
         if self._it.verdicts:
             self._verdicts()
+        if self._it.devices:
+            self._devices()
         if self._it.scores:
             self._scores()
         if self._it.preemption is not None:
@@ -104,6 +109,23 @@ class ExplanationPrinter:
             rows.add_row(str(len(names)), fits, plugin, reason, listed(names, most=3))
         self._out.print(rows)
         self._out.print(Text("--all-nodes shows every node.", style=FAINT))
+
+    # -- devices ------------------------------------------------------------------------------------------------------
+
+    def _devices(self) -> None:
+        """The winner, or all nodes of a small cluster; of a large one those that come first."""
+        nodes = self._it.devices
+        if self._it.node:
+            nodes = nodes[:1]
+        elif self._brief:
+            nodes = nodes[:MOST_DEVICE_NODES]
+        for node in nodes:
+            self._out.print()
+            self._out.print(heading(f"Devices on {node.node}"))
+            for note in node.notes:
+                self._out.print(Text(note))
+            if node.requests:
+                self._out.print(_devices_table(node.requests))
 
     # -- scores -------------------------------------------------------------------------------------------------------
 
@@ -180,6 +202,19 @@ class ExplanationPrinter:
         self._out.print(rows)
         if self._brief and len(others) > MOST_EVICTIONS:
             self._out.print(Text(f"... and {len(others) - MOST_EVICTIONS} more (--all-nodes shows them)", style=FAINT))
+
+
+def _devices_table(requests: tuple[RequestDevices, ...]) -> Table:
+    rows = table("Request", "Device", "Chosen", "Reason", wrap=("Reason",))
+    for request in requests:
+        title = f"{request.claim} {request.request}: {request.wants}"
+        for device in request.devices:
+            chosen = Text("yes", style=GOOD) if device.is_chosen else Text("")
+            rows.add_row(title, device.device, chosen, Text(device.reason, style=FAINT))
+            title = ""
+        if not request.devices:
+            rows.add_row(title, "none within reach", "", "")
+    return rows
 
 
 def _best_and_chosen(scores: tuple[NodeScore, ...], chosen: str) -> tuple[NodeScore, ...]:

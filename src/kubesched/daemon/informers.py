@@ -6,15 +6,22 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from kubesched.api.device_claims import ResourceClaimTemplate
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.api.workloads import PriorityClass
 from kubesched.kube.client import Client
 from kubesched.kube.decoding import RecordCodec
 from kubesched.kube.listing import ApiSource
 from kubesched.kube.reflector import Handler, Reflector
 from kubesched.kube.resources import RESOURCES, UNFINISHED
+
+WATCHED: dict[str, type[KubeObject]] = {
+    name: kind for name, kind in KINDS.items() if kind not in (PriorityClass, ResourceClaimTemplate)
+}
+"""All that decisions depend on. What these two stand for, a live cluster works into pods and claims by itself."""
 
 
 class Informers:
@@ -24,7 +31,7 @@ class Informers:
         """`handler` hears of every change, and `wake` is called after it did."""
         woken = _Waking(handler, wake)
         self.reflectors: dict[str, Reflector[Any]] = {
-            name: Reflector(name, _source(client, name), RecordCodec(kind), woken) for name, kind in KINDS.items()
+            name: Reflector(name, _source(client, name), RecordCodec(kind), woken) for name, kind in WATCHED.items()
         }
 
     async def run(self) -> None:
@@ -59,7 +66,7 @@ class Informers:
 
 
 def _source(client: Client, kind: str) -> ApiSource:
-    return ApiSource(client, RESOURCES[kind], field_selector=UNFINISHED if KINDS[kind] is Pod else "")
+    return ApiSource(client, RESOURCES[kind], field_selector=UNFINISHED if WATCHED[kind] is Pod else "")
 
 
 class _Waking:

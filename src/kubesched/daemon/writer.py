@@ -4,25 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 
+from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.kube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Client
 from kubesched.kube.errors import ApiStatusError, KubeError, UnreachableError
 from kubesched.kube.event_record import reference
 from kubesched.kube.events import EventRecorder
 from kubesched.kube.resources import PODS, RESOURCES
+from kubesched.plugins.dynamic_resources.writes import ClaimWrite
 from kubesched.plugins.volume_binding.writes import VolumeWrites
 from kubesched.scheduler import wire
+from kubesched.scheduler.claim_writes import write_claim
 from kubesched.scheduler.observer import SchedulerObserver
 from kubesched.scheduler.volume_wait import volumes_bound
+from kubesched.scheduler.wire import Body
 from kubesched.scheduler.writer import WriteError
 from kubesched.state.objects import ObjectStore
 
 _VOLUMES, _CLAIMS = RESOURCES["PersistentVolume"], RESOURCES["PersistentVolumeClaim"]
+_DEVICE_CLAIMS = RESOURCES["ResourceClaim"]
 _encode = msgspec.json.Encoder().encode
 _decode_pod = msgspec.json.Decoder(Pod).decode
+_decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class LiveWriter:
@@ -84,6 +91,39 @@ class LiveWriter:
             raise _as_write_error(error) from error
         is_wanted = lambda: pod.key in self.pods  # noqa: E731
         await volumes_bound(pod, writes, self.objects, timeout=self._volumes_within, is_wanted=is_wanted)
+
+    async def write_claim(self, pod: Pod, write: ClaimWrite) -> ResourceClaim | None:
+        return await write_claim(self, pod, write)
+
+    # -- claims, as `write_claim` needs them --------------------------------------------------------------------------
+
+    async def read_claim(self, namespace: str, name: str) -> Body:
+        return await self._json(self._client.get(_DEVICE_CLAIMS.path(namespace=namespace, name=name)))
+
+    async def create_claim(self, namespace: str, claim: Body) -> Body:
+        return await self._json(self._client.post(_DEVICE_CLAIMS.path(namespace=namespace), _encode(claim)))
+
+    async def replace_claim(self, claim: Body, *, subresource: str) -> Body:
+        meta = claim["metadata"]
+        path = _DEVICE_CLAIMS.path(namespace=meta["namespace"], name=meta["name"], subresource=subresource)
+        return await self._json(self._client.put(path, _encode(claim)))
+
+    async def delete_claim(self, namespace: str, name: str, uid: str) -> None:
+        options = _encode({"preconditions": {"uid": uid}} if uid else {})
+        await self._json(self._client.delete(_DEVICE_CLAIMS.path(namespace=namespace, name=name), options))
+
+    async def tell_pod(self, pod: Pod, status: Body) -> None:
+        path = PODS.path(namespace=pod.namespace, name=pod.name, subresource="status")
+        patch = _encode({"metadata": {"uid": pod.uid}, "status": status})
+        await self._json(self._client.patch(path, patch, content_type=STRATEGIC_MERGE_PATCH))
+
+    async def _json(self, answer: Awaitable[bytes]) -> Body:
+        try:
+            return _decode_object(await answer)
+        except KubeError as error:
+            raise _as_write_error(error) from error
+
+    # -- events -------------------------------------------------------------------------------------------------------
 
     def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
         self._events.record(

@@ -13,7 +13,7 @@ import numpy as np
 
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import ChangedNodes, Nodes
-from kubesched.framework.plugin import MAX_NODE_SCORE, FilterPlugin, Scope, ScorePlugin
+from kubesched.framework.plugin import ASKED_ANEW, MAX_NODE_SCORE, FilterPlugin, Scope, ScorePlugin
 from kubesched.state.changes import ChangeLog
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64
@@ -84,7 +84,7 @@ class AnswerCache:
         self._state = state
         self._verdicts: dict[Hashable, VerdictAnswer] = {}
         self._scores: dict[Hashable, ScoreAnswer] = {}
-        self._repair: tuple[ChangeLog, int, int, list[int], Nodes] | None = None
+        self._repair: tuple[ChangeLog[int], int, int, list[int], Nodes] | None = None
 
     def verdicts(self, plugin: FilterPlugin, cycle: Cycle) -> VerdictAnswer:
         """The current answer of a filter: asked now if the question is new, else repaired where rows changed."""
@@ -111,8 +111,11 @@ class AnswerCache:
 
     def scores(self, plugin: ScorePlugin, cycle: Cycle) -> ScoreAnswer:
         """As `verdicts`, for scores before normalisation."""
-        key = (plugin, plugin.score_question(cycle))
+        question = plugin.score_question(cycle)
         log, size = self._log(plugin.score_scope), self._state.nodes.size
+        if question is ASKED_ANEW:
+            return ScoreAnswer(plugin.score(cycle, Nodes(self._state)), log.position)
+        key = (plugin, question)
         answer = self._scores.pop(key, None)
         if answer is not None and answer.position != log.position:
             known = size if isinstance(answer.scores, int) else len(answer.scores)
@@ -134,11 +137,11 @@ class AnswerCache:
         self._scores[key] = answer
         return answer
 
-    def _log(self, scope: Scope) -> ChangeLog:
+    def _log(self, scope: Scope) -> ChangeLog[int]:
         table = self._state.nodes
         return table.object_changes if scope is Scope.NODE_OBJECT else table.changes
 
-    def rows_to_repair(self, log: ChangeLog, position: int, known_rows: int) -> tuple[list[int], Nodes] | None:
+    def rows_to_repair(self, log: ChangeLog[int], position: int, known_rows: int) -> tuple[list[int], Nodes] | None:
         """The rows to ask about again; None when it is cheaper, or needed, to ask about all.
 
         All answers to one pod were usually given at the same time before, so the last repair is the next one too.

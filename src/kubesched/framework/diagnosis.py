@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from kubesched.framework.plugin import FilterPlugin
-from kubesched.framework.status import Code, Status
+from kubesched.framework.status import Code, Status, error
 from kubesched.state.columns import Bool, Int32, Rows
 
 
@@ -65,8 +65,15 @@ class Verdicts:
             for plugin, verdicts in self.columns:
                 status = plugin.verdicts.statuses[int(verdicts[row])]
                 if status is not None:
-                    return status.by(plugin.name)
+                    return named(plugin, status)
         return None
+
+
+def named(plugin: FilterPlugin, status: Status) -> Status:
+    """What a filter said, with its name; what broke says so itself."""
+    if not status.is_rejection:
+        status = error(f'running "{plugin.name}" filter plugin: {status.message}')
+    return status.by(plugin.name)
 
 
 class Diagnosis:

@@ -12,7 +12,7 @@ import numpy as np
 from kubesched.framework.alike import Alike
 from kubesched.framework.answers import AnswerCache
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.diagnosis import Verdicts
+from kubesched.framework.diagnosis import Verdicts, named
 from kubesched.framework.extender import Extender
 from kubesched.framework.nodes import Nodes, WhatIf
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
@@ -219,7 +219,7 @@ class FilterRunner:
             else:
                 status = plugin.verdicts.statuses[plugin.filter(cycle, world)[0]]
             if status is not None:
-                return _named(plugin, status)
+                return named(plugin, status)
         return None
 
     def check_with_nominated(self, cycle: Cycle, world: WhatIf) -> Status | None:
@@ -289,13 +289,7 @@ class FilterRunner:
 def _first_error(plugin: FilterPlugin, column: Int32, standing: Bool) -> Status | None:
     rows = np.flatnonzero(standing & plugin.verdicts.broken_rows(column))
     status = plugin.verdicts.statuses[column[rows[0]]] if len(rows) else None
-    return None if status is None else _named(plugin, status)
-
-
-def _named(plugin: FilterPlugin, status: Status) -> Status:
-    if not status.is_rejection:
-        status = error(f'running "{plugin.name}" filter plugin: {status.message}')
-    return status.by(plugin.name)
+    return None if status is None else named(plugin, status)
 
 
 def _nothing_left(plugins: set[str]) -> Status:

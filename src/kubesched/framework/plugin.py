@@ -7,7 +7,7 @@ the last pod went to, by itself. Names and meaning of the points are those of ku
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from kubesched.framework.filters import FilterRunner
 
 MAX_NODE_SCORE = 100
+
+ASKED_ANEW = object()
+"""From `score_question`: this pod's scores depend on more than the scope says, so they are not kept."""
 
 
 class Scope(Enum):
@@ -52,6 +55,10 @@ class PluginContext:
     """Feature gates that differ from their default; see `enabled`."""
     waiting: WaitingPods = field(default_factory=WaitingPods)
     """Pods that wait for a Permit plugin, to be allowed or rejected."""
+    now: Callable[[], float] = lambda: 0.0
+    """The time of day, in seconds since 1970: for what objects say about times."""
+    stopwatch: Callable[[], float] = lambda: 0.0
+    """Seconds that really pass, also where the time of day is imagined: for limits on how long work may take."""
 
     def enabled(self, feature: str, default: bool) -> bool:
         return self.features.get(feature, default)

@@ -54,6 +54,8 @@ RESOURCES: dict[str, Resource] = {
     "PriorityClass": Resource("scheduling.k8s.io", "v1", "priorityclasses"),
     "ReplicaSet": Resource("apps", "v1", "replicasets", namespaced=True),
     "ReplicationController": Resource("", "v1", "replicationcontrollers", namespaced=True),
+    "ResourceClaim": Resource("resource.k8s.io", "v1", "resourceclaims", namespaced=True),
+    "ResourceSlice": Resource("resource.k8s.io", "v1", "resourceslices"),
     "Service": Resource("", "v1", "services", namespaced=True),
     "StatefulSet": Resource("apps", "v1", "statefulsets", namespaced=True),
     "StorageClass": Resource("storage.k8s.io", "v1", "storageclasses"),

@@ -5,7 +5,33 @@ from __future__ import annotations
 from kubesched.api.devices import IMPLICIT_PREFIX, DeviceClass
 from kubesched.api.requests import is_extended, pod_requests
 from kubesched.framework.cycle import Cycle
-from kubesched.state.objects import ObjectStore
+from kubesched.state.cluster import ClusterState
+
+
+class ServedResources:
+    """Which class serves which extended resource, kept in step with the classes."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._objects = state.objects
+        self._version = -1
+        self._class_of: dict[str, DeviceClass] = {}
+
+    def class_of(self, resource: str) -> DeviceClass | None:
+        """The class that stands for the resource, by its own name or by one it was given.
+
+        Of several classes with one name for a resource the newest serves it, then the first by name.
+        """
+        version = self._objects.version(DeviceClass)
+        if version != self._version:
+            self._version = version
+            self._class_of = self._collected()
+        return self._class_of.get(resource)
+
+    def _collected(self) -> dict[str, DeviceClass]:
+        classes = sorted(self._objects.all(DeviceClass), key=lambda one: one.name, reverse=True)
+        classes.sort(key=lambda one: one.metadata.creation_timestamp)
+        named = {one.spec.extended_resource_name: one for one in classes if one.spec.extended_resource_name}
+        return named | {IMPLICIT_PREFIX + one.name: one for one in classes}
 
 
 def extended_resources(cycle: Cycle) -> frozenset[str]:
@@ -13,7 +39,7 @@ def extended_resources(cycle: Cycle) -> frozenset[str]:
     memo = cycle.facts.memo
     if extended_resources not in memo:
         asked = pod_requests(cycle.pod)
-        memo[extended_resources] = frozenset(n for n, amount in asked.items() if amount.amount and _may_be_served(n))
+        memo[extended_resources] = frozenset(n for n, amount in asked.items() if amount.amount and may_be_served(n))
     found: frozenset[str] = memo[extended_resources]
     return found
 
@@ -23,16 +49,14 @@ def served_by_devices(cycle: Cycle) -> frozenset[str]:
     wanted = extended_resources(cycle)
     if not wanted:
         return wanted
-    return frozenset(name for name in wanted if is_served(name, cycle.state.objects))
+    return frozenset(name for name in wanted if is_served(name, cycle.state))
 
 
-def is_served(resource: str, objects: ObjectStore) -> bool:
-    """Whether some device class stands for the extended resource, by its own name or by one it was given."""
-    return any(
-        resource in (device_class.spec.extended_resource_name, IMPLICIT_PREFIX + device_class.name)
-        for device_class in objects.all(DeviceClass)
-    )
+def is_served(resource: str, state: ClusterState) -> bool:
+    """Whether some device class stands for the extended resource."""
+    return state.companion(ServedResources).class_of(resource) is not None
 
 
-def _may_be_served(name: str) -> bool:
+def may_be_served(name: str) -> bool:
+    """Whether it is the kind of name that devices can stand for."""
     return is_extended(name) or name.startswith(IMPLICIT_PREFIX)

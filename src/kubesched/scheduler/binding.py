@@ -17,6 +17,7 @@ from kubesched.framework.profile import Profile
 from kubesched.framework.status import BIND_IT, SKIP, Status, error
 from kubesched.plugins.volume_binding.writes import RESERVED, VolumeWrites
 from kubesched.scheduler.attempt import Attempt, Failure
+from kubesched.scheduler.claims import ClaimBinding
 from kubesched.scheduler.queue import SchedulingQueue
 from kubesched.scheduler.writer import ClusterWriter, WriteError
 from kubesched.state.cluster import ClusterState
@@ -36,6 +37,7 @@ class BindingCycle:
         writer: ClusterWriter,
         profiles: dict[str, Profile],
         unreserve: Callable[[Decision], None],
+        claims: ClaimBinding,
         extenders: Sequence[Extender] = (),
     ) -> None:
         self._state = state
@@ -43,6 +45,7 @@ class BindingCycle:
         self._writer = writer
         self._profiles = profiles
         self._unreserve = unreserve
+        self._claims = claims
         self._binders = [extender for extender in extenders if extender.binds]
 
     async def run(self, attempt: Attempt) -> Failure | None:
@@ -64,7 +67,9 @@ class BindingCycle:
             _log.exception("binding pod %s broke", pod.key)
             status = error(f"{type(problem).__name__}: {problem}")
         if status is not None:
-            self.announce(self.take_back(decision))
+            assumed = self.take_back(decision)
+            await self._claims.carry_out(decision.cycle)
+            self.announce(assumed)
             return Failure(status, status.message)
         note = f"Successfully assigned {pod.key} to {attempt.node}"
         self._writer.record_event(pod, related=None, type="Normal", reason="Scheduled", action="Binding", note=note)
@@ -91,10 +96,20 @@ class BindingCycle:
     async def _pre_bind(self, profile: Profile, decision: Decision) -> Status | None:
         pod, cycle = decision.pod, decision.cycle
         assert cycle is not None
+        volumes: VolumeWrites | None = cycle.notes.get(RESERVED)
+        has_claims = self._claims.concerns(profile, cycle)
         try:
-            await self._write_volumes(pod, decision)
+            if (volumes is not None or has_claims) and pod.status.nominated_node_name != decision.node:
+                # This may take a while, so everybody may see already where the pod is going.
+                await self._writer.patch_status(pod, condition=None, nominated_node_name=decision.node)
+            if volumes is not None:
+                await self._writer.write_volumes(pod, volumes)
         except WriteError as problem:
             return error(f'running PreBind plugin "VolumeBinding": {problem}')
+        if has_claims:
+            broken = await self._claims.bind(profile, cycle, decision.node)
+            if broken is not None:
+                return error(f'running PreBind plugin "DynamicResources": {broken.message}')
         for plugin in profile.at("pre_bind", PreBindPlugin):
             answer = _finished(plugin.pre_bind(cycle, pod, decision.node))
             watch = cycle.watch_of_plugins
@@ -102,16 +117,6 @@ class BindingCycle:
             if status is not None:
                 return error(f'running PreBind plugin "{plugin.name}": {status.message}')
         return None
-
-    async def _write_volumes(self, pod: Pod, decision: Decision) -> None:
-        """Volumes take a while, so everybody may see already where the pod is going."""
-        assert decision.cycle is not None
-        writes: VolumeWrites | None = decision.cycle.notes.get(RESERVED)
-        if writes is None:
-            return
-        if pod.status.nominated_node_name != decision.node:
-            await self._writer.patch_status(pod, condition=None, nominated_node_name=decision.node)
-        await self._writer.write_volumes(pod, writes)
 
     async def _bind(self, profile: Profile, decision: Decision) -> Status | None:
         """An extender binds the pod if one does so; else the first plugin that does not skip."""

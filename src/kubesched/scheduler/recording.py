@@ -11,9 +11,11 @@ from typing import IO, Any, cast
 
 import msgspec
 
+from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.config import SchedulerConfiguration, to_plain
+from kubesched.plugins.dynamic_resources.writes import ClaimGoneAnotherWayError, ClaimWrite
 from kubesched.plugins.volume_binding.writes import VolumeWrites
 from kubesched.scheduler.attempt import Attempt
 from kubesched.scheduler.scheduler import Scheduler
@@ -56,6 +58,19 @@ class RecordingWriter:
 
     async def write_volumes(self, pod: Pod, writes: VolumeWrites) -> None:
         await self._noted("write_volumes", pod, self._writer.write_volumes(pod, writes))
+
+    async def write_claim(self, pod: Pod, write: ClaimWrite) -> ResourceClaim | None:
+        noted: dict[str, Any] = {"verb": "write_claim", "pod": pod.key}
+        try:
+            written = await self._writer.write_claim(pod, write)
+        except WriteError as problem:
+            self._recording.note("write", **noted, error=[problem.reason, str(problem)])
+            raise
+        except ClaimGoneAnotherWayError as problem:
+            self._recording.note("write", **noted, gone=str(problem))
+            raise
+        self._recording.note("write", **noted, claim=None if written is None else _plain(written))
+        return written
 
     def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
         self._writer.record_event(pod, related=related, type=type, reason=reason, action=action, note=note)

@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kubesched import config
+from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.registry import Registry
+from kubesched.plugins.dynamic_resources.writes import ClaimGoneAnotherWayError, ClaimWrite
 from kubesched.plugins.volume_binding.writes import VolumeWrites
 from kubesched.scheduler.attempt import Attempt
 from kubesched.scheduler.recording import FORMAT, described
@@ -189,17 +191,27 @@ class Replay:
     async def write_volumes(self, pod: Pod, writes: VolumeWrites) -> None:
         self._repeat("write_volumes", pod)
 
+    async def write_claim(self, pod: Pod, write: ClaimWrite) -> ResourceClaim | None:
+        written = self._repeat("write_claim", pod)
+        if written.get("gone"):
+            raise ClaimGoneAnotherWayError(written["gone"])
+        if written and written.get("claim") is None:
+            return None
+        return msgspec.convert(written["claim"], ResourceClaim) if written else write.claim
+
     def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
         """Nobody is listening."""
 
-    def _repeat(self, verb: str, pod: Pod) -> None:
+    def _repeat(self, verb: str, pod: Pod) -> Entry:
+        """The write as it was recorded; nothing if it was not, which is a difference."""
         for i, write in enumerate(self._writes):
             if write["verb"] == verb and write["pod"] == pod.key:
                 del self._writes[i]
                 if write.get("error"):
                     raise WriteError(*write["error"])
-                return
+                return write
         self._compare(f"{verb} of {pod.key}", "not written", "written")
+        return {}
 
 
 def _writes_after(entries: list[tuple[int, Entry]], start: int) -> list[Entry]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubesched.api.devices import DeviceClass
+from kubesched.api.device_claims import ResourceClaim
+from kubesched.api.devices import DeviceClass, ResourceSlice
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
@@ -32,6 +33,8 @@ KINDS: dict[type[KubeObject], Kind] = {
     CSIStorageCapacity: Kind.CSI_STORAGE_CAPACITY,
     StorageClass: Kind.STORAGE_CLASS,
     DeviceClass: Kind.DEVICE_CLASS,
+    ResourceClaim: Kind.RESOURCE_CLAIM,
+    ResourceSlice: Kind.RESOURCE_SLICE,
 }
 
 ASSIGNED_POD_ADDED = ClusterEvent(Kind.ASSIGNED_POD, Action.ADD)

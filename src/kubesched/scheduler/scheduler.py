@@ -7,8 +7,10 @@ is believed) and `finish` (writes to the cluster, and may wait).
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 
+from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
@@ -31,6 +33,7 @@ from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.attempt import Attempt, Failure
 from kubesched.scheduler.binding import BindingCycle
+from kubesched.scheduler.claims import ClaimBinding
 from kubesched.scheduler.eviction import Evictions
 from kubesched.scheduler.extenders import extenders_of, with_ignored_resources
 from kubesched.scheduler.failures import FailureReporter
@@ -66,9 +69,11 @@ class Scheduler:
         extenders: Sequence[Extender] | None = None,
         longest_wait: float = LONGEST_WAIT,
         features: Mapping[str, bool] | None = None,
+        now: Callable[[], float] = time.time,
     ) -> None:
         """`clock` tells seconds; `draw` decides among equally good nodes, unless `choose` does so by name.
 
+        `now` is the time of day in seconds since 1970, for what objects say about times.
         `extenders` are those of the configuration, if not given. ValueError if one of them cannot be used.
         After `longest_wait` seconds a pod is tried again even if nothing happened.
         `features` are feature gates that differ from their defaults.
@@ -79,7 +84,7 @@ class Scheduler:
         self.state = ClusterState()
         self.waiting = WaitingPods()
         self.waiting.use_clock(clock)
-        context = PluginContext(features=features or {}, waiting=self.waiting)
+        context = PluginContext(features=features or {}, waiting=self.waiting, now=now, stopwatch=time.monotonic)
         self.profiles = {config.scheduler_name: Profile(config, registry, context) for config in configuration.profiles}
         self.engine = Engine(
             self.state,
@@ -96,7 +101,10 @@ class Scheduler:
         self._router = EventRouter(self.state, self.queue, self.pods, self.waiting, self.engine.knows)
         self._evictions = Evictions(self.state, self.queue, writer, self.waiting)
         self._failures = FailureReporter(self.queue, self.pods.get, writer)
-        self._binding = BindingCycle(self.state, self.queue, writer, self.profiles, self._unreserve, self.extenders)
+        self._claims = ClaimBinding(self.state, writer, now)
+        self._binding = BindingCycle(
+            self.state, self.queue, writer, self.profiles, self._unreserve, self._claims, self.extenders
+        )
         self._permitting: dict[str, Attempt] = {}
 
     def _make_queue(
@@ -123,12 +131,20 @@ class Scheduler:
 
     def added(self, obj: KubeObject) -> None:
         self._router.added(obj)
+        self._tell_of_claim(obj)
 
     def updated(self, old: KubeObject, new: KubeObject) -> None:
         self._router.updated(old, new)
+        self._tell_of_claim(new)
 
     def deleted(self, obj: KubeObject) -> None:
         self._router.deleted(obj)
+        self._tell_of_claim(obj)
+
+    def _tell_of_claim(self, obj: KubeObject) -> None:
+        """Pods that are about to be bound may be waiting for their devices."""
+        if isinstance(obj, ResourceClaim):
+            self._claims.heard()
 
     # -- time ---------------------------------------------------------------------------------------------------------
 
@@ -213,11 +229,13 @@ class Scheduler:
             assert attempt.decision is not None
             attempt.outcome = "bind-unschedulable"
             assumed, me = self._binding.take_back(attempt.decision), attempt.queued.identity
+            await self._claims.carry_out(attempt.decision.cycle)
             await self._failures.report(attempt, attempt.failure)
             self._binding.announce(assumed, lambda pod: identity_of(pod) != me)
         elif attempt.phase == "failed":
             assert attempt.failure is not None
             attempt.outcome = "unschedulable" if attempt.is_rejected else "error"
+            await self._claims.carry_out(attempt.decision.cycle if attempt.decision is not None else None)
             await self._failures.report(attempt, attempt.failure)
             if attempt.victims:
                 if attempt.watch is not None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.pod import Pod, PodCondition
+from kubesched.plugins.dynamic_resources.writes import ClaimWrite
 from kubesched.plugins.volume_binding.writes import VolumeWrites
 
 
@@ -30,6 +32,13 @@ class ClusterWriter(Protocol):
 
     async def write_volumes(self, pod: Pod, writes: VolumeWrites) -> None:
         """Claims and volumes that must be bound before the pod is."""
+
+    async def write_claim(self, pod: Pod, write: ClaimWrite) -> ResourceClaim | None:
+        """One change of a claim for the pod, as `writes.changed` makes it, or its creation or deletion.
+
+        The claim as it is now; None if it is gone, or if the change was to the pod. Conflicts are tried again; a
+        claim that has gone another way meanwhile raises ClaimGoneAnotherWayError.
+        """
 
     def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
         """Tell people. Never fails, never waits."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 
 from kubesched.api.affinity import Affinity, PodAffinity, PodAffinityTerm
+from kubesched.api.device_claims import ResourceClaim, ResourceClaimTemplate
+from kubesched.api.devices import DeviceClass, ResourceSlice
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.node import Node
 from kubesched.api.pod import Container, Pod, PodSpec, PodStatus, Toleration
@@ -22,6 +24,7 @@ from kubesched.api.storage import (
     PersistentVolumeClaimSpec,
 )
 from kubesched.api.workloads import PodDisruptionBudget, PriorityClass, ReplicaSet, StatefulSet
+from kubesched.simulate.device_checks import check_claim, check_class, check_slice, check_template
 from kubesched.simulate.findings import Findings
 from kubesched.simulate.workload_kinds import DaemonSet, Deployment, Job, Workload
 
@@ -57,6 +60,14 @@ def mistakes_in(obj: KubeObject) -> list[Mistake]:
             found.selector("spec.selector", obj.spec.selector)
         case Workload():
             _workload(found, obj)
+        case ResourceSlice():
+            check_slice(found, obj)
+        case DeviceClass():
+            check_class(found, obj)
+        case ResourceClaim():
+            check_claim(found, obj)
+        case ResourceClaimTemplate():
+            check_template(found, obj)
         case PriorityClass():
             found.number("value", obj.value)
             found.one_of("preemptionPolicy", obj.preemption_policy, _POLICIES)

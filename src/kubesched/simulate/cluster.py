@@ -16,6 +16,7 @@ from kubesched.framework.plugin import PluginContext, QueueSortPlugin
 from kubesched.framework.profile import Profile
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import all_plugins
+from kubesched.simulate.devices import made_for, release_claims, templates_in
 from kubesched.state.cluster import ClusterState
 
 
@@ -50,6 +51,11 @@ class SimulatedCluster:
         self._load(list(objects))
 
     def _load(self, objects: list[KubeObject]) -> None:
+        templates = templates_in(objects)
+        for i, obj in enumerate(objects):
+            if isinstance(obj, Pod) and obj.spec.resource_claims and not obj.spec.node_name:
+                objects[i], claims = made_for(obj, templates)
+                objects += claims
         self.pods = {obj.key: obj for obj in objects if isinstance(obj, Pod)}
         # An API server lists by name, pods after what they stand on; the order decides between equals.
         for obj in sorted(objects, key=lambda obj: (isinstance(obj, Pod), obj.namespace, obj.name)):
@@ -69,6 +75,7 @@ class SimulatedCluster:
     def taken_off_its_node(self, pod: Pod) -> Pod:
         """The pod as if it had not been placed yet; whatever it held is free again."""
         self.state.delete(pod)
+        release_claims(pod, self.state)
         spec = msgspec.structs.replace(pod.spec, node_name="")
         status = msgspec.structs.replace(pod.status, phase="Pending", nominated_node_name="")
         return msgspec.structs.replace(pod, spec=spec, status=status)

@@ -13,7 +13,9 @@ from kubesched.framework.diagnosis import Verdicts
 from kubesched.framework.extender import EXTENDER
 from kubesched.framework.scores import Scores
 from kubesched.framework.status import Status
+from kubesched.plugins.dynamic_resources.explaining import NodeDevices
 from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.devices import devices_of
 from kubesched.simulate.preemption import Preemption, preemption_of
 from kubesched.state.columns import Int32, Int64
 
@@ -102,6 +104,8 @@ class Explanation:
     """The nodes with the best score, if they are several; one is drawn at random."""
     seed: int
     preemption: Preemption | None
+    devices: tuple[NodeDevices, ...] = ()
+    """What devices were considered for the pod's claims: on the winner, then on others, up to a few dozen nodes."""
 
     def to_plain(self) -> dict[str, Any]:
         """Dictionaries, lists and scalars, for JSON."""
@@ -157,6 +161,7 @@ class _Trace:
             ties=tuple(score.node for score in ranking if score.total == ranking[0].total) if winner_was_drawn else (),
             seed=self._cluster.seed,
             preemption=preemption_of(decision, self._cluster.state),
+            devices=devices_of(decision, self._cluster.state),
         )
 
     # -- before any node ----------------------------------------------------------------------------------------------

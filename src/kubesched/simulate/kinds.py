@@ -24,6 +24,9 @@ API_VERSIONS: dict[str, str] = {
     "PriorityClass": "scheduling.k8s.io/v1",
     "ReplicaSet": "apps/v1",
     "ReplicationController": "v1",
+    "ResourceClaim": "resource.k8s.io/v1",
+    "ResourceClaimTemplate": "resource.k8s.io/v1",
+    "ResourceSlice": "resource.k8s.io/v1",
     "Service": "v1",
     "StatefulSet": "apps/v1",
     "StorageClass": "storage.k8s.io/v1",
@@ -42,6 +45,8 @@ NAMESPACED = frozenset(
         "PodDisruptionBudget",
         "ReplicaSet",
         "ReplicationController",
+        "ResourceClaim",
+        "ResourceClaimTemplate",
         "Service",
         "StatefulSet",
     )

@@ -14,6 +14,7 @@ from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.plugin import ReservePlugin
 from kubesched.framework.status import Status
 from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.devices import settle_claims
 from kubesched.simulate.preemption import Eviction, chosen_eviction
 
 
@@ -105,4 +106,5 @@ def _assume_and_reserve(cluster: SimulatedCluster, decision: Decision) -> Status
             state.forget(pod)
             return status.by(plugin.name)
     state.apply(assumed)
+    settle_claims(decision, state)
     return None

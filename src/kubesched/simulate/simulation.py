@@ -31,7 +31,7 @@ from kubesched.simulate.meter import Meter
 from kubesched.simulate.report import PodStory, Preempted, SimulationReport
 from kubesched.simulate.trace import arrival_of, duration_of
 from kubesched.simulate.workloads import Series, expand
-from kubesched.simulate.world import World
+from kubesched.simulate.world import START, World
 
 LEFTOVERS_EVERY = 30.0
 _SAME_NAME_AGAIN = ("StatefulSet", "DaemonSet")
@@ -91,6 +91,7 @@ class Simulation:
             draw=random.Random(self._seed).randrange,
             plugins=plugins,
             extenders=(),
+            now=lambda: START.timestamp() + self.now,
         )
         return scheduler if recording is None else recorded(scheduler, recording)
 

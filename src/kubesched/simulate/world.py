@@ -9,10 +9,13 @@ from typing import Protocol
 
 import msgspec
 
+from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
+from kubesched.plugins.dynamic_resources.writes import ClaimWrite
 from kubesched.plugins.volume_binding.writes import VolumeWrites
 from kubesched.scheduler.writer import WriteError
+from kubesched.simulate.devices import DeviceClaims
 from kubesched.simulate.volumes import Volumes
 
 replace = msgspec.structs.replace
@@ -40,7 +43,7 @@ class World:
         self._stamped = (-1.0, "")
         self.pods: dict[str, Pod] = {}
         self.changes = 0
-        """Counts what may make a difference to pods that wait: pods that came to or left a node, and volumes."""
+        """Counts what may make a difference to pods that wait: pods that came to or left a node, volumes, claims."""
         self.on_bound: Callable[[Pod], None] = lambda pod: None
         self.on_evicted: Callable[[Pod], None] = lambda pod: None
         given = list(objects)
@@ -51,6 +54,7 @@ class World:
                     continue
                 self.pods[obj.key] = obj
             self._unseen.append((None, obj))
+        self._claims = DeviceClaims(given, self._tell)
         self._volumes = Volumes(given, self._tell)
         self._volumes.settle()
 
@@ -69,6 +73,7 @@ class World:
     def create(self, pod: Pod) -> None:
         """A new pod, to be scheduled. It says already that it starts now, as most do: those stay as they are."""
         self._volumes.pod_created(pod)
+        pod = self._claims.pod_created(pod)
         pod = replace(pod, status=replace(pod.status, start_time=self._stamp()))
         self.pods[pod.key] = pod
         self._unseen.append((None, pod))
@@ -78,6 +83,7 @@ class World:
         stored = self.pods.pop(pod.key)
         self._tell(stored, None)
         self._volumes.pod_gone(stored)
+        self._claims.pod_gone(stored)
 
     # -- what the scheduler writes ------------------------------------------------------------------------------------
 
@@ -111,6 +117,9 @@ class World:
 
     async def write_volumes(self, pod: Pod, writes: VolumeWrites) -> None:
         self._volumes.write(writes)
+
+    async def write_claim(self, pod: Pod, write: ClaimWrite) -> ResourceClaim | None:
+        return self._claims.write(write)
 
     def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
         """Nobody reads events here: the report tells the same."""

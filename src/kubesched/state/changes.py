@@ -1,36 +1,40 @@
-"""Which rows changed, in order, so that whoever caches something per node repairs just those rows."""
+"""What changed, in order, so that whoever caches something per row or per object repairs just that."""
 
 from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+C = TypeVar("C", int, str)
 
 _KEPT = 1 << 16
 
 
-class ChangeLog:
-    """An append-only list of rows with a position that only grows; old entries are forgotten in bulk."""
+class ChangeLog(Generic[C]):
+    """An append-only list of rows or names with a position that only grows; old entries are forgotten in bulk."""
 
     def __init__(self) -> None:
         self.position = 0
-        self._rows: list[int] = []
+        self._changed: list[C] = []
         self._forgotten = 0
 
-    def record(self, row: int) -> None:
+    def record(self, changed: C) -> None:
         self.position += 1
-        self._rows.append(row)
-        if len(self._rows) > _KEPT:
+        self._changed.append(changed)
+        if len(self._changed) > _KEPT:
             half = _KEPT // 2
-            del self._rows[:half]
+            del self._changed[:half]
             self._forgotten += half
 
     def all_changed(self) -> None:
-        """Something that all rows depend on changed: nobody can repair what was kept from before."""
+        """Something that all depend on changed: nobody can repair what was kept from before."""
         self.position += 1
         self._forgotten = self.position
-        self._rows.clear()
+        self._changed.clear()
 
-    def since(self, position: int) -> list[int] | None:
-        """The distinct rows recorded after `position`; None when that is too long ago to tell."""
+    def since(self, position: int) -> list[C] | None:
+        """What was recorded after `position`, each once; None when that is too long ago to tell."""
         start = position - self._forgotten
         if start < 0:
             return None
-        recent = self._rows[start:]
+        recent = self._changed[start:]
         return recent if len(recent) < 2 else sorted(set(recent))

@@ -9,6 +9,9 @@ An assumed pod never expires by time: it is confirmed, forgotten on failure, or 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import msgspec
 
 from kubesched.api.devices import DeviceClass
@@ -23,6 +26,8 @@ from kubesched.state.nominated import Nominator, identity_of
 from kubesched.state.objects import ObjectStore
 from kubesched.state.pods import PlacedPod, PodTable
 
+T = TypeVar("T")
+
 
 class ClusterState:
     """Nodes, placed pods, match counts and all other objects. There is one writer; nobody else changes it."""
@@ -35,6 +40,7 @@ class ClusterState:
         self.nominated = Nominator()
         self.facts = FactsOf(self.nodes)
         self._placed: dict[str, PlacedPod] = {}
+        self._companions: dict[Any, Any] = {}
         self.matches.extend(len(self.nodes.live))
 
     # -- what the watch says ------------------------------------------------------------------------------------------
@@ -94,6 +100,13 @@ class ClusterState:
         """The labels of a namespace; none if it is unknown."""
         found = self.objects.get(Namespace, namespace)
         return found.metadata.labels if found else {}
+
+    def companion(self, make: Callable[[ClusterState], T]) -> T:
+        """What plugins keep about this cluster and share among profiles; made when it is first asked for."""
+        found: T | None = self._companions.get(make)
+        if found is None:
+            found = self._companions[make] = make(self)
+        return found
 
     # -- bookkeeping --------------------------------------------------------------------------------------------------
 

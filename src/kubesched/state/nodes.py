@@ -38,9 +38,9 @@ class NodeTable:
         self.taint_lists: Interner[tuple[Taint, ...]] = Interner()
         self.images = ImageIndex()
         self.order = NodeOrder()
-        self.object_changes = ChangeLog()
+        self.object_changes: ChangeLog[int] = ChangeLog()
         """Rows whose node object changed."""
-        self.changes = ChangeLog()
+        self.changes: ChangeLog[int] = ChangeLog()
         """Rows where anything changed: the node object or the pods on it."""
         self.live: Bool = np.zeros(_FIRST_ROWS, dtype=np.bool_)
         self.allocatable: Int64 = np.zeros((_FIRST_RESOURCES, _FIRST_ROWS), dtype=np.int64)

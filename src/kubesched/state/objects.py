@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import TypeVar
 
 from kubesched.api.meta import KubeObject
+from kubesched.state.changes import ChangeLog
 
 K = TypeVar("K", bound=KubeObject)
 
@@ -13,24 +14,24 @@ _NOTHING: dict[str, KubeObject] = {}
 
 
 class ObjectStore:
-    """Objects as last seen. `version(kind)` changes whenever an object of the kind does."""
+    """Objects as last seen. `version(kind)` changes whenever an object of the kind does, `changes(kind)` says which."""
 
     def __init__(self) -> None:
         self._objects: dict[type[KubeObject], dict[str, KubeObject]] = {}
         self._in_namespace: dict[tuple[type[KubeObject], str], dict[str, KubeObject]] = {}
-        self._versions: dict[type[KubeObject], int] = {}
+        self._changes: dict[type[KubeObject], ChangeLog[str]] = {}
 
     def put(self, obj: KubeObject) -> None:
         kind = type(obj)
         self._objects.setdefault(kind, {})[obj.key] = obj
         self._in_namespace.setdefault((kind, obj.namespace), {})[obj.name] = obj
-        self._versions[kind] = self.version(kind) + 1
+        self.changes(kind).record(obj.key)
 
     def remove(self, obj: KubeObject) -> None:
         kind = type(obj)
         if self._objects.get(kind, {}).pop(obj.key, None) is not None:
             self._in_namespace[kind, obj.namespace].pop(obj.name, None)
-            self._versions[kind] = self.version(kind) + 1
+            self.changes(kind).record(obj.key)
 
     def get(self, kind: type[K], name: str, namespace: str = "") -> K | None:
         """The object of this kind and name, if it is known."""
@@ -46,4 +47,12 @@ class ObjectStore:
         return self._in_namespace.get((kind, namespace), _NOTHING).values()  # type: ignore[return-value]
 
     def version(self, kind: type[KubeObject]) -> int:
-        return self._versions.get(kind, 0)
+        changes = self._changes.get(kind)
+        return changes.position if changes is not None else 0
+
+    def changes(self, kind: type[KubeObject]) -> ChangeLog[str]:
+        """The keys of objects of a kind that came, changed or went."""
+        changes = self._changes.get(kind)
+        if changes is None:
+            changes = self._changes[kind] = ChangeLog()
+        return changes

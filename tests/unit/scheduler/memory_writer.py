@@ -12,9 +12,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
-from kubesched.api.pod import Pod, PodCondition
+from kubesched.api.pod import ExtendedResourceClaimStatus, Pod, PodCondition
+from kubesched.plugins.dynamic_resources.writes import (
+    ClaimWrite,
+    CreateClaim,
+    DeleteClaim,
+    TellExtendedClaim,
+    applied,
+)
 from kubesched.plugins.volume_binding.writes import VolumeWrites
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.scheduler.writer import WriteError
@@ -48,6 +56,7 @@ class MemoryCluster:
         self.notes: list[str] = []
         self.bind_refusals: deque[Refusal] = deque()
         self.evict_refusals: deque[Refusal] = deque()
+        self.claim_refusals: deque[Refusal] = deque()
         self.graceful = False
         """Whether an evicted pod stays for a while, terminating."""
         self._version = 0
@@ -140,6 +149,43 @@ class MemoryCluster:
     async def write_volumes(self, pod: Pod, writes: VolumeWrites) -> None:
         raise AssertionError("no pod of these tests has volumes")
 
+    async def write_claim(self, pod: Pod, write: ClaimWrite) -> ResourceClaim | None:
+        await _a_moment()
+        refusal = self.claim_refusals.popleft() if self.claim_refusals else None
+        if refusal is not None and not refusal.after_commit:
+            raise WriteError(refusal.reason, "refused")
+        written = self._written(pod, write)
+        await _a_moment()
+        if refusal is not None:
+            raise WriteError(refusal.reason, "refused, though it was done")
+        return written
+
+    def _written(self, pod: Pod, write: ClaimWrite) -> ResourceClaim | None:
+        match write:
+            case CreateClaim(claim):
+                name = f"{claim.metadata.generate_name}{self._version}"
+                made = replace(claim, metadata=replace(claim.metadata, name=name, uid=f"uid of {name}"))
+                self.put(made)
+                return self.claim(made.key)
+            case TellExtendedClaim(claim, mappings):
+                told = ExtendedResourceClaimStatus(resource_claim_name=claim.name, request_mappings=mappings)
+                stored = self._stored(pod)
+                self.put(replace(stored, status=replace(stored.status, extended_resource_claim_status=told)))
+                return None
+        known = self.claim(write.claim.key)
+        if known is None:
+            raise WriteError("NotFound", f'resourceclaims "{write.claim.name}" not found')
+        if isinstance(write, DeleteClaim):
+            self.delete(known)
+            return None
+        self.put(applied(write, known))
+        return self.claim(known.key)
+
+    def claim(self, key: str) -> ResourceClaim | None:
+        found = self.objects.get(_path(ResourceClaim, key))
+        assert found is None or isinstance(found, ResourceClaim)
+        return found
+
     def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
         self.notes.append(f"{reason} {pod.name}")
 
@@ -184,7 +230,7 @@ async def _a_moment() -> None:
 
 
 def _path_of(obj: KubeObject) -> str:
-    return _path(type(obj), obj.key if isinstance(obj, Pod) else obj.metadata.name)
+    return _path(type(obj), obj.key)
 
 
 def _path(kind: type[Pod] | type[Node] | type[KubeObject], key: str) -> str:

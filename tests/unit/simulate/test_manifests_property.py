@@ -32,10 +32,11 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
     max_leaves=12,
 )
-SHOP = Path(__file__).parents[3] / "examples" / "shop"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 EXAMPLE: list[Any] = [
     item
-    for file in sorted(SHOP.iterdir())
+    for directory in ("shop", "gpus")
+    for file in sorted((EXAMPLES / directory).iterdir())
     for document in documents(file.read_text())
     for item in document.value.get("items", [document.value])
 ]

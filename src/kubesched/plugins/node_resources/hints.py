@@ -43,7 +43,7 @@ def after_node(pod: Pod, old: Node | None, new: Node, state: ClusterState) -> Hi
     """
     wanted = {**_wanted(pod), PODS: 1}
     offered = _offered(new)
-    by_devices = {name for name in wanted if not offered.get(name) and is_served(name, state.objects)}
+    by_devices = {name for name in wanted if not offered.get(name) and is_served(name, state)}
     if any(amount > offered.get(name, 0) for name, amount in wanted.items() if name not in by_devices):
         return Hint.SKIP
     if old is None or by_devices:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.pod import Pod, PodCondition
+from kubesched.plugins.dynamic_resources.writes import ClaimWrite
 from kubesched.plugins.volume_binding.writes import VolumeWrites
 from kubesched.sandbox.api import Api, PatchKind
 from kubesched.sandbox.errors import ApiError
-from kubesched.sandbox.kinds import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
+from kubesched.sandbox.kinds import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, RESOURCE_CLAIMS, Object
 from kubesched.sandbox.scheduling.recorder import EventRecorder
 from kubesched.scheduler import wire
+from kubesched.scheduler.claim_writes import write_claim
 from kubesched.scheduler.volume_wait import volumes_bound
 from kubesched.scheduler.writer import WriteError
 from kubesched.state.objects import ObjectStore
@@ -51,6 +54,37 @@ class ApiWriter:
                 self._api.patch(PERSISTENT_VOLUME_CLAIMS, claim.namespace, claim.name, patch, manager=_MANAGER)
         is_wanted = lambda: self._api.find(PODS, pod.namespace, pod.name) is not None  # noqa: E731
         await volumes_bound(pod, writes, self.objects, timeout=_VOLUMES_WITHIN, is_wanted=is_wanted)
+
+    async def write_claim(self, pod: Pod, write: ClaimWrite) -> ResourceClaim | None:
+        return await write_claim(self, pod, write)
+
+    # -- claims, as `write_claim` needs them --------------------------------------------------------------------------
+
+    async def read_claim(self, namespace: str, name: str) -> Object:
+        with _told_as_write_errors():
+            return self._api.get(RESOURCE_CLAIMS, namespace, name)
+
+    async def create_claim(self, namespace: str, claim: Object) -> Object:
+        with _told_as_write_errors():
+            return self._api.create(RESOURCE_CLAIMS, namespace, claim, manager=_MANAGER)
+
+    async def replace_claim(self, claim: Object, *, subresource: str) -> Object:
+        meta = claim["metadata"]
+        with _told_as_write_errors():
+            return self._api.update(
+                RESOURCE_CLAIMS, meta["namespace"], meta["name"], claim, subresource=subresource, manager=_MANAGER
+            )
+
+    async def delete_claim(self, namespace: str, name: str, uid: str) -> None:
+        with _told_as_write_errors():
+            self._api.delete(RESOURCE_CLAIMS, namespace, name, uid=uid or None)
+
+    async def tell_pod(self, pod: Pod, status: Object) -> None:
+        patch = {"metadata": {"uid": pod.uid}, "status": status}
+        with _told_as_write_errors():
+            self._api.patch(PODS, pod.namespace, pod.name, patch, subresource="status", manager=_MANAGER)
+
+    # -- events -------------------------------------------------------------------------------------------------------
 
     def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
         self._recorder.record(pod, related=related, type=type, reason=reason, action=action, note=note)

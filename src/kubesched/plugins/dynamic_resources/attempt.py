@@ -1,0 +1,124 @@
+"""What one attempt at a pod knows of its claims: from pre-filter to the writes before binding, or to their undoing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kubesched.api.device_claims import AllocationResult, ResourceClaim
+from kubesched.api.devices import DeviceClass
+from kubesched.api.pod import ExtendedResourceRequest, Pod
+from kubesched.api.selectors import NodeTerm
+from kubesched.framework.cycle import Cycle
+from kubesched.plugins.device_resources import ServedResources
+from kubesched.plugins.dynamic_resources.answers import Answer, DeviceView, TimeLimit
+from kubesched.plugins.dynamic_resources.extended import (
+    IN_MEMORY_NAME,
+    ExtendedDemand,
+    demand_of,
+    spec_with,
+)
+from kubesched.plugins.dynamic_resources.writes import ClaimWrite
+from kubesched.state.columns import Bool, Int32
+
+NOTES = "DynamicResources"
+"""Where in the notes of a cycle the attempt is found."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """Nodes on which devices must serve the same of the pod's extended resources: one demand for all of them."""
+
+    rows: Bool
+    answer: Answer | None
+    """None where there is nothing to allocate."""
+    extended: ExtendedDemand
+    claims: tuple[ResourceClaim, ...]
+    """The claims to be allocated there, in the order of the demand."""
+
+
+@dataclass
+class ClaimAttempt:
+    """The claims of the pod: those of its own, then the one for its extended resources, if there is one."""
+
+    pod: Pod
+    claims: list[ResourceClaim] = field(default_factory=list)
+    has_extended_claim: bool = False
+    """Whether the last claim is the one for extended resources."""
+    nodes_of: dict[int, tuple[NodeTerm, ...]] = field(default_factory=dict)
+    """By index of a claim that is allocated: the nodes that can use its devices, if those are not all."""
+    lost: set[int] = field(default_factory=set)
+    """Claims whose devices will not be ready."""
+    variants: list[Variant] | None = None
+    verdicts: Int32 | None = None
+    unavailable: dict[int, Bool] = field(default_factory=dict)
+    """By index of a claim that is allocated: the rows that cannot use it."""
+    allocations: dict[int, AllocationResult] = field(default_factory=dict)
+    """By index of a claim: what was set aside for it."""
+    mappings: tuple[ExtendedResourceRequest, ...] = ()
+    """Which request of the claim for extended resources serves which container."""
+    writes: list[ClaimWrite] = field(default_factory=list)
+    """What is to be written because the attempt failed."""
+
+    @property
+    def extended_claim(self) -> ResourceClaim | None:
+        return self.claims[-1] if self.has_extended_claim else None
+
+    @property
+    def has_own_claims(self) -> bool:
+        return len(self.claims) > self.has_extended_claim
+
+    @property
+    def has_leftover(self) -> bool:
+        """Whether a claim for extended resources is left from an earlier attempt: it must go first."""
+        extended = self.extended_claim
+        return extended is not None and extended.name != IN_MEMORY_NAME
+
+    @property
+    def to_allocate(self) -> list[int]:
+        return [i for i, claim in enumerate(self.claims) if claim.status.allocation is None]
+
+    def variant_at(self, row: int) -> Variant:
+        """How things are on one row; the attempt must have been searched for."""
+        assert self.variants is not None
+        return next(variant for variant in self.variants if variant.rows[row])
+
+
+def find_variants(
+    attempt: ClaimAttempt, cycle: Cycle, view: DeviceView, resources: frozenset[str], limit: TimeLimit
+) -> list[Variant]:
+    """Search for devices on all rows, with the requests that each of them needs."""
+    table = cycle.state.nodes
+    everywhere = np.ones(table.size, dtype=np.bool_)
+    if not attempt.has_extended_claim:
+        return [_variant(attempt, view, everywhere, ExtendedDemand(), limit)]
+    served = cycle.state.companion(ServedResources)
+    classes: dict[str, DeviceClass] = {name: found for name in resources if (found := served.class_of(name))}
+    masks = np.zeros(table.size, dtype=np.int64)
+    names = sorted(classes)
+    for bit, name in enumerate(names):
+        masks |= (table.allocatable[table.resource_id(name), : table.size] == 0).astype(np.int64) << bit
+    variants = []
+    for mask in np.unique(masks).tolist():
+        needed = {name: classes[name].name for bit, name in enumerate(names) if mask >> bit & 1}
+        variants.append(_variant(attempt, view, masks == mask, demand_of(cycle.pod, needed), limit, bool(needed)))
+    return variants
+
+
+def _variant(
+    attempt: ClaimAttempt,
+    view: DeviceView,
+    rows: Bool,
+    extended: ExtendedDemand,
+    limit: TimeLimit,
+    is_needed: bool = True,
+) -> Variant:
+    claims = tuple(attempt.claims[i] for i in attempt.to_allocate)
+    if not claims or not (is_needed or attempt.has_own_claims):
+        return Variant(rows, None, extended, ())
+    is_last_extended = attempt.extended_claim is claims[-1]
+    specs = [claim.spec for claim in (claims[:-1] if is_last_extended else claims)]
+    if is_last_extended:
+        specs.append(spec_with(extended.requests))
+    return Variant(rows, view.answer(specs, limit), extended, claims)

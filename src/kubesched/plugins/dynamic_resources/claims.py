@@ -1,0 +1,43 @@
+"""The claims of a pod: named by it, or made for it from templates."""
+
+from __future__ import annotations
+
+from kubesched.api.device_claims import ResourceClaim
+from kubesched.api.pod import Pod, PodResourceClaim
+from kubesched.plugins.dynamic_resources.ledger import Ledger
+
+
+class ClaimFault(Exception):  # noqa: N818 - something that the pod waits for
+    """Why a pod cannot have one of its claims yet, in the words that users see."""
+
+
+def claims_of(pod: Pod, ledger: Ledger) -> list[ResourceClaim]:
+    """The claims of a pod, in its order. Raises ClaimFault."""
+    claims: list[ResourceClaim] = []
+    for entry in pod.spec.resource_claims:
+        name = _claim_name(pod, entry)
+        if name is None:
+            continue  # nothing was made from the template, on purpose
+        claim = ledger.claim(name, pod.namespace)
+        if claim is None:
+            raise ClaimFault(f'could not find ResourceClaim "{pod.namespace}/{name}"')
+        if claim.metadata.deletion_timestamp:
+            raise ClaimFault(f'resourceclaim "{claim.name}" is being deleted')
+        if entry.resource_claim_name is None:
+            owner = claim.metadata.controller
+            if owner is None or owner.uid != pod.uid:
+                raise ClaimFault(f"ResourceClaim {claim.key} was not created for Pod {pod.key} (Pod is not owner)")
+        claims.append(claim)
+    return claims
+
+
+def _claim_name(pod: Pod, entry: PodResourceClaim) -> str | None:
+    if entry.resource_claim_name is not None:
+        return entry.resource_claim_name
+    if entry.resource_claim_template_name is None:
+        fault = f'pod "{pod.key}", spec.resourceClaim "{entry.name}": none of the supported fields are set'
+        raise ClaimFault(fault)
+    for made in pod.status.resource_claim_statuses:
+        if made.name == entry.name:
+            return made.resource_claim_name
+    raise ClaimFault(f'pod "{pod.key}": ResourceClaim not created yet')

@@ -1,0 +1,221 @@
+"""Why devices were chosen or not: every device within reach of a node, with what speaks against it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kubesched.api.device_claims import ResourceClaim
+from kubesched.plugins.dynamic_resources.answers import DeviceView
+from kubesched.plugins.dynamic_resources.attempt import ClaimAttempt, Variant
+from kubesched.plugins.dynamic_resources.capacity import Amounts
+from kubesched.plugins.dynamic_resources.constraints import begin
+from kubesched.plugins.dynamic_resources.demand import Wanted
+from kubesched.plugins.dynamic_resources.inventory import Inventory, Use
+from kubesched.plugins.dynamic_resources.pools import Spot
+from kubesched.plugins.dynamic_resources.search import Chosen, Found
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceVerdict:
+    """One device, in the order in which devices are tried."""
+
+    device: str
+    """`driver/pool/name`."""
+    is_chosen: bool
+    reason: str
+    """What rules it out; or that it would do, or is not needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestDevices:
+    """All devices for one request of a claim, or for one of its alternatives."""
+
+    claim: str
+    request: str
+    wants: str
+    """In words: `2 of class gpu`."""
+    devices: tuple[DeviceVerdict, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDevices:
+    """What was considered on one node."""
+
+    node: str
+    found: bool
+    """Whether all claims can be allocated there."""
+    notes: tuple[str, ...]
+    """About pools that are not used, and claims that are allocated already."""
+    requests: tuple[RequestDevices, ...]
+
+
+def explain_devices(attempt: ClaimAttempt, view: DeviceView, row: int, node_name: str) -> NodeDevices:
+    """What was considered on a row. The attempt must have been searched for."""
+    variant, inventory = attempt.variant_at(row), view.inventories.of(row)
+    notes = [*_pools(inventory), *_allocated(attempt, row)]
+    if variant.answer is None:
+        return NodeDevices(node_name, True, tuple(notes), ())
+    outcome = variant.answer.outcomes[row]
+    if outcome.problem is not None:
+        notes.append(view.words(outcome.problem, row, variant.claims))
+    page = _Page(variant, inventory, inventory.use(view.ledger), view, outcome.found)
+    return NodeDevices(node_name, outcome.found is not None, tuple(notes), tuple(page.requests()))
+
+
+class _Page:
+    """One node, asked about every request and device."""
+
+    def __init__(self, variant: Variant, inventory: Inventory, use: Use, view: DeviceView, found: Found | None) -> None:
+        self._variant = variant
+        self._inventory = inventory
+        self._use = use
+        self._view = view
+        self._found = found
+        self._consumed = {spot: dict(amounts) for spot, amounts in use.consumed}
+        self._beside: list[list[tuple[Wanted, Spot]]] = [[] for _ in variant.claims]
+        """Per claim the devices that constraints are about: those chosen, or those that would be tried first."""
+        self._given: dict[int, tuple[str, Chosen]] = {}
+        for number, devices in enumerate(found.claims if found is not None else ()):
+            self._given.update((chosen.spot, (variant.claims[number].name, chosen)) for chosen in devices)
+            self._beside[number] = [(chosen.wanted, inventory.spots[chosen.spot]) for chosen in devices]
+
+    def requests(self) -> Iterator[RequestDevices]:
+        assert self._variant.answer is not None
+        for number, (claim, demand) in enumerate(zip(self._variant.claims, self._variant.answer.demand.claims)):
+            for alternatives in demand.requests:
+                for wanted in alternatives:
+                    yield RequestDevices(
+                        claim.name,
+                        wanted.name,
+                        _in_words(wanted),
+                        tuple(
+                            DeviceVerdict(_name(spot), *self._verdict(number, wanted, i, claim))
+                            for i, spot in enumerate(self._inventory.spots)
+                        ),
+                    )
+
+    def _verdict(self, number: int, wanted: Wanted, i: int, claim: ResourceClaim) -> tuple[bool, str]:
+        chosen = [] if self._found is None else self._found.claims[number]
+        if any(one.wanted is wanted and one.spot == i for one in chosen):
+            return True, ""
+        return False, self._objection(wanted, i, claim)
+
+    def _objection(self, wanted: Wanted, i: int, claim: ResourceClaim) -> str:
+        """The first thing that speaks against a device, in the order of the search."""
+        spot = self._inventory.spots[i]
+        if not wanted.has_admin_access and self._use.busy >> i & 1:
+            spec = spot.slice.spec
+            holders = self._view.ledger.holders_of((spec.driver, spec.pool.name, spot.device.name))
+            return f"in use by {', '.join(holders)}"
+        refusal = wanted.selection.refusal(wanted.likeness.of(spot.kind))
+        if refusal is not None:
+            where, text = refusal
+            judged = wanted.selection.judge(wanted.likeness.of(spot.kind))
+            where = where.format(claim=claim.key)
+            return f"{where} is false: {text}" if judged is False else str(judged).format(claim=claim.key)
+        if not spot.is_reachable:
+            return "not for this node"
+        return (
+            self._too_little(wanted, i, spot)
+            or self._too_few_counters(i, spot)
+            or _taint(wanted, spot)
+            or self._constraint(wanted, spot, claim)
+            or self._not_needed(i)
+        )
+
+    def _too_little(self, wanted: Wanted, i: int, spot: Spot) -> str:
+        amounts: Amounts | str = wanted.amounts(spot.kind)
+        if isinstance(amounts, str):
+            return amounts
+        for name, amount in amounts.items():
+            taken = self._consumed.get(i, {}).get(name, 0)
+            if taken + amount.nano > spot.kind.capacity[name].nano:
+                left = amount._replace(nano=spot.kind.capacity[name].nano - taken)
+                return f"has only {left.text} of {name} left, {amount.text} would be taken"
+        return ""
+
+    def _too_few_counters(self, i: int, spot: Spot) -> str:
+        pool = self._inventory.pool_of[i]
+        left = dict(zip(self._inventory.pools[pool].counters, self._use.counters[pool]))
+        if not spot.kind.consumes or (spot.kind.is_shared and i in self._consumed):
+            return ""
+        short = next((f"{name[0]}/{name[1]}" for name, nano in spot.kind.consumes if left[name] < nano), "")
+        short = short or next((f"{name[0]}/{name[1]}" for name, nano in left.items() if nano < 0), "")
+        return f"too little left of counter {short}" if short else ""
+
+    def _constraint(self, wanted: Wanted, spot: Spot, claim: ResourceClaim) -> str:
+        """What the device breaks together with those that were chosen, or would have been tried first."""
+        for number, asked in enumerate(claim.spec.devices.constraints):
+            constraint = begin(asked)
+            if constraint is None or not constraint.concerns(wanted.request, wanted.alternative):
+                continue
+            kind = "matchAttribute" if asked.match_attribute is not None else "distinctAttribute"
+            where = f"constraint #{number} ({kind} {constraint.attribute})"
+            if spot.kind.attribute(constraint.attribute) is None:
+                return f"{where}: has no such attribute"
+            beside = [
+                (one, other)
+                for one, other in self._beside[wanted.claim]
+                if constraint.concerns(one.request, one.alternative)
+            ]
+            for one, other in beside:
+                constraint.add(one.request, other.kind)
+            if not constraint.add(wanted.request, spot.kind):
+                names = ", ".join(other.device.name for _, other in beside)
+                return f"{where} would not hold beside {names}"
+        if self._found is None:
+            self._try(wanted, spot)
+        return ""
+
+    def _try(self, wanted: Wanted, spot: Spot) -> None:
+        """Where nothing was found, the first devices that nothing speaks against show why the others do not go."""
+        beside = self._beside[wanted.claim]
+        if sum(one is wanted for one, _ in beside) < wanted.count and not any(other is spot for _, other in beside):
+            beside.append((wanted, spot))
+
+    def _not_needed(self, i: int) -> str:
+        if self._found is None:
+            return "would do"
+        if i in self._given:
+            claim, chosen = self._given[i]
+            return f"given to request {chosen.wanted.name} of {claim}"
+        return "not needed"
+
+
+def _pools(inventory: Inventory) -> Iterator[str]:
+    for pool in inventory.pools:
+        if pool.is_incomplete:
+            yield f"pool {pool.driver}/{pool.name} is being updated: not all of its slices are there"
+        elif pool.fault:
+            yield f"pool {pool.driver}/{pool.name} is invalid: {pool.fault}"
+
+
+def _allocated(attempt: ClaimAttempt, row: int) -> Iterator[str]:
+    for index, claim in enumerate(attempt.claims):
+        allocation = claim.status.allocation
+        if allocation is None:
+            continue
+        devices = ", ".join("/".join(device.id) for device in allocation.devices.results)
+        cannot = index in attempt.unavailable and attempt.unavailable[index][row]
+        why = "its devices will not be ready" if index in attempt.lost else "this node cannot use them"
+        yield f"claim {claim.name} has {devices or 'no devices'}" + (f": {why}" if cannot else "")
+
+
+def _taint(wanted: Wanted, spot: Spot) -> str:
+    taint = wanted.kept_away_by(spot.kind)
+    if taint is None:
+        return ""
+    value = f"={taint.value}" if taint.value else ""
+    return f"taint {taint.key}{value}:{taint.effect} is not tolerated"
+
+
+def _in_words(wanted: Wanted) -> str:
+    number = "all" if wanted.takes_all else str(wanted.count)
+    access = " with admin access" if wanted.has_admin_access else ""
+    return f"{number} of class {wanted.asked.device_class_name}{access}"
+
+
+def _name(spot: Spot) -> str:
+    spec = spot.slice.spec
+    return f"{spec.driver}/{spec.pool.name}/{spot.device.name}"

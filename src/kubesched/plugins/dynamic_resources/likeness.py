@@ -1,0 +1,57 @@
+"""Which devices are alike to a demand, though they differ in attributes that it does not look at, such as serials.
+
+Nodes whose devices are alike, and of which the same are in use, share one search.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+from kubesched.api.devices import DeviceAttribute
+from kubesched.plugins.dynamic_resources.device_kinds import DeviceKind
+from kubesched.plugins.dynamic_resources.inventory import Inventory
+from kubesched.plugins.dynamic_resources.relevance import Names
+
+_SHAPES_KEPT = 1 << 16
+
+
+class Likeness:
+    """The eyes of all demands that look at the same attributes; None for those that may look at any."""
+
+    _numbers = count()
+
+    def __init__(self, names: Names | None) -> None:
+        self._names = None if names is None else tuple(name.partition("/") for name in sorted(names))
+        self._like: dict[DeviceKind, DeviceKind] = {}
+        self._first: dict[object, DeviceKind] = {}
+        self._shapes: dict[object, int] = {}
+
+    def of(self, kind: DeviceKind) -> DeviceKind:
+        """The first kind of device that was seen and cannot be told from this one."""
+        found = self._like.get(kind)
+        if found is None:
+            found = self._like[kind] = self._first.setdefault(self._looks(kind), kind)
+        return found
+
+    def shape_of(self, inventory: Inventory) -> int:
+        """A number: equal for inventories in which every search ends in the same places, if their use is equal."""
+        shape = inventory.shapes.get(self)
+        if shape is None:
+            if len(self._shapes) > _SHAPES_KEPT:
+                self._shapes.clear()  # numbers never come again, so at worst somebody searches once more
+            key = tuple(pool.shape(self.of) for pool in inventory.pools)
+            shape = self._shapes.get(key)
+            if shape is None:
+                shape = self._shapes[key] = next(self._numbers)
+            inventory.shapes[self] = shape
+        return shape
+
+    def _looks(self, kind: DeviceKind) -> object:
+        if self._names is None or not kind.is_ordinary:
+            return kind
+        attributes = kind.device.attributes
+        seen: list[DeviceAttribute | None] = []
+        for domain, slash, name in self._names:
+            seen.append(attributes.get(f"{domain}{slash}{name}"))
+            seen.append(attributes.get(name) if domain == kind.driver else None)
+        return kind.frame, tuple(seen)

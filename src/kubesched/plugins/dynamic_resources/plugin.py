@@ -1,0 +1,350 @@
+"""The DynamicResources plugin: finds devices for a pod's claims on every node, sets them aside on the chosen one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from kubesched.api.device_claims import AllocationResult, DeviceRequest, ResourceClaim
+from kubesched.api.devices import DeviceClass
+from kubesched.api.pod import Pod
+from kubesched.api.selectors import compile_node_selector
+from kubesched.config.args import DynamicResourcesArgs
+from kubesched.framework.cycle import Cycle, CycleStateMissingError
+from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.events import Interest
+from kubesched.framework.filters import FilterRunner
+from kubesched.framework.nodes import Nodes
+from kubesched.framework.plugin import (
+    ASKED_ANEW,
+    FilterPlugin,
+    PluginContext,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    ReservePlugin,
+    Scope,
+    ScorePlugin,
+)
+from kubesched.framework.status import SKIP, SKIP_ALIKE, Status, error, unresolvable, unschedulable
+from kubesched.plugins.device_resources import extended_resources, served_by_devices
+from kubesched.plugins.dynamic_resources import hints
+from kubesched.plugins.dynamic_resources.allocation import allocations
+from kubesched.plugins.dynamic_resources.answers import DeviceView
+from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt, Variant, find_variants
+from kubesched.plugins.dynamic_resources.binding import is_lost
+from kubesched.plugins.dynamic_resources.claims import ClaimFault, claims_of
+from kubesched.plugins.dynamic_resources.extended import claim_for, spec_with
+from kubesched.plugins.dynamic_resources.scoring import score_of_allocated
+from kubesched.plugins.dynamic_resources.writes import DeallocateClaim, DeleteClaim, UnreserveClaim
+from kubesched.plugins.normalizing import scaled_to_maximum
+from kubesched.state.cluster import ClusterState
+from kubesched.state.columns import Bool, Int32, Int64
+
+CANNOT_ALLOCATE = unresolvable("cannot allocate all claims")
+INVALID_POOLS = unresolvable("invalid resource pools were encountered")
+NOT_AVAILABLE = unresolvable("resourceclaim not available on the node")
+HAS_LEFTOVER = unresolvable("cannot schedule extended resource claim")
+CANNOT_FIT = unresolvable("cannot fit resource")
+
+NO_CLAIMS = unschedulable("no new claims to deallocate")
+DEALLOCATED = unschedulable("deallocation of ResourceClaim completed")
+DELETED = unschedulable("deletion of ResourceClaim completed")
+STILL_NOT_SCHEDULABLE = unschedulable("still not schedulable")
+
+
+class DynamicResources(
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    FilterPlugin,
+    PostFilterPlugin,
+    ScorePlugin,
+    ReservePlugin,
+    PreBindPlugin,
+):
+    """Claims that are allocated must be within reach; for the others devices must be found.
+
+    What is to be written, before binding or to make room, is left as data in the `ClaimAttempt` for the scheduler.
+    """
+
+    name = NOTES
+    looks_only_at_facts = True
+    score_scope = Scope.NODE_OBJECT
+
+    def __init__(self, args: DynamicResourcesArgs | None = None, context: PluginContext | None = None) -> None:
+        super().__init__(args, context)
+        args = args or DynamicResourcesArgs()
+        self.binding_timeout = float(args.binding_timeout)
+        self._filter_timeout = float(args.filter_timeout)
+
+    def events_to_register(self) -> tuple[Interest, ...]:
+        return hints.interests()
+
+    # -- before any node ----------------------------------------------------------------------------------------------
+
+    def pre_enqueue(self, pod: Pod, state: ClusterState) -> Status | None:
+        if not pod.spec.resource_claims:
+            return None
+        try:
+            claims_of(pod, state.companion(DeviceView).ledger)
+        except ClaimFault as fault:
+            return unresolvable(str(fault))
+        return None
+
+    def pre_filter(self, cycle: Cycle) -> Status | None:
+        pod = cycle.pod
+        if not pod.spec.resource_claims and not extended_resources(cycle):
+            return SKIP_ALIKE
+        attempt = ClaimAttempt(pod)
+        cycle.write(NOTES, ClaimAttempt(pod))  # as long as nothing else is known
+        ledger = self._view(cycle).ledger
+        try:
+            attempt.claims = claims_of(pod, ledger)
+        except ClaimFault as fault:
+            return unresolvable(str(fault))
+        if served_by_devices(cycle):
+            attempt.claims.append(ledger.extended_claim_of(pod) or claim_for(pod))
+            attempt.has_extended_claim = True
+        if not attempt.claims:
+            return SKIP
+        for index, claim in enumerate(attempt.claims):
+            refused = self._look_at(index, claim, attempt, cycle)
+            if refused is not None:
+                return refused
+        cycle.write(NOTES, attempt)
+        return None
+
+    def _look_at(self, index: int, claim: ResourceClaim, attempt: ClaimAttempt, cycle: Cycle) -> Status | None:
+        allocation = claim.status.allocation
+        if allocation is not None:
+            if allocation.node_selector is not None:
+                attempt.nodes_of[index] = compile_node_selector(allocation.node_selector)
+            if is_lost(claim, self.context.now(), self.binding_timeout):
+                attempt.lost.add(index)
+            return None
+        if self._view(cycle).ledger.is_pending(claim):
+            return unresolvable(f"resource claim {claim.key} is in the process of being allocated")
+        if claim is attempt.extended_claim:
+            return None
+        for request in claim.spec.devices.requests:
+            fault = _request_fault(claim, request, cycle)
+            if fault is not None:
+                return fault
+        return None
+
+    # -- nodes --------------------------------------------------------------------------------------------------------
+
+    def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
+        attempt = self._attempt(cycle)
+        if attempt.verdicts is None or len(attempt.verdicts) != cycle.state.nodes.size:
+            attempt.verdicts = self._judge(attempt, cycle)
+        return nodes.take(attempt.verdicts)
+
+    def _judge(self, attempt: ClaimAttempt, cycle: Cycle) -> Int32:
+        """The verdict on every row, the most telling one first."""
+        everywhere, table = Nodes(cycle.state), cycle.state.nodes
+        if attempt.has_leftover:
+            return self.reject(~everywhere.none(), HAS_LEFTOVER)
+        attempt.variants = find_variants(attempt, cycle, self._view(cycle), served_by_devices(cycle), self._time_limit)
+        unavailable = self._unavailable(attempt, everywhere)
+        verdicts: Int32 = np.zeros(table.size, dtype=np.int32)
+        for variant in attempt.variants:
+            if variant.answer is None and not attempt.has_own_claims:
+                continue
+            verdicts[variant.rows & unavailable] = self.verdicts.id_of(NOT_AVAILABLE)
+            if variant.answer is not None:
+                self._reject_without_devices(verdicts, variant, cycle)
+        if attempt.has_extended_claim:
+            self._reject_unserved(verdicts, cycle)
+        return verdicts
+
+    def _unavailable(self, attempt: ClaimAttempt, nodes: Nodes) -> Bool:
+        """Rows that cannot use a claim which is allocated."""
+        for index in {*attempt.nodes_of, *attempt.lost}:
+            terms = attempt.nodes_of.get(index)
+            rows = nodes.none() if terms is None else ~nodes.selected_by(terms)
+            attempt.unavailable[index] = ~nodes.none() if index in attempt.lost else rows
+        unavailable = nodes.none()
+        for rows in attempt.unavailable.values():
+            unavailable |= rows
+        return unavailable
+
+    def _reject_without_devices(self, verdicts: Int32, variant: Variant, cycle: Cycle) -> None:
+        answer, view = variant.answer, self._view(cycle)
+        assert answer is not None
+        verdicts[variant.rows & ~answer.fits] = self.verdicts.id_of(CANNOT_ALLOCATE)
+        live = cycle.state.nodes.live
+        for row, outcome in answer.failures.items():
+            if not variant.rows[row] or not live[row]:
+                continue
+            if outcome.problem is None:
+                verdicts[row] = self.verdicts.id_of(INVALID_POOLS)
+            else:
+                words = view.words(outcome.problem, row, variant.claims)
+                verdicts[row] = self.verdicts.id_of(error(words))
+
+    def _reject_unserved(self, verdicts: Int32, cycle: Cycle) -> None:
+        """Rows that lack an extended resource which neither they nor any device offers."""
+        for name in extended_resources(cycle) - served_by_devices(cycle):
+            for row, node in enumerate(cycle.state.nodes.nodes):
+                if node is not None and name not in node.status.allocatable:
+                    verdicts[row] = self.verdicts.id_of(CANNOT_FIT)
+
+    def _time_limit(self) -> Callable[[], bool] | None:
+        if self._filter_timeout <= 0:
+            return None
+        stopwatch, deadline = self.context.stopwatch, self.context.stopwatch() + self._filter_timeout
+        return lambda: stopwatch() > deadline
+
+    # -- no node fits -------------------------------------------------------------------------------------------------
+
+    def post_filter(
+        self, cycle: Cycle, diagnosis: Diagnosis, filters: FilterRunner
+    ) -> tuple[PostFilterResult | None, Status | None]:
+        """Give back an idle claim that keeps the pod from other nodes, or one left from an earlier attempt."""
+        attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
+        if attempt is None:
+            # Where an earlier pre-filter rejected the pod outright, this one was not asked, and kube-scheduler says so.
+            return None, NO_CLAIMS if self.name in cycle.skipped_filters else error("not found")
+        if not attempt.claims:
+            return None, NO_CLAIMS
+        idle = self.deallocatable(cycle, diagnosis)
+        if idle:
+            attempt.writes = [DeallocateClaim(idle[0])]
+            return None, DEALLOCATED
+        extended = attempt.extended_claim
+        if extended is not None and attempt.has_leftover:
+            attempt.writes = [DeleteClaim(extended)]
+            return None, DELETED
+        return None, STILL_NOT_SCHEDULABLE
+
+    def deallocatable(self, cycle: Cycle, diagnosis: Diagnosis) -> list[ResourceClaim]:
+        """Claims that are not available where the pod might run otherwise, and that nobody else uses."""
+        attempt, verdicts = self._attempt(cycle), diagnosis.verdicts
+        if attempt.verdicts is None or verdicts is None:
+            return []
+        refused = attempt.verdicts == self.verdicts.id_of(NOT_AVAILABLE)
+        asked = [
+            row
+            for row in np.flatnonzero(refused & verdicts.considered).tolist()
+            if (said := verdicts.status_of(row)) is not None and said.plugin == self.name
+        ]
+        return [
+            attempt.claims[index]
+            for index, rows in sorted(attempt.unavailable.items())
+            if rows[asked].any() and _is_idle(attempt.claims[index], cycle.pod)
+        ]
+
+    # -- which node is best -------------------------------------------------------------------------------------------
+
+    def score_question(self, cycle: Cycle) -> Hashable:
+        if NOTES in cycle.notes:
+            return ASKED_ANEW
+        if self.name not in cycle.skipped_filters:
+            raise CycleStateMissingError(self.name)
+        return None
+
+    def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
+        attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
+        if attempt is None:
+            return 0
+        scores = np.zeros(cycle.state.nodes.size, dtype=np.int64)
+        for variant in attempt.variants or ():
+            if variant.answer is not None:
+                scores[variant.rows] = variant.answer.scores[variant.rows] + score_of_allocated(attempt.claims)
+        return nodes.take(scores)
+
+    def normalize(self, cycle: Cycle, scores: Any, nodes: Nodes) -> Int64 | int:
+        return scaled_to_maximum(scores)
+
+    # -- once a node is chosen ----------------------------------------------------------------------------------------
+
+    def reserve(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
+        attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
+        if attempt is None or not attempt.to_allocate:
+            return None
+        if attempt.variants is None:
+            self.filter(cycle, Nodes(cycle.state))
+        row = cycle.state.nodes.row_of[node_name]
+        variant = attempt.variant_at(row)
+        if variant.answer is None:
+            return None  # a device plugin of the node serves the pod
+        found = self.allocations_on(cycle, row)
+        if found is None:
+            return error("claim allocation not found for node")
+        ledger = self._view(cycle).ledger
+        attempt.mappings = variant.extended.mappings
+        for index, allocation in zip(attempt.to_allocate, found):
+            claim = attempt.claims[index]
+            attempt.allocations[index] = allocation
+            if claim is attempt.extended_claim:
+                spec = spec_with(variant.extended.requests)
+                attempt.claims[index] = claim = msgspec.structs.replace(claim, spec=spec)
+            ledger.set_aside(claim, allocation)
+        return None
+
+    def allocations_on(self, cycle: Cycle, row: int) -> list[AllocationResult] | None:
+        """What the claims that are to be allocated would get on a row; None if they cannot be."""
+        variant = self._attempt(cycle).variant_at(row)
+        if variant.answer is None:
+            return None
+        found = variant.answer.outcomes[row].found
+        if found is None:
+            return None
+        view, state = self._view(cycle), cycle.state
+        classes = {one.name: one for one in state.objects.all(DeviceClass)}
+        attempt = f"{cycle.pod.uid}/{state.objects.version(ResourceClaim)}"
+        return allocations(found, view.inventories.of(row), state.nodes.names[row], variant.claims, classes, attempt)
+
+    def unreserve(self, cycle: Cycle, pod: Pod, node_name: str) -> None:
+        """What was set aside is free again; what was written already is to be taken back."""
+        attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
+        if attempt is None:
+            return
+        ledger = self._view(cycle).ledger
+        attempt.writes = []
+        for index, claim in enumerate(attempt.claims):
+            if index in attempt.allocations:
+                ledger.release(claim)
+            if claim is attempt.extended_claim:
+                if attempt.has_leftover:
+                    attempt.writes.append(DeleteClaim(claim))
+            elif claim.status.allocation is not None and claim.is_reserved_for(pod.uid):
+                attempt.writes.append(UnreserveClaim(claim, pod.uid))
+
+    def pre_bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
+        """The claims are written by the scheduler, which waits until their devices are ready as well."""
+        return None
+
+    # -- the rest -----------------------------------------------------------------------------------------------------
+
+    def _attempt(self, cycle: Cycle) -> ClaimAttempt:
+        attempt: ClaimAttempt = cycle.read(NOTES)
+        return attempt
+
+    def _view(self, cycle: Cycle) -> DeviceView:
+        return cycle.state.companion(DeviceView)
+
+
+def _request_fault(claim: ResourceClaim, request: DeviceRequest, cycle: Cycle) -> Status | None:
+    """What is missing for a request to be looked at at all."""
+    asked = [(request.name, request.exactly)] if request.exactly is not None else []
+    asked += [(f"{request.name}/{other.name}", other) for other in request.first_available]  # type: ignore[misc]
+    if not asked:
+        return unresolvable(f"resource claim {claim.key}, request {request.name}: unknown request type")
+    for name, one in asked:
+        if not one.device_class_name:
+            return error(f"request {name}: unsupported request type")
+        if cycle.state.objects.get(DeviceClass, one.device_class_name) is None:
+            return unresolvable(f"request {name}: device class {one.device_class_name} does not exist")
+    return None
+
+
+def _is_idle(claim: ResourceClaim, pod: Pod) -> bool:
+    """Whether nobody uses the claim, but perhaps the pod itself."""
+    return all(consumer.uid == pod.uid for consumer in claim.status.reserved_for)

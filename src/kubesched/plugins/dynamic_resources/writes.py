@@ -1,0 +1,142 @@
+"""What must be written to the API about claims, as data, and what each write makes of a claim as it is there.
+
+Whoever writes reads the claim, writes what `with_finalizer` makes of it, if that is something, and then the status of
+what `changed` makes of it; on a conflict, again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from kubesched.api.device_claims import FINALIZER, AllocationResult, ConsumerReference, ResourceClaim
+from kubesched.api.pod import ExtendedResourceRequest, Pod
+
+Json = dict[str, Any]
+
+
+class ClaimGoneAnotherWayError(Exception):
+    """The claim is not any longer what the decision was made for: no use in trying again."""
+
+
+@dataclass(frozen=True)
+class ReserveClaim:
+    """The pod may use the devices of the claim; with an allocation, those are written as well.
+
+    A finalizer is added in a write of its own before the status, so that the claim stays while it is allocated.
+    """
+
+    claim: ResourceClaim
+    consumer: ConsumerReference
+    allocation: AllocationResult | None
+    now: str
+    """When the devices are allocated, if nobody has said so yet; empty where time does not matter."""
+
+
+@dataclass(frozen=True)
+class UnreserveClaim:
+    """The pod does not use the claim after all; its devices stay allocated."""
+
+    claim: ResourceClaim
+    pod_uid: str
+
+
+@dataclass(frozen=True)
+class DeallocateClaim:
+    """The devices of a claim that nobody uses are free again."""
+
+    claim: ResourceClaim
+
+
+@dataclass(frozen=True)
+class CreateClaim:
+    """A claim for a pod's extended resources. It has no name yet, but says what the name begins with."""
+
+    claim: ResourceClaim
+
+
+@dataclass(frozen=True)
+class DeleteClaim:
+    """A claim for a pod's extended resources is not needed: first the finalizer goes, then the claim."""
+
+    claim: ResourceClaim
+
+
+@dataclass(frozen=True)
+class TellExtendedClaim:
+    """In the pod's status: which claim serves its extended resources, and how."""
+
+    claim: ResourceClaim
+    mappings: tuple[ExtendedResourceRequest, ...]
+
+
+ClaimWrite = ReserveClaim | UnreserveClaim | DeallocateClaim | CreateClaim | DeleteClaim | TellExtendedClaim
+
+
+def consumer_of(pod: Pod) -> ConsumerReference:
+    return ConsumerReference(resource="pods", name=pod.name, uid=pod.uid)
+
+
+def with_finalizer(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json) -> Json | None:
+    """The claim, as JSON, as it must be written before its status is; None if it need not be."""
+    _check(write, stored)
+    finalizers = stored["metadata"].get("finalizers") or []
+    if not isinstance(write, ReserveClaim) or write.allocation is None or FINALIZER in finalizers:
+        return None
+    return {**stored, "metadata": {**stored["metadata"], "finalizers": [*finalizers, FINALIZER]}}
+
+
+def changed(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json) -> Json:
+    """The claim, as JSON, with its new status. Raises ClaimGoneAnotherWayError."""
+    _check(write, stored)
+    status = dict(stored.get("status") or {})
+    reserved = status.get("reservedFor") or []
+    match write:
+        case ReserveClaim():
+            if write.allocation is not None:
+                status["allocation"] = msgspec.to_builtins(write.allocation)
+            if write.now:
+                status["allocation"] = {"allocationTimestamp": write.now, **status["allocation"]}
+            status["reservedFor"] = [*reserved, msgspec.to_builtins(write.consumer)]
+        case UnreserveClaim():
+            status["reservedFor"] = [one for one in reserved if one.get("uid") != write.pod_uid]
+        case DeallocateClaim():
+            for field in ("allocation", "reservedFor", "devices"):
+                status.pop(field, None)
+    return {**stored, "status": status}
+
+
+def applied(write: ReserveClaim | UnreserveClaim | DeallocateClaim, claim: ResourceClaim) -> ResourceClaim:
+    """The same for a claim at hand, where there is no API to go through."""
+    plain = msgspec.to_builtins(claim)
+    return msgspec.convert(changed(write, with_finalizer(write, plain) or plain), ResourceClaim)
+
+
+def _check(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json) -> None:
+    """Whether the claim is still what the decision was about."""
+    name, meta = write.claim.key, stored["metadata"]
+    is_another = bool(write.claim.metadata.uid) and meta.get("uid", "") != write.claim.metadata.uid
+    if is_another or (isinstance(write, ReserveClaim) and meta.get("deletionTimestamp")):
+        raise ClaimGoneAnotherWayError(f"claim {name} got deleted in the meantime")
+    if not isinstance(write, ReserveClaim):
+        return
+    is_allocated = (stored.get("status") or {}).get("allocation") is not None
+    if is_allocated and write.allocation is not None:
+        raise ClaimGoneAnotherWayError(f"claim {name} got allocated elsewhere in the meantime")
+    if not is_allocated and write.allocation is None:
+        raise ClaimGoneAnotherWayError(f"claim {name} got deallocated elsewhere in the meantime")
+
+
+def described(write: ClaimWrite) -> str:
+    """In short: `deallocate gpu`."""
+    verbs = {
+        ReserveClaim: "reserve",
+        UnreserveClaim: "unreserve",
+        DeallocateClaim: "deallocate",
+        CreateClaim: "create",
+        DeleteClaim: "delete",
+        TellExtendedClaim: "tell",
+    }
+    return f"{verbs[type(write)]} {write.claim.name}"

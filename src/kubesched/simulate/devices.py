@@ -1,0 +1,207 @@
+"""Claims in a simulated cluster: what the controller of claims and the drivers of devices would do, at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from kubesched.api.device_claims import (
+    AllocatedDeviceStatus,
+    DeviceCondition,
+    ResourceClaim,
+    ResourceClaimStatus,
+    ResourceClaimTemplate,
+)
+from kubesched.api.meta import KubeObject, ObjectMeta, OwnerReference
+from kubesched.api.pod import Pod, PodResourceClaimStatus
+from kubesched.framework.decision import Decision
+from kubesched.plugins.dynamic_resources.answers import DeviceView
+from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt
+from kubesched.plugins.dynamic_resources.explaining import NodeDevices, explain_devices
+from kubesched.plugins.dynamic_resources.extended import IN_MEMORY_NAME
+from kubesched.plugins.dynamic_resources.writes import (
+    ClaimWrite,
+    CreateClaim,
+    DeleteClaim,
+    ReserveClaim,
+    TellExtendedClaim,
+    UnreserveClaim,
+    applied,
+    consumer_of,
+)
+from kubesched.scheduler.writer import WriteError
+from kubesched.simulate.volumes import Tell
+from kubesched.state.cluster import ClusterState
+
+replace = msgspec.structs.replace
+
+_MOST_NODES = 40
+"""Devices are many, and what is said of them is long."""
+
+Templates = Mapping[str, ResourceClaimTemplate]
+"""By `namespace/name`."""
+
+
+def templates_in(objects: Iterable[KubeObject]) -> dict[str, ResourceClaimTemplate]:
+    return {obj.key: obj for obj in objects if isinstance(obj, ResourceClaimTemplate)}
+
+
+def made_for(pod: Pod, templates: Templates) -> tuple[Pod, list[ResourceClaim]]:
+    """The claims that are made from templates for a pod, and the pod with their names in its status.
+
+    Where a template is missing nothing is made, and the pod waits for it.
+    """
+    statuses, claims = list(pod.status.resource_claim_statuses), []
+    known = {status.name for status in statuses}
+    for entry in pod.spec.resource_claims:
+        template = templates.get(f"{pod.namespace}/{entry.resource_claim_template_name}")
+        if entry.name in known or entry.resource_claim_template_name is None or template is None:
+            continue
+        owner = OwnerReference(api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True)
+        meta = ObjectMeta(
+            name=f"{pod.name}-{entry.name}",
+            namespace=pod.namespace,
+            uid=f"claim/{pod.uid}/{entry.name}",
+            labels=template.spec.metadata.labels,
+            owner_references=(owner,),
+        )
+        claims.append(ResourceClaim(metadata=meta, spec=template.spec.spec))
+        statuses.append(PodResourceClaimStatus(name=entry.name, resource_claim_name=meta.name))
+    if not claims:
+        return pod, []
+    return replace(pod, status=replace(pod.status, resource_claim_statuses=tuple(statuses))), claims
+
+
+class DeviceClaims:
+    """All claims; every change is told."""
+
+    def __init__(self, objects: Iterable[KubeObject], tell: Tell) -> None:
+        given = list(objects)
+        self._tell = tell
+        self._templates = templates_in(given)
+        self._claims = {obj.key: obj for obj in given if isinstance(obj, ResourceClaim)}
+        self._extended: dict[str, str] = {}
+        """By uid of a pod: the name of the claim that was made for its extended resources."""
+        self._version = 0
+
+    def pod_created(self, pod: Pod) -> Pod:
+        """The pod, with the claims that were made for it."""
+        pod, claims = made_for(pod, self._templates)
+        for claim in claims:
+            self._store(claim)
+        return pod
+
+    def pod_gone(self, pod: Pod) -> None:
+        """With the pod go the claims that were made for it alone; others that nobody uses give back their devices."""
+        for claim in self._claims_of(pod):
+            owner = claim.metadata.controller
+            if owner is not None and owner.uid == pod.uid:
+                self._delete(claim)
+                continue
+            if not claim.is_reserved_for(pod.uid):
+                continue
+            left = applied(UnreserveClaim(claim, pod.uid), claim)
+            if not left.status.reserved_for:
+                left = replace(left, status=ResourceClaimStatus())
+            self._store(left)
+
+    def write(self, write: ClaimWrite) -> ResourceClaim | None:
+        """What the scheduler writes about a claim. Devices that take a while to be ready are ready at once."""
+        match write:
+            case CreateClaim(claim):
+                self._version += 1
+                name = f"{claim.metadata.generate_name}{self._version}"
+                meta = replace(claim.metadata, name=name, uid=f"claim/{claim.namespace}/{name}")
+                self._extended.update((owner.uid, name) for owner in meta.owner_references)
+                return self._store(replace(claim, metadata=meta))
+            case TellExtendedClaim():
+                return None
+        stored = self._claims.get(write.claim.key)
+        if stored is None:
+            raise WriteError("NotFound", f'resourceclaims.resource.k8s.io "{write.claim.name}" not found')
+        if isinstance(write, DeleteClaim):
+            self._delete(stored)
+            return None
+        return self._store(with_devices_ready(applied(write, stored)))
+
+    def _claims_of(self, pod: Pod) -> list[ResourceClaim]:
+        """Claims that the pod names, that were made for it from templates, and the one for its extended resources."""
+        named = [entry.resource_claim_name for entry in pod.spec.resource_claims]
+        made = [status.resource_claim_name for status in pod.status.resource_claim_statuses]
+        names = [*named, *made, self._extended.pop(pod.uid, None)]
+        keys = dict.fromkeys(f"{pod.namespace}/{name}" for name in names if name is not None)
+        return [self._claims[key] for key in keys if key in self._claims]
+
+    def _store(self, claim: ResourceClaim) -> ResourceClaim:
+        self._version += 1
+        claim = replace(claim, metadata=replace(claim.metadata, resource_version=str(self._version)))
+        before = self._claims.get(claim.key)
+        self._claims[claim.key] = claim
+        self._tell(before, claim)
+        return claim
+
+    def _delete(self, claim: ResourceClaim) -> None:
+        self._tell(self._claims.pop(claim.key), None)
+
+
+def release_claims(pod: Pod, state: ClusterState) -> None:
+    """Claims that only this pod uses are as if it had never been placed."""
+    ledger = state.companion(DeviceView).ledger
+    extended = ledger.extended_claim_of(pod)
+    if extended is not None:
+        state.delete(extended)
+    named = [entry.resource_claim_name for entry in pod.spec.resource_claims]
+    made = [status.resource_claim_name for status in pod.status.resource_claim_statuses]
+    for name in {name for name in (*named, *made) if name is not None}:
+        claim = ledger.claim(name, pod.namespace)
+        if claim is not None and all(consumer.uid == pod.uid for consumer in claim.status.reserved_for):
+            state.apply(replace(claim, status=ResourceClaimStatus()))
+
+
+def settle_claims(decision: Decision, state: ClusterState) -> None:
+    """What was set aside for a pod is its own from now on, as if it had been written and the watch had shown it."""
+    attempt: ClaimAttempt | None = decision.cycle.notes.get(NOTES) if decision.cycle is not None else None
+    if attempt is None:
+        return
+    ledger = state.companion(DeviceView).ledger
+    for index, claim in enumerate(attempt.claims):
+        allocation = attempt.allocations.get(index)
+        if claim.is_reserved_for(decision.pod.uid) or (allocation is None and claim.status.allocation is None):
+            continue
+        written = applied(ReserveClaim(claim, consumer_of(decision.pod), allocation, now=""), claim)
+        if claim.name == IN_MEMORY_NAME:
+            meta = replace(written.metadata, name=f"{decision.pod.name}-extended-resources")
+            written = replace(written, metadata=meta)
+        state.apply(with_devices_ready(written))
+        ledger.refresh()
+        if allocation is not None:
+            ledger.release(claim)
+
+
+def devices_of(decision: Decision, state: ClusterState) -> tuple[NodeDevices, ...]:
+    """What devices were considered for the claims of a pod, on the winner first and then on others by name."""
+    attempt: ClaimAttempt | None = decision.cycle.notes.get(NOTES) if decision.cycle is not None else None
+    if attempt is None or attempt.variants is None:
+        return ()
+    view, nodes = state.companion(DeviceView), state.nodes
+    names = sorted(nodes.order.names(), key=lambda name: (name != decision.node, name))[:_MOST_NODES]
+    return tuple(explain_devices(attempt, view, nodes.row_of[name], name) for name in names)
+
+
+def with_devices_ready(claim: ResourceClaim) -> ResourceClaim:
+    """The claim, with a driver's word that all conditions of its devices are met."""
+    allocation = claim.status.allocation
+    if allocation is None:
+        return claim
+    ready = tuple(
+        AllocatedDeviceStatus(
+            driver=device.driver,
+            pool=device.pool,
+            device=device.device,
+            conditions=tuple(DeviceCondition(type=name, status="True") for name in device.binding_conditions),
+        )
+        for device in allocation.devices.results
+        if device.binding_conditions
+    )
+    return replace(claim, status=replace(claim.status, devices=ready)) if ready else claim

@@ -1,0 +1,152 @@
+"""Claims in the decision recordings: what is said of devices, and an API that takes what is written about them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from kubesched.api.device_claims import AllocatedDevice, AllocationResult, DeviceRequest, ResourceClaim
+from kubesched.api.pod import Pod, PodCondition
+from kubesched.framework.decision import Decision
+from kubesched.framework.plugin import Plugin
+from kubesched.plugins.dynamic_resources import DynamicResources
+from kubesched.plugins.dynamic_resources.answers import DeviceView
+from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt
+from kubesched.plugins.dynamic_resources.writes import (
+    ClaimWrite,
+    CreateClaim,
+    DeleteClaim,
+    TellExtendedClaim,
+    applied,
+    described,
+)
+from kubesched.plugins.volume_binding.writes import VolumeWrites
+from kubesched.state.cluster import ClusterState
+
+Json = dict[str, Any]
+
+
+class ClaimApi:
+    """Holds claims as an API server would; the state hears of every change at once."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self.written: list[str] = []
+        self._state = state
+        self._version = 0
+
+    async def write_claim(self, pod: Pod, write: ClaimWrite) -> ResourceClaim | None:
+        self.written.append(described(write))
+        match write:
+            case CreateClaim(claim):
+                meta = claim.metadata
+                named = msgspec.structs.replace(meta, name=f"{meta.generate_name}0", uid=f"uid-{meta.generate_name}0")
+                return self._store(msgspec.structs.replace(claim, metadata=named))
+            case DeleteClaim(claim):
+                self._state.delete(claim)
+                return None
+            case TellExtendedClaim():
+                return None
+            case _:
+                stored = self._state.objects.get(ResourceClaim, write.claim.name, write.claim.namespace)
+                assert stored is not None
+                return self._store(applied(write, stored))
+
+    def _store(self, claim: ResourceClaim) -> ResourceClaim:
+        self._version += 1
+        meta = msgspec.structs.replace(claim.metadata, resource_version=str(self._version))
+        stored = msgspec.structs.replace(claim, metadata=meta)
+        self._state.apply(stored)
+        return stored
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        raise NotImplementedError
+
+    async def patch_status(self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None) -> None:
+        raise NotImplementedError
+
+    async def evict(self, pod: Pod, condition: PodCondition) -> None:
+        raise NotImplementedError
+
+    async def write_volumes(self, pod: Pod, writes: VolumeWrites) -> None:
+        raise NotImplementedError
+
+    def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
+        """Nobody is listening."""
+
+
+def attempt_of(decision: Decision) -> ClaimAttempt | None:
+    return None if decision.cycle is None else decision.cycle.notes.get(NOTES)
+
+
+def node_allocations(decision: Decision, plugin: Plugin | None, feasible: list[str], state: ClusterState) -> Json:
+    """What the claims of a pod would get on each node that fits."""
+    attempt = attempt_of(decision)
+    if attempt is None or not isinstance(plugin, DynamicResources) or attempt.variants is None:
+        return {}
+    assert decision.cycle is not None
+    found: Json = {}
+    for name in feasible:
+        row = state.nodes.row_of[name]
+        variant = attempt.variant_at(row)
+        allocations = plugin.allocations_on(decision.cycle, row)
+        if allocations is None:
+            continue
+        entry = found[name] = {claim.name: _allocation(one) for claim, one in zip(variant.claims, allocations)}
+        extended = attempt.extended_claim
+        if extended is not None and extended.name in entry and variant.extended.requests:
+            entry[extended.name]["requests"] = [_request(one) for one in variant.extended.requests]
+            entry[extended.name]["mappings"] = [
+                f"{one.container_name} {one.resource_name} {one.request_name}" for one in variant.extended.mappings
+            ]
+    return found
+
+
+def deallocatable(decision: Decision, plugin: Plugin | None) -> list[str]:
+    attempt = attempt_of(decision)
+    if attempt is None or decision.diagnosis is None or not isinstance(plugin, DynamicResources):
+        return []
+    assert decision.cycle is not None
+    return sorted(claim.name for claim in plugin.deallocatable(decision.cycle, decision.diagnosis))
+
+
+def in_use(state: ClusterState) -> Json:
+    """The devices in use, with pending allocations."""
+    ledger = state.companion(DeviceView).ledger
+    ledger.refresh()
+    entry: Json = {}
+    devices = sorted("/".join(device) for device in ledger.devices_in_use())
+    capacity = {"/".join(device): amounts for device, amounts in ledger.capacity_in_use().items()}
+    if devices:
+        entry["devices"] = devices
+    if capacity:
+        entry["capacity"] = capacity
+    return entry
+
+
+def _request(request: DeviceRequest) -> Json:
+    assert request.exactly is not None
+    return {"name": request.name, "class": request.exactly.device_class_name, "count": request.exactly.count}
+
+
+def _allocation(allocation: AllocationResult) -> Json:
+    entry: Json = {"devices": [_device(device) for device in allocation.devices.results]}
+    if allocation.node_selector is not None:
+        entry["nodeSelector"] = msgspec.json.decode(msgspec.json.encode(allocation.node_selector))
+    return entry
+
+
+def _device(device: AllocatedDevice) -> Json:
+    entry: Json = {
+        "request": device.request,
+        "driver": device.driver,
+        "pool": device.pool,
+        "device": device.device,
+        "adminAccess": bool(device.admin_access),
+        "shared": device.share_id is not None,
+        "consumedCapacity": dict(device.consumed_capacity),
+        "tolerations": len(device.tolerations),
+        "bindingConditions": list(device.binding_conditions),
+        "bindingFailureConditions": list(device.binding_failure_conditions),
+    }
+    return {name: value for name, value in entry.items() if value}
