@@ -55,6 +55,7 @@ RESOURCES: dict[str, Resource] = {
     "ReplicaSet": Resource("apps", "v1", "replicasets", namespaced=True),
     "ReplicationController": Resource("", "v1", "replicationcontrollers", namespaced=True),
     "ResourceClaim": Resource("resource.k8s.io", "v1", "resourceclaims", namespaced=True),
+    "ResourceClaimTemplate": Resource("resource.k8s.io", "v1", "resourceclaimtemplates", namespaced=True),
     "ResourceSlice": Resource("resource.k8s.io", "v1", "resourceslices"),
     "Service": Resource("", "v1", "services", namespaced=True),
     "StatefulSet": Resource("apps", "v1", "statefulsets", namespaced=True),
