@@ -126,15 +126,15 @@ class SchedulerMetrics:
         profile = attempt.queued.pod.spec.scheduler_name
         for point, status, seconds in watch.laps:
             if point == PERMIT_WAIT:
-                self._permit_wait.child(str(status)).observe(seconds)
+                self._permit_wait.child(status).observe(seconds)
             elif point == EVICTION:
                 result = "success" if attempt.evicted else "error"
                 self._evictions.child(result).inc()
                 self._eviction_seconds.child(result).observe(seconds)
             else:
-                self._points.child(point, _CODES[status], profile).observe(seconds)
+                self._points.child(point, status, profile).observe(seconds)
         for plugin, point, status, seconds in watch.plugin_laps:
-            self._plugins.child(plugin, point, _CODES[status]).observe(seconds)
+            self._plugins.child(plugin, point, status).observe(seconds)
 
     # -- what plugins and writers do ----------------------------------------------------------------------------------
 
@@ -182,7 +182,6 @@ class SchedulerMetrics:
 
 
 _QUEUES = {"Active": "active", "Backoff": "backoff", "Unschedulable": "unschedulable"}
-_CODES = {code: str(code) for code in Code}
 
 
 def _tried_preemption(decision: Decision) -> bool:
