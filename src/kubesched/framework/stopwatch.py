@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from kubesched.framework.status import Code, Status
 
 T = TypeVar("T")
 
+Lap = tuple[str, str, float]
+"""One part: the name of the extension point, the name of the status it ended with, and how many seconds it took."""
 
-class Lap(NamedTuple):
-    """One part: the name of the extension point, how it ended, and how many seconds it took."""
+PluginLap = tuple[str, str, str, float]
+"""The part of one plugin, by its name, in an extension point."""
 
-    point: str
-    status: Code
-    seconds: float
-
-
-class PluginLap(NamedTuple):
-    """The part of one plugin in an extension point."""
-
-    plugin: str
-    point: str
-    status: Code
-    seconds: float
+_SUCCESS = str(Code.SUCCESS)
 
 
 class Stopwatch:
@@ -51,7 +42,7 @@ class Stopwatch:
     def lap(self, point: str, status: Status | None = None) -> None:
         """An extension point is through."""
         now = self._clock()
-        self.laps.append(Lap(point, Code.SUCCESS if status is None else status.code, now - self._since))
+        self.laps.append((point, _SUCCESS if status is None else str(status.code), now - self._since))
         self._since = now
 
     def timed(self, plugin: str, point: str, ask: Callable[[], T]) -> T:
@@ -69,5 +60,5 @@ class Stopwatch:
         return finished
 
     def _note(self, plugin: str, point: str, answer: object, before: float) -> None:
-        status = answer.code if isinstance(answer, Status) else Code.SUCCESS
-        self.plugin_laps.append(PluginLap(plugin, point, status, self._clock() - before))
+        status = str(answer.code) if isinstance(answer, Status) else _SUCCESS
+        self.plugin_laps.append((plugin, point, status, self._clock() - before))

@@ -48,8 +48,11 @@ class SchedulerObserver(QueueObserver, Protocol):
     def handled(self, events: set[str], seconds: float) -> None:
         """The watch told of a change that amounted to these events."""
 
+    def writing(self, call: str, by: int) -> None:
+        """One more call to the API server (`pod_binding`, `pod_status_patch`) is under way, or one less."""
+
     def wrote(self, call: str, result: str, seconds: float) -> None:
-        """A call to the API server (`pod_binding`, `pod_status_patch`) ended with `success` or `error`."""
+        """Such a call ended with `success` or `error`."""
 
     def created_claim(self, status: str) -> None:
         """A ResourceClaim was created for a pod with extended resources: `success` or `failure`."""

@@ -101,13 +101,17 @@ def test_requests_at_the_same_time_share_one_question() -> None:
     serve(talk, api=api)
 
 
-def test_api_server_that_cannot_be_asked_is_an_internal_error_and_not_remembered() -> None:
+def test_api_server_that_cannot_be_asked_lets_nobody_in_and_is_asked_again() -> None:
     api = Api({"t": {"username": "prometheus"}}, frozenset({"prometheus"}))
 
     async def talk(ask: Ask) -> None:
         api.broken = True
-        answer = await ask("/metrics", Authorization="Bearer t")
-        assert (answer.status, answer.text) == (500, 'Internal Server Error: "/metrics": connection refused\n')
+        assert (await ask("/metrics", Authorization="Bearer t")).status == 401
+        answer = await ask("/metrics?<b>")
+        assert (answer.status, answer.text) == (
+            500,
+            'Internal Server Error: "/metrics?%3Cb%3E": connection refused\n',
+        )
         api.broken = False
         assert (await ask("/metrics", Authorization="Bearer t")).status == 200
 

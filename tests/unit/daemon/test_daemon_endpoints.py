@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.unit.daemon.secure_server import OPEN, Ask, serve
 
 from kubesched import config
-from kubesched.daemon.serving.health import HealthCheck, handlers_check, informers_check, shutdown_check
+from kubesched.daemon.serving.health import handlers_check, informers_check, leader_election_check, shutdown_check
 
 
 def test_everybody_may_ask_for_health() -> None:
@@ -18,7 +18,7 @@ def test_everybody_may_ask_for_health() -> None:
 
 def test_readiness_names_its_checks_and_keeps_reasons_to_itself() -> None:
     checks = (
-        HealthCheck("leaderElection", lambda: None),
+        leader_election_check("kube-scheduler", lambda: True),
         shutdown_check(lambda: False),
         handlers_check(lambda: False),
         informers_check(lambda: ["pods", "nodes"]),
@@ -28,16 +28,18 @@ def test_readiness_names_its_checks_and_keeps_reasons_to_itself() -> None:
         answer = await ask("/readyz")
         assert answer.status == 500
         assert answer.text == (
-            "[+]leaderElection ok\n"
+            "[-]leaderElection failed: reason withheld\n"
             "[+]shutdown ok\n"
             "[-]sched-handler-sync failed: reason withheld\n"
             "[-]informer-sync failed: reason withheld\n"
             "readyz check failed\n"
         )
-        answer = await ask("/readyz?verbose&exclude=sched-handler-sync&exclude=informer-sync&exclude=x")
+        answer = await ask(
+            "/readyz?verbose&exclude=leaderElection&exclude=sched-handler-sync&exclude=informer-sync&exclude=x"
+        )
         assert answer.status == 200
         assert answer.text == (
-            "[+]leaderElection ok\n"
+            "[+]leaderElection excluded: ok\n"
             "[+]shutdown ok\n"
             "[+]sched-handler-sync excluded: ok\n"
             "[+]informer-sync excluded: ok\n"
@@ -49,6 +51,8 @@ def test_readiness_names_its_checks_and_keeps_reasons_to_itself() -> None:
             500,
             "internal server error: 2 informers not started yet: [pods nodes]\n",
         )
+        one = await ask("/readyz/leaderElection")
+        assert one.text == "internal server error: failed election to renew leadership on lease kube-scheduler\n"
         assert (await ask("/readyz/shutdown")).text == "ok"
         assert (await ask("/livez/ping")).text == "ok"
         slis = (await ask("/metrics/slis")).text

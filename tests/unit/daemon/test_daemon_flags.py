@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.config.duration import Duration
@@ -164,6 +164,10 @@ def test_value_is_read_as_pflag_reads_it(line: str, field: str, value: object) -
             "--log-flush-frequency soon",
             'invalid argument "soon" for "--log-flush-frequency" flag: time: invalid duration "soon"',
         ),
+        (
+            "--kube-api-qps 1e39",
+            'invalid argument "1e39" for "--kube-api-qps" flag: strconv.ParseFloat: parsing "1e39": value out of range',
+        ),
         ("--vmodule a", 'invalid argument "a" for "--vmodule" flag: "a" does not have the pattern=N format'),
         (
             "--tls-sni-cert-key a",
@@ -205,7 +209,16 @@ def test_help_wraps_to_the_terminal_without_losing_a_flag() -> None:
     assert max(len(line) for line in text.splitlines()) <= 100
 
 
-@given(st.lists(st.text(max_size=12), max_size=4))
+WORDS = st.one_of(
+    st.text(max_size=12),
+    st.sampled_from([f"--{name}" for name in FLAGS.flags]),
+    st.builds("--{}={}".format, st.sampled_from(sorted(FLAGS.flags)), st.text(max_size=8)),
+    st.sampled_from(["-v", "-h", "-v=1", "true", "10s", "1,2", "a=b", "a:b=c", "127.0.0.1", "--"]),
+)
+
+
+@settings(deadline=None)
+@given(st.lists(WORDS, max_size=5))
 def test_any_command_line_is_read_or_refused_with_a_reason(arguments: list[str]) -> None:
     try:
         options = parse_options(arguments)
@@ -214,7 +227,7 @@ def test_any_command_line_is_read_or_refused_with_a_reason(arguments: list[str])
     assert options.given <= set(FLAGS.flags)
 
 
-@given(st.sampled_from(sorted(FLAGS.flags)))
+@pytest.mark.parametrize("name", sorted(FLAGS.flags))
 def test_what_flagz_shows_of_a_flag_can_be_given_again(name: str) -> None:
     flag, options = FLAGS.flags[name], Options()
     shown = options.shown()[name].strip("[]")

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.daemon.logging import Log, Logging, start_logging
@@ -173,11 +173,12 @@ def test_stream_that_nobody_reads_is_no_error(start: Streams) -> None:
     log.info("into the void")
 
 
-@given(st.integers(0, 10))
+@pytest.mark.parametrize("verbosity", range(11))
 def test_verbosity_survives_the_way_through_levels(verbosity: int) -> None:
     assert verbosity_of(level_of(verbosity)) == verbosity
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.from_regex(r"[a-z]{1,5}", fullmatch=True), st.text() | st.integers() | st.none(), max_size=3))
 def test_any_value_makes_json(values: dict[str, object]) -> None:
     streams = Streams()

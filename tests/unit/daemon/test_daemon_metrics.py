@@ -9,6 +9,8 @@ from tests.builders import make_node, make_pod
 from tests.unit.scheduler.memory_writer import Refusal
 from tests.unit.scheduler.world import World
 
+from kubesched import config
+from kubesched.api.pod import Pod
 from kubesched.daemon.checks import OptionsError
 from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.metrics.catalogue import CLIENT, HEALTH, PROCESS, SCHEDULER
@@ -19,7 +21,13 @@ from kubesched.daemon.metrics.registry import MetricsRegistry, allow_lists
 from kubesched.daemon.metrics.resources import resource_lines
 from kubesched.daemon.metrics.setup import registry_of
 from kubesched.daemon.options import parse_options
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.plugin import PermitPlugin, Plugin, PreFilterPlugin
+from kubesched.framework.registry import Registry
+from kubesched.framework.status import Code, Status
+from kubesched.plugins.registry import IN_TREE
 from kubesched.scheduler.observing import observed
+from kubesched.scheduler.scheduler import Scheduler
 
 # Of kube-scheduler v1.36: metric, kind, labels, first bucket, factor, number of buckets.
 UPSTREAM = """
@@ -47,6 +55,7 @@ scheduler_preemption_goroutines_duration_seconds histogram result 0.01 2 20
 scheduler_preemption_goroutines_execution_total counter result
 scheduler_async_api_call_execution_total counter call_type,result
 scheduler_async_api_call_execution_duration_seconds histogram call_type,result 0.001 2 15
+scheduler_pending_async_api_calls gauge call_type
 scheduler_resourceclaim_creates_total counter status
 scheduler_dra_bindingconditions_allocations_total counter profile,driver,status
 scheduler_dra_bindingconditions_wait_duration_seconds histogram profile,driver,status 0.1 2 14
@@ -171,6 +180,59 @@ def test_queues_count_who_comes_and_why() -> None:
     assert world.read("scheduler_queueing_hint_execution_duration_seconds_count", **hint) == 1
 
 
+class Hesitant(PermitPlugin):
+    """Lets pods wait for a while."""
+
+    name = "Hesitant"
+
+    def permit(self, cycle: Cycle, pod: Pod, node_name: str) -> tuple[Status | None, float]:
+        return Status(Code.WAIT), 30.0
+
+
+class Broken(PreFilterPlugin):
+    """Breaks."""
+
+    name = "Broken"
+
+    def pre_filter(self, cycle: Cycle) -> None:
+        raise ValueError("out of luck")
+
+
+def enabling(plugin: type[Plugin], point: str) -> Watched:
+    world = Watched()
+    configuration = config.from_plain(
+        {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "profiles": [{"plugins": {point: {"enabled": [{"name": plugin.name}]}}}],
+        }
+    )
+    registry = Registry((*IN_TREE, plugin))
+    scheduler = Scheduler(configuration, world.cluster, clock=lambda: world.now, draw=lambda among: 0, plugins=registry)
+    world.scheduler = observed(scheduler, world.metrics)
+    return world
+
+
+def test_wait_for_permission_is_measured_by_how_it_ended() -> None:
+    world = enabling(Hesitant, "permit")
+    world.see(make_node("n"), make_pod("p"))
+    world.decided()
+    world.now += 31
+    for attempt in world.scheduler.permitted():
+        world.finish(attempt)
+    assert world.read("scheduler_permit_wait_duration_seconds_count", result="Unschedulable") == 1
+    waiting = {"extension_point": "Permit", "status": "Wait"}
+    assert world.read("scheduler_framework_extension_point_duration_seconds_count", **waiting) == 1
+    assert world.read("scheduler_schedule_attempts_total", result="unschedulable") == 1
+
+
+def test_attempt_that_breaks_counts_as_an_error() -> None:
+    world = enabling(Broken, "preFilter")
+    world.see(make_node("n"), make_pod("p"))
+    world.tried()
+    assert world.read("scheduler_schedule_attempts_total", result="error") == 1
+
+
 def test_gated_pods_are_not_counted_as_unschedulable() -> None:
     world = Watched(make_pod("p").gate("wait"))
     assert world.read("scheduler_pending_pods", queue="gated") == 1
@@ -218,6 +280,9 @@ def test_evaluations_count_attempts_in_which_a_plugin_had_a_say() -> None:
 def test_calls_are_counted_where_the_feature_is_on() -> None:
     for gates, expected in ((EVERY_GATE, 1), (FeatureGates(), 0)):
         world = Watched(gates=gates)
+        world.metrics.writing("pod_binding", 1)
+        assert world.read("scheduler_pending_async_api_calls", call_type="pod_binding") == expected
+        world.metrics.writing("pod_binding", -1)
         world.metrics.wrote("pod_binding", "success", 0.1)
         assert world.read("scheduler_async_api_call_execution_total", call_type="pod_binding") == expected
 

@@ -16,6 +16,7 @@ from kubesched.api.quantity import QuantityError, parse_quantity
 from kubesched.config.duration import Duration
 
 _QUANTITY_WORDS = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+_MAX_FLOAT32 = 3.4028235e38
 _INTEGER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|0[oO]?[0-7]+|0[bB][01]+|[0-9]+)")
 
 
@@ -85,10 +86,14 @@ def _level(text: str) -> int:
 
 
 def _float(text: str) -> float:
+    complaint = f'strconv.ParseFloat: parsing "{text}"'
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
-        raise ValueError(f'strconv.ParseFloat: parsing "{text}": invalid syntax') from None
+        raise ValueError(f"{complaint}: invalid syntax") from None
+    if abs(value) > _MAX_FLOAT32 and any(character.isdigit() for character in text):
+        raise ValueError(f"{complaint}: value out of range")
+    return value
 
 
 def _show_float(value: float) -> str:
@@ -119,7 +124,10 @@ def _quantity(text: str) -> int:
 
 def _fields(text: str) -> list[str]:
     """Comma-separated; fields may be quoted, as in CSV."""
-    return next(iter(csv.reader([text])), []) if text else []
+    try:
+        return next(iter(csv.reader([text], strict=True)), []) if text else []
+    except csv.Error as problem:
+        raise ValueError(f"parse error on line 1: {problem}") from None
 
 
 def _strings(text: str) -> tuple[str, ...]:

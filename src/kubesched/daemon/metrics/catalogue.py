@@ -202,6 +202,14 @@ SCHEDULER = (
         "SchedulerAsyncAPICalls",
     ),
     _row(
+        "scheduler_pending_async_api_calls",
+        "gauge",
+        "call_type",
+        "ALPHA",
+        "Such calls that are under way.",
+        gate="SchedulerAsyncAPICalls",
+    ),
+    _row(
         "scheduler_resourceclaim_creates_total",
         "counter",
         "status",

@@ -3,11 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
 
 from kubesched.daemon.metrics.registry import MetricsRegistry
+from kubesched.scheduler.pool import UnschedulablePool
+from kubesched.scheduler.queued_pod import QueuedPod
 from kubesched.scheduler.scheduler import Scheduler
 
 _POPPED = "PodPopped"
+
+
+class _Rejected(NamedTuple):
+    """Some pods that the same plugins rejected."""
+
+    pods: int
+    plugins: Collection[str]
+    profile: str
+    is_gated: bool
+
+
+def _rejected(place: Collection[QueuedPod]) -> Iterator[_Rejected]:
+    """Who rejected whom in one place of the queue. Pods that are alike are not looked at one by one."""
+    if isinstance(place, UnschedulablePool):
+        for group, members in place.groups():
+            yield _Rejected(len(members), group.rejectors, group.facts.scheduler_name, bool(group.gating_plugin))
+        return
+    for queued in place:
+        if queued.unschedulable_plugins or queued.pending_plugins:
+            yield _Rejected(1, queued.rejectors, queued.pod.spec.scheduler_name, queued.is_gated)
 
 
 class Census:
@@ -31,12 +55,11 @@ class Census:
         gated, rejections = 0, Counter[tuple[str, str]]()
         for name, places in self._scheduler.queue.places().items():
             self._pending.child(name).set(sum(len(place) for place in places))
-            for queued in (pod for place in places for pod in place):
-                gated += queued.is_gated
-                profile = queued.pod.spec.scheduler_name
-                rejections.update((plugin, profile) for plugin in queued.rejectors)
-        unschedulable = sum(len(place) for place in self._scheduler.queue.places()["unschedulable"])
-        self._pending.child("unschedulable").set(unschedulable - gated)
+            for rejected in (rejected for place in places for rejected in _rejected(place)):
+                gated += rejected.pods if rejected.is_gated else 0
+                for plugin in rejected.plugins:
+                    rejections[plugin, rejected.profile] += rejected.pods
+        self._pending.child("unschedulable").inc(-gated)
         self._pending.child("gated").set(gated)
         self._rejected.clear()
         for (plugin, profile), pods in rejections.items():

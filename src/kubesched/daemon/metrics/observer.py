@@ -50,6 +50,7 @@ class SchedulerMetrics:
         self._eviction_seconds = family("scheduler_preemption_goroutines_duration_seconds")
         self._calls = family("scheduler_async_api_call_execution_total")
         self._call_seconds = family("scheduler_async_api_call_execution_duration_seconds")
+        self._pending_calls = family("scheduler_pending_async_api_calls")
         self._claims = family("scheduler_resourceclaim_creates_total")
         self._devices = family("scheduler_dra_bindingconditions_allocations_total")
         self._device_seconds = family("scheduler_dra_bindingconditions_wait_duration_seconds")
@@ -82,15 +83,12 @@ class SchedulerMetrics:
         return Stopwatch(self.now, is_detailed=self._draw(100) < SAMPLED_PERCENT)
 
     def decided(self, attempt: Attempt, seconds: float) -> None:
-        decision = attempt.decision
-        if decision is None:
+        if attempt.outcome == "skipped":
             return
         self._algorithm.observe(seconds)
-        self._note_evaluations(decision)
-        if _tried_preemption(decision):
-            self._preemptions.inc()
-            if decision.post_filter is not None and decision.post_filter.victims:
-                self._victims.observe(len(decision.post_filter.victims))
+        if attempt.decision is not None:
+            self._note_evaluations(attempt.decision)
+            self._note_preemption(attempt.decision)
         if attempt.phase == "failed":
             self._attempted(attempt, "unschedulable" if attempt.is_rejected else "error")
 
@@ -112,6 +110,12 @@ class SchedulerMetrics:
             self._attempted(attempt, attempt.outcome.removeprefix("bind-"))
         self._note_laps(attempt, watch)
 
+    def _note_preemption(self, decision: Decision) -> None:
+        if _tried_preemption(decision):
+            self._preemptions.inc()
+            if decision.post_filter is not None and decision.post_filter.victims:
+                self._victims.observe(len(decision.post_filter.victims))
+
     def _attempted(self, attempt: Attempt, result: str) -> None:
         assert attempt.watch is not None
         profile = attempt.queued.pod.spec.scheduler_name
@@ -122,17 +126,20 @@ class SchedulerMetrics:
         profile = attempt.queued.pod.spec.scheduler_name
         for point, status, seconds in watch.laps:
             if point == PERMIT_WAIT:
-                self._permit_wait.child(str(status)).observe(seconds)
+                self._permit_wait.child(status).observe(seconds)
             elif point == EVICTION:
                 result = "success" if attempt.evicted else "error"
                 self._evictions.child(result).inc()
                 self._eviction_seconds.child(result).observe(seconds)
             else:
-                self._points.child(point, _CODES[status], profile).observe(seconds)
+                self._points.child(point, status, profile).observe(seconds)
         for plugin, point, status, seconds in watch.plugin_laps:
-            self._plugins.child(plugin, point, _CODES[status]).observe(seconds)
+            self._plugins.child(plugin, point, status).observe(seconds)
 
     # -- what plugins and writers do ----------------------------------------------------------------------------------
+
+    def writing(self, call: str, by: int) -> None:
+        self._pending_calls.child(call).inc(by)
 
     def wrote(self, call: str, result: str, seconds: float) -> None:
         self._calls.child(call, result).inc()
@@ -175,7 +182,6 @@ class SchedulerMetrics:
 
 
 _QUEUES = {"Active": "active", "Backoff": "backoff", "Unschedulable": "unschedulable"}
-_CODES = {code: str(code) for code in Code}
 
 
 def _tried_preemption(decision: Decision) -> bool:

@@ -29,9 +29,13 @@ def guard(authenticator: Authenticator, authorizer: Authorizer) -> Middleware:
         verb = request.method.lower()
         try:
             user = await authenticator.user_of(request.headers, connection)
-            verdict = await authorizer.may(user, verb, request.path)
         except UnauthorizedError:
             return _refusal(401, "Unauthorized", "Unauthorized")
+        except ReviewError as problem:  # whoever cannot be told from an impostor is treated as one
+            log.error("Unable to authenticate the request", err=problem)
+            return _refusal(401, "Unauthorized", "Unauthorized")
+        try:
+            verdict = await authorizer.may(user, verb, request.path)
         except ReviewError as problem:
             log.error("A request could not be authorized", err=problem, path=request.path)
             text = f'Internal Server Error: "{request.path_qs}": {problem}\n'

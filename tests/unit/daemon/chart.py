@@ -1,0 +1,63 @@
+"""Renders our Helm chart: the few constructs of Go's templates that it uses, and no others, so that it stays simple."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_IF = re.compile(r"\s*\{\{- if (\S+) \}\}\s*")
+_END = re.compile(r"\s*\{\{- end \}\}\s*")
+_BLOCK = re.compile(r"\s*\{\{- toYaml (\S+) \| nindent (\d+) \}\}")
+_SHA = re.compile(r"\{\{ toYaml (\S+) \| sha256sum \}\}")
+_VALUE = re.compile(r"\{\{ (\.[\w.]+) \}\}")
+
+
+class Chart:
+    """A chart in a directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self.values: dict[str, Any] = yaml.safe_load((directory / "values.yaml").read_text())
+
+    def rendered(self, *, namespace: str = "kube-system", **values: Any) -> list[dict[str, Any]]:
+        """All objects with these values in the place of the default ones."""
+        scope = {"Values": {**self.values, **values}, "Release": {"Namespace": namespace}}
+        texts = [_render(file.read_text(), scope) for file in sorted((self._directory / "templates").glob("*.yaml"))]
+        return [document for text in texts for document in yaml.safe_load_all(text)]
+
+
+def _render(template: str, scope: Mapping[str, Any]) -> str:
+    lines: list[str] = []
+    conditions: list[bool] = []
+    for line in template.splitlines():
+        if condition := _IF.fullmatch(line):
+            conditions.append(bool(_find(condition[1], scope)))
+        elif _END.fullmatch(line):
+            conditions.pop()
+        elif all(conditions):
+            lines.append(_filled(line, scope))
+    assert not conditions, "an if without its end"
+    return "\n".join(lines)
+
+
+def _filled(line: str, scope: Mapping[str, Any]) -> str:
+    if block := _BLOCK.fullmatch(line):
+        indent = " " * int(block[2])
+        text = yaml.safe_dump(_find(block[1], scope), sort_keys=True)
+        return "\n".join(f"{indent}{each}" for each in text.splitlines())
+    line = _SHA.sub(lambda found: hashlib.sha256(repr(_find(found[1], scope)).encode()).hexdigest(), line)
+    line = _VALUE.sub(lambda found: str(_find(found[1], scope)), line)
+    assert "{{" not in line, f"a construct that nobody renders: {line}"
+    return line
+
+
+def _find(path: str, scope: Mapping[str, Any]) -> Any:
+    found: Any = scope
+    for name in path.removeprefix(".").split("."):
+        found = found[name]
+    return found
