@@ -98,7 +98,7 @@ def test_a_custom_resource_is_defined_and_used(kubectl: Kubectl) -> None:
     assert "widget.x.io/w created" in kubectl("apply", "-f", "-", given=WIDGET)
     assert [line.split() for line in kubectl("get", "wd").splitlines()] == [["NAME", "SIZE"], ["w", "7"]]
     assert "deleted" in kubectl("delete", "crd", "widgets.x.io")
-    assert 'no matches for kind "Widget"' in kubectl("apply", "-f", "-", given=WIDGET)
+    assert "could not find the requested resource" in kubectl("apply", "-f", "-", given=WIDGET)
 
 
 def test_a_namespace_comes_and_goes(kubectl: Kubectl) -> None:
