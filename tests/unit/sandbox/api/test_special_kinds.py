@@ -6,12 +6,14 @@ import pytest
 from tests.sandbox_server import fresh_api, refused
 
 from kubesched.sandbox.api import Api, PatchKind
+from kubesched.sandbox.api.expiry import expire_events
 from kubesched.sandbox.api.identities import ADMIN, Tokens
 from kubesched.sandbox.api.reviews import review
 from kubesched.sandbox.kinds import (
     CORE_EVENTS,
     CUSTOM_RESOURCE_DEFINITIONS,
     EVENTS,
+    LEASES,
     REPLICA_SETS,
     SERVICE_ACCOUNTS,
     Object,
@@ -67,6 +69,27 @@ def test_a_definition_takes_its_objects_along() -> None:
     assert api.catalog.lookup("x.io", "v1", "widgets") is None
     api.create(CUSTOM_RESOURCE_DEFINITIONS, "", definition("v1"))
     assert api.select(widgets) == []
+
+
+def test_an_equal_definition_changes_nothing() -> None:
+    now = 1_700_000_000.0
+    api = fresh_api(clock=lambda: now)
+    made = api.create(CUSTOM_RESOURCE_DEFINITIONS, "", definition("v1"))
+    now += 60
+    assert api.update(CUSTOM_RESOURCE_DEFINITIONS, "", "widgets.x.io", made) == made
+
+
+def test_a_definition_does_not_take_the_place_of_what_is_built_in() -> None:
+    api = fresh_api()
+    mine = definition("v1")
+    mine["metadata"]["name"] = "leases.coordination.k8s.io"
+    mine["metadata"]["annotations"] = {"api-approved.kubernetes.io": "unapproved, a test"}
+    mine["spec"] |= {"group": "coordination.k8s.io", "names": {"plural": "leases", "kind": "Lease"}}
+    api.create(LEASES, "default", {"metadata": {"name": "held"}, "spec": {}})
+    api.create(CUSTOM_RESOURCE_DEFINITIONS, "", mine)
+    api.delete(CUSTOM_RESOURCE_DEFINITIONS, "", "leases.coordination.k8s.io")
+    assert api.catalog.lookup("coordination.k8s.io", "v1", "leases") is LEASES
+    assert api.find(LEASES, "default", "held") is not None
 
 
 def test_definitions_are_served_again_after_a_restart() -> None:
@@ -152,6 +175,20 @@ def test_events_of_both_groups_are_the_same_events() -> None:
     assert older["reportingComponent"] == "kubesched"
     assert api.get(EVENTS, "default", "e")["note"] == "placed"
     assert len(api.select(EVENTS, fields="regarding.name=p")) == 1
+
+
+def test_events_are_forgotten_after_an_hour() -> None:
+    now = 1_700_000_000.0
+    api = fresh_api(clock=lambda: now)
+    about = {"involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"}}
+    for name in ("once", "again"):
+        api.create(CORE_EVENTS, "default", {"metadata": {"name": name}, **about})
+    now += 3000
+    assert expire_events(api) == 0
+    api.patch(CORE_EVENTS, "default", "again", {"count": 2, "lastTimestamp": "2023-11-14T23:03:20Z"})
+    now += 700
+    assert expire_events(api) == 1
+    assert [event["metadata"]["name"] for event in api.select(CORE_EVENTS)] == ["again"]
 
 
 def reviews(kind: str) -> Resource:
