@@ -19,7 +19,10 @@ from tests.unit.kube.scripted_server import (
     talking_to,
 )
 
+from kubesched.config.configuration import ClientConnection
 from kubesched.kube.client import MERGE_PATCH
+from kubesched.kube.clients import clients_for
+from kubesched.kube.connection import ConnectionSettings
 from kubesched.kube.errors import AnswerTimeoutError, ApiStatusError, UnreachableError
 
 
@@ -414,3 +417,31 @@ def test_client_works_on_uvloop() -> None:
             assert time.monotonic() - started < 5
 
     uvloop.run(main())
+
+
+def test_reading_too_slowly_answered_is_not_tried_again() -> None:
+    async def main() -> None:
+        async with serving(silent) as server, talking_to(server) as client:
+            with pytest.raises(AnswerTimeoutError):
+                await client.get("/x", timeout=0.05)
+            assert len(server.requests) == 1
+
+    asyncio.run(main())
+
+
+def test_clients_of_a_scheduler_share_connections_but_not_limits() -> None:
+    async def main() -> None:
+        async with serving(answering(200)) as server:
+            settings = ConnectionSettings(server=f"http://127.0.0.1:{server.port}")
+            notes = Notes()
+            clients = clients_for(settings, ClientConnection(qps=1000.0, burst=1), {}, observer=notes)
+            await clients.scheduler.get("/a")
+            await clients.events.get("/b")
+            await clients.leases.get("/c")
+            await clients.transport.close()
+            assert server.connections == 1
+            assert notes.waits == [0.0, 0.0, 0.0]
+            agents = [request.headers["user-agent"].rpartition(")/")[2] for request in server.requests]
+            assert agents == ["scheduler", "events", "leader-election"]
+
+    asyncio.run(main())
