@@ -54,12 +54,15 @@ RESOURCES: dict[str, Resource] = {
     "PriorityClass": Resource("scheduling.k8s.io", "v1", "priorityclasses"),
     "ReplicaSet": Resource("apps", "v1", "replicasets", namespaced=True),
     "ReplicationController": Resource("", "v1", "replicationcontrollers", namespaced=True),
+    "ResourceClaim": Resource("resource.k8s.io", "v1", "resourceclaims", namespaced=True),
+    "ResourceClaimTemplate": Resource("resource.k8s.io", "v1", "resourceclaimtemplates", namespaced=True),
+    "ResourceSlice": Resource("resource.k8s.io", "v1", "resourceslices"),
     "Service": Resource("", "v1", "services", namespaced=True),
     "StatefulSet": Resource("apps", "v1", "statefulsets", namespaced=True),
     "StorageClass": Resource("storage.k8s.io", "v1", "storageclasses"),
     "VolumeAttachment": Resource("storage.k8s.io", "v1", "volumeattachments"),
 }
-"""The resources of the kinds in `api.kinds`."""
+"""By kind: what a scheduler may want to follow."""
 
 UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 """The field selector for pods that hold something or want to."""

@@ -29,9 +29,10 @@ from kubesched.kube.leader_election import LeaderElector
 from kubesched.kube.lease import LeaseLock
 from kubesched.kube.listing import ApiSource
 from kubesched.kube.reflector import Reflector
-from kubesched.kube.resources import EVENTS, LEASES, NODES, PODS, UNFINISHED
+from kubesched.kube.resources import EVENTS, LEASES, NODES, PODS, RESOURCES, UNFINISHED
 from kubesched.kube.throttle import Throttle
 from kubesched.sandbox.http import Server, kubeconfig, parse_fault, self_signed, server_context, write_kubeconfig
+from kubesched.sandbox.kinds import SERVED
 
 ALL_PODS = PODS.path(namespace="default")
 
@@ -292,3 +293,10 @@ def test_tls_and_token_of_a_kubeconfig_let_us_in(tmp_path: Path) -> None:
                 assert caught.value.reason == "Unauthorized"
 
     run(main())
+
+
+def test_resources_are_where_the_server_has_them() -> None:
+    served = {resource.kind: resource for resource in SERVED if resource.group != "" or resource.kind != "Event"}
+    for kind, resource in {**RESOURCES, "Lease": LEASES, "Event": EVENTS}.items():
+        assert resource.path() == served[kind].path
+        assert resource.namespaced == served[kind].namespaced

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kubesched.kube.throttle import Throttle
@@ -48,7 +48,8 @@ def test_token_given_back_is_there_for_the_next() -> None:
     assert throttle.reserve() == pytest.approx(1)
 
 
-@given(st.lists(st.floats(0, 0.5), min_size=1, max_size=100), st.integers(1, 20), st.integers(1, 10))
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.floats(0, 0.5), min_size=1, max_size=40), st.integers(1, 20), st.integers(1, 10))
 def test_never_more_than_burst_and_rate_allow(gaps: list[float], qps: int, burst: int) -> None:
     clock = Clock()
     throttle = Throttle(qps, burst, clock=clock)
