@@ -6,15 +6,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from kubesched.kube.errors import ApiStatusError, UnreachableError
+from kubesched.kube.errors import AnswerTimeoutError, ApiStatusError, UnreachableError
 from kubesched.kube.http_connection import Answer
 from kubesched.kube.observer import NO_ANSWER, NobodyWatches, Observer
 from kubesched.kube.throttle import Throttle
 from kubesched.kube.transport import JSON, Transport, user_agent
 from kubesched.kube.watching import WatchStream
 
-# Why JSON where the configuration says application/vnd.kubernetes.protobuf: records with only the fields that are
-# needed decode from JSON in 16 us a pod, so protobuf would save little here, and would need a schema of everything.
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
@@ -74,8 +72,8 @@ class Client:
     ) -> bytes:
         """The body of a good answer. Raises ApiStatusError for others, UnreachableError if there was none.
 
-        An answer with Retry-After (429 and 5xx) is heeded for any method: the server did not do it. Where no answer
-        came, only reading is tried again, because nobody knows whether a write was done. The timeout is for each try.
+        An answer with Retry-After (429 and 5xx) is heeded for any method: the server did not do it. Where a connection
+        broke, only reading is tried again, because nobody knows whether a write was done. The timeout is for each try.
         """
         attempt = 0
         while True:
@@ -87,7 +85,7 @@ class Client:
                 if pause is None or attempt >= retries:
                     raise ApiStatusError.of_answer(answer.status, answer.body, pause)
             except UnreachableError as error:
-                if method != "GET" or attempt >= retries:
+                if not _is_worth_a_retry(method, error) or attempt >= retries:
                     raise _told(error, method, self._transport.host, path) from error
                 # The first time it may just be that the server closed an idle connection.
                 pause = _PAUSE if attempt else 0.0
@@ -142,6 +140,11 @@ class Client:
                 self._throttle.give_back()
                 raise
         self._observer.throttled(method, self._transport.host, wait)
+
+
+def _is_worth_a_retry(method: str, error: UnreachableError) -> bool:
+    """A server that cannot be reached, or is too slow, is the caller's business: it may have better things to do."""
+    return method == "GET" and error.maybe_done and not isinstance(error, AnswerTimeoutError)
 
 
 def _asked_to_wait(answer: Answer) -> float | None:

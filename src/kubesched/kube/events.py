@@ -28,7 +28,7 @@ SERIES_END = 6 * 60.0  # seconds without a repeat
 REFRESH = 30 * 60.0  # seconds between writes of a series that goes on
 
 WRITERS = 16
-MOST_REMEMBERED = 50_000  # events that a repeat could join; more than that at once is no time for bookkeeping
+MOST_REMEMBERED = 10_000  # events that a repeat could join: the last ones, because most events never repeat
 
 _encoder = msgspec.json.Encoder()
 _log = logging.getLogger(__name__)
@@ -51,9 +51,14 @@ class _Remembered:
     event: Event
     last_seen: float
     count: int = 1
-    written_count: int = 1
+    written_count: int = 0
     written_at: float = 0.0
-    is_queued: bool = True
+    is_queued: bool = False
+
+    @property
+    def is_behind(self) -> bool:
+        """There were repeats that nobody has read of yet."""
+        return self.count > self.written_count
 
 
 class EventRecorder:
@@ -120,6 +125,7 @@ class EventRecorder:
         if known is not None and now - known.last_seen < SERIES_END:
             known.count += 1
             known.last_seen = now
+            self._known[key] = self._known.pop(key)  # to the end: the first are forgotten first
             if known.count == 2:
                 self._enqueue(known)
             return
@@ -138,10 +144,11 @@ class EventRecorder:
             instance=instance,
             nanoseconds=self._wall_clock(),
         )
-        remembered = _Remembered(event, last_seen=now, written_count=0, is_queued=False)
-        if len(self._known) < MOST_REMEMBERED:
-            self._known[key] = remembered
+        remembered = _Remembered(event, last_seen=now)
+        self._known[key] = remembered
         self._enqueue(remembered)
+        if len(self._known) > MOST_REMEMBERED:
+            self._forget(next(iter(self._known)))
 
     async def run(self) -> None:
         """Write until cancelled. Whoever stops this calls `flush` afterwards."""
@@ -154,7 +161,7 @@ class EventRecorder:
         """Write what is queued and the last counts of all series, for as long as that time allows."""
         self._is_closing = True
         for series in self._known.values():
-            if series.count > series.written_count:
+            if series.is_behind:
                 self._enqueue(series)
         try:
             async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
@@ -250,10 +257,12 @@ class EventRecorder:
             await self._sleep(SERIES_END)
             now = self._clock()
             for key, remembered in list(self._known.items()):
-                is_behind = remembered.count > remembered.written_count
                 if now - remembered.last_seen >= SERIES_END:
-                    del self._known[key]
-                    if is_behind:
-                        self._enqueue(remembered)
-                elif is_behind and now - remembered.written_at >= REFRESH:
+                    self._forget(key)
+                elif remembered.is_behind and now - remembered.written_at >= REFRESH:
                     self._enqueue(remembered)
+
+    def _forget(self, key: Key) -> None:
+        remembered = self._known.pop(key)
+        if remembered.is_behind:
+            self._enqueue(remembered)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from enum import Enum, auto
 from typing import NamedTuple
 
 LONGEST_HEAD = 64 * 1024
@@ -26,15 +25,8 @@ class Head(NamedTuple):
     keep_alive: bool
 
 
-class _Expected(Enum):
-    HEAD = auto()
-    LENGTH = auto()
-    CHUNK_SIZE = auto()
-    CHUNK = auto()
-    CHUNK_END = auto()
-    TRAILERS = auto()
-    ANYTHING = auto()
-    NOTHING = auto()
+# What comes next. Plain numbers, because they are looked at for every chunk of every watch.
+_HEAD, _LENGTH, _CHUNK_SIZE_LINE, _CHUNK, _CHUNK_END, _TRAILERS, _ANYTHING, _NOTHING = range(8)
 
 
 class ResponseParser:
@@ -48,37 +40,37 @@ class ResponseParser:
         self.excess = False
         """Bytes came after the end of the answer: nothing further on this connection can be trusted."""
         self.started = False
-        self._expected = _Expected.HEAD
+        self._expected = _HEAD
         self._rest = b""
         self._left = 0
         self._trailer_bytes = 0
 
     @property
     def complete(self) -> bool:
-        return self._expected is _Expected.NOTHING
+        return self._expected == _NOTHING
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes. Raises HttpSyntaxError."""
         self.started = True
-        if self._expected is _Expected.HEAD:
+        if self._expected == _HEAD:
             rest = self._feed_head(self._rest + data if self._rest else data)
             if not rest:
                 return
             data = rest
-        if self._expected is _Expected.LENGTH:
+        if self._expected == _LENGTH:
             self._feed_length(data)
-        elif self._expected is _Expected.ANYTHING:
+        elif self._expected == _ANYTHING:
             self.pieces.append(data)
-        elif self._expected is _Expected.NOTHING:
+        elif self._expected == _NOTHING:
             self.excess = True
         else:
             self._feed_chunked(data)
 
     def feed_end(self) -> None:
         """The server hung up, which ends an answer only if it did not say how long it is."""
-        if self._expected is _Expected.ANYTHING:
-            self._expected = _Expected.NOTHING
-        elif self._expected is not _Expected.NOTHING:
+        if self._expected == _ANYTHING:
+            self._expected = _NOTHING
+        elif self._expected != _NOTHING:
             where = "before an answer" if not self.started else "in the middle of an answer"
             raise HttpSyntaxError(f"the server closed the connection {where}")
 
@@ -107,18 +99,18 @@ class ResponseParser:
         encoding = head.headers.get("transfer-encoding")
         length = head.headers.get("content-length")
         if head.status in (204, 304):
-            self._expected = _Expected.NOTHING
+            self._expected = _NOTHING
         elif encoding is not None:
             if encoding.lower() != "chunked":
                 raise HttpSyntaxError(f"transfer encoding {encoding!r} is not understood")
-            self._expected = _Expected.CHUNK_SIZE
+            self._expected = _CHUNK_SIZE_LINE
         elif length is not None:
             if not _DIGITS.match(length):
                 raise HttpSyntaxError(f"content length {length!r} is not a number")
             self._left = int(length)
-            self._expected = _Expected.LENGTH if self._left else _Expected.NOTHING
+            self._expected = _LENGTH if self._left else _NOTHING
         else:
-            self._expected = _Expected.ANYTHING
+            self._expected = _ANYTHING
             self.head = head._replace(keep_alive=False)
 
     def _feed_length(self, data: bytes) -> None:
@@ -128,22 +120,22 @@ class ResponseParser:
         self.pieces.append(data)
         self._left -= len(data)
         if not self._left:
-            self._expected = _Expected.NOTHING
+            self._expected = _NOTHING
 
     def _feed_chunked(self, data: bytes) -> None:
         if self._rest:
             data, self._rest = self._rest + data, b""
         at, end = 0, len(data)
         while at < end:
-            if self._expected is _Expected.CHUNK:
-                piece = data[at : at + self._left]
-                self.pieces.append(piece)
-                at += len(piece)
-                self._left -= len(piece)
+            if self._expected == _CHUNK:
+                stop = min(at + self._left, end)
+                self.pieces.append(data[at:stop])
+                self._left -= stop - at
+                at = stop
                 if not self._left:
-                    self._expected = _Expected.CHUNK_END
+                    self._expected = _CHUNK_END
                 continue
-            if self._expected is _Expected.NOTHING:
+            if self._expected == _NOTHING:
                 self.excess = True
                 return
             line_end = data.find(b"\r\n", at)
@@ -156,22 +148,22 @@ class ResponseParser:
             at = line_end + 2
 
     def _chunk_line(self, line: bytes) -> None:
-        if self._expected is _Expected.CHUNK_END:
+        if self._expected == _CHUNK_END:
             if line:
                 raise HttpSyntaxError("a chunk is longer than it said")
-            self._expected = _Expected.CHUNK_SIZE
-        elif self._expected is _Expected.TRAILERS:
+            self._expected = _CHUNK_SIZE_LINE
+        elif self._expected == _TRAILERS:
             self._trailer_bytes += len(line)
             if self._trailer_bytes > LONGEST_HEAD:
                 raise HttpSyntaxError("the trailers of the answer do not end")
             if not line:
-                self._expected = _Expected.NOTHING
+                self._expected = _NOTHING
         else:
             size = _CHUNK_SIZE.match(line)
             if size is None:
                 raise HttpSyntaxError(f"{line[:20]!r} is not the size of a chunk")
             self._left = int(size[1], 16)
-            self._expected = _Expected.CHUNK if self._left else _Expected.TRAILERS
+            self._expected = _CHUNK if self._left else _TRAILERS
 
 
 def _parsed_head(data: bytes) -> Head:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
 from kubesched.kube.decoding import Codec, Identity
@@ -71,13 +71,12 @@ class KnownObjects(Generic[T]):
         if known is not None:
             yield Change(known, None)
 
-    def replaced(self, truth: Iterable[T]) -> Iterator[Change[T]]:
+    def replaced(self, truth: Mapping[str, T]) -> Iterator[Change[T]]:
         """All there is, from a list: what it lacks is deleted, even if the server forgot its past and counts anew."""
         self._graves.clear()
-        fresh = {self._codec.identity(obj).key: obj for obj in truth}
-        for key in [key for key in self._objects if key not in fresh]:
+        for key in [key for key in self._objects if key not in truth]:
             yield Change(self._objects.pop(key), None)
-        for key, obj in fresh.items():
+        for key, obj in truth.items():
             known = self._objects.get(key)
             if known is not None:
                 before, after = self._codec.identity(known), self._codec.identity(obj)

@@ -10,6 +10,8 @@ from kubesched.kube.resources import Resource, with_query
 
 SILENCE = 120.0
 """Seconds a watch may be silent. Servers send a bookmark every minute; and if one does not, resuming costs little."""
+LIST_TIMEOUT = 300.0
+"""Seconds for a page, which may be the whole of a large cluster."""
 
 
 class EventStream(Protocol):
@@ -62,7 +64,7 @@ class ApiSource:
             "continue": more,
             "resourceVersion": "" if more else resource_version,  # a continued list stays where it began
         }
-        return await self._client.get(with_query(self._path, query))
+        return await self._client.get(with_query(self._path, query), timeout=LIST_TIMEOUT)
 
     async def watch(self, *, resource_version: str, seconds: int, initial_events: bool) -> EventStream:
         query = {

@@ -208,7 +208,8 @@ class Reflector(Generic[T]):
             more = page.more
             if not more:
                 break
-        await self._replace(objects, page.resource_version)
+        by_key = {self._codec.identity(obj).key: obj for obj in objects}
+        await self._replace(by_key, page.resource_version)
 
     async def _list_as_stream(self, version: str) -> EventStream:
         try:
@@ -228,7 +229,7 @@ class Reflector(Generic[T]):
                         reached, is_end = bookmark(event.object)
                         if not is_end:
                             raise NoStreamedListsError("the server sent a bookmark that does not end the list")
-                        await self._replace(fresh.objects.values(), reached)
+                        await self._replace(fresh.objects, reached)
                         await self._deliver_events(lines[number:])
                         return stream
                     for _ in self._changes(event.type, event.object, fresh):
@@ -238,7 +239,7 @@ class Reflector(Generic[T]):
             stream.close()
             raise
 
-    async def _replace(self, objects: Iterable[T], version: str) -> None:
+    async def _replace(self, objects: Mapping[str, T], version: str) -> None:
         await self._deliver(self._known.replaced(objects))
         self._version = version
         self._version_number = version_number(version)

@@ -62,7 +62,7 @@ RESOURCES: dict[str, Resource] = {
     "StorageClass": Resource("storage.k8s.io", "v1", "storageclasses"),
     "VolumeAttachment": Resource("storage.k8s.io", "v1", "volumeattachments"),
 }
-"""The resources of the kinds in `api.kinds`."""
+"""By kind: what a scheduler may want to follow."""
 
 UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 """The field selector for pods that hold something or want to."""

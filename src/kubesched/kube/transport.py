@@ -16,6 +16,7 @@ from kubesched.kube.tls import Certificate
 
 JSON = "application/json"
 
+_MOST_HEADS = 16
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
@@ -63,11 +64,9 @@ class Transport:
         """The answer to a GET as a stream, on a connection of its own. Close the stream when done with it."""
         authorization = await self._authorization()
         stream = await self._open(path, agent, authorization, timeout)
-        if stream.head.status == 401:
+        if stream.head.status == 401 and await self._credentials.renew(authorization):
             stream.close()
-            if await self._credentials.renew(authorization):
-                authorization = await self._authorization()
-            stream = await self._open(path, agent, authorization, timeout)
+            stream = await self._open(path, agent, await self._authorization(), timeout)
         return stream
 
     async def close(self) -> None:
@@ -103,7 +102,8 @@ class Transport:
     def _request(self, method: str, path: str, body: bytes, content_type: str, agent: str, authorization: str) -> bytes:
         head = self._heads.get((agent, authorization))
         if head is None:
-            self._heads.clear()  # tokens come and go
+            if len(self._heads) >= _MOST_HEADS:  # tokens come and go
+                self._heads.clear()
             head = self._heads[agent, authorization] = self._common_head(agent, authorization)
         first_line = f"{method} {self._dialer.request_prefix}{path} HTTP/1.1\r\n"
         if not body and method == "GET":

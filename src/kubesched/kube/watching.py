@@ -15,13 +15,12 @@ class LineSplitter:
 
     def feed(self, data: bytes) -> list[bytes]:
         """The lines that ended, without empty ones."""
-        first, newline, _ = data.partition(b"\n")
-        if not newline:
+        lines = data.split(b"\n")
+        if len(lines) == 1:
             self._parts.append(data)
             return []
-        lines = data.split(b"\n")
         if self._parts:
-            self._parts.append(first)
+            self._parts.append(lines[0])
             lines[0] = b"".join(self._parts)
             self._parts.clear()
         if lines[-1]:

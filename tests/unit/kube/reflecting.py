@@ -50,7 +50,7 @@ class Reflecting:
         """Until nothing moves without time passing."""
 
         async def turns() -> None:
-            for _ in range(60):
+            for _ in range(30):
                 await asyncio.sleep(0)
 
         self._loop.run_until_complete(turns())

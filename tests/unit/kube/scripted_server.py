@@ -146,13 +146,14 @@ async def talking_to(
     connections: int = 8,
     qps: float = -1,
     burst: int = 0,
+    throttle_clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> AsyncIterator[Client]:
     """A client of that server."""
     scheme = "https" if trust is not None else "http"
     dialer = Dialer(f"{scheme}://{host}:{server.port}", trust or ServerTrust(), proxy)
     transport = Transport(dialer, credentials or FixedAuthorization(), connections=connections, clock=time.monotonic)
-    throttle = Throttle(qps, burst, clock=time.monotonic)
+    throttle = Throttle(qps, burst, clock=throttle_clock)
     try:
         yield Client(transport, throttle, observer=observer, clock=time.monotonic, sleep=sleep)
     finally:

@@ -19,7 +19,10 @@ from tests.unit.kube.scripted_server import (
     talking_to,
 )
 
+from kubesched.config.configuration import ClientConnection
 from kubesched.kube.client import MERGE_PATCH
+from kubesched.kube.clients import clients_for
+from kubesched.kube.connection import ConnectionSettings
 from kubesched.kube.errors import AnswerTimeoutError, ApiStatusError, UnreachableError
 
 
@@ -275,14 +278,19 @@ def test_cancelled_request_leaves_no_answer_behind_for_the_next() -> None:
 
 def test_unasked_bytes_on_an_idle_connection_end_it() -> None:
     async def main() -> None:
+        answered, said = asyncio.Event(), asyncio.Event()
+
         async def chatty(exchange: Exchange) -> None:
             await exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-            await asyncio.sleep(0.01)
+            await answered.wait()
             await exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
+            said.set()
 
         async with serving(chatty, answering(200, b"good")) as server, talking_to(server) as client:
             assert await client.get("/") == b"ok"
-            await asyncio.sleep(0.05)
+            answered.set()
+            await said.wait()
+            await asyncio.sleep(0.05)  # for the bytes to arrive
             assert await client.get("/") == b"good"
             assert server.connections == 2
 
@@ -307,14 +315,12 @@ def test_waiting_for_the_rate_limit_is_seen() -> None:
         notes, naps = Notes(), Naps()
         async with (
             serving(answering(200)) as server,
-            talking_to(server, qps=1, burst=2, observer=notes, sleep=naps) as client,
+            talking_to(server, qps=1, burst=2, throttle_clock=lambda: 0.0, observer=notes, sleep=naps) as client,
         ):
             for _ in range(4):
                 await client.get("/")
-        assert notes.waits[:2] == [0.0, 0.0]
-        assert notes.waits[2] == pytest.approx(1, abs=0.3)
-        assert notes.waits[3] == pytest.approx(2, abs=0.3)
-        assert naps.taken == notes.waits[2:]
+        assert notes.waits == [0.0, 0.0, 1.0, 2.0]
+        assert naps.taken == [1.0, 2.0]
 
     asyncio.run(main())
 
@@ -414,3 +420,31 @@ def test_client_works_on_uvloop() -> None:
             assert time.monotonic() - started < 5
 
     uvloop.run(main())
+
+
+def test_reading_too_slowly_answered_is_not_tried_again() -> None:
+    async def main() -> None:
+        async with serving(silent) as server, talking_to(server) as client:
+            with pytest.raises(AnswerTimeoutError):
+                await client.get("/x", timeout=0.05)
+            assert len(server.requests) == 1
+
+    asyncio.run(main())
+
+
+def test_clients_of_a_scheduler_share_connections_but_not_limits() -> None:
+    async def main() -> None:
+        async with serving(answering(200)) as server:
+            settings = ConnectionSettings(server=f"http://127.0.0.1:{server.port}")
+            notes = Notes()
+            clients = clients_for(settings, ClientConnection(qps=1000.0, burst=1), {}, observer=notes)
+            await clients.scheduler.get("/a")
+            await clients.events.get("/b")
+            await clients.leases.get("/c")
+            await clients.transport.close()
+            assert server.connections == 1
+            assert notes.waits == [0.0, 0.0, 0.0]
+            agents = [request.headers["user-agent"].rpartition(")/")[2] for request in server.requests]
+            assert agents == ["scheduler", "events", "leader-election"]
+
+    asyncio.run(main())

@@ -177,6 +177,30 @@ def test_another_note_reason_or_pod_is_another_event() -> None:
     assert sink.calls == ["create"] * 4
 
 
+def test_only_the_last_events_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubesched.kube.events.MOST_REMEMBERED", 3)
+    sink = Sink()
+    events = recorder(sink)
+
+    async def story() -> None:
+        tell(events, name="repeated")
+        await asyncio.sleep(1)
+        for n in range(5):
+            tell(events, name=f"once-{n}")
+            tell(events, name="repeated")
+            await asyncio.sleep(1)
+        for n in range(5):
+            tell(events, name=f"later-{n}")
+            await asyncio.sleep(1)
+        tell(events, name="repeated")
+        await asyncio.sleep(1)
+
+    while_running(events, story)
+    repeated = [event["series"]["count"] for event in sink.events.values() if "series" in event]
+    assert repeated == [6]  # written when it was forgotten
+    assert len(sink.events) == 12
+
+
 def test_series_whose_event_was_deleted_is_created_anew() -> None:
     sink = Sink()
     events = recorder(sink)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kubesched.kube.http_parser import LONGEST_HEAD, HttpSyntaxError, ResponseParser
@@ -28,6 +28,7 @@ def in_chunks(body: bytes, at: list[int]) -> bytes:
     return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n" + chunks + b"0\r\n\r\n"
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(bodies, st.lists(st.integers(0, 1000)))
 def test_body_with_a_length_is_read_however_it_is_cut(body: bytes, places: list[int]) -> None:
     answer = b"HTTP/1.1 201 Created\r\nContent-Length: %d\r\nX-One: a\r\n\r\n%s" % (len(body), body)
@@ -39,6 +40,7 @@ def test_body_with_a_length_is_read_however_it_is_cut(body: bytes, places: list[
     assert b"".join(parser.pieces) == body
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(bodies, st.lists(st.integers(0, 1000)), st.lists(st.integers(0, 1000)))
 def test_body_in_chunks_is_read_however_it_is_cut(body: bytes, chunks: list[int], places: list[int]) -> None:
     parser = parsed(*cut(in_chunks(body, chunks), places))
@@ -46,6 +48,7 @@ def test_body_in_chunks_is_read_however_it_is_cut(body: bytes, chunks: list[int]
     assert b"".join(parser.pieces) == body
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(bodies, st.lists(st.integers(0, 1000)), st.binary(min_size=1, max_size=20))
 def test_bytes_after_the_end_are_noticed(body: bytes, chunks: list[int], more: bytes) -> None:
     assert parsed(in_chunks(body, chunks), more).excess
@@ -53,6 +56,7 @@ def test_bytes_after_the_end_are_noticed(body: bytes, chunks: list[int], more: b
     assert parsed(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body + more)).excess
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.binary(max_size=200), st.lists(st.integers(0, 300)))
 def test_rubbish_is_refused_and_never_crashes(rubbish: bytes, places: list[int]) -> None:
     try:

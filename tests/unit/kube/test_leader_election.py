@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.unit.kube.virtual_time import now, run_virtually
 
@@ -294,7 +294,7 @@ def test_health_check_does_not_mind_being_second() -> None:
     run_virtually(main())
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     troubles=st.lists(
         st.tuples(st.integers(0, 2), st.sampled_from(["is_cut", "hangs"]), st.floats(1, 25)), min_size=1, max_size=6

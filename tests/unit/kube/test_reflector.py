@@ -310,3 +310,16 @@ def test_others_run_between_batches_of_a_large_list(reflect: Reflect) -> None:
     it.settle()
     it.assert_knows_the_truth()
     assert naps == 10
+
+
+def test_mistake_of_the_handler_is_not_hidden(reflect: Reflect) -> None:
+    server = server_with("a")
+    it = reflect(server)
+
+    def broken(obj: object) -> None:
+        raise ValueError("a mistake")
+
+    it.view.added = broken  # type: ignore[method-assign]
+    server.put("b")
+    with pytest.raises(ValueError, match="a mistake"):
+        it.run()

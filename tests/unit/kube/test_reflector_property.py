@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.unit.kube.memory_server import EXPIRED, TOO_LARGE, MemoryServer, MemoryStream, bookmark, error_event
@@ -148,4 +148,6 @@ def _swapped(stream: MemoryStream, line: bytes) -> None:
 
 
 TestReflector = ReflectorMachine.TestCase
-TestReflector.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+TestReflector.settings = settings(
+    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)

@@ -1,0 +1,46 @@
+"""The clients of a scheduler: one transport, three users of it, each with limits of its own as in kube-scheduler."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from kubesched.config.configuration import ClientConnection
+from kubesched.kube.authentication import transport_for
+from kubesched.kube.client import Client
+from kubesched.kube.connection import ConnectionSettings
+from kubesched.kube.observer import Observer
+from kubesched.kube.throttle import Throttle
+from kubesched.kube.transport import Transport, user_agent
+
+
+class Clients(NamedTuple):
+    """Who talks to the API server. Events and leases must not wait behind bindings, nor the other way round."""
+
+    transport: Transport
+    scheduler: Client
+    events: Client
+    leases: Client
+
+
+def clients_for(
+    settings: ConnectionSettings,
+    connection: ClientConnection,
+    environ: Mapping[str, str],
+    *,
+    observer: Observer | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Clients:
+    """Clients with the limits of the configuration. Raises ConnectionSettingsError, CredentialsError.
+
+    Its contentType is accepted whatever it is, and JSON is spoken: records with only the needed fields decode from
+    JSON in 16 us a pod, so protobuf would save little, and would need the schema of everything.
+    """
+    transport = transport_for(settings, environ, observer=observer, clock=clock)
+
+    def client(suffix: str) -> Client:
+        throttle = Throttle(connection.qps, connection.burst, clock=clock)
+        return Client(transport, throttle, observer=observer, agent=user_agent(suffix), clock=clock)
+
+    return Clients(transport, client("scheduler"), client("events"), client("leader-election"))
