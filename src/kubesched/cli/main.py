@@ -12,6 +12,7 @@ from kubesched.cli.explain import explain
 from kubesched.cli.place import place
 from kubesched.cli.replay import replay
 from kubesched.cli.run import run
+from kubesched.cli.sandbox import sandbox
 from kubesched.cli.simulate import simulate
 
 
@@ -28,4 +29,5 @@ main.add_command(explain)
 main.add_command(place)
 main.add_command(replay)
 main.add_command(run)
+main.add_command(sandbox)
 main.add_command(simulate)

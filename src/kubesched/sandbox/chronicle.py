@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ class Entry(NamedTuple):
     at: float
     pod: str
     outcome: str
-    """bound, unschedulable, error, bind-error, ..."""
+    """bound, preempts, unschedulable, error, bind-error, ..."""
     text: str
 
 
@@ -30,15 +30,28 @@ class Chronicle:
         self.outcomes: Counter[str] = Counter()
         self.victims = 0
         self.on_entry: Callable[[Entry], None] = lambda entry: None
+        self._latest: OrderedDict[str, str] = OrderedDict()
 
     def __call__(self, attempt: Attempt) -> None:
         if not attempt.outcome or attempt.outcome == "skipped":
             return
         self.outcomes[attempt.outcome] += 1
         self.victims += len(attempt.victims)
-        entry = Entry(self._clock(), attempt.queued.key, attempt.outcome, _reason(attempt))
-        self.entries.append(entry)
-        self.on_entry(entry)
+        outcome = "preempts" if attempt.victims else attempt.outcome
+        entry = Entry(self._clock(), attempt.queued.key, outcome, _reason(attempt))
+        if self._says_something_new(entry):
+            self.entries.append(entry)
+            self.on_entry(entry)
+
+    def _says_something_new(self, entry: Entry) -> bool:
+        """A pod that is tried in vain again and again has nothing new to tell."""
+        if self._latest.pop(entry.pod, None) == entry.text:
+            self._latest[entry.pod] = entry.text
+            return False
+        self._latest[entry.pod] = entry.text
+        if len(self._latest) > _REMEMBERED:
+            self._latest.popitem(last=False)
+        return True
 
 
 def _reason(attempt: Attempt) -> str:
@@ -46,10 +59,13 @@ def _reason(attempt: Attempt) -> str:
     decision, failure = attempt.decision, attempt.failure
     if attempt.victims and failure is not None:
         victims = ", ".join(sorted(victim.pod.key for victim in attempt.victims))
-        return f"preempts {victims} on {failure.nominated}: nothing else is free"
+        return f"takes the place of {victims} on {failure.nominated}"
     if failure is not None:
-        return failure.message
+        # The first sentence is about the nodes; what follows is about preemption, and seldom of interest.
+        return failure.message.partition(". ")[0]
     assert decision is not None
+    if attempt.node == decision.pod.status.nominated_node_name:
+        return f"on {attempt.node}, which was kept for it"
     if decision.feasible <= 1:
         return f"on {attempt.node}: the only node of {decision.evaluated} that fits"
     among = "" if decision.draw.among == 1 else f", drawn from {decision.draw.among} equally good ones"

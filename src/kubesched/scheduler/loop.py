@@ -64,7 +64,7 @@ class SchedulingLoop:
                 next_leftovers = now() + _LEFTOVERS_EVERY
             for attempt in self._scheduler.permitted():
                 self._carry_out(attempt)
-            if self._decide_for_a_slice(until=now() + self._slice):
+            if await self._decide_for_a_slice(until=now() + self._slice):
                 await asyncio.sleep(0)
                 continue
             try:
@@ -83,7 +83,7 @@ class SchedulingLoop:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
 
-    def _decide_for_a_slice(self, until: float) -> bool:
+    async def _decide_for_a_slice(self, until: float) -> bool:
         """Whether there is, or may be, more to decide."""
         now = asyncio.get_running_loop().time
         while len(self._unfinished) < _UNFINISHED_AT_MOST:
@@ -92,6 +92,10 @@ class SchedulingLoop:
                 return False
             self._scheduler.decide(attempt)
             self._carry_out(attempt)
+            if attempt.phase == "failed":
+                # Its nomination must be known before the next decision, or two preemptors choose the same victims.
+                # The task that was just made runs up to its first write before we go on.
+                await asyncio.sleep(0)
             if now() >= until:
                 return True
         return False  # a binding that ends will wake us

@@ -136,3 +136,18 @@ def test_other_tasks_get_their_turn_while_many_pods_wait() -> None:
             assert turns >= 50
 
     virtual_time.run(story())
+
+
+def test_preemptors_that_come_together_do_not_choose_the_same_victims() -> None:
+    async def story() -> None:
+        async with living() as world:
+            world.cluster.graceful = True
+            full = [make_pod(f"on-{node}").requests(cpu="4").on(node) for node in ("a", "b")]
+            world.see(*(make_node(name).capacity(cpu="4") for name in ("a", "b")), *full)
+            world.see(*(make_pod(f"urgent-{i}").requests(cpu="3").priority(10) for i in range(2)))
+            await asyncio.sleep(0.5)
+            assert sorted(world.cluster.evicted) == ["on-a", "on-b"]
+            nominated = {world.cluster.pod(f"urgent-{i}").status.nominated_node_name for i in range(2)}
+            assert nominated == {"a", "b"}
+
+    virtual_time.run(story())

@@ -1,0 +1,183 @@
+"""`kubesched sandbox`: a living cluster in a box, for people without one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import uvloop
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from kubesched.api.yaml import YamlError, documents
+from kubesched.cli.input import read, refuse
+from kubesched.cli.printing import STRONG, console, counted
+from kubesched.cli.sandbox_story import summary
+from kubesched.cli.sandbox_view import line, view
+from kubesched.cli.simulation import bad_profiles_refused, config_option, settings_of
+from kubesched.sandbox.box import Plan, Sandbox
+from kubesched.sandbox.http import ExposedError, FaultError, Rule, parse_fault
+from kubesched.sandbox.kinds import Object
+from kubesched.sandbox.nodes import node_manifests
+from kubesched.sandbox.scenarios import SCENARIOS, Scenario, Stage
+from kubesched.sandbox.scenarios.playing import play
+
+_LOOKS_PER_SECOND = 4
+_SOON = 5.0
+"""Seconds after which a node counts as lost in a story, which cannot wait for as long as a cluster does."""
+
+
+@click.command()
+@click.option("--nodes", "count", type=click.IntRange(min=0), default=10, show_default=True, help="How many nodes.")
+@click.option("--node-file", help="Node manifests to begin with, instead of --nodes.")
+@click.option("--gpus", type=click.IntRange(min=0), default=0, help="Example GPUs on each node, for ResourceClaims.")
+@click.option("--scenario", type=click.Choice(list(SCENARIOS)), help="A story to play, with nodes of its own.")
+@config_option
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port to listen on; any free one if 0.")
+@click.option("--token", help="A bearer token that clients must show.")
+@click.option("--tls", is_flag=True, help="Serve over TLS, with a certificate made for it.")
+@click.option("--data-dir", type=click.Path(path_type=Path), help="Where objects are kept; in memory if not given.")
+@click.option("--kubeconfig", type=click.Path(path_type=Path), help="Where to write the kubeconfig.")
+@click.option("--fault", "faults", multiple=True, help="Misbehave, e.g. 429:p=0.1,verb=create. May be repeated.")
+@click.option("--seed", type=int, help="Makes names, delays and draws repeatable.")
+@click.option("--for", "seconds", type=click.FloatRange(min=0), help="End after so many seconds.")
+def sandbox(
+    count: int,
+    node_file: str | None,
+    gpus: int,
+    scenario: str | None,
+    config_file: str | None,
+    host: str,
+    port: int,
+    token: str | None,
+    tls: bool,
+    data_dir: Path | None,
+    kubeconfig: Path | None,
+    faults: tuple[str, ...],
+    seed: int | None,
+    seconds: float | None,
+) -> None:
+    """A cluster in a box: an API server that kubectl talks to, hollow nodes, controllers and the scheduler.
+
+    Nothing else is needed, and nothing is left behind, unless --data-dir or --kubeconfig say so. With a terminal it
+    shows what happens; without one it tells the story of a scenario and ends with it.
+    """
+    story = SCENARIOS[scenario] if scenario else None
+    settings = settings_of(config_file)
+    nodes = node_manifests(_templates(node_file) if node_file else story.nodes if story else count)
+    plan = Plan(
+        nodes=nodes,
+        gpus=gpus,
+        configuration=settings,
+        host=host,
+        port=port,
+        token=token,
+        tls=tls,
+        data_dir=data_dir,
+        kubeconfig=kubeconfig,
+        faults=_rules(faults),
+        seed=seed,
+        node_grace=_SOON if story else Plan.node_grace,
+    )
+    with bad_profiles_refused(config_file):
+        try:
+            uvloop.run(_run(plan, story, seconds))
+        except (ExposedError, OSError) as error:
+            refuse([f"sandbox: {error}"])
+
+
+async def _run(plan: Plan, story: Scenario | None, seconds: float | None) -> None:
+    box = Sandbox(plan)
+    ended = asyncio.Event()
+    running = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        running.add_signal_handler(number, ended.set)
+    await box.start()
+    try:
+        out = console()
+        if out.is_terminal:
+            await _show(box, story, seconds, ended)
+        else:
+            await _tell(box, out, story, seconds, ended, nodes=len(plan.nodes))
+        out.print(summary(box))
+    finally:
+        await box.stop()
+
+
+async def _show(box: Sandbox, story: Scenario | None, seconds: float | None, ended: asyncio.Event) -> None:
+    """The live view, until somebody ends it. A story that is over leaves a cluster to play with."""
+    saying = ""
+
+    def say(text: str) -> None:
+        nonlocal saying
+        saying = text
+
+    screen = Console(markup=False, highlight=False, emoji=False)
+    playing = asyncio.create_task(_play(box, story, say))
+    playing.add_done_callback(lambda _: say("The story is over; the cluster is yours." if story else ""))
+    with Live(console=screen, screen=True, auto_refresh=False) as live:
+        async with contextlib.AsyncExitStack() as stack:
+            stack.callback(playing.cancel)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    while not ended.is_set():
+                        live.update(view(box, height=screen.height, saying=saying), refresh=True)
+                        with contextlib.suppress(TimeoutError):
+                            async with asyncio.timeout(1 / _LOOKS_PER_SECOND):
+                                await ended.wait()
+
+
+async def _tell(
+    box: Sandbox, out: Console, story: Scenario | None, seconds: float | None, ended: asyncio.Event, *, nodes: int
+) -> None:
+    """The story as lines of text, to its end; without a story, until somebody ends it."""
+    out.print(f"An API server with {counted(nodes, 'node')} at {box.server.url}")
+    out.print(f"KUBECONFIG={box.kubeconfig}", soft_wrap=True)
+    box.chronicle.on_entry = lambda entry: out.print(line(entry), soft_wrap=True)
+    say: Callable[[str], None] = lambda text: out.print(Text.assemble("\n", (text, STRONG)))  # noqa: E731
+    waits: list[asyncio.Task[Any]] = [asyncio.create_task(ended.wait())]
+    if story is not None:
+        waits.append(asyncio.create_task(_play(box, story, say)))
+    done, pending = await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
+    for task in done:
+        task.result()
+    box.chronicle.on_entry = lambda entry: None
+
+
+async def _play(box: Sandbox, story: Scenario | None, say: Callable[[str], None]) -> None:
+    if story is not None:
+        await play(story, Stage(box.api, box.nodes), say)
+
+
+def _templates(file: str) -> list[Object]:
+    source, text = read(file)
+    try:
+        values = [document.value for document in documents(text)]
+    except YamlError as error:
+        refuse([f"{source}: {error}"])
+    found: list[Object] = []
+    for value in values:
+        found += value.get("items", []) if isinstance(value, dict) and value.get("kind") == "List" else [value]
+    wrong = [i for i, each in enumerate(found) if not isinstance(each, dict) or each.get("kind") != "Node"]
+    if wrong or not found:
+        refuse([f"{source}: document {i + 1}: expected a Node" for i in wrong] or [f"{source}: no Node in it"])
+    return found
+
+
+def _rules(texts: tuple[str, ...]) -> list[Rule]:
+    rules = []
+    for text in texts:
+        try:
+            rules.append(parse_fault(text))
+        except FaultError as error:
+            refuse([f"--fault {text}: {error}"])
+    return rules

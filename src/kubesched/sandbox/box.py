@@ -1,0 +1,112 @@
+"""The whole cluster in a box: API server, nodes, controllers and scheduler, started and stopped together."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import ssl
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kubesched import config
+from kubesched.config import SchedulerConfiguration
+from kubesched.framework.registry import Registry
+from kubesched.sandbox.api import Api, Stamps, bootstrap
+from kubesched.sandbox.chronicle import Chronicle
+from kubesched.sandbox.controllers import Runner, standard_controllers
+from kubesched.sandbox.http import Faults, Rule, Server, kubeconfig, self_signed, server_context, write_kubeconfig
+from kubesched.sandbox.kinds import Object
+from kubesched.sandbox.nodes import HollowNodes, publish_gpus
+from kubesched.sandbox.scheduling import SchedulerInside
+from kubesched.sandbox.store import SqliteStore, Store
+from kubesched.scheduler.scheduler import Scheduler
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What kind of sandbox is wanted."""
+
+    nodes: Sequence[Object] = ()
+    """Templates of the nodes to begin with."""
+    gpus: int = 0
+    """Example GPUs on each of them."""
+    configuration: SchedulerConfiguration = field(default_factory=config.default)
+    plugins: Registry | None = None
+    host: str = "127.0.0.1"
+    port: int = 0
+    token: str | None = None
+    tls: bool = False
+    data_dir: Path | None = None
+    """Where objects outlive the process; without it they live in memory."""
+    kubeconfig: Path | None = None
+    """Where to write a kubeconfig; without it in a folder that goes with the sandbox."""
+    faults: Sequence[Rule] = ()
+    seed: int | None = None
+    node_grace: float = 40.0
+    """Seconds without a sign of life after which a node counts as lost."""
+
+
+class Sandbox:
+    """A running cluster. To be started and stopped on an event loop."""
+
+    def __init__(self, plan: Plan) -> None:
+        """ValueError if it must not listen where it was told to."""
+        self._plan = plan
+        self._folder = tempfile.TemporaryDirectory(prefix="kubesched-sandbox-")
+        self._store = SqliteStore(plan.data_dir) if plan.data_dir else Store()
+        rng = random.Random(plan.seed)
+        self.api = Api(self._store, Stamps(rng=rng))
+        self._authority: bytes | None = None
+        faults = Faults(plan.faults, seed=plan.seed or 0)
+        self.server = Server(self.api, host=plan.host, port=plan.port, token=plan.token, tls=self._tls(), faults=faults)
+        self.nodes = HollowNodes(self.api, rng, lease_period=plan.node_grace / 4 if plan.node_grace < 40 else None)
+        self._controllers = Runner(self.api, (*standard_controllers(self.api, node_grace=plan.node_grace), self.nodes))
+        self._rng = rng
+        self.kubeconfig = plan.kubeconfig or Path(self._folder.name, "kubeconfig")
+
+    @property
+    def scheduler(self) -> Scheduler:
+        return self._inside.scheduler
+
+    async def start(self) -> None:
+        """OSError if the port is taken."""
+        running = asyncio.get_running_loop()
+        began = running.time()
+        self.chronicle = Chronicle(lambda: running.time() - began)
+        await self.server.start()
+        bootstrap(self.api, authority=(self._authority or b"").decode(), port=self.server.port)
+        self._inside = SchedulerInside(
+            self.api,
+            self._plan.configuration,
+            plugins=self._plan.plugins,
+            draw=self._rng.randrange,
+            on_attempt=self.chronicle,
+        )
+        self._scheduling = asyncio.create_task(self._inside.run(), name="scheduling")
+        self._controllers.start()
+        self.nodes.add(self._plan.nodes)
+        if self._plan.gpus:
+            publish_gpus(self.api, [node["metadata"]["name"] for node in self._plan.nodes], self._plan.gpus)
+        document = kubeconfig(self.server.url, token=self._plan.token, authority=self._authority)
+        write_kubeconfig(self.kubeconfig, document)
+
+    async def stop(self) -> None:
+        await self._inside.stop()
+        await self._scheduling
+        await self._controllers.stop()
+        await self.server.stop()
+        await self._store.close()
+        self._folder.cleanup()
+
+    def _tls(self) -> ssl.SSLContext | None:
+        if not self._plan.tls:
+            return None
+        made = self_signed({"localhost", "127.0.0.1", self._plan.host} - {"0.0.0.0", "::"})
+        self._authority = made.certificate
+        certificate, key = Path(self._folder.name, "tls.crt"), Path(self._folder.name, "tls.key")
+        certificate.write_bytes(made.certificate)
+        key.touch(mode=0o600)
+        key.write_bytes(made.key)
+        return server_context(certificate, key)
