@@ -141,6 +141,8 @@ class LeaderElector:
             while not await self._try(min(self._request_timeout, deadline - self._clock())):
                 if self.leader and not self.is_leader:
                     raise LeaseLostError(f"lost lease {self._lock.name}: {self.leader} holds it")
+                if not self.is_lease_valid:  # this machine was asleep
+                    raise LeaseLostError(f"lost lease {self._lock.name}: it ran out")
                 await self._sleep(min(self._retry_period, max(0.0, deadline - self._clock())))
                 if self._clock() >= deadline:
                     raise LeaseLostError(f"lost lease {self._lock.name}: not renewed within {self._renew_deadline:g} s")
