@@ -125,13 +125,10 @@ class LeaderElector:
                 )
                 await self._lock.update(free, left)
                 self._observe(free)
-            except ApiStatusError as error:
-                if error.reason != "Conflict":
+            except KubeError as error:
+                if not (isinstance(error, ApiStatusError) and error.reason == "Conflict"):
                     _log.error("Failed to release lease lock=%s: %s", self._lock.name, error)
                     return
-            except KubeError as error:
-                _log.error("Failed to release lease lock=%s: %s", self._lock.name, error)
-                return
 
     async def _renew(self) -> None:
         """Until the lease is lost."""
