@@ -8,7 +8,7 @@ from typing import NamedTuple
 LONGEST_HEAD = 64 * 1024
 _LONGEST_CHUNK_LINE = 4096
 
-_STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [^\r\n]*)?\Z")
+_STATUS_LINE = re.compile(r"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: [^\r\n]*)?\Z")
 _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?\Z", re.DOTALL)
 _DIGITS = re.compile(r"[0-9]{1,18}\Z")
 
@@ -167,13 +167,13 @@ class ResponseParser:
 
 
 def _parsed_head(data: bytes) -> Head:
-    lines = data.split(b"\r\n")
-    status_line = _STATUS_LINE.match(lines[0])
+    first, *lines = data.decode("latin-1").split("\r\n")
+    status_line = _STATUS_LINE.match(first)
     if status_line is None:
-        raise HttpSyntaxError(f"{lines[0][:40]!r} is not the first line of an HTTP/1.1 answer")
+        raise HttpSyntaxError(f"{first[:40]!r} is not the first line of an HTTP/1.1 answer")
     headers: dict[str, str] = {}
-    for line in lines[1:]:
-        name, colon, value = line.decode("latin-1").partition(":")
+    for line in lines:
+        name, colon, value = line.partition(":")
         if not colon or not name or name[0] in " \t":
             raise HttpSyntaxError(f"{line[:40]!r} is not a header")
         key, value = name.lower(), value.strip()
@@ -185,5 +185,5 @@ def _parsed_head(data: bytes) -> Head:
         else:
             headers[key] = f"{headers[key]}, {value}"
     connection = headers.get("connection", "").lower()
-    keep_alive = "close" not in connection if status_line[1] == b"1" else "keep-alive" in connection
+    keep_alive = "close" not in connection if status_line[1] == "1" else "keep-alive" in connection
     return Head(int(status_line[2]), headers, keep_alive)

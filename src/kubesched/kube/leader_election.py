@@ -125,13 +125,10 @@ class LeaderElector:
                 )
                 await self._lock.update(free, left)
                 self._observe(free)
-            except ApiStatusError as error:
-                if error.reason != "Conflict":
+            except KubeError as error:
+                if not (isinstance(error, ApiStatusError) and error.reason == "Conflict"):
                     _log.error("Failed to release lease lock=%s: %s", self._lock.name, error)
                     return
-            except KubeError as error:
-                _log.error("Failed to release lease lock=%s: %s", self._lock.name, error)
-                return
 
     async def _renew(self) -> None:
         """Until the lease is lost."""
@@ -141,6 +138,8 @@ class LeaderElector:
             while not await self._try(min(self._request_timeout, deadline - self._clock())):
                 if self.leader and not self.is_leader:
                     raise LeaseLostError(f"lost lease {self._lock.name}: {self.leader} holds it")
+                if not self.is_lease_valid:  # this machine was asleep
+                    raise LeaseLostError(f"lost lease {self._lock.name}: it ran out")
                 await self._sleep(min(self._retry_period, max(0.0, deadline - self._clock())))
                 if self._clock() >= deadline:
                     raise LeaseLostError(f"lost lease {self._lock.name}: not renewed within {self._renew_deadline:g} s")

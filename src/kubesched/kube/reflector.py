@@ -79,6 +79,7 @@ class Reflector(Generic[T]):
         self._version_is_lost = False
         self._needs_list = True
         self._stream: EventStream | None = None
+        self._watching_since: float | None = None
         self._synced = asyncio.Event()
         self._asked_to_relist: list[asyncio.Future[None]] = []
 
@@ -101,7 +102,10 @@ class Reflector(Generic[T]):
         return self._version
 
     async def relist(self) -> None:
-        """Read everything anew from the server's newest state, and return when the handler knows it."""
+        """Read everything anew from the server's newest state, and return when the handler knows it.
+
+        For whoever must not act on an old view: a new leader, before its first decision.
+        """
         asked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._asked_to_relist.append(asked)
         if self._stream is not None:
@@ -120,15 +124,18 @@ class Reflector(Generic[T]):
 
     async def _followed(self) -> bool:
         """List and watch for a while. False if it went so badly that a pause is in order."""
-        started = self._clock()
+        self._watching_since = None
         try:
             await self._follow()
         except KubeError as error:
             if self._asked_to_relist and not self._needs_list:
                 return True  # it was us who closed the watch
-            return self._note(error, self._clock() - started)
-        self.last_error = None
-        return self._clock() - started >= _HEALTHY
+            return self._note(error)
+        return bool(self._asked_to_relist) or self._was_healthy()
+
+    def _was_healthy(self) -> bool:
+        """There was a watch for a while. The time that a list took does not count: lists that fail cost most."""
+        return self._watching_since is not None and self._clock() - self._watching_since >= _HEALTHY
 
     async def _follow(self) -> None:
         """List if need be, then watch until the watch ends."""
@@ -149,6 +156,8 @@ class Reflector(Generic[T]):
                 resource_version=self._version, seconds=self._watch_seconds(), initial_events=False
             )
         self.watches += 1
+        self.last_error = None
+        self._watching_since = self._clock()
         self._stream = stream
         try:
             with stream:
@@ -157,7 +166,7 @@ class Reflector(Generic[T]):
         finally:
             self._stream = None
 
-    def _note(self, error: KubeError, lasted: float) -> bool:
+    def _note(self, error: KubeError) -> bool:
         """Decide how to go on after an error: with a list or with a watch, at once or after a pause."""
         self.last_error = error
         if isinstance(error, ApiStatusError) and (error.is_expired or error.is_from_the_future):
@@ -169,11 +178,11 @@ class Reflector(Generic[T]):
             self._streamed_lists = False
             _log.info("%s: lists in pages: %s", self.name, error)
             return True
-        elif isinstance(error, UnreachableError) and lasted >= _HEALTHY:
+        elif isinstance(error, UnreachableError) and self._was_healthy():
             _log.info("%s: watch closed: %s", self.name, error)
         else:
             _log.warning("%s: failed to list or watch: %s", self.name, error)
-        return lasted >= _HEALTHY
+        return self._was_healthy()
 
     def _watch_seconds(self) -> int:
         shortest, longest = WATCH_SECONDS

@@ -1,4 +1,4 @@
-"""Whom we trust and what we show: TLS contexts from files or inline data, made anew when a certificate changes."""
+"""Whom we trust and what we show: TLS contexts from files or inline data, made anew when either changes."""
 
 from __future__ import annotations
 
@@ -33,15 +33,29 @@ class TlsContexts:
 
     def __init__(self, trust: ServerTrust) -> None:
         self._trust = trust
+        self._authorities: tuple[int, ...] = ()
         self._shown: Certificate | None = None
         self._context: ssl.SSLContext | None = None
 
     def context(self, certificate: Certificate | None) -> ssl.SSLContext:
         """Raises ConnectionSettingsError if authorities or certificate cannot be used."""
-        if self._context is None or certificate != self._shown:
+        authorities = (
+            _stamp(self._trust.ca_file) or self._authorities
+        )  # a file that is gone for a moment did not change
+        if self._context is None or certificate != self._shown or authorities != self._authorities:
             self._context = _context(self._trust, certificate)
             self._shown = certificate
+            self._authorities = authorities
         return self._context
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    """What changes when a file is replaced; nothing if there is no such file."""
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return ()
+    return (stat.st_mtime_ns, stat.st_size, stat.st_ino)
 
 
 def _context(trust: ServerTrust, certificate: Certificate | None) -> ssl.SSLContext:

@@ -77,9 +77,18 @@ class Reflecting:
         raise AssertionError("the reflector does not recover")
 
     def start_relist(self) -> asyncio.Task[None]:
-        task = self._loop.create_task(self.reflector.relist())
-        self.run()
+        (task,) = self.start_relists(1)
         return task
+
+    def start_relists(self, count: int) -> list[asyncio.Task[None]]:
+        """One after another, while the first is under way."""
+        tasks = []
+        for _ in range(count):
+            tasks.append(self._loop.create_task(self.reflector.relist()))
+            self._loop.run_until_complete(asyncio.sleep(0))
+            self._loop.run_until_complete(asyncio.sleep(0))
+        self.run()
+        return tasks
 
     def close(self) -> None:
         self._task.cancel()

@@ -163,6 +163,22 @@ def test_leader_that_cannot_renew_stops_within_the_deadline(trouble: str) -> Non
     run_virtually(main())
 
 
+def test_leader_that_was_asleep_for_too_long_does_not_go_on() -> None:
+    async def main() -> None:
+        asleep = 0.0
+        lock = SharedLease().lock()
+        me = LeaderElector(lock, "me", LeaderElection(), clock=lambda: now() + asleep, chance=lambda: 0.5)
+        task = asyncio.create_task(me.run(leading_for(1000)))
+        await asyncio.sleep(5)
+        asleep, lock.is_cut = 60.0, True
+        assert not me.is_lease_valid
+        with pytest.raises(LeaseLostError, match="it ran out"):
+            await task
+        assert now() == pytest.approx(6)
+
+    run_virtually(main())
+
+
 def test_short_trouble_is_outlived() -> None:
     async def main() -> None:
         lease = SharedLease()

@@ -282,6 +282,38 @@ def test_relist_reads_the_newest_state_and_tells_when_it_is_known(reflect: Refle
     assert server.asked == ["stream newest", "stream newest"]
 
 
+def test_relist_asked_for_during_a_list_follows_without_a_pause(reflect: Reflect) -> None:
+    server = server_with("a")
+    it = reflect(server)
+    first, second = it.start_relists(2)
+    assert first.done()
+    assert second.done()
+    assert it.pauses == []
+
+
+def test_error_is_forgotten_once_it_watches_again(reflect: Reflect) -> None:
+    server = server_with("a")
+    server.failures = [LOST]
+    it = reflect(server)
+    assert it.reflector.last_error is LOST
+    it.settle()
+    assert it.reflector.last_error is None
+
+
+def test_long_list_that_fails_is_not_repeated_at_once(reflect: Reflect) -> None:
+    server = server_with("a")
+    server.failures = [LOST]
+    it = reflect(server, streamed_lists=False)
+
+    async def slow(**asked: object) -> bytes:
+        it.now += 30
+        raise ApiStatusError(500)
+
+    server.page = slow  # type: ignore[method-assign]
+    it.pass_time(2)
+    assert len(it.pauses) == 2
+
+
 def test_relist_goes_on_when_the_server_fails_at_first(reflect: Reflect) -> None:
     server = server_with("a")
     it = reflect(server)

@@ -79,6 +79,22 @@ def test_expired_certificate_is_said_to_be(tmp_path: Path) -> None:
     assert "certificate has expired" in refused(tmp_path, pair, trusting())
 
 
+def test_authorities_in_a_file_are_read_again_when_replaced(tmp_path: Path) -> None:
+    async def main() -> None:
+        other = Authority("other")
+        file = tmp_path / "ca.crt"
+        file.write_bytes(other.certificate)
+        context = server_context(tmp_path, authority().issue("server", hosts=LOOPBACK))
+        trust = ServerTrust(ca_file=str(file))
+        async with serving(answering(200, b"ok"), tls=context) as server, talking_to(server, trust=trust) as client:
+            with pytest.raises(UnreachableError):
+                await client.get("/")
+            file.write_bytes(other.certificate + authority().certificate)
+            assert await client.get("/") == b"ok"
+
+    asyncio.run(main())
+
+
 def test_insecure_trusts_anybody(tmp_path: Path) -> None:
     async def main() -> None:
         context = server_context(tmp_path, Authority("other").issue("x"))
