@@ -6,12 +6,13 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
+from tests.sandbox_server import fresh_api
+
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers import Controller, Dispatch, standard_controllers
 from kubesched.sandbox.controllers.daemon_sets import target_of
 from kubesched.sandbox.kinds import CORE_EVENTS, DEPLOYMENTS, NODES, PODS, Object, Resource
 from kubesched.sandbox.nodes import HollowNodes, node_manifests
-from tests.sandbox_server import fresh_api
 
 START = 1_800_000_000.0
 CONTAINER = {"name": "app", "image": "nginx"}
