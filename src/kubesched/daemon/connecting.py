@@ -1,50 +1,32 @@
-"""The clients of one replica: all on one transport, each with limits of its own, as kube-scheduler's."""
+"""Where the API server is and who we are there, by what the configuration and the flags say."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from kubesched.config import SchedulerConfiguration
 from kubesched.daemon.logging import Log
 from kubesched.kube.authentication import transport_for
 from kubesched.kube.client import Client
-from kubesched.kube.connection import ConnectionSettings, from_flags, in_cluster
+from kubesched.kube.clients import Clients, clients_for
+from kubesched.kube.connection import from_flags, in_cluster
 from kubesched.kube.errors import ConnectionSettingsError
 from kubesched.kube.observer import Observer
 from kubesched.kube.throttle import Throttle
-from kubesched.kube.transport import Transport, user_agent
+
+_REVIEW_CONNECTIONS = 4
+_NO_LIMIT = -1.0
 
 log = Log(__name__)
 
 
-@dataclass(frozen=True)
-class Connections:
-    """Who talks to the API server, so that one does not keep the other waiting."""
-
-    transport: Transport
-    scheduling: Client
-    events: Client
-    leases: Client
-
-    async def close(self) -> None:
-        await self.transport.close()
-
-
 def connect(
     configuration: SchedulerConfiguration, master: str, environ: Mapping[str, str], observer: Observer
-) -> Connections:
+) -> Clients:
     """ConnectionSettingsError or CredentialsError if it is not known where to, or as whom."""
     wanted = configuration.client_connection
-    settings = from_flags(wanted.kubeconfig, master, environ)
-    transport = transport_for(settings, environ, observer=observer)
-
-    def client(suffix: str) -> Client:
-        throttle = Throttle(wanted.qps, wanted.burst, clock=time.monotonic)
-        return Client(transport, throttle, observer=observer, agent=user_agent(suffix), clock=time.monotonic)
-
-    return Connections(transport, client("scheduler"), client("events"), client("leader-election"))
+    return clients_for(from_flags(wanted.kubeconfig, master, environ), wanted, environ, observer=observer)
 
 
 def review_client(kubeconfig: str, environ: Mapping[str, str], observer: Observer) -> Client | None:
@@ -56,10 +38,6 @@ def review_client(kubeconfig: str, environ: Mapping[str, str], observer: Observe
             raise
         log.info("No kubeconfig for authentication or authorization, and not in a cluster", v=2, reason=problem)
         return None
-    return _unlimited(settings, environ, observer)
-
-
-def _unlimited(settings: ConnectionSettings, environ: Mapping[str, str], observer: Observer) -> Client:
-    transport = transport_for(settings, environ, observer=observer, connections=4)
-    throttle = Throttle(-1, 0, clock=time.monotonic)
+    transport = transport_for(settings, environ, observer=observer, connections=_REVIEW_CONNECTIONS)
+    throttle = Throttle(_NO_LIMIT, 0, clock=time.monotonic)
     return Client(transport, throttle, observer=observer, clock=time.monotonic)

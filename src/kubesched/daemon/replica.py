@@ -10,7 +10,6 @@ from typing import IO
 
 from kubesched.daemon.belief import repaired
 from kubesched.daemon.completion import Completed
-from kubesched.daemon.connecting import Connections
 from kubesched.daemon.informers import Informers
 from kubesched.daemon.logging import Log
 from kubesched.daemon.metrics.catalogue import Series
@@ -20,6 +19,7 @@ from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.shadow import Comparison, Shadow
 from kubesched.daemon.writer import LiveWriter
 from kubesched.framework.registry import Registry
+from kubesched.kube.clients import Clients
 from kubesched.kube.events import EventRecorder
 from kubesched.scheduler.loop import SchedulingLoop
 from kubesched.scheduler.observing import observed
@@ -60,7 +60,7 @@ class Replica:
     def __init__(
         self,
         completed: Completed,
-        connections: Connections,
+        connections: Clients,
         registry: MetricsRegistry,
         *,
         plugins: Registry | None = None,
@@ -70,7 +70,7 @@ class Replica:
         configuration, options = completed.configuration, completed.options
         metrics = SchedulerMetrics(registry, clock=time.perf_counter, draw=random.randrange)
         self.events = EventRecorder(connections.events, configuration.profiles[0].scheduler_name)
-        live = LiveWriter(connections.scheduling, self.events, observer=metrics)
+        live = LiveWriter(connections.scheduler, self.events, observer=metrics)
         writer: ClusterWriter = live
         recording = None
         if record is not None:
@@ -95,7 +95,7 @@ class Replica:
         if options.shadow:
             self._judgements = registry.add(_SHADOWED)
             self.shadow = Shadow(driven, clock=time.time, on_comparison=self._note_comparison)
-        self.informers = Informers(connections.scheduling, self.shadow or driven, wake=self.loop.wake)
+        self.informers = Informers(connections.scheduler, self.shadow or driven, wake=self.loop.wake)
         self._differences, self._comparisons = registry.add(_DIFFERENCES), registry.add(_COMPARISONS)
         self._compare_now = asyncio.Event()
 

@@ -18,7 +18,7 @@ from kubesched import config
 from kubesched.daemon.checks import OptionsError
 from kubesched.daemon.command import options_or_exit_code
 from kubesched.daemon.completion import POLICY_KEY, Completed, completed, with_policy, write_configuration
-from kubesched.daemon.connecting import Connections, connect, review_client
+from kubesched.daemon.connecting import connect, review_client
 from kubesched.daemon.dumps import nominated_dump, queue_dump, state_dump
 from kubesched.daemon.logging import Log, Logging, start_logging
 from kubesched.daemon.metrics.client import ClientMetrics, LeaderElectionMetrics
@@ -31,6 +31,7 @@ from kubesched.daemon.serving.health import HealthCheck, handlers_check, informe
 from kubesched.daemon.serving.server import SecureServer, ServingError
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.registry import DuplicatePluginError, NotAPluginError
+from kubesched.kube.clients import Clients
 from kubesched.kube.errors import KubeError
 from kubesched.kube.leader_election import LeaderElector, LeaseLostError
 from kubesched.kube.lease import LeaseLock, new_identity
@@ -99,7 +100,7 @@ async def _run(settings: Completed, logging: Logging, environ: Mapping[str, str]
             server = _server(settings, registry, replica, elector, stopping, logging, environ, client_metrics)
             await _live(settings, replica, elector, server, stopping, logging)
     finally:
-        await connections.close()
+        await connections.transport.close()
     return 0
 
 
@@ -180,20 +181,20 @@ async def _serving(server: SecureServer | None) -> AsyncIterator[None]:
             await server.stop()
 
 
-async def _with_policy_of_cluster(settings: Completed, connections: Connections) -> Completed:
+async def _with_policy_of_cluster(settings: Completed, connections: Clients) -> Completed:
     """The settings with the legacy Policy of a config map worked in, if there is to be one."""
     where = settings.policy
     if where is None:
         return settings
     path = f"/api/v1/namespaces/{where.namespace}/configmaps/{where.name}"
-    found = msgspec.json.decode(await connections.scheduling.get(path), type=dict[str, Any])
+    found = msgspec.json.decode(await connections.scheduler.get(path), type=dict[str, Any])
     text = (found.get("data") or {}).get(POLICY_KEY)
     if text is None:
         raise OptionsError([f'config map {where.namespace}/{where.name}: missing "{POLICY_KEY}"'])
     return with_policy(settings, text, source=f"config map {where.namespace}/{where.name}")
 
 
-def _elector(settings: Completed, connections: Connections, registry: MetricsRegistry) -> LeaderElector | None:
+def _elector(settings: Completed, connections: Clients, registry: MetricsRegistry) -> LeaderElector | None:
     """Nobody to elect where there is one replica only, or where nothing is bound."""
     wanted = settings.configuration.leader_election
     if not wanted.leader_elect or settings.options.shadow:
