@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from kubesched.api.custom import CustomObject, read_custom
 from kubesched.api.device_claims import ResourceClaimTemplate
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
@@ -13,10 +14,10 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.workloads import PriorityClass
 from kubesched.kube.client import Client
-from kubesched.kube.decoding import RecordCodec
+from kubesched.kube.decoding import DictCodec, Identity, Page, Raw, RecordCodec
 from kubesched.kube.listing import ApiSource
 from kubesched.kube.reflector import Handler, Reflector
-from kubesched.kube.resources import RESOURCES, UNFINISHED
+from kubesched.kube.resources import RESOURCES, UNFINISHED, Resource
 
 WATCHED: dict[str, type[KubeObject]] = {
     name: kind for name, kind in KINDS.items() if kind not in (PriorityClass, ResourceClaimTemplate)
@@ -27,12 +28,20 @@ WATCHED: dict[str, type[KubeObject]] = {
 class Informers:
     """All reflectors of one scheduler. They are told to run once, and end when their task is cancelled."""
 
-    def __init__(self, client: Client, handler: Handler[Any], *, wake: Callable[[], None]) -> None:
-        """`handler` hears of every change, and `wake` is called after it did."""
+    def __init__(
+        self, client: Client, handler: Handler[Any], *, custom: Iterable[str] = (), wake: Callable[[], None]
+    ) -> None:
+        """`handler` hears of every change, and `wake` is called after it did.
+
+        `custom` are resources that only plugins know, such as `racks.v1.example.com`.
+        """
         woken = _Waking(handler, wake)
         self.reflectors: dict[str, Reflector[Any]] = {
             name: Reflector(name, _source(client, name), RecordCodec(kind), woken) for name, kind in WATCHED.items()
         }
+        for name in custom:
+            source = ApiSource(client, _resource(name))
+            self.reflectors[name] = Reflector(name, source, CustomCodec(name), woken)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -67,6 +76,30 @@ class Informers:
 
 def _source(client: Client, kind: str) -> ApiSource:
     return ApiSource(client, RESOURCES[kind], field_selector=UNFINISHED if WATCHED[kind] is Pod else "")
+
+
+def _resource(custom: str) -> Resource:
+    plural, version, group = custom.split(".", 2)
+    return Resource(group, version, plural)
+
+
+class CustomCodec:
+    """Objects of a custom resource, read whole."""
+
+    def __init__(self, resource: str) -> None:
+        self._resource = resource
+        self._plain = DictCodec()
+
+    def decode(self, raw: Raw) -> CustomObject:
+        return read_custom(self._resource, self._plain.decode(raw))
+
+    def page(self, body: bytes) -> Page[CustomObject]:
+        page = self._plain.page(body)
+        objects = [read_custom(self._resource, content) for content in page.objects]
+        return Page(objects, page.resource_version, page.more)
+
+    def identity(self, obj: CustomObject) -> Identity:
+        return self._plain.identity(obj.content)
 
 
 class _Waking:

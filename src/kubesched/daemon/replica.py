@@ -95,7 +95,12 @@ class Replica:
         if options.shadow:
             self._judgements = registry.add(_SHADOWED)
             self.shadow = Shadow(driven, clock=time.time, on_comparison=self._note_comparison)
-        self.informers = Informers(connections.scheduler, self.shadow or driven, wake=self.loop.wake)
+        self.informers = Informers(
+            connections.scheduler,
+            self.shadow or driven,
+            custom=self.scheduler.custom_resources,
+            wake=self.loop.wake,
+        )
         self._differences, self._comparisons = registry.add(_DIFFERENCES), registry.add(_COMPARISONS)
         self._compare_now = asyncio.Event()
 

@@ -77,7 +77,8 @@ class Kind(StrEnum):
 class ClusterEvent:
     """Something that happened, or that a plugin waits for."""
 
-    kind: Kind
+    kind: Kind | str
+    """A kind that is known here, or a custom resource by its name: `racks.v1.example.com`."""
     action: Action
     name: str = ""
     """A name of its own, for events that are not about an object."""
@@ -85,7 +86,7 @@ class ClusterEvent:
     """The name in metrics and logs: `NodeUpdateNodeTaint`, `storage.k8s.io/CSINodeAdd`."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "label", self.name or self.kind.value + self.action.word)
+        object.__setattr__(self, "label", self.name or str(self.kind) + self.action.word)
 
     @property
     def is_wildcard(self) -> bool:
@@ -98,7 +99,7 @@ class ClusterEvent:
             return True
         pods = self.kind is Kind.POD and happened.kind in (Kind.ASSIGNED_POD, Kind.PENDING_POD)
         # A general update is not among the special ones, though it has all their bits.
-        same_kind = self.kind is happened.kind or pods
+        same_kind = self.kind == happened.kind or pods
         return same_kind and bool(self.action & happened.action) and happened.action <= self.action
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kubesched.framework.events import Action, ClusterEvent, Interest, Kind
 from kubesched.framework.plugin import (
     FilterPlugin,
@@ -33,6 +35,12 @@ _REJECTORS = (PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, ReservePlugin, Pe
 """Only plugins of these extension points can reject a pod, so only they can help it later."""
 
 _TAINT_CHANGE = Interest(ClusterEvent(Kind.NODE, Action.UPDATE_NODE_TAINT))
+
+
+def custom_resources(plugins: Iterable[Plugin]) -> frozenset[str]:
+    """The resources that are known only to these plugins, by the events that they wait for."""
+    waited_for = (interest.event.kind for plugin in plugins for interest in interests_of(plugin))
+    return frozenset(str(kind) for kind in waited_for if not isinstance(kind, Kind))
 
 
 def interests_of(plugin: Plugin) -> tuple[Interest, ...]:

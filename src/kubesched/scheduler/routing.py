@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kubesched.api.custom import CustomObject
 from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.devices import DeviceClass, ResourceSlice
 from kubesched.api.meta import KubeObject
@@ -167,6 +168,6 @@ class EventRouter:
         return placed is not None and placed.assumed
 
     def _other(self, obj: KubeObject, action: Action, old: KubeObject | None, new: KubeObject | None) -> None:
-        kind = KINDS.get(type(obj))
+        kind = obj.resource if isinstance(obj, CustomObject) else KINDS.get(type(obj))
         if kind is not None:
             self._queue.happened(ClusterEvent(kind, action), old, new)

@@ -17,7 +17,7 @@ from kubesched.config import SchedulerConfiguration
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
 from kubesched.framework.extender import EXTENDER, Extender
-from kubesched.framework.interests import ANY_EVENT, interests_of
+from kubesched.framework.interests import ANY_EVENT, custom_resources, interests_of
 from kubesched.framework.plugin import (
     PermitPlugin,
     PluginContext,
@@ -106,6 +106,11 @@ class Scheduler:
             self.state, self.queue, writer, self.profiles, self._unreserve, self._claims, self.extenders
         )
         self._permitting: dict[str, Attempt] = {}
+
+    @property
+    def custom_resources(self) -> frozenset[str]:
+        """Resources that must be watched only because plugins wait for them: `racks.v1.example.com`."""
+        return custom_resources(plugin for profile in self.profiles.values() for plugin in profile.plugins.values())
 
     def _make_queue(
         self, configuration: SchedulerConfiguration, clock: Callable[[], float], longest_wait: float

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
+from kubesched.api.custom import read_custom
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.sandbox.api import Api, Event
-from kubesched.sandbox.kinds import SERVED, Object
+from kubesched.sandbox.kinds import CUSTOM_RESOURCE_DEFINITIONS, SERVED, Object, Resource
 from kubesched.scheduler.scheduler import Scheduler
 
 _log = logging.getLogger(__name__)
@@ -24,23 +25,45 @@ WATCHED = tuple(resource for resource in SERVED if resource.kind in KINDS)
 class Feed:
     """Follows the API. `on_news` is called when there is something to `deliver`."""
 
-    def __init__(self, api: Api, on_news: Callable[[], object]) -> None:
+    def __init__(self, api: Api, on_news: Callable[[], object], *, custom: Iterable[str] = ()) -> None:
+        """`custom` are resources that only plugins know, followed as soon as somebody defines them."""
+        self._api = api
+        self._undefined = set(custom)
+        self._looks_for_definitions = False
         self._unseen: deque[Event] = deque()
         self._known: dict[tuple[str, str, str], KubeObject] = {}
         self._on_news = on_news
-        self._stop = api.subscribe(WATCHED, self._remember)
+        self._stops = [api.subscribe(WATCHED, self._remember)]
+        if self._undefined:
+            self._stops.append(api.subscribe((CUSTOM_RESOURCE_DEFINITIONS,), self._definition_changed))
 
     def stop(self) -> None:
         """Hear no more."""
-        self._stop()
+        for stop in self._stops:
+            stop()
+
+    def _definition_changed(self, event: Event) -> None:
+        """It is served only once this write has returned, so whoever delivers looks at it."""
+        self._looks_for_definitions = True
+        self._on_news()
+
+    def _follow_definitions(self) -> None:
+        self._looks_for_definitions = False
+        for resource in self._api.catalog.all():
+            name = _custom_name(resource)
+            if name in self._undefined:
+                self._undefined.discard(name)
+                self._stops.append(self._api.subscribe((resource,), self._remember))
 
     def deliver(self, scheduler: Scheduler, *, at_most: int) -> bool:
         """Tell what was not told yet. Whether there is more."""
+        if self._looks_for_definitions:
+            self._follow_definitions()
         for _ in range(at_most):
             if not self._unseen:
                 return False
             event = self._unseen[0]
-            key = (event.resource.kind, *_name_of(event.object))
+            key = (event.resource.path, *_name_of(event.object))
             old = self._known.pop(key, None)
             new = None if event.type == "DELETED" else _record(event)
             if new is not None:
@@ -70,13 +93,20 @@ def _tell(scheduler: Scheduler, old: KubeObject | None, new: KubeObject | None) 
 
 def _record(event: Event) -> KubeObject | None:
     """The object as the scheduler sees it. Pods that have finished are none of its business any more."""
+    kind = KINDS.get(event.resource.kind)
     try:
-        record = msgspec.convert(event.object, KINDS[event.resource.kind])
+        if kind is None or event.resource not in WATCHED:
+            return read_custom(_custom_name(event.resource), event.object)
+        record = msgspec.convert(event.object, kind)
     except msgspec.ValidationError as error:
         name = "/".join(filter(None, _name_of(event.object)))
         _log.error("%s %s cannot be read and is left out: %s", event.resource.kind, name, error)
         return None
     return None if isinstance(record, Pod) and record.is_finished else record
+
+
+def _custom_name(resource: Resource) -> str:
+    return f"{resource.plural}.{resource.version}.{resource.group}"
 
 
 def _name_of(obj: Object) -> tuple[str, str]:

@@ -38,7 +38,8 @@ class SchedulerInside:
         self.scheduler = Scheduler(configuration, writer, clock=running.time, draw=draw, plugins=plugins)
         writer.objects = self.scheduler.state.objects
         self._loop = SchedulingLoop(self.scheduler, on_attempt=on_attempt)
-        self._feed = Feed(api, on_news=lambda: running.call_soon(self._deliver))
+        news = lambda: running.call_soon(self._deliver)  # noqa: E731
+        self._feed = Feed(api, news, custom=self.scheduler.custom_resources)
 
     @property
     def unfinished(self) -> int:
