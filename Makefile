@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
+SCENARIO ?= shop
 
 .PHONY: run test lint bench clean
 
@@ -13,8 +14,7 @@ $(STAMP): pyproject.toml
 	@touch $(STAMP)
 
 run: $(STAMP)
-	$(BIN)/kubesched place -f examples/shop
-	$(BIN)/kubesched explain -f examples/shop --pod shop/checkout-canary
+	$(BIN)/kubesched sandbox --scenario $(SCENARIO)
 
 test: $(STAMP) lint
 	$(BIN)/pytest -n auto
