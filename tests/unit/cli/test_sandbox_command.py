@@ -1,0 +1,80 @@
+"""`kubesched sandbox` as somebody without a terminal runs it, and what it refuses."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+COMMAND = [sys.executable, "-m", "kubesched", "sandbox"]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=60)
+
+
+def test_story_is_told_and_ends_with_a_summary() -> None:
+    result = run("--scenario", "shop", "--for", "3", "--seed", "1")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith("An API server with 9 nodes at http://127.0.0.1:")
+    assert "The shop opens" in result.stdout
+    assert "Scheduler: 9 bound, 0 times no node" in result.stdout
+
+
+def test_kubeconfig_is_written_where_it_was_asked_for_and_the_sandbox_ends_on_a_signal(tmp_path: Path) -> None:
+    file = tmp_path / "box" / "kubeconfig"
+    with subprocess.Popen([*COMMAND, "--nodes", "2", "--kubeconfig", str(file), "--token", "secret", "--tls"]) as box:
+        deadline = time.monotonic() + 30
+        while not file.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        document = yaml.safe_load(file.read_text())
+        box.send_signal(signal.SIGTERM)
+        assert box.wait(30) == 0
+    assert document["clusters"][0]["cluster"]["server"].startswith("https://127.0.0.1:")
+    assert document["users"][0]["user"] == {"token": "secret"}
+    assert os.stat(file).st_mode & 0o077 == 0
+
+
+def test_objects_outlive_the_process_in_a_data_directory(tmp_path: Path) -> None:
+    for _ in range(2):
+        assert run("--nodes", "3", "--for", "0.5", "--data-dir", str(tmp_path)).returncode == 0
+    result = run("--nodes", "0", "--for", "1.5", "--data-dir", str(tmp_path))
+    assert "node-2" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--host", "0.0.0.0"], "will not listen on 0.0.0.0"),
+        (["--fault", "nonsense"], "--fault nonsense:"),
+        (["--node-file", "/nowhere.yaml"], "/nowhere.yaml: No such file"),
+        (["--config", "/nowhere.yaml"], "/nowhere.yaml: No such file"),
+    ],
+)
+def test_mistake_is_told_in_a_line(arguments: list[str], words: str) -> None:
+    result = run("--for", "1", *arguments)
+    assert result.returncode == 2
+    assert words in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_node_file_with_something_else_in_it_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "nodes.yaml"
+    file.write_text("kind: Node\nmetadata: {name: a}\n---\nkind: Pod\n")
+    result = run("--node-file", str(file), "--for", "1")
+    assert (result.returncode, result.stderr) == (2, f"{file}: document 2: expected a Node\n")
+
+
+def test_port_that_is_taken_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = run("--port", str(taken.getsockname()[1]), "--for", "1")
+    assert result.returncode == 2
+    assert "address already in use" in result.stderr
+    assert "Traceback" not in result.stderr

@@ -1,0 +1,102 @@
+"""The stories of the sandbox, played to their end in virtual time: what they say is what happens."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from tests import virtual_time
+from tests.sandbox_server import fresh_api
+
+from kubesched import config
+from kubesched.sandbox.api import Api
+from kubesched.sandbox.chronicle import Chronicle
+from kubesched.sandbox.controllers import Runner, standard_controllers
+from kubesched.sandbox.kinds import NODES, PODS
+from kubesched.sandbox.nodes import HollowNodes, node_manifests
+from kubesched.sandbox.scenarios import SCENARIOS, Stage
+from kubesched.sandbox.scenarios.playing import play
+from kubesched.sandbox.scheduling import SchedulerInside
+
+
+class Ending:
+    """A story that is over."""
+
+    def __init__(self, api: Api, chronicle: Chronicle, said: list[str]) -> None:
+        self.api, self.chronicle, self.said = api, chronicle, said
+
+    def phases(self, namespace: str) -> Counter[str]:
+        return Counter(pod["status"]["phase"] for pod in self.api.select(PODS, namespace))
+
+    def outcomes(self, pod: str) -> list[str]:
+        return [entry.outcome for entry in self.chronicle.entries if entry.pod.startswith(pod)]
+
+    def zones(self, app: str) -> Counter[str]:
+        nodes = {node["metadata"]["name"]: node["metadata"]["labels"] for node in self.api.select(NODES)}
+        pods = self.api.select(PODS, labels=f"app={app}")
+        return Counter(nodes[pod["spec"]["nodeName"]]["topology.kubernetes.io/zone"] for pod in pods)
+
+
+def told(name: str, during: Callable[[float, Api], None] | None = None) -> Ending:
+    """Play the story; `during` looks at it every second."""
+
+    async def telling() -> Ending:
+        story, said = SCENARIOS[name], list[str]()
+        api = fresh_api(clock=virtual_time.now)
+        nodes = HollowNodes(api, random.Random(1), lease_period=1.0)
+        controllers = Runner(api, (*standard_controllers(api, node_grace=5.0), nodes))
+        chronicle = Chronicle(virtual_time.now)
+        inside = SchedulerInside(api, config.default(), draw=random.Random(1).randrange, on_attempt=chronicle)
+        scheduling = asyncio.create_task(inside.run())
+        controllers.start()
+        nodes.add(node_manifests(story.nodes))
+        playing = asyncio.create_task(play(story, Stage(api, nodes), said.append))
+        while not playing.done():
+            await asyncio.wait((playing,), timeout=1)
+            if during is not None:
+                during(virtual_time.now(), api)
+        playing.result()
+        await inside.stop()
+        await scheduling
+        await controllers.stop()
+        return Ending(api, chronicle, said)
+
+    return virtual_time.run(telling())
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_step_is_told_in_order(name: str) -> None:
+    story = SCENARIOS[name]
+    assert told(name).said == [step.says for step in story.steps]
+    assert [step.at for step in story.steps] == sorted(step.at for step in story.steps)
+
+
+def test_shop_is_spread_over_zones_and_search_finds_its_disk() -> None:
+    ending = told("shop")
+    assert ending.phases("shop") == {"Running": 3 + 24 + 1}
+    zones = ending.zones("web")
+    assert max(zones.values()) - min(zones.values()) <= 1
+    assert ending.outcomes("shop/search") == ["unschedulable", "bound"]
+
+
+def test_urgent_pods_take_the_place_of_two_patient_ones_each_and_the_giant_of_nobody() -> None:
+    ending = told("batch")
+    assert ending.phases("web") == {"Running": 4}
+    assert ending.chronicle.victims == 8
+    assert set(ending.outcomes("batch/giant")) == {"unschedulable"}
+
+
+def test_pods_of_a_lost_node_are_placed_elsewhere() -> None:
+    seen: dict[int, int] = {}
+
+    def on_lost_node(now: float, api: Api) -> None:
+        pods = api.select(PODS, "app", fields="spec.nodeName=node-b1")
+        seen[round(now)] = len([pod for pod in pods if not pod["metadata"].get("deletionTimestamp")])
+
+    ending = told("failure", on_lost_node)
+    assert seen[3] == 2
+    assert seen[19] == 0
+    assert ending.phases("app") == {"Running": 12}
