@@ -29,7 +29,7 @@ VERSION = {
 }
 _HEALTH = ("/healthz", "/livez", "/readyz")
 _CHECKS = ("ping", "log", "storage")
-_OPENAPI_PROTOBUF = "com.github.proto-openapi.spec.v2@v1.0+protobuf"
+_OPENAPI_PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 _EMPTY_OPENAPI = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.36.4"
 """A document of version 2.0 without definitions, in protobuf. kubectl asks for it only about kinds that it did not find
 in OpenAPI v3, and learns so that there is nothing to validate against."""
@@ -52,7 +52,10 @@ class Documents:
         if health is not None:
             return _health(path[len(health) + 1 :], query)
         if path == "/openapi/v2" and _OPENAPI_PROTOBUF in request.headers.get("Accept", ""):
-            return web.Response(body=_EMPTY_OPENAPI, headers={"Content-Type": f"application/{_OPENAPI_PROTOBUF}"})
+            return web.Response(
+                body=_EMPTY_OPENAPI,
+                headers={"Content-Type": "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"},
+            )
         accepted = negotiate(request.headers.get("Accept", "")) if path != "/openapi/v2" else Accepted()
         if query.text("pretty"):
             body, content_type = formatted(self._document(path, accepted)[0], accepted.media, pretty=True)

@@ -11,6 +11,7 @@ import msgspec
 from aiohttp import web
 
 from kubesched.sandbox.api import Api
+from kubesched.sandbox.api.expiry import expire_events
 from kubesched.sandbox.api.identities import ADMIN, Tokens, User
 from kubesched.sandbox.errors import ApiError, bad_request, method_not_allowed
 from kubesched.sandbox.http.answers import error_answer, json_answer
@@ -28,7 +29,7 @@ from kubesched.sandbox.http.watching import Watching
 from kubesched.sandbox.store import SqliteStore, StorageError
 
 _LOG = logging.getLogger(__name__)
-_BOOKMARK_SECONDS = 60.0
+_HOUSEKEEPING_SECONDS = 60.0
 _FAULTS_PATH = "/sandbox/faults"
 
 
@@ -82,18 +83,19 @@ class Server:
         site = web.TCPSite(self._runner, self.host, self.port, ssl_context=self._tls, backlog=1024)
         await site.start()
         self.port = self._runner.addresses[0][1]
-        self._bookmarks = asyncio.get_running_loop().create_task(self._send_bookmarks())
+        self._housekeeping = asyncio.get_running_loop().create_task(self._keep_house())
 
     async def stop(self) -> None:
         """Answer no more. The store stays open: it belongs to whoever made it."""
-        self._bookmarks.cancel()
+        self._housekeeping.cancel()
         self._watches.close()
         await self._runner.cleanup()
 
-    async def _send_bookmarks(self) -> None:
+    async def _keep_house(self) -> None:
         while True:
-            await asyncio.sleep(_BOOKMARK_SECONDS)
+            await asyncio.sleep(_HOUSEKEEPING_SECONDS)
             self._watches.send_bookmarks()
+            expire_events(self.api)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         try:

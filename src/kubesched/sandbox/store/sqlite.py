@@ -35,7 +35,7 @@ _REMOVE = "DELETE FROM objects WHERE kind = ? AND namespace = ? AND name = ?"
 
 
 class StorageError(Exception):
-    """A commit failed. Memory is now ahead of the disk, so nothing further is acknowledged."""
+    """The data directory cannot be used. After a commit that failed, memory is ahead of it: nothing is acknowledged."""
 
 
 class SqliteStore(Store):
@@ -53,11 +53,7 @@ class SqliteStore(Store):
         history_seconds: float = HISTORY_SECONDS,
     ) -> None:
         super().__init__(clock=clock, history=history, history_seconds=history_seconds)
-        directory.mkdir(parents=True, exist_ok=True)
-        self._database = sqlite3.connect(directory / DATABASE, check_same_thread=False, isolation_level=None)
-        self._database.execute("PRAGMA journal_mode = WAL")
-        self._database.execute("PRAGMA synchronous = FULL")
-        self._database.executescript(_SCHEMA)
+        self._database = _open(directory)
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="sandbox-store")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._gathering: list[Change] = []
@@ -171,3 +167,19 @@ class SqliteStore(Store):
         except BaseException:
             database.execute("ROLLBACK")
             raise
+
+
+def _open(directory: Path) -> sqlite3.Connection:
+    """The database of a directory, for this process alone: two servers on one directory would undo each other."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    database = sqlite3.connect(directory / DATABASE, timeout=0.1, check_same_thread=False, isolation_level=None)
+    try:
+        database.execute("PRAGMA locking_mode = EXCLUSIVE")
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = FULL")
+        database.executescript(_SCHEMA)
+    except sqlite3.DatabaseError as error:
+        database.close()
+        why = "it is in use by another process" if "locked" in str(error) else str(error)
+        raise StorageError(f"the data directory {directory} cannot be opened: {why}") from error
+    return database

@@ -247,3 +247,20 @@ def test_nothing_is_acknowledged_after_a_failed_commit(tmp_path: Path) -> None:
             await store.close()
 
     asyncio.run(main())
+
+
+def test_a_directory_belongs_to_one_process(tmp_path: Path) -> None:
+    async def main() -> None:
+        store = SqliteStore(tmp_path)
+        with pytest.raises(StorageError, match="in use by another process"):
+            SqliteStore(tmp_path)
+        await store.close()
+        await SqliteStore(tmp_path).close()
+
+    asyncio.run(main())
+
+
+def test_a_file_that_is_no_database_is_told_so(tmp_path: Path) -> None:
+    (tmp_path / "kubesched.db").write_bytes(b"not a database" * 100)
+    with pytest.raises(StorageError, match="cannot be opened: file is not a database"):
+        SqliteStore(tmp_path)
