@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubesched.sandbox.admission import SYSTEM_CLASSES
 from kubesched.sandbox.api.core import Api
 from kubesched.sandbox.api.reading import Event
 from kubesched.sandbox.kinds import (
@@ -15,18 +16,12 @@ from kubesched.sandbox.kinds import (
 )
 
 SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
-_SYSTEM_CLASSES = (
-    (
-        "system-cluster-critical",
-        2_000_000_000,
-        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary.",
+_DESCRIPTIONS = {
+    "system-cluster-critical": (
+        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."
     ),
-    (
-        "system-node-critical",
-        2_000_001_000,
-        "Used for system critical pods that must not be moved from their current node.",
-    ),
-)
+    "system-node-critical": "Used for system critical pods that must not be moved from their current node.",
+}
 
 
 def bootstrap(api: Api, *, authority: str = "", port: int = 443) -> None:
@@ -37,8 +32,8 @@ def bootstrap(api: Api, *, authority: str = "", port: int = 443) -> None:
     _follow_namespaces(api, authority)
     for name in SYSTEM_NAMESPACES:
         _ensure(api, NAMESPACES, "", {"metadata": {"name": name}})
-    for name, value, description in _SYSTEM_CLASSES:
-        named = {"metadata": {"name": name}, "value": value, "description": description}
+    for name, value in SYSTEM_CLASSES.items():
+        named = {"metadata": {"name": name}, "value": value, "description": _DESCRIPTIONS[name]}
         _ensure(api, PRIORITY_CLASSES, "", named)
     _ensure(api, SERVICES, "default", _kubernetes_service(port))
     # What components with delegated authentication read first.

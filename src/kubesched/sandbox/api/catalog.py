@@ -51,7 +51,8 @@ class Catalog:
         """Serve what a CustomResourceDefinition says, in place of what it said before."""
         name = definition["metadata"]["name"]
         self.forget(name)
-        resources = custom.resources_of(definition)
+        # What is built in stays what it is, whoever defines it anew.
+        resources = tuple(each for each in custom.resources_of(definition) if _key(each) not in self._resources)
         self._custom[name] = resources
         storage = custom.storage_version(definition)
         for resource in resources:

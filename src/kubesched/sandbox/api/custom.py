@@ -44,9 +44,11 @@ def established(definition: Object, now: str) -> Object:
     spec = definition["spec"]
     names = _accepted_names(spec)
     stored = [version["name"] for version in spec["versions"] if version.get("storage")]
-    before = ((definition.get("status") or {}).get("storedVersions")) or []
+    known = definition.get("status") or {}
+    before = known.get("storedVersions") or []
     status = {
-        "conditions": [
+        "conditions": known.get("conditions")
+        or [
             _condition("NamesAccepted", "NoConflicts", "no conflicts found", now),
             _condition("Established", "InitialNamesAccepted", "the initial names have been accepted", now),
         ],

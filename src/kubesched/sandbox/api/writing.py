@@ -236,7 +236,7 @@ class Writing(Reading):
 
     def _forget(self, definition: str) -> None:
         resources = self.catalog.forget(definition)
-        for record in self.store.table(definition).ordered() if resources else ():
+        for record in list(self.store.table(definition).ordered()) if resources else ():
             metadata = record.object["metadata"]
             self.store.remove(definition, metadata.get("namespace", ""), metadata["name"])
 

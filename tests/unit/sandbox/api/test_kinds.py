@@ -13,6 +13,7 @@ from kubesched.sandbox.kinds import (
     CORE_EVENTS,
     CUSTOM_RESOURCE_DEFINITIONS,
     EVENTS,
+    LEASES,
     REPLICA_SETS,
     SERVICE_ACCOUNTS,
     Object,
@@ -68,6 +69,27 @@ def test_a_definition_takes_its_objects_along() -> None:
     assert api.catalog.lookup("x.io", "v1", "widgets") is None
     api.create(CUSTOM_RESOURCE_DEFINITIONS, "", definition("v1"))
     assert api.select(widgets) == []
+
+
+def test_an_equal_definition_changes_nothing() -> None:
+    now = 1_700_000_000.0
+    api = fresh_api(clock=lambda: now)
+    made = api.create(CUSTOM_RESOURCE_DEFINITIONS, "", definition("v1"))
+    now += 60
+    assert api.update(CUSTOM_RESOURCE_DEFINITIONS, "", "widgets.x.io", made) == made
+
+
+def test_a_definition_does_not_take_the_place_of_what_is_built_in() -> None:
+    api = fresh_api()
+    mine = definition("v1")
+    mine["metadata"]["name"] = "leases.coordination.k8s.io"
+    mine["metadata"]["annotations"] = {"api-approved.kubernetes.io": "unapproved, a test"}
+    mine["spec"] |= {"group": "coordination.k8s.io", "names": {"plural": "leases", "kind": "Lease"}}
+    api.create(LEASES, "default", {"metadata": {"name": "held"}, "spec": {}})
+    api.create(CUSTOM_RESOURCE_DEFINITIONS, "", mine)
+    api.delete(CUSTOM_RESOURCE_DEFINITIONS, "", "leases.coordination.k8s.io")
+    assert api.catalog.lookup("coordination.k8s.io", "v1", "leases") is LEASES
+    assert api.find(LEASES, "default", "held") is not None
 
 
 def test_definitions_are_served_again_after_a_restart() -> None:

@@ -3,41 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import copy
 from typing import Any
 
 import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.sandbox_server import fresh_api, serving
-from tests.unit.sandbox.http.asking import pod
+from tests.unit.sandbox.admission.examples import EXAMPLES, example
 
-from kubesched.sandbox import kinds
+from kubesched.sandbox.api import Api
+from kubesched.sandbox.errors import ApiError
+from kubesched.sandbox.kinds import Resource
 from kubesched.sandbox.kinds.served import SERVED
 
-_PLURALS = sorted({resource.plural for resource in SERVED})
-_GROUPS = sorted({resource.group for resource in SERVED if resource.group})
 _SUBRESOURCES = ["status", "scale", "binding", "eviction", "token", "finalize", "resize", "ephemeralcontainers", "x"]
 _SEGMENTS = st.one_of(
     st.sampled_from(["", "v1", "default", "web", "pods", "namespaces", "watch", "%00", "%ff", "%2F", ".", "..", "é"]),
     st.text(alphabet=st.characters(codec="utf-8", exclude_characters=" ?#\r\n"), max_size=8),
 )
-_PATHS = st.one_of(
-    st.builds(
-        lambda plural, name, sub: "/".join(["/api/v1/namespaces/default", plural, *name, *sub]),
-        st.sampled_from(_PLURALS),
-        st.lists(st.sampled_from(["web", "a", "%41"]), max_size=1),
-        st.lists(st.sampled_from(_SUBRESOURCES), max_size=1),
-    ),
-    st.builds(
-        lambda group, plural, name, sub: "/".join([f"/apis/{group}/v1", *plural, *name, *sub]),
-        st.sampled_from(_GROUPS),
-        st.sampled_from([["namespaces", "default", plural] for plural in _PLURALS] + [[plural] for plural in _PLURALS]),
-        st.lists(st.sampled_from(["web", "a"]), max_size=1),
-        st.lists(st.sampled_from(_SUBRESOURCES), max_size=1),
-    ),
-    st.builds(lambda start, parts: start + "/".join(parts), st.sampled_from(["/", "/api/", "/apis/", "/openapi/"]),
-              st.lists(_SEGMENTS, max_size=6)),
-)  # fmt: skip
+_WILD_PATHS = st.builds(
+    lambda start, parts: start + "/".join(parts),
+    st.sampled_from(["/", "/api/", "/apis/", "/openapi/", "/api/v1/namespaces/default/pods/"]),
+    st.lists(_SEGMENTS, max_size=6),
+)
+
+
+def _collection(resource: Resource) -> str:
+    root = f"/apis/{resource.api_version}" if resource.group else "/api/v1"
+    return f"{root}/namespaces/default/{resource.plural}" if resource.namespaced else f"{root}/{resource.plural}"
+
+
 _OPTIONS = [
     "labelSelector", "fieldSelector", "limit", "continue", "resourceVersion", "resourceVersionMatch", "dryRun",
     "sendInitialEvents", "allowWatchBookmarks", "fieldValidation", "fieldManager", "force", "pretty", "includeObject",
@@ -52,20 +49,20 @@ _VALUES = st.one_of(
     st.text(max_size=6),
 )  # fmt: skip
 _QUERIES = st.lists(st.tuples(st.sampled_from(_OPTIONS), _VALUES), max_size=4)
-_CONTENT_TYPES = st.sampled_from(
-    [
-        "application/json",
-        "application/yaml",
-        "application/vnd.kubernetes.protobuf",
-        "application/json-patch+json",
-        "application/merge-patch+json",
-        "application/strategic-merge-patch+json",
-        "application/apply-patch+yaml",
-        "text/plain",
-        "",
-        "application/json; charset=utf-8",
-    ]
-)
+_PATCHES = [
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+]
+_CONTENT_TYPES = [
+    "application/json",
+    "application/yaml",
+    "application/vnd.kubernetes.protobuf",
+    "text/plain",
+    "",
+    "application/json; charset=utf-8",
+]
 _ACCEPTS = st.sampled_from(
     [
         "",
@@ -92,49 +89,82 @@ _JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_NAMES | st.text(max_size=3), inner, max_size=4),
     max_leaves=12,
 )
-_OBJECTS = st.builds(
-    lambda metadata, rest: {**rest, "metadata": {"name": "web", **metadata}},
-    st.dictionaries(_NAMES, _JSON, max_size=2),
-    st.dictionaries(_NAMES, _JSON, max_size=4),
-)
-_BODIES = st.one_of(
-    st.none(),
-    st.binary(max_size=40),
-    (_JSON | _OBJECTS).map(msgspec.json.encode),
-    st.binary(max_size=30).map(b"k8s\x00".__add__),
-)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]),
-            _PATHS,
-            _QUERIES,
-            _CONTENT_TYPES,
-            _ACCEPTS,
-            _BODIES,
-        ),
-        min_size=5,
-        max_size=15,
+@st.composite
+def _objects(draw: st.DrawFn, resource: Resource) -> Any:
+    """A good object of a kind, with something in it exchanged for something else."""
+    obj = copy.deepcopy(example(resource)) if resource in EXAMPLES else {"metadata": {"name": "web"}, "spec": {}}
+    obj["metadata"]["name"] = draw(st.sampled_from(["web", "web", "web", "other"]))
+    obj["metadata"].pop("uid", None)
+    for _ in range(draw(st.sampled_from([0, 1, 1, 2]))):
+        place: Any = obj
+        for _ in range(draw(st.integers(0, 4))):
+            keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+            inner = [key for key in keys if isinstance(place[key], dict | list) and place[key]]
+            if not inner:
+                break
+            place = place[draw(st.sampled_from(inner))]
+        if isinstance(place, dict):
+            place[draw(st.sampled_from(sorted(place)) | _NAMES if place else _NAMES)] = draw(_JSON)
+        elif place:
+            place[draw(st.integers(0, len(place) - 1))] = draw(_JSON)
+    return obj
+
+
+@st.composite
+def _requests(draw: st.DrawFn) -> Any:
+    """Mostly requests that make sense, each wrong in some way or none."""
+    method = draw(st.sampled_from(["GET", "POST", "POST", "PUT", "PUT", "PATCH", "PATCH", "DELETE", "OPTIONS"]))
+    resource = draw(st.sampled_from(SERVED))
+    path = _collection(resource)
+    if method != "POST" or draw(st.integers(0, 3)) == 0:
+        path += "/" + draw(st.sampled_from(["web", "web", "web", "other", "%41"]))
+        if draw(st.integers(0, 3)) == 0:
+            path += "/" + draw(st.sampled_from(resource.subresources or ("status",)) | st.sampled_from(_SUBRESOURCES))
+    if draw(st.integers(0, 9)) == 0:
+        path = draw(_WILD_PATHS)
+    good = draw(st.integers(0, 4)) > 0
+    types = _PATCHES if method == "PATCH" else _CONTENT_TYPES[:1]
+    content_type = draw(st.sampled_from(types if good else [*_PATCHES, *_CONTENT_TYPES]))
+    wild = st.one_of(
+        st.none(),
+        st.binary(max_size=40),
+        _JSON.map(msgspec.json.encode),
+        st.binary(max_size=30).map(b"k8s\x00".__add__),
+        st.lists(st.dictionaries(_NAMES, _JSON, max_size=3), max_size=2).map(msgspec.json.encode),
     )
-)
+    body = draw(_objects(resource).map(msgspec.json.encode) if good and method != "DELETE" else wild)
+    query = draw(_QUERIES) if draw(st.booleans()) else []
+    if method == "PATCH" and good:
+        query = [*query, ("fieldManager", "fuzz"), ("force", "true")]
+    return method, path, query, content_type, draw(_ACCEPTS), body
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(_requests(), min_size=5, max_size=12))
 def test_nothing_that_is_sent_makes_the_server_fail(requests: list[Any]) -> None:
     asyncio.run(_send(requests))
 
 
 async def _send(requests: list[Any]) -> None:
-    api = fresh_api()
-    api.create(kinds.PODS, "default", pod("web"))
-    api.create(kinds.CONFIG_MAPS, "default", {"metadata": {"name": "web"}})
-    async with serving(api) as server:
+    async with serving(_furnished()) as server:
         reader, writer = await asyncio.open_connection(server.host, server.port)
         for method, path, query, content_type, accept, body in requests:
             text = "&".join(f"{key}={_quoted(value)}" for key, value in query)
             target = _quoted(path) + (f"?{text}" if text else "")
             await _exchange(reader, writer, method, target, content_type, accept, body)
         writer.close()
+
+
+def _furnished() -> Api:
+    """A cluster with one object of every kind that can be had without others."""
+    api = fresh_api()
+    for resource in EXAMPLES:
+        obj = {**example(resource), "metadata": {**example(resource).get("metadata", {}), "name": "web"}}
+        with contextlib.suppress(ApiError):
+            api.create(resource, "default" if resource.namespaced else "", obj)
+    return api
 
 
 def _quoted(text: str) -> str:

@@ -1,0 +1,57 @@
+"""What makes objects come true: small controllers of workloads, volumes, devices, nodes and garbage.
+
+Each is a plain object that is told of events and of the time; live, one task drives them all.
+"""
+
+from __future__ import annotations
+
+from kubesched.sandbox.api import Api
+from kubesched.sandbox.controllers.controller import Controller, KeyedController
+from kubesched.sandbox.controllers.daemon_sets import DaemonSets
+from kubesched.sandbox.controllers.deployments import Deployments
+from kubesched.sandbox.controllers.disruption_budgets import DisruptionBudgets
+from kubesched.sandbox.controllers.ephemeral_volumes import EphemeralVolumes
+from kubesched.sandbox.controllers.event_expiry import EventExpiry
+from kubesched.sandbox.controllers.garbage import GarbageCollector
+from kubesched.sandbox.controllers.jobs import Jobs
+from kubesched.sandbox.controllers.node_lifecycle import GRACE, NodeLifecycle
+from kubesched.sandbox.controllers.ownership import Grouped, Owned
+from kubesched.sandbox.controllers.pod_garbage import PodGarbage
+from kubesched.sandbox.controllers.replica_sets import ReplicaSets
+from kubesched.sandbox.controllers.resource_claims import ResourceClaims
+from kubesched.sandbox.controllers.runner import Dispatch, Runner
+from kubesched.sandbox.controllers.stateful_sets import StatefulSets
+from kubesched.sandbox.controllers.taint_eviction import TaintEviction
+from kubesched.sandbox.controllers.volumes import Volumes
+from kubesched.sandbox.kinds import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Object
+from kubesched.sandbox.kinds.served import CONTROLLER_REVISIONS
+
+__all__ = ["Controller", "Dispatch", "KeyedController", "Runner", "standard_controllers"]
+
+
+def standard_controllers(api: Api, *, node_grace: float = GRACE) -> list[Controller]:
+    """All controllers of a cluster, for a Runner to drive. `node_grace`: seconds until a silent node is lost."""
+    pods, replica_sets, revisions = Owned(api, PODS), Owned(api, REPLICA_SETS), Owned(api, CONTROLLER_REVISIONS)
+    pods_by_node = Grouped(api, PODS, _node_of)
+    return [
+        Deployments(api, pods, replica_sets),
+        ReplicaSets(api, pods),
+        ReplicaSets(api, pods, REPLICATION_CONTROLLERS),
+        StatefulSets(api, pods, revisions),
+        DaemonSets(api, pods, revisions),
+        Jobs(api, pods),
+        DisruptionBudgets(api),
+        EphemeralVolumes(api),
+        Volumes(api),
+        ResourceClaims(api),
+        NodeLifecycle(api, pods_by_node, grace=node_grace),
+        TaintEviction(api, pods_by_node),
+        GarbageCollector(api),
+        PodGarbage(api),
+        EventExpiry(api),
+    ]
+
+
+def _node_of(pod: Object) -> tuple[str, ...]:
+    node = pod["spec"].get("nodeName")
+    return (node,) if node else ()

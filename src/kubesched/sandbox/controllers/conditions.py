@@ -1,0 +1,64 @@
+"""Conditions of objects: reading and setting them; when a pod counts as ready, available, active."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubesched.sandbox.api.binding import with_condition
+from kubesched.sandbox.api.stamps import seconds_of
+from kubesched.sandbox.kinds import Object
+
+__all__ = [
+    "available_at",
+    "condition_of",
+    "is_active",
+    "is_finished",
+    "is_going",
+    "is_ready",
+    "is_true",
+    "with_condition",
+    "without_condition",
+]
+
+
+def condition_of(obj: Object, kind: str) -> Object | None:
+    for condition in (obj.get("status") or {}).get("conditions") or ():
+        if condition.get("type") == kind:
+            return dict(condition)
+    return None
+
+
+def is_true(obj: Object, kind: str) -> bool:
+    condition = condition_of(obj, kind)
+    return condition is not None and condition.get("status") == "True"
+
+
+def without_condition(conditions: Sequence[Object], kind: str) -> list[Object]:
+    return [condition for condition in conditions if condition.get("type") != kind]
+
+
+def is_ready(pod: Object) -> bool:
+    return is_true(pod, "Ready")
+
+
+def is_going(obj: Object) -> bool:
+    return "deletionTimestamp" in obj["metadata"]
+
+
+def is_finished(pod: Object) -> bool:
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+def is_active(pod: Object) -> bool:
+    """Whether the pod counts as one of its workload: it has not ended, and nobody asked it to."""
+    return not is_finished(pod) and not is_going(pod)
+
+
+def available_at(pod: Object, min_ready_seconds: int) -> float | None:
+    """Since or from when a ready pod is available; None while it is not ready."""
+    ready = condition_of(pod, "Ready")
+    if ready is None or ready.get("status") != "True":
+        return None
+    if not min_ready_seconds:
+        return float("-inf")
+    return seconds_of(ready["lastTransitionTime"]) + min_ready_seconds

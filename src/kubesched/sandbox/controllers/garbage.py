@@ -1,0 +1,182 @@
+"""Garbage collection by owner references: in the background, in the foreground, or leaving orphans."""
+
+from __future__ import annotations
+
+import msgspec
+
+from kubesched.sandbox.api import Api, Event
+from kubesched.sandbox.api.deleting import FOREGROUND, ORPHAN
+from kubesched.sandbox.controllers.controller import MANAGER, KeyedController
+from kubesched.sandbox.controllers.work_queue import Key
+from kubesched.sandbox.errors import ApiError
+from kubesched.sandbox.kinds import CORE_EVENTS, CUSTOM_RESOURCE_DEFINITIONS, EVENTS, SERVED, Object, Resource
+
+_COLLECTED = tuple(
+    resource
+    for resource in SERVED
+    if "delete" in resource.verbs and resource.path not in (CORE_EVENTS.path, EVENTS.path)
+)
+
+
+class Known(msgspec.Struct, frozen=True, gc=False):
+    """What the graph remembers of an object."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    owners: tuple[Object, ...]
+    finalizers: tuple[str, ...] = ()
+    going: bool = False
+
+    @property
+    def waits_for_dependents(self) -> bool:
+        return self.going and FOREGROUND in self.finalizers
+
+    def blocks(self, uid: str) -> bool:
+        """Whether an owner that waits for its dependents waits for this one."""
+        return any(owner["uid"] == uid and owner.get("blockOwnerDeletion") for owner in self.owners)
+
+
+class GarbageCollector(KeyedController):
+    """Deletes objects whose owners are gone. Keys are uids, so that a name that comes back is another object."""
+
+    def __init__(self, api: Api) -> None:
+        super().__init__(api)
+        self.watches = _COLLECTED
+        self._known: dict[str, Known] = {}
+        self._dependents: dict[str, dict[str, None]] = {}
+        self._subscribed: set[str] = {resource.path for resource in _COLLECTED}
+        self._new_definitions = True
+
+    def observe(self, event: Event) -> None:
+        if event.resource.path == CUSTOM_RESOURCE_DEFINITIONS.path:
+            self._new_definitions = True
+        uid = event.object["metadata"]["uid"]
+        if event.type == "DELETED":
+            self._forget(uid)
+            return
+        new, old = _known(event.resource, event.object), self._known.get(uid)
+        self._known[uid] = new
+        if old is None or old.owners != new.owners:
+            for owner in old.owners if old is not None else ():
+                self._unlink(owner["uid"], uid)
+            for owner in new.owners:
+                self._dependents.setdefault(owner["uid"], {})[uid] = None
+            if new.owners:
+                self.queue.add(("", uid))
+        if new.going and (FOREGROUND in new.finalizers or ORPHAN in new.finalizers):
+            self.queue.add(("", uid))
+
+    def _forget(self, uid: str) -> None:
+        gone = self._known.pop(uid, None)
+        for dependent in self._dependents.get(uid, ()):
+            self.queue.add(("", dependent))
+        for owner in gone.owners if gone is not None else ():
+            self._unlink(owner["uid"], uid)
+            above = self._known.get(owner["uid"])
+            if above is not None and above.going:
+                self.queue.add(("", owner["uid"]))
+
+    def _unlink(self, owner: str, uid: str) -> None:
+        dependents = self._dependents.get(owner)
+        if dependents is not None:
+            dependents.pop(uid, None)
+            if not dependents:
+                del self._dependents[owner]
+
+    def reconcile(self, now: float) -> float | None:
+        if self._new_definitions:
+            self._new_definitions = False
+            self._follow_definitions()
+        return super().reconcile(now)
+
+    def _follow_definitions(self) -> None:
+        """Watch the objects of kinds that users defined too."""
+        for resource in self.api.catalog.all():
+            if resource.path not in self._subscribed and self.api.catalog.is_custom(resource):
+                self._subscribed.add(resource.path)
+                self.api.subscribe((resource,), self.observe)
+
+    def sync(self, key: Key, now: float) -> float | None:
+        uid = key[1]
+        known = self._known.get(uid)
+        obj = None if known is None else self.api.find(known.resource, known.namespace, known.name)
+        if known is None or obj is None or obj["metadata"]["uid"] != uid:
+            return None
+        if known.going:
+            self._finish(uid, known, obj)
+        if known.owners:
+            self._check_owners(uid, known, obj)
+        return None
+
+    # -- owners that wait ---------------------------------------------------------------------------------------------
+
+    def _finish(self, uid: str, known: Known, obj: Object) -> None:
+        dependents = [each for each in self._dependents.get(uid, ()) if each in self._known]
+        if ORPHAN in known.finalizers:
+            for dependent in dependents:
+                self._drop_owners(dependent, {uid})
+            self._drop_finalizer(known, obj, ORPHAN)
+        elif FOREGROUND in known.finalizers:
+            for dependent in dependents:
+                self.queue.add(("", dependent))
+            if not any(self._known[each].blocks(uid) for each in dependents):
+                self._drop_finalizer(known, obj, FOREGROUND)
+
+    def _drop_finalizer(self, known: Known, obj: Object, finalizer: str) -> None:
+        others = [each for each in obj["metadata"].get("finalizers") or () if each != finalizer]
+        changed = {**obj, "metadata": {**obj["metadata"], "finalizers": others}}
+        self.api.update(known.resource, known.namespace, known.name, changed, manager=MANAGER)
+
+    # -- dependents ---------------------------------------------------------------------------------------------------
+
+    def _check_owners(self, uid: str, known: Known, obj: Object) -> None:
+        there = {owner["uid"]: self._known.get(owner["uid"]) for owner in known.owners}
+        # An owner of another namespace is none: names of namespaced objects do not reach that far.
+        alive = {u: each for u, each in there.items() if each and each.namespace in ("", known.namespace)}
+        gone = there.keys() - alive.keys()
+        waiting = {u for u, each in alive.items() if each.waits_for_dependents}
+        if alive.keys() - waiting:
+            if gone | waiting:
+                self._drop_owners(uid, gone | waiting)
+            return
+        if known.going:
+            return
+        # Dependents of dependents must go before an owner that waits for all of them.
+        foreground = bool(waiting) and bool(self._dependents.get(uid))
+        self._delete(known, obj, "Foreground" if foreground else _own_propagation(obj))
+
+    def _delete(self, known: Known, obj: Object, propagation: str) -> None:
+        try:
+            self.api.delete(
+                known.resource, known.namespace, known.name, propagation=propagation, uid=obj["metadata"]["uid"]
+            )
+        except ApiError as error:
+            if error.code != 404:
+                raise
+
+    def _drop_owners(self, uid: str, owners: set[str]) -> None:
+        known = self._known[uid]
+        obj = self.api.find(known.resource, known.namespace, known.name)
+        if obj is None or obj["metadata"]["uid"] != uid:
+            return
+        kept = [each for each in obj["metadata"].get("ownerReferences") or () if each["uid"] not in owners]
+        changed = {**obj, "metadata": {**obj["metadata"], "ownerReferences": kept}}
+        self.api.update(known.resource, known.namespace, known.name, changed, manager=MANAGER)
+
+
+def _own_propagation(obj: Object) -> str:
+    finalizers = obj["metadata"].get("finalizers") or ()
+    return "Orphan" if ORPHAN in finalizers else "Foreground" if FOREGROUND in finalizers else "Background"
+
+
+def _known(resource: Resource, obj: Object) -> Known:
+    metadata = obj["metadata"]
+    return Known(
+        resource,
+        metadata.get("namespace", ""),
+        metadata["name"],
+        tuple(metadata.get("ownerReferences") or ()),
+        tuple(metadata.get("finalizers") or ()),
+        "deletionTimestamp" in metadata,
+    )

@@ -1,0 +1,71 @@
+"""Completion indexes of Jobs: which are done, as text like `0-2,5`, and the pods that carry them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from kubesched.sandbox.controllers.pod_control import pod_from
+from kubesched.sandbox.kinds import Object
+
+INDEX = "batch.kubernetes.io/job-completion-index"
+_VARIABLE = {"name": "JOB_COMPLETION_INDEX"}
+
+
+class Indexes:
+    """A set of indexes that reads and prints as Kubernetes writes it."""
+
+    def __init__(self, indexes: Iterable[int] = ()) -> None:
+        self._indexes = set(indexes)
+
+    @classmethod
+    def read(cls, text: str) -> Indexes:
+        found: set[int] = set()
+        for part in filter(None, text.split(",")):
+            first, _, last = part.partition("-")
+            found.update(range(int(first), int(last or first) + 1))
+        return cls(found)
+
+    def add(self, indexes: Iterable[int]) -> None:
+        self._indexes.update(indexes)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._indexes)
+
+    def __len__(self) -> int:
+        return len(self._indexes)
+
+    def __str__(self) -> str:
+        runs: list[tuple[int, int]] = []
+        for index in sorted(self._indexes):
+            if runs and runs[-1][1] == index - 1:
+                runs[-1] = (runs[-1][0], index)
+            else:
+                runs.append((index, index))
+        # Two neighbours are listed, three and more are a range.
+        parts = ((str(a),) if a == b else (str(a), str(b)) if b == a + 1 else (f"{a}-{b}",) for a, b in runs)
+        return ",".join(part for each in parts for part in each)
+
+
+def index_of(pod: Object) -> int | None:
+    text = (pod["metadata"].get("annotations") or {}).get(INDEX, "")
+    return int(text) if text.isdigit() else None
+
+
+def indexed_pod(job: Object, index: int) -> Object:
+    """The pod of one index: it knows its index by annotation, label, host name and environment."""
+    name = job["metadata"]["name"]
+    pod = pod_from(job["spec"]["template"], prefix=f"{name}-{index}")
+    metadata, spec = pod["metadata"], pod["spec"]
+    for key in ("annotations", "labels"):
+        metadata[key] = {**(metadata.get(key) or {}), INDEX: str(index)}
+    spec["hostname"] = f"{name}-{index}"
+    source = {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX}']"}}
+    for kind in ("initContainers", "containers"):
+        if spec.get(kind):
+            spec[kind] = [_with_variable(container, source) for container in spec[kind]]
+    return pod
+
+
+def _with_variable(container: Object, source: Object) -> Object:
+    others = [each for each in container.get("env") or () if each.get("name") != _VARIABLE["name"]]
+    return {**container, "env": [*others, {**_VARIABLE, "valueFrom": source}]}

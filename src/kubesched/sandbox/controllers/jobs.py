@@ -1,0 +1,257 @@
+"""Jobs: pods that run to an end, as many as asked for, with retries, deadlines and a time to live."""
+
+from __future__ import annotations
+
+from kubesched.sandbox.api import Api, Event
+from kubesched.sandbox.api.stamps import seconds_of
+from kubesched.sandbox.controllers.conditions import is_finished, is_going, is_ready, is_true, with_condition
+from kubesched.sandbox.controllers.controller import MANAGER, KeyedController, key_of
+from kubesched.sandbox.controllers.job_indexes import INDEX, Indexes, index_of, indexed_pod
+from kubesched.sandbox.controllers.ownership import Owned, owner_key
+from kubesched.sandbox.controllers.pod_control import PodControl, pod_from
+from kubesched.sandbox.controllers.recorder import Recorder
+from kubesched.sandbox.controllers.work_queue import Key
+from kubesched.sandbox.kinds import JOBS, PODS, Object
+
+_TRACKING = "batch.kubernetes.io/job-tracking"
+_BATCH = 50
+_FIRST_BACKOFF, _LAST_BACKOFF = 10.0, 600.0
+
+__all__ = ["INDEX", "Jobs"]
+
+
+class Jobs(KeyedController):
+    """Runs the pods of every Job, and counts each once: a finalizer holds a pod until it was counted."""
+
+    def __init__(self, api: Api, pods: Owned) -> None:
+        super().__init__(api)
+        self.watches = (JOBS, PODS)
+        self._pods = pods
+        self._recorder = Recorder(api, "job-controller")
+        self._control = PodControl(api, JOBS, self._recorder)
+
+    def observe(self, event: Event) -> None:
+        if event.resource.path == JOBS.path:
+            self.queue.add(key_of(event.object))
+            if event.type == "DELETED":
+                for pod in self._pods.of(event.object):
+                    self.queue.add(("pod/" + pod["metadata"]["namespace"], pod["metadata"]["name"]))
+        elif (key := owner_key(event.object, JOBS)) is not None:
+            self.queue.add(key)
+            if event.type != "DELETED" and self.api.find(JOBS, *key) is None:
+                self.queue.add(("pod/" + key[0], event.object["metadata"]["name"]))
+
+    def sync(self, key: Key, now: float) -> float | None:
+        if key[0].startswith("pod/"):
+            self._release_orphan(key)
+            return None
+        job = self.api.find(JOBS, *key)
+        if job is None:
+            return None
+        if is_true(job, "Complete") or is_true(job, "Failed"):
+            self._release(self._pods.of(job))
+            return self._expire(job, now)
+        job = self._count(job)
+        if is_going(job):
+            return None
+        return self._advance(job, now)
+
+    # -- counting -----------------------------------------------------------------------------------------------------
+
+    def _count(self, job: Object) -> Object:
+        """Add pods that ended since the last look to the counts, then let go of them."""
+        ended = [pod for pod in self._pods.of(job) if _is_held(pod) and (is_finished(pod) or is_going(pod))]
+        if not ended:
+            return job
+        status = dict(job.get("status") or {})
+        succeeded = [pod for pod in ended if pod["status"].get("phase") == "Succeeded"]
+        failed = len(ended) - len(succeeded)
+        if job["spec"]["completionMode"] == "Indexed":
+            done = Indexes.read(status.get("completedIndexes", ""))
+            limit = job["spec"]["completions"]
+            done.add(index for pod in succeeded if (index := index_of(pod)) is not None and index < limit)
+            status["completedIndexes"], status["succeeded"] = str(done), len(done)
+        else:
+            status["succeeded"] = status.get("succeeded", 0) + len(succeeded)
+        status["failed"] = status.get("failed", 0) + failed
+        status = {name: value for name, value in status.items() if value not in (0, "")}
+        job = self.write_status(JOBS, job, status)
+        self._release(ended)
+        return job
+
+    def _release(self, pods: list[Object]) -> None:
+        for pod in pods:
+            if _is_held(pod):
+                metadata = pod["metadata"]
+                others = [each for each in metadata["finalizers"] if each != _TRACKING]
+                freed = {**pod, "metadata": {**metadata, "finalizers": others}}
+                self.api.update(PODS, metadata["namespace"], metadata["name"], freed, manager=MANAGER)
+
+    def _release_orphan(self, key: Key) -> None:
+        """A pod whose Job is gone waits for nobody."""
+        pod = self.api.find(PODS, key[0].removeprefix("pod/"), key[1])
+        if pod is not None and (owner := owner_key(pod, JOBS)) is not None and self.api.find(JOBS, *owner) is None:
+            self._release([pod])
+
+    # -- running ------------------------------------------------------------------------------------------------------
+
+    def _advance(self, job: Object, now: float) -> float | None:
+        spec, status = job["spec"], dict(job.get("status") or {})
+        stamp = self.api.stamps.now()
+        suspended = bool(spec.get("suspend"))
+        if not suspended:
+            status.setdefault("startTime", stamp)
+        deadline = _deadline(job, status)
+        active = [pod for pod in self._pods.of(job) if not is_finished(pod) and not is_going(pod)]
+        again: float | None = None
+        restarts = sum(_restarts(pod) for pod in active) if _restarts_in_place(job) else 0
+        if not suspended and deadline is not None and deadline <= now:
+            self._fail(job, status, active, "DeadlineExceeded", "Job was active longer than specified deadline")
+            return None
+        if status.get("failed", 0) + restarts > spec["backoffLimit"]:
+            self._fail(job, status, active, "BackoffLimitExceeded", "Job has reached the specified backoff limit")
+            return None
+        if self._is_complete(job, status, active):
+            self._complete(job, status, active)
+            return None
+        conditions = status.get("conditions") or []
+        if suspended:
+            for pod in active:
+                self._control.delete(job, pod)
+            active = []
+            status.pop("startTime", None)
+            told = {"type": "Suspended", "status": "True", "reason": "JobSuspended", "message": "Job suspended"}
+            if not is_true(job, "Suspended"):
+                self._recorder.normal(JOBS, job, "Suspended", "Job suspended")
+            conditions = with_condition(conditions, told, stamp)
+        else:
+            if is_true(job, "Suspended"):
+                told = {"type": "Suspended", "status": "False", "reason": "JobResumed", "message": "Job resumed"}
+                conditions = with_condition(conditions, told, stamp)
+                self._recorder.normal(JOBS, job, "Resumed", "Job resumed")
+            again = self._scale(job, status, active, now)
+            active = [pod for pod in self._pods.of(job) if not is_finished(pod) and not is_going(pod)]
+        if conditions:
+            status["conditions"] = conditions
+        self._report(job, status, active)
+        times = [time for time in (again, deadline) if time is not None and not suspended]
+        return min(times, default=None)
+
+    def _is_complete(self, job: Object, status: Object, active: list[Object]) -> bool:
+        completions, succeeded = job["spec"].get("completions"), status.get("succeeded", 0)
+        if completions is None:  # a work queue: one success means that the work is done
+            return succeeded > 0 and not active
+        return bool(succeeded >= completions)
+
+    def _scale(self, job: Object, status: Object, active: list[Object], now: float) -> float | None:
+        """Create or delete pods; returns when pods may be created that must wait after a failure."""
+        spec, succeeded = job["spec"], status.get("succeeded", 0)
+        if spec.get("completions") is None:
+            wanted = len(active) if succeeded else spec["parallelism"]
+        else:
+            wanted = min(spec["parallelism"], spec["completions"] - succeeded)
+        if len(active) > wanted:
+            surplus = sorted(active, key=lambda pod: (is_ready(pod), pod["metadata"]["name"]))[: len(active) - wanted]
+            for pod in surplus:
+                self._control.delete(job, pod)
+            return None
+        if len(active) == wanted:
+            return None
+        if (allowed := self._backoff(job, status)) > now:
+            return allowed
+        for pod in self._new_pods(job, status, active, min(wanted - len(active), _BATCH)):
+            if self._control.create(job, pod) is None:
+                return None
+        return None
+
+    def _new_pods(self, job: Object, status: Object, active: list[Object], count: int) -> list[Object]:
+        name, template = job["metadata"]["name"], job["spec"]["template"]
+        if job["spec"]["completionMode"] == "Indexed":
+            taken = {index_of(pod) for pod in active} | set(Indexes.read(status.get("completedIndexes", "")))
+            free = (index for index in range(job["spec"]["completions"]) if index not in taken)
+            pods = [indexed_pod(job, index) for _, index in zip(range(count), free)]
+        else:
+            pods = [pod_from(template, prefix=name) for _ in range(count)]
+        for pod in pods:
+            pod["metadata"]["finalizers"] = [*(pod["metadata"].get("finalizers") or ()), _TRACKING]
+        return pods
+
+    def _backoff(self, job: Object, status: Object) -> float:
+        """When the next pod may be created: after failures in a row, each time twice as late."""
+        failed = [pod for pod in self._pods.of(job) if (pod.get("status") or {}).get("phase") == "Failed"]
+        if not failed or not status.get("failed"):
+            return float("-inf")
+        last = max(_ended(pod) for pod in failed)
+        return float(last + min(_FIRST_BACKOFF * 2 ** (min(status["failed"], 10) - 1), _LAST_BACKOFF))
+
+    # -- ending -------------------------------------------------------------------------------------------------------
+
+    def _complete(self, job: Object, status: Object, active: list[Object]) -> None:
+        stamp = self.api.stamps.now()
+        for pod in active:
+            self._control.delete(job, pod)
+        message = "Reached expected number of succeeded pods"
+        reason = "CompletionsReached"
+        conditions = status.get("conditions") or []
+        for kind in ("SuccessCriteriaMet", "Complete"):
+            told = {"type": kind, "status": "True", "reason": reason, "message": message}
+            conditions = with_condition(conditions, told, stamp)
+        status = {**status, "conditions": conditions, "completionTime": stamp}
+        self._report(job, status, [])
+        self._recorder.normal(JOBS, job, "Completed", "Job completed")
+
+    def _fail(self, job: Object, status: Object, active: list[Object], reason: str, message: str) -> None:
+        for pod in active:
+            self._control.delete(job, pod)
+        conditions = status.get("conditions") or []
+        for kind in ("FailureTarget", "Failed"):
+            told = {"type": kind, "status": "True", "reason": reason, "message": message}
+            conditions = with_condition(conditions, told, self.api.stamps.now())
+        failed = {**status, "conditions": conditions, "failed": status.get("failed", 0) + len(active)}
+        self._report(job, failed, [])
+        self._recorder.warning(JOBS, job, reason, message)
+
+    def _expire(self, job: Object, now: float) -> float | None:
+        seconds = job["spec"].get("ttlSecondsAfterFinished")
+        if seconds is None or is_going(job):
+            return None
+        ended = max(seconds_of(each["lastTransitionTime"]) for each in job["status"]["conditions"])
+        if ended + seconds > now:
+            return float(ended + seconds)
+        self.api.delete(JOBS, *key_of(job), propagation="Foreground", uid=job["metadata"]["uid"])
+        return None
+
+    def _report(self, job: Object, status: Object, active: list[Object]) -> None:
+        leaving = sum(is_going(pod) and not is_finished(pod) for pod in self._pods.of(job))
+        counts = {"active": len(active), "ready": sum(map(is_ready, active)), "terminating": leaving}
+        status = {**status, **counts, "uncountedTerminatedPods": {}}
+        dropped = ("active", "succeeded", "failed")
+        status = {name: value for name, value in status.items() if value not in (0, "") or name not in dropped}
+        self.write_status(JOBS, self.api.get(JOBS, *key_of(job)), status)
+
+
+def _is_held(pod: Object) -> bool:
+    return _TRACKING in (pod["metadata"].get("finalizers") or ())
+
+
+def _deadline(job: Object, status: Object) -> float | None:
+    seconds = job["spec"].get("activeDeadlineSeconds")
+    return None if seconds is None or "startTime" not in status else float(seconds_of(status["startTime"]) + seconds)
+
+
+def _restarts_in_place(job: Object) -> bool:
+    return bool(job["spec"]["template"]["spec"].get("restartPolicy") == "OnFailure")
+
+
+def _restarts(pod: Object) -> int:
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    return sum(each.get("restartCount", 0) for each in statuses)
+
+
+def _ended(pod: Object) -> float:
+    times = [
+        state["finishedAt"]
+        for each in pod["status"].get("containerStatuses") or ()
+        if (state := (each.get("state") or {}).get("terminated")) and state.get("finishedAt")
+    ]
+    return seconds_of(max(times, default=pod["metadata"]["creationTimestamp"]))

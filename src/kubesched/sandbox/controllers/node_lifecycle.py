@@ -1,0 +1,139 @@
+"""The life of nodes as the cluster sees it: leases that run out, and the taints that tell of a node's state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kubesched.sandbox.api import Api, Event
+from kubesched.sandbox.api.stamps import seconds_of
+from kubesched.sandbox.controllers.conditions import condition_of, is_finished, is_ready, with_condition
+from kubesched.sandbox.controllers.controller import MANAGER, KeyedController
+from kubesched.sandbox.controllers.ownership import Grouped
+from kubesched.sandbox.controllers.recorder import Recorder
+from kubesched.sandbox.controllers.work_queue import Key
+from kubesched.sandbox.kinds import LEASES, NODES, PODS, Object
+
+LEASE_NAMESPACE = "kube-node-lease"
+NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"
+UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+_PRESSURES = {
+    "MemoryPressure": "node.kubernetes.io/memory-pressure",
+    "DiskPressure": "node.kubernetes.io/disk-pressure",
+    "PIDPressure": "node.kubernetes.io/pid-pressure",
+    "NetworkUnavailable": "node.kubernetes.io/network-unavailable",
+}
+_KUBELET_CONDITIONS = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+_OURS = frozenset((NOT_READY, UNREACHABLE, UNSCHEDULABLE, *_PRESSURES.values()))
+GRACE = 50.0
+"""Seconds without a sign of life after which a node counts as lost."""
+
+
+class NodeLifecycle(KeyedController):
+    """Marks nodes that went silent, and keeps the taints of all nodes in step with their conditions."""
+
+    def __init__(self, api: Api, pods_by_node: Grouped, *, grace: float = GRACE) -> None:
+        super().__init__(api)
+        self.watches = (NODES, LEASES)
+        self._grace = grace
+        self._pods = pods_by_node
+        self._recorder = Recorder(api, "node-controller")
+        self._heard: dict[str, float] = {}
+
+    def observe(self, event: Event) -> None:
+        metadata = event.object["metadata"]
+        if event.resource.path == NODES.path:
+            if event.type == "DELETED":
+                self._heard.pop(metadata["name"], None)
+            self.queue.add(("", metadata["name"]))
+        elif metadata["namespace"] == LEASE_NAMESPACE and event.type != "DELETED":
+            first = metadata["name"] not in self._heard
+            self._heard[metadata["name"]] = _valid_until(event.object, self._grace)
+            if first:
+                self.queue.add(("", metadata["name"]))
+
+    def sync(self, key: Key, now: float) -> float | None:
+        node = self.api.find(NODES, *key)
+        if node is None:
+            return None
+        # A node without a lease has until its grace has passed since it came.
+        created = seconds_of(node["metadata"]["creationTimestamp"]) + self._grace
+        until = self._heard.get(key[1], created)
+        if until <= now:
+            node = self._lose(node)
+        self._taint(node)
+        self._mark_pods(node)
+        return until if until > now else None
+
+    def _lose(self, node: Object) -> Object:
+        """Say of a node that went silent that nothing is known of it any more."""
+        stamp, status = self.api.stamps.now(), node.get("status") or {}
+        conditions = status.get("conditions") or []
+        for kind in _KUBELET_CONDITIONS:
+            known = condition_of(node, kind)
+            if known is not None and known.get("status") == "Unknown":
+                continue
+            told = {"reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status."}
+            if known is None:
+                told = {"reason": "NodeStatusNeverUpdated", "message": "Kubelet never posted node status."}
+            heartbeat = (known or {}).get("lastHeartbeatTime", node["metadata"]["creationTimestamp"])
+            unknown = {"type": kind, "status": "Unknown", **told, "lastHeartbeatTime": heartbeat}
+            conditions = with_condition(conditions, unknown, stamp)
+        conditions = [{k: v for k, v in each.items() if k != "lastProbeTime"} for each in conditions]
+        if conditions != status.get("conditions"):
+            name = node["metadata"]["name"]
+            self._recorder.normal(NODES, node, "NodeNotReady", f"Node {name} status is now: NodeNotReady")
+        return self.write_status(NODES, node, {**status, "conditions": conditions})
+
+    def _taint(self, node: Object) -> None:
+        spec = node.get("spec") or {}
+        present = spec.get("taints") or []
+        wanted = set(_wanted_taints(node))
+        kept = [taint for taint in present if taint["key"] not in _OURS or (taint["key"], taint["effect"]) in wanted]
+        there = {(taint["key"], taint["effect"]) for taint in kept}
+        added = []
+        for key, effect in sorted(wanted - there):
+            taint = {"key": key, "effect": effect}
+            if effect == "NoExecute" or key == UNSCHEDULABLE:
+                taint["timeAdded"] = self.api.stamps.now()
+            added.append(taint)
+        if kept == present and not added:
+            return
+        changed = {key: value for key, value in spec.items() if key != "taints"}
+        if kept or added:
+            changed["taints"] = [*kept, *added]
+        self.api.update(NODES, "", node["metadata"]["name"], {**node, "spec": changed}, manager=MANAGER)
+
+    def _mark_pods(self, node: Object) -> None:
+        """The pods of a node that is not ready are not ready either."""
+        ready = condition_of(node, "Ready")
+        if ready is None or ready["status"] == "True":
+            return
+        for pod in self._pods.of(node["metadata"]["name"]):
+            if not is_ready(pod) or is_finished(pod):
+                continue
+            told = {"type": "Ready", "status": "False", "reason": "NodeNotReady"}
+            conditions = with_condition(pod["status"]["conditions"], told, self.api.stamps.now())
+            self.write_status(PODS, pod, {**pod["status"], "conditions": conditions})
+            self._recorder.warning(PODS, pod, "NodeNotReady", "Node is not ready")
+
+
+def _valid_until(lease: Object, grace: float) -> float:
+    """Until when a lease is a sign of life. A lease that promises less often than usual is believed."""
+    spec = lease.get("spec") or {}
+    renewed = seconds_of(spec.get("renewTime") or lease["metadata"]["creationTimestamp"])
+    return float(renewed + max(grace, spec.get("leaseDurationSeconds") or 0))
+
+
+def _wanted_taints(node: Object) -> Iterable[tuple[str, str]]:
+    if (node.get("spec") or {}).get("unschedulable"):
+        yield UNSCHEDULABLE, "NoSchedule"
+    ready = condition_of(node, "Ready")
+    state = "False" if ready is None else ready["status"]
+    if state != "True":
+        key = UNREACHABLE if state == "Unknown" else NOT_READY
+        yield key, "NoSchedule"
+        yield key, "NoExecute"
+    for kind, key in _PRESSURES.items():
+        condition = condition_of(node, kind)
+        if condition is not None and condition["status"] == "True":
+            yield key, "NoSchedule"

@@ -1,0 +1,133 @@
+"""Who owns whom: owner references, and objects found by the uid of their controller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kubesched.sandbox.admission.selectors import compiled
+from kubesched.sandbox.api import Api, Event
+from kubesched.sandbox.controllers.controller import MANAGER
+from kubesched.sandbox.controllers.work_queue import Key
+from kubesched.sandbox.errors import ApiError
+from kubesched.sandbox.kinds import Object, Resource
+
+
+def controller_of(obj: Object) -> Object | None:
+    """The owner reference of the controller that manages an object, if one does."""
+    for reference in obj["metadata"].get("ownerReferences") or ():
+        if reference.get("controller"):
+            return dict(reference)
+    return None
+
+
+def is_controlled_by(obj: Object, owner: Object) -> bool:
+    reference = controller_of(obj)
+    return reference is not None and reference["uid"] == owner["metadata"]["uid"]
+
+
+def owner_reference(resource: Resource, owner: Object, *, controller: bool = True) -> Object:
+    metadata = owner["metadata"]
+    reference = {"apiVersion": resource.api_version, "kind": resource.kind}
+    reference |= {"name": metadata["name"], "uid": metadata["uid"]}
+    return {**reference, "controller": True, "blockOwnerDeletion": True} if controller else reference
+
+
+def owner_key(obj: Object, resource: Resource) -> Key | None:
+    """The key of the controller of an object, if that is of this resource."""
+    reference = controller_of(obj)
+    if reference is None or reference["kind"] != resource.kind or reference["apiVersion"] != resource.api_version:
+        return None
+    return obj["metadata"]["namespace"], reference["name"]
+
+
+class Owned:
+    """The objects of one resource by the uid of their controller, and those that have none by namespace."""
+
+    def __init__(self, api: Api, resource: Resource) -> None:
+        self.resource = resource
+        self._api = api
+        self._by_owner: dict[str, dict[str, Object]] = {}
+        self._orphans: dict[str, dict[str, Object]] = {}
+        api.subscribe((resource,), self._observe)
+
+    def of(self, owner: Object) -> list[Object]:
+        """What this object controls, oldest first."""
+        return list(self._by_owner.get(owner["metadata"]["uid"], {}).values())
+
+    def orphans(self, namespace: str) -> list[Object]:
+        return list(self._orphans.get(namespace, {}).values())
+
+    def claim(self, resource: Resource, owner: Object, selector: Object) -> list[Object]:
+        """What the owner controls after taking in orphans that its selector matches and letting go of strangers."""
+        wanted = compiled(selector, "spec.selector")
+        going = "deletionTimestamp" in owner["metadata"]
+        if not wanted.requirements:
+            return self.of(owner)
+        for obj in [] if going else self.orphans(owner["metadata"]["namespace"]):
+            metadata = obj["metadata"]
+            if "deletionTimestamp" not in metadata and wanted.matches(metadata.get("labels") or {}):
+                others = metadata.get("ownerReferences") or []
+                self._rewrite(obj, [*others, owner_reference(resource, owner)])
+        for obj in self.of(owner):
+            metadata = obj["metadata"]
+            if "deletionTimestamp" not in metadata and not wanted.matches(metadata.get("labels") or {}):
+                others = [each for each in metadata["ownerReferences"] if each["uid"] != owner["metadata"]["uid"]]
+                self._rewrite(obj, others)
+        return self.of(owner)
+
+    def _rewrite(self, obj: Object, references: list[Object]) -> None:
+        metadata = obj["metadata"]
+        changed = {**obj, "metadata": {**metadata, "ownerReferences": references}}
+        self._api.update(self.resource, metadata["namespace"], metadata["name"], changed, manager=MANAGER)
+
+    def _observe(self, event: Event) -> None:
+        new, old = event.object, event.old
+        uid, before = new["metadata"]["uid"], None if old is None else self._place(old)
+        place = None if event.type == "DELETED" else self._place(new)
+        if before is not None and before != place:
+            holder, owner = before
+            kept = holder.get(owner, {})
+            kept.pop(uid, None)
+            if not kept:
+                holder.pop(owner, None)
+        if place is not None:
+            holder, owner = place
+            holder.setdefault(owner, {})[uid] = new
+
+    def _place(self, obj: Object) -> tuple[dict[str, dict[str, Object]], str]:
+        reference = controller_of(obj)
+        if reference is None:
+            return self._orphans, obj["metadata"].get("namespace", "")
+        return self._by_owner, reference["uid"]
+
+
+def is_terminating_namespace(error: ApiError) -> bool:
+    """Whether a creation failed only because everything around it is going."""
+    causes = error.details.get("causes") or ()
+    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
+
+
+class Grouped:
+    """Objects of one resource by whatever a function says of them: pods by node, pods by claim, volumes by class."""
+
+    def __init__(self, api: Api, resource: Resource, groups: Callable[[Object], tuple[str, ...]]) -> None:
+        self._groups = groups
+        self._members: dict[str, dict[str, Object]] = {}
+        api.subscribe((resource,), self._observe)
+
+    def of(self, group: str) -> list[Object]:
+        return list(self._members.get(group, {}).values())
+
+    def count(self, group: str) -> int:
+        return len(self._members.get(group, ()))
+
+    def _observe(self, event: Event) -> None:
+        uid = event.object["metadata"]["uid"]
+        groups = () if event.type == "DELETED" else self._groups(event.object)
+        for group in self._groups(event.old) if event.old is not None else ():
+            if group not in groups and group in self._members:
+                self._members[group].pop(uid, None)
+                if not self._members[group]:
+                    del self._members[group]
+        for group in groups:
+            self._members.setdefault(group, {})[uid] = event.object

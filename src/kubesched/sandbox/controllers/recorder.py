@@ -1,0 +1,77 @@
+"""Events about objects, as a person reads them in `kubectl describe`: equal ones are counted, old ones go."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from kubesched.sandbox.api import Api
+from kubesched.sandbox.errors import ApiError
+from kubesched.sandbox.kinds import CORE_EVENTS, Object, Resource
+
+_REMEMBERED = 4096
+
+
+class Recorder:
+    """Writes events on behalf of one component."""
+
+    def __init__(self, api: Api, component: str) -> None:
+        self._api = api
+        self._component = component
+        self._recent: OrderedDict[tuple[str, str, str], tuple[str, str]] = OrderedDict()
+
+    def normal(self, resource: Resource, obj: Object, reason: str, message: str, *, host: str = "") -> None:
+        self._record("Normal", resource, obj, reason, message, host)
+
+    def warning(self, resource: Resource, obj: Object, reason: str, message: str, *, host: str = "") -> None:
+        self._record("Warning", resource, obj, reason, message, host)
+
+    def _record(self, kind: str, resource: Resource, obj: Object, reason: str, message: str, host: str) -> None:
+        metadata = obj["metadata"]
+        identity = (metadata["uid"], reason, message)
+        known = self._recent.get(identity)
+        try:
+            if known is not None and self._count(known):
+                self._recent.move_to_end(identity)
+                return
+            created = self._api.create(
+                CORE_EVENTS,
+                metadata.get("namespace") or "default",
+                self._event(kind, resource, obj, reason, message, host),
+            )
+        except ApiError:
+            # An event is a remark: where it cannot be stored (its namespace is going), the work goes on without it.
+            return
+        self._recent[identity] = (created["metadata"]["namespace"], created["metadata"]["name"])
+        if len(self._recent) > _REMEMBERED:
+            self._recent.popitem(last=False)
+
+    def _count(self, key: tuple[str, str]) -> bool:
+        event = self._api.find(CORE_EVENTS, *key)
+        if event is None:
+            return False
+        again = {**event, "count": event.get("count", 1) + 1, "lastTimestamp": self._api.stamps.now()}
+        self._api.update(CORE_EVENTS, *key, again)
+        return True
+
+    def _event(self, kind: str, resource: Resource, obj: Object, reason: str, message: str, host: str) -> Object:
+        metadata, now = obj["metadata"], self._api.stamps.now()
+        involved = {"kind": resource.kind, "apiVersion": resource.api_version, "name": metadata["name"]}
+        involved |= {"uid": metadata["uid"], "resourceVersion": metadata.get("resourceVersion", "")}
+        if metadata.get("namespace"):
+            involved["namespace"] = metadata["namespace"]
+        source = {"component": self._component}
+        if host:
+            source["host"] = host
+        return {
+            "metadata": {"name": f"{metadata['name'][:200]}.{self._api.stamps.uid().replace('-', '')[:16]}"},
+            "involvedObject": involved,
+            "reason": reason,
+            "message": message,
+            "type": kind,
+            "source": source,
+            "reportingComponent": self._component,
+            "reportingInstance": host,
+            "count": 1,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+        }

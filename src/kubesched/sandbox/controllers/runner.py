@@ -1,0 +1,109 @@
+"""Drives controllers live: one task in the loop of the server, that never holds it for long."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from kubesched.sandbox.api import Api, Event
+from kubesched.sandbox.controllers.controller import Controller
+from kubesched.sandbox.kinds import Resource
+
+_LOG = logging.getLogger(__name__)
+_IDLE = 60.0
+_RETRY = 1.0
+
+
+class Dispatch:
+    """Tells every controller what it watches, and remembers who has something to do and when."""
+
+    def __init__(self, api: Api, controllers: Sequence[Controller], on_work: Callable[[], None] | None = None) -> None:
+        self.controllers = tuple(controllers)
+        self.due: list[float | None] = [0.0] * len(self.controllers)
+        self._on_work = on_work
+        self._watchers: dict[str, list[int]] = {}
+        resources: dict[str, Resource] = {}
+        for place, controller in enumerate(self.controllers):
+            for resource in controller.watches:
+                self._watchers.setdefault(resource.path, []).append(place)
+                resources[resource.path] = resource
+        self.stop = api.subscribe(resources.values(), self._tell)
+
+    def _tell(self, event: Event) -> None:
+        for place in self._watchers[event.resource.path]:
+            self.controllers[place].observe(event)
+            self.due[place] = 0.0
+        if self._on_work is not None:
+            self._on_work()
+
+    def step(self, place: int, now: float) -> None:
+        """Let one controller do a slice of its work, if it has any."""
+        due = self.due[place]
+        if due is None or due > now:
+            return
+        self.due[place] = None
+        try:
+            again = self.controllers[place].reconcile(now)
+        except Exception:
+            # The others go on; this one is tried again, since whatever is wrong may pass.
+            _LOG.exception("%s failed", type(self.controllers[place]).__name__)
+            again = now + _RETRY
+        current = self.due[place]
+        if again is not None and (current is None or again < current):
+            self.due[place] = again
+
+    def next_due(self) -> float | None:
+        return min((due for due in self.due if due is not None), default=None)
+
+    def settle(self, now: float, *, slices: int = 100_000) -> None:
+        """Let everyone work until nobody has anything to do at this time (for tests and simulations)."""
+        for _ in range(slices):
+            if (due := self.next_due()) is None or due > now:
+                return
+            for place in range(len(self.controllers)):
+                self.step(place, now)
+        raise RuntimeError("the controllers do not come to rest")
+
+
+class Runner:
+    """Runs controllers in the running loop until it is stopped. Between two slices everybody else gets their turn."""
+
+    def __init__(self, api: Api, controllers: Sequence[Controller]) -> None:
+        self._api = api
+        self._controllers = tuple(controllers)
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run(), name="controllers")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    async def _run(self) -> None:
+        woken = asyncio.Event()
+        clock = self._api.stamps.time
+        dispatch = Dispatch(self._api, self._controllers, woken.set)
+        try:
+            while True:
+                woken.clear()
+                for place in range(len(self._controllers)):
+                    dispatch.step(place, clock())
+                    await asyncio.sleep(0)
+                due = dispatch.next_due()
+                wait = _IDLE if due is None else due - clock()
+                if wait > 0:
+                    await _wait(woken, min(wait, _IDLE))
+        finally:
+            dispatch.stop()
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        pass

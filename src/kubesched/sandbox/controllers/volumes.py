@@ -1,0 +1,276 @@
+"""PersistentVolumes and claims: bound to each other, provisioned where a class says so, reclaimed in the end."""
+
+from __future__ import annotations
+
+from kubesched.sandbox.api import Api, Event
+from kubesched.sandbox.controllers.conditions import is_finished, is_going
+from kubesched.sandbox.controllers.controller import MANAGER, KeyedController, key_of
+from kubesched.sandbox.controllers.ownership import Grouped
+from kubesched.sandbox.controllers.provisioning import provisioned_volume
+from kubesched.sandbox.controllers.recorder import Recorder
+from kubesched.sandbox.controllers.volume_matching import best_volume, class_of, is_claimed_by
+from kubesched.sandbox.controllers.work_queue import Key
+from kubesched.sandbox.kinds import (
+    CSI_NODES,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    STORAGE_CLASSES,
+    Object,
+    Resource,
+)
+
+_BOUND, _BOUND_BY_CONTROLLER = "pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller"
+_SELECTED_NODE = "volume.kubernetes.io/selected-node"
+_PROVISIONER = "volume.kubernetes.io/storage-provisioner"
+_CLAIM_PROTECTION, _VOLUME_PROTECTION = "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection"
+_NO_PROVISIONER = "kubernetes.io/no-provisioner"
+
+
+def claims_of(pod: Object) -> tuple[str, ...]:
+    """The claims that a pod uses, as namespace/name."""
+    namespace, found = pod["metadata"]["namespace"], []
+    for volume in pod["spec"].get("volumes") or ():
+        if source := volume.get("persistentVolumeClaim"):
+            found.append(f"{namespace}/{source['claimName']}")
+        elif volume.get("ephemeral"):
+            found.append(f"{namespace}/{pod['metadata']['name']}-{volume['name']}")
+    return tuple(found)
+
+
+class Volumes(KeyedController):
+    """Binds, provisions, protects and reclaims. Keys of claims have a namespace, those of volumes have none."""
+
+    def __init__(self, api: Api) -> None:
+        super().__init__(api)
+        self.watches = (PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES)
+        self._users = Grouped(api, PODS, claims_of)
+        self._by_class = Grouped(api, PERSISTENT_VOLUMES, lambda volume: (class_of(volume),))
+        self._recorder = Recorder(api, "persistentvolume-controller")
+        self._pending: dict[str, set[Key]] = {}
+        """Claims that wait for a volume, by class."""
+
+    def observe(self, event: Event) -> None:
+        match event.resource.path:
+            case PERSISTENT_VOLUME_CLAIMS.path:
+                self.queue.add(key_of(event.object))
+                if volume := (event.object["spec"].get("volumeName")):
+                    self.queue.add(("", volume))
+            case PERSISTENT_VOLUMES.path:
+                self.queue.add(("", event.object["metadata"]["name"]))
+                if reference := event.object["spec"].get("claimRef"):
+                    self.queue.add((reference["namespace"], reference["name"]))
+                elif event.type != "DELETED":
+                    self._wake(class_of(event.object))
+            case STORAGE_CLASSES.path:
+                self._wake(event.object["metadata"]["name"])
+            case _:
+                # A pod that ends or goes may be the last user of a claim that is to go.
+                if event.type == "DELETED" or is_finished(event.object):
+                    for claim in claims_of(event.object):
+                        namespace, _, name = claim.partition("/")
+                        self.queue.add((namespace, name))
+
+    def _wake(self, storage_class: str) -> None:
+        for key in self._pending.get(storage_class, ()):
+            self.queue.add(key)
+
+    def sync(self, key: Key, now: float) -> float | None:
+        if not key[0]:
+            self._sync_volume(key[1])
+            return None
+        claim = self.api.find(PERSISTENT_VOLUME_CLAIMS, *key)
+        if claim is None:
+            for waiting in self._pending.values():
+                waiting.discard(key)
+            return None
+        claim = self._protect_claim(claim)
+        if claim is not None and not is_going(claim):
+            self._sync_claim(claim)
+        return None
+
+    # -- claims -------------------------------------------------------------------------------------------------------
+
+    def _protect_claim(self, claim: Object) -> Object | None:
+        """Hold a claim while a pod uses it. None when letting go of it was the end of it."""
+        metadata = claim["metadata"]
+        finalizers = metadata.get("finalizers") or []
+        if not is_going(claim):
+            if _CLAIM_PROTECTION in finalizers:
+                return claim
+            return self._with_metadata(PERSISTENT_VOLUME_CLAIMS, claim, finalizers=[*finalizers, _CLAIM_PROTECTION])
+        users = self._users.of("/".join(key_of(claim)))
+        if _CLAIM_PROTECTION in finalizers and not any(not is_finished(pod) for pod in users):
+            others = [each for each in finalizers if each != _CLAIM_PROTECTION]
+            self._with_metadata(PERSISTENT_VOLUME_CLAIMS, claim, finalizers=others)
+            return None
+        return claim
+
+    def _sync_claim(self, claim: Object) -> None:
+        waiting = self._pending.setdefault(class_of(claim), set())
+        waiting.discard(key_of(claim))
+        if name := claim["spec"].get("volumeName"):
+            self._check_bound(claim, self.api.find(PERSISTENT_VOLUMES, "", name))
+            return
+        volume = self._find_volume(claim)
+        if volume is not None:
+            self._bind(claim, volume)
+            return
+        waiting.add(key_of(claim))
+        self._provision(claim)
+
+    def _check_bound(self, claim: Object, volume: Object | None) -> None:
+        """A claim that names its volume is bound once the volume agrees, and lost when the volume is."""
+        was_bound = _BOUND in (claim["metadata"].get("annotations") or {})
+        if volume is None:
+            if was_bound:
+                lost = {**(claim.get("status") or {}), "phase": "Lost"}
+                told = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
+                self._recorder.warning(PERSISTENT_VOLUME_CLAIMS, claim, "ClaimLost", told)
+                self.write_status(PERSISTENT_VOLUME_CLAIMS, claim, lost)
+        elif "claimRef" not in volume["spec"] or is_claimed_by(volume, claim):
+            self._bind(claim, volume)
+
+    def _find_volume(self, claim: Object) -> Object | None:
+        volumes = [volume for volume in self._by_class.of(class_of(claim)) if not is_going(volume)]
+        promised = next((v for v in volumes if "claimRef" in v["spec"] and is_claimed_by(v, claim)), None)
+        if promised is not None:
+            return promised
+        if self._waits_for_consumer(claim):
+            # The scheduler chooses among existing volumes and says so on the volume.
+            return None
+        return best_volume(claim, volumes)
+
+    def _waits_for_consumer(self, claim: Object) -> bool:
+        storage_class = self.api.find(STORAGE_CLASSES, "", class_of(claim))
+        return storage_class is not None and storage_class.get("volumeBindingMode") == "WaitForFirstConsumer"
+
+    def _bind(self, claim: Object, volume: Object) -> None:
+        """Each names the other; then both are bound."""
+        metadata = claim["metadata"]
+        if volume["spec"].get("claimRef", {}).get("uid") != metadata["uid"]:
+            preset = "claimRef" in volume["spec"]
+            reference = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "namespace": metadata["namespace"]}
+            reference |= {"name": metadata["name"], "uid": metadata["uid"]}
+            volume = {**volume, "spec": {**volume["spec"], "claimRef": reference}}
+            volume = self._annotate(PERSISTENT_VOLUMES, volume, {} if preset else {_BOUND_BY_CONTROLLER: "yes"})
+        if (volume.get("status") or {}).get("phase") != "Bound":
+            volume = self.write_status(PERSISTENT_VOLUMES, volume, {"phase": "Bound"})
+        own = {_BOUND: "yes"}
+        if not claim["spec"].get("volumeName"):
+            own[_BOUND_BY_CONTROLLER] = "yes"
+            claim = {**claim, "spec": {**claim["spec"], "volumeName": volume["metadata"]["name"]}}
+        claim = self._annotate(PERSISTENT_VOLUME_CLAIMS, claim, own)
+        status = {
+            "phase": "Bound",
+            "accessModes": volume["spec"]["accessModes"],
+            "capacity": {"storage": volume["spec"]["capacity"]["storage"]},
+        }
+        self.write_status(PERSISTENT_VOLUME_CLAIMS, claim, {**(claim.get("status") or {}), **status})
+
+    # -- provisioning -------------------------------------------------------------------------------------------------
+
+    def _provision(self, claim: Object) -> None:
+        """Make a volume for the claim, where its class has a provisioner; otherwise say what it waits for."""
+        name = class_of(claim)
+        storage_class = self.api.find(STORAGE_CLASSES, "", name) if name else None
+        if storage_class is None:
+            told = "no persistent volumes available for this claim and no storage class is set"
+            if name:
+                told = f'storageclass.storage.k8s.io "{name}" not found'
+            reason = "ProvisioningFailed" if name else "FailedBinding"
+            self._tell_once(claim, reason, told, warn=bool(name))
+            return
+        node_name = (claim["metadata"].get("annotations") or {}).get(_SELECTED_NODE)
+        if self._waits_for_consumer(claim) and not node_name:
+            told = "waiting for first consumer to be created before binding"
+            self._tell_once(claim, "WaitForFirstConsumer", told)
+            return
+        provisioner = storage_class["provisioner"]
+        if provisioner == _NO_PROVISIONER:
+            self._tell_once(claim, "FailedBinding", "no persistent volumes available for this claim")
+            return
+        node = self.api.find(NODES, "", node_name) if node_name else None
+        driver = self.api.find(CSI_NODES, "", node_name) if node_name else None
+        volume = provisioned_volume(claim, storage_class, node, driver)
+        if volume is None:
+            # The node is not one that the class allows: the scheduler is to choose again.
+            told = f'failed to provision volume with StorageClass "{name}": node "{node_name}" is not in the topology'
+            self._recorder.warning(PERSISTENT_VOLUME_CLAIMS, claim, "ProvisioningFailed", f"{told} of the class")
+            self._unselect(claim)
+            return
+        self._tell_once(claim, "ExternalProvisioning", _waiting(provisioner))
+        claim = self._annotate(PERSISTENT_VOLUME_CLAIMS, claim, {_PROVISIONER: provisioner})
+        if self.api.find(PERSISTENT_VOLUMES, "", volume["metadata"]["name"]) is None:
+            volume = self.api.create(PERSISTENT_VOLUMES, "", volume, manager=MANAGER)
+            told = f"Successfully provisioned volume {volume['metadata']['name']}"
+            self._recorder.normal(PERSISTENT_VOLUME_CLAIMS, claim, "ProvisioningSucceeded", told)
+
+    def _tell_once(self, claim: Object, reason: str, message: str, *, warn: bool = False) -> None:
+        tell = self._recorder.warning if warn else self._recorder.normal
+        tell(PERSISTENT_VOLUME_CLAIMS, claim, reason, message)
+
+    def _unselect(self, claim: Object) -> None:
+        annotations = dict(claim["metadata"].get("annotations") or {})
+        annotations.pop(_SELECTED_NODE, None)
+        self._with_metadata(PERSISTENT_VOLUME_CLAIMS, claim, annotations=annotations)
+
+    # -- volumes ------------------------------------------------------------------------------------------------------
+
+    def _sync_volume(self, name: str) -> None:
+        volume = self.api.find(PERSISTENT_VOLUMES, "", name)
+        if volume is None:
+            return
+        finalizers = volume["metadata"].get("finalizers") or []
+        reference = volume["spec"].get("claimRef")
+        claim = None
+        if reference is not None:
+            claim = self.api.find(PERSISTENT_VOLUME_CLAIMS, reference["namespace"], reference["name"])
+            if claim is not None and reference.get("uid") and claim["metadata"]["uid"] != reference["uid"]:
+                claim = None
+        if is_going(volume):
+            if claim is None and _VOLUME_PROTECTION in finalizers:
+                others = [each for each in finalizers if each != _VOLUME_PROTECTION]
+                self._with_metadata(PERSISTENT_VOLUMES, volume, finalizers=others)
+            return
+        if _VOLUME_PROTECTION not in finalizers:
+            volume = self._with_metadata(PERSISTENT_VOLUMES, volume, finalizers=[*finalizers, _VOLUME_PROTECTION])
+        if reference is None or (claim is None and not reference.get("uid")):
+            self._set_phase(volume, "Available")
+        elif claim is None:
+            self._reclaim(volume)
+        elif claim["spec"].get("volumeName") == name:
+            self._set_phase(volume, "Bound")
+        else:
+            self.queue.add(key_of(claim))
+
+    def _reclaim(self, volume: Object) -> None:
+        self._set_phase(volume, "Released")
+        if volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
+            self.api.delete(PERSISTENT_VOLUMES, "", volume["metadata"]["name"], uid=volume["metadata"]["uid"])
+
+    def _set_phase(self, volume: Object, phase: str) -> None:
+        status = volume.get("status") or {}
+        if status.get("phase") != phase:
+            changed = {**status, "phase": phase, "lastPhaseTransitionTime": self.api.stamps.now()}
+            self.write_status(PERSISTENT_VOLUMES, volume, changed)
+
+    # -- writing ------------------------------------------------------------------------------------------------------
+
+    def _annotate(self, resource: Resource, obj: Object, annotations: dict[str, str]) -> Object:
+        return self._with_metadata(
+            resource, obj, annotations={**(obj["metadata"].get("annotations") or {}), **annotations}
+        )
+
+    def _with_metadata(self, resource: Resource, obj: Object, **fields: object) -> Object:
+        changed = {**obj, "metadata": {**obj["metadata"], **fields}}
+        return self.api.update(resource, *key_of(obj), changed, manager=MANAGER)
+
+
+def _waiting(provisioner: str) -> str:
+    return (
+        f"Waiting for a volume to be created either by the external provisioner '{provisioner}' or manually by the "
+        "system administrator. If volume creation is delayed, please verify that the provisioner is running and "
+        "correctly registered."
+    )

@@ -1,0 +1,201 @@
+"""The kubelets of all hollow nodes in one object: registering, staying in touch, and running pods."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+from kubesched.sandbox.api import Api, Event
+from kubesched.sandbox.controllers.conditions import is_true
+from kubesched.sandbox.errors import ApiError
+from kubesched.sandbox.kinds import CSI_NODES, LEASES, NODES, PODS, Object, Resource
+from kubesched.sandbox.nodes.annotations import is_hollow
+from kubesched.sandbox.nodes.leases import LEASE_NAMESPACE, lease_of, renewed
+from kubesched.sandbox.nodes.manifests import ready_conditions, registered
+from kubesched.sandbox.nodes.pods import HollowPods, Pace
+from kubesched.sandbox.nodes.timers import Timers
+
+MANAGER = "kubelet"
+_SLICE = 64
+_HEARTBEAT = 300.0
+_LEASE_PERIOD = 10.0
+_RENEWALS_PER_SECOND = 100
+
+
+class HollowNodes:
+    """Plays every node that carries the hollow annotation, whoever created it, until it is deleted."""
+
+    watches: tuple[Resource, ...] = (NODES, PODS)
+
+    def __init__(
+        self,
+        api: Api,
+        rng: random.Random,
+        *,
+        pace: Pace | None = None,
+        lease_period: float | None = None,
+        events: bool = True,
+    ) -> None:
+        self._api, self._rng = api, rng
+        self._lease_period = lease_period
+        self._nodes: dict[str, int] = {}
+        """The nodes that are played, with the number that their addresses come from."""
+        self._failed: set[str] = set()
+        self._next_index = 0
+        self._new: dict[str, None] = {}
+        self._timers: Timers[tuple[str, str]] = Timers()
+        self._pods = HollowPods(api, rng, pace or Pace(), events=events)
+
+    # -- what a person can do -----------------------------------------------------------------------------------------
+
+    def add(self, manifests: Iterable[Object]) -> None:
+        """Create nodes; one that is there already is left as it is."""
+        for manifest in manifests:
+            if self._api.find(NODES, "", manifest["metadata"]["name"]) is None:
+                node = registered(manifest, self._next_index, self._api.stamps.now())
+                self._next_index += 1
+                self._api.create(NODES, "", node, manager=MANAGER)
+
+    def remove(self, name: str) -> None:
+        """Take a node out of the cluster, as if its machine were gone for good."""
+        self._api.delete(NODES, "", name)
+
+    def fail(self, name: str) -> None:
+        """Let a node lose touch: it renews nothing, and its pods stay as they are."""
+        if name not in self._nodes:
+            raise KeyError(f"{name} is not a hollow node")
+        self._failed.add(name)
+        self._pods.pause(name)
+
+    def recover(self, name: str) -> None:
+        """Let a node that failed be in touch again."""
+        if name in self._failed:
+            self._failed.discard(name)
+            self._new[name] = None
+            self._pods.resume(name)
+
+    def drain(self, name: str) -> list[str]:
+        """Cordon a node and evict its pods but those of DaemonSets; returns the pods whose budget forbids it."""
+        self._api.patch(NODES, "", name, {"spec": {"unschedulable": True}}, manager="drain")
+        refused = []
+        for pod in self._pods.on(name):
+            metadata = pod["metadata"]
+            if any(owner["kind"] == "DaemonSet" for owner in metadata.get("ownerReferences") or ()):
+                continue
+            try:
+                self._api.evict(metadata["namespace"], metadata["name"], {"metadata": {"name": metadata["name"]}})
+            except ApiError as error:
+                if error.code != 429:
+                    raise
+                refused.append(f"{metadata['namespace']}/{metadata['name']}")
+        return refused
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._nodes)
+
+    def is_failed(self, name: str) -> bool:
+        return name in self._failed
+
+    # -- the controller -----------------------------------------------------------------------------------------------
+
+    def observe(self, event: Event) -> None:
+        if event.resource.path == PODS.path:
+            if event.object["spec"].get("nodeName") in self._nodes:
+                self._pods.observe(event)
+            return
+        name = event.object["metadata"]["name"]
+        if event.type == "DELETED":
+            if self._nodes.pop(name, None) is not None:
+                self._failed.discard(name)
+                self._new.pop(name, None)
+                self._pods.forget_node(name)
+        elif name not in self._nodes and is_hollow(event.object):
+            self._adopt(event.object)
+        if name in self._nodes and event.type != "DELETED":
+            self._pods.observe_node(event.object)
+
+    def _adopt(self, node: Object) -> None:
+        name = node["metadata"]["name"]
+        self._nodes[name] = _index_in(node, self._next_index)
+        self._next_index = max(self._next_index, self._nodes[name] + 1)
+        self._new[name] = None
+        for pod in self._api.select(PODS, fields=f"spec.nodeName={name}") if self._came_late(node) else ():
+            self._pods.observe(Event("ADDED", PODS, pod, None, 0))
+
+    def _came_late(self, node: Object) -> bool:
+        """Whether pods may be there already: a node that is new to the cluster has none."""
+        return bool(node["metadata"]["creationTimestamp"] != self._api.stamps.now())
+
+    def reconcile(self, now: float) -> float | None:
+        for name in list(self._new)[:_SLICE]:
+            del self._new[name]
+            self._register(name, now)
+        for kind, name in self._timers.due(now, most=_SLICE):
+            if name in self._nodes and name not in self._failed:
+                if kind == "renew":
+                    self._renew(name, now)
+                else:
+                    self._beat(name, now)
+        times = [time for time in (self._pods.reconcile(now), self._timers.next) if time is not None]
+        return now if self._new else min(times, default=None)
+
+    # -- staying in touch ---------------------------------------------------------------------------------------------
+
+    @property
+    def lease_period(self) -> float:
+        """Seconds between renewals: with thousands of nodes each renews less often, and its lease says so."""
+        if self._lease_period is not None:
+            return self._lease_period
+        return max(_LEASE_PERIOD, len(self._nodes) / _RENEWALS_PER_SECOND)
+
+    def _register(self, name: str, now: float) -> None:
+        """Bring a node into touch: for the first time, after a failure, or after this process was restarted."""
+        node = self._api.find(NODES, "", name)
+        if node is None or name not in self._nodes:
+            return
+        if not (node.get("status") or {}).get("addresses") or not (node.get("spec") or {}).get("podCIDR"):
+            self._complete(node)
+        if self._api.find(CSI_NODES, "", name) is None:
+            self._api.create(CSI_NODES, "", {"metadata": {"name": name}, "spec": {"drivers": []}}, manager=MANAGER)
+        self._renew(name, now, first=True)
+        if not is_true(node, "Ready"):
+            self._beat(name, now)
+        else:
+            self._timers.at(now + self._rng.uniform(0, _HEARTBEAT), ("beat", name))
+
+    def _complete(self, node: Object) -> None:
+        """Fill in what a node that a user created lacks."""
+        name = node["metadata"]["name"]
+        full = registered(node, self._nodes[name], self._api.stamps.now())
+        stored = self._api.update(NODES, "", name, {**node, "spec": full["spec"]}, manager=MANAGER)
+        wanted = {**stored, "status": full["status"]}
+        self._api.update(NODES, "", name, wanted, subresource="status", manager=MANAGER)
+
+    def _renew(self, name: str, now: float, *, first: bool = False) -> None:
+        period = self.lease_period
+        lease = self._api.find(LEASES, LEASE_NAMESPACE, name)
+        if lease is None:
+            node = self._api.get(NODES, "", name)
+            self._api.create(LEASES, LEASE_NAMESPACE, lease_of(node, now, period), manager=MANAGER)
+        else:
+            self._api.update(LEASES, LEASE_NAMESPACE, name, renewed(lease, now, period), manager=MANAGER)
+        # The first period is cut at a random place, so that renewals spread evenly.
+        wait = self._rng.uniform(0, period) if first else period
+        self._timers.at(now + wait, ("renew", name), replace=True)
+
+    def _beat(self, name: str, now: float) -> None:
+        node = self._api.get(NODES, "", name)
+        status = node.get("status") or {}
+        conditions = ready_conditions(self._api.stamps.now(), status.get("conditions") or ())
+        alive = {**node, "status": {**status, "conditions": conditions}}
+        self._api.update(NODES, "", name, alive, subresource="status", manager=MANAGER)
+        self._timers.at(now + _HEARTBEAT, ("beat", name), replace=True)
+
+
+def _index_in(node: Object, otherwise: int) -> int:
+    """The number that the addresses of a node were made from, so that a restarted process goes on with it."""
+    parts = str((node.get("spec") or {}).get("podCIDR", "")).split(".")
+    if len(parts) == 4 and parts[0] == "10" and parts[1].isdigit() and parts[2].isdigit() and int(parts[1]) >= 64:
+        return (int(parts[1]) - 64) * 256 + int(parts[2])
+    return otherwise

@@ -1,0 +1,264 @@
+"""The pods on hollow nodes: taken or refused, started, finished, and ended when they are deleted."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import msgspec
+
+from kubesched.sandbox.api import Api, Event
+from kubesched.sandbox.api.stamps import seconds_of
+from kubesched.sandbox.controllers.conditions import is_finished, is_going, is_ready
+from kubesched.sandbox.controllers.recorder import Recorder
+from kubesched.sandbox.controllers.work_queue import Key
+from kubesched.sandbox.errors import ApiError
+from kubesched.sandbox.kinds import PODS, Object
+from kubesched.sandbox.nodes import pod_status
+from kubesched.sandbox.nodes.annotations import DURATION, STARTUP, exit_code_of, seconds_in
+from kubesched.sandbox.nodes.capacity import Capacity
+from kubesched.sandbox.nodes.timers import Timers
+
+_SLICE = 64
+
+
+class Pace(msgspec.Struct, frozen=True):
+    """How long things take, in seconds: each a range to draw from."""
+
+    startup: tuple[float, float] = (0.5, 2.5)
+    stop: tuple[float, float] = (0.2, 1.0)
+    job: tuple[float, float] = (3.0, 10.0)
+    """How long pods of Jobs run that do not say."""
+
+
+class _Host:
+    """One node, as its pods see it."""
+
+    __slots__ = ("address", "allocatable", "capacity", "network", "taken")
+
+    def __init__(self) -> None:
+        self.capacity = Capacity()
+        self.allocatable: Object = {}
+        self.address = ""
+        self.network = ""
+        self.taken: dict[str, int] = {}
+
+    def address_for(self, uid: str) -> str:
+        """An address of the node's range that no other pod here has."""
+        number = self.taken.get(uid)
+        if number is None:
+            used = set(self.taken.values())
+            number = next((n for n in range(2, 255) if n not in used), 254)
+            self.taken[uid] = number
+        return f"{self.network}.{number}"
+
+
+class HollowPods:
+    """Runs the pods of many nodes. What happens next to a pod is always read from the pod itself."""
+
+    def __init__(self, api: Api, rng: random.Random, pace: Pace, *, events: bool) -> None:
+        self._api, self._rng, self._pace = api, rng, pace
+        self._recorder = Recorder(api, "kubelet") if events else None
+        self._hosts: dict[str, _Host] = {}
+        self._on_node: dict[str, dict[str, Key]] = {}
+        self._paused: set[str] = set()
+        self._dirty: dict[tuple[Key, str], None] = {}
+        self._timers: Timers[tuple[str, Key, str]] = Timers()
+
+    # -- nodes --------------------------------------------------------------------------------------------------------
+
+    def observe_node(self, node: Object) -> None:
+        host = self._hosts.setdefault(node["metadata"]["name"], _Host())
+        status = node.get("status") or {}
+        host.allocatable = status.get("allocatable") or {}
+        addresses = status.get("addresses") or ()
+        host.address = next((each["address"] for each in addresses if each["type"] == "InternalIP"), "")
+        host.network = str((node.get("spec") or {}).get("podCIDR", "10.0.0.0/24")).rpartition(".")[0]
+
+    def forget_node(self, name: str) -> None:
+        self._hosts.pop(name, None)
+        self._on_node.pop(name, None)
+        self._paused.discard(name)
+
+    def pause(self, node: str) -> None:
+        self._paused.add(node)
+
+    def resume(self, node: str) -> None:
+        self._paused.discard(node)
+        for uid, key in self._on_node.get(node, {}).items():
+            self._dirty[(key, uid)] = None
+
+    def on(self, node: str) -> list[Object]:
+        """The pods of a node that have not ended."""
+        pods = (self._find(key, uid) for uid, key in self._on_node.get(node, {}).items())
+        return [pod for pod in pods if pod is not None and not is_finished(pod)]
+
+    # -- the work -----------------------------------------------------------------------------------------------------
+
+    def observe(self, event: Event) -> None:
+        metadata, node = event.object["metadata"], event.object["spec"]["nodeName"]
+        key, uid = (metadata["namespace"], metadata["name"]), metadata["uid"]
+        if event.type == "DELETED":
+            self._on_node.get(node, {}).pop(uid, None)
+            self._dirty.pop((key, uid), None)
+            for kind in ("start", "finish", "stop"):
+                self._timers.cancel((kind, key, uid))
+            self._free(node, uid)
+            return
+        self._on_node.setdefault(node, {})[uid] = key
+        self._dirty[(key, uid)] = None
+
+    def reconcile(self, now: float) -> float | None:
+        for entry in list(self._dirty)[:_SLICE]:
+            del self._dirty[entry]
+            pod = self._find(*entry)
+            if pod is not None:
+                self._look(pod, now)
+        steps: dict[str, Callable[[Object, float], None]] = {
+            "start": self._start,
+            "finish": self._finish,
+            "stop": self._stop,
+        }
+        for kind, key, uid in self._timers.due(now, most=_SLICE):
+            pod = self._find(key, uid)
+            if pod is not None and pod["spec"]["nodeName"] not in self._paused:
+                steps[kind](pod, now)
+        return now if self._dirty else self._timers.next
+
+    def _find(self, key: Key, uid: str) -> Object | None:
+        pod = self._api.find(PODS, *key)
+        return pod if pod is not None and pod["metadata"]["uid"] == uid else None
+
+    def _look(self, pod: Object, now: float) -> None:
+        """Decide what is next for a pod, and when."""
+        node, uid = pod["spec"]["nodeName"], pod["metadata"]["uid"]
+        host = self._hosts.get(node)
+        if host is None or node in self._paused:
+            return
+        if is_finished(pod):
+            self._free(node, uid)
+        elif not is_going(pod) and not (pod.get("status") or {}).get("startTime"):
+            self._admit(pod, host, now)
+            return
+        if is_going(pod):
+            self._plan_stop(pod, now)
+            return
+        if is_finished(pod):
+            return
+        host.capacity.take(pod)
+        if pod["status"]["phase"] == "Pending":
+            if ("start", *_identity(pod)) not in self._timers:
+                self._timers.at(now + self._startup(pod), ("start", *_identity(pod)))
+        else:
+            self._keep_running(pod)
+
+    def _admit(self, pod: Object, host: _Host, now: float) -> None:
+        refusal = host.capacity.refusal(pod, host.allocatable)
+        if refusal is not None:
+            self._write(pod, pod_status.rejected(pod, *refusal, self._api.stamps.now()))
+            self._warn(pod, *refusal)
+            return
+        host.capacity.take(pod)
+        self._timers.at(now + self._startup(pod), ("start", *_identity(pod)))
+        self._write(pod, pod_status.creating(pod, host.address, self._api.stamps.now()))
+
+    def _startup(self, pod: Object) -> float:
+        own = seconds_in(pod, STARTUP)
+        return self._rng.uniform(*self._pace.startup) if own is None else own
+
+    def _start(self, pod: Object, now: float) -> None:
+        if is_going(pod) or is_finished(pod) or pod["status"]["phase"] == "Running":
+            return
+        host = self._hosts[pod["spec"]["nodeName"]]
+        address = host.address if pod["spec"].get("hostNetwork") else host.address_for(pod["metadata"]["uid"])
+        for container in pod["spec"]["containers"]:
+            name, image = container["name"], container.get("image", "")
+            self._tell(pod, "Pulled", f'Container image "{image}" already present on machine')
+            self._tell(pod, "Created", f"Created container: {name}")
+            self._tell(pod, "Started", f"Started container {name}")
+        self._plan_finish(pod, now)
+        self._write(pod, pod_status.running(pod, address, self._api.stamps.now()))
+
+    def _keep_running(self, pod: Object) -> None:
+        """A pod that was running before this process, or before its node lost touch, goes on."""
+        if not is_ready(pod) and not pod["spec"].get("readinessGates"):
+            self._write(pod, pod_status.ready_again(pod, self._api.stamps.now()))
+        states = [(each.get("state") or {}).get("running") for each in pod["status"].get("containerStatuses") or ()]
+        started = next((state["startedAt"] for state in states if state), pod["status"]["startTime"])
+        self._plan_finish(pod, seconds_of(started))
+
+    def _plan_finish(self, pod: Object, started: float) -> None:
+        if ("finish", *_identity(pod)) in self._timers:
+            return
+        duration = seconds_in(pod, DURATION)
+        if duration is None and _is_of_job(pod):
+            duration = self._rng.uniform(*self._pace.job)
+        if duration is not None:
+            self._timers.at(started + duration, ("finish", *_identity(pod)))
+
+    def _finish(self, pod: Object, now: float) -> None:
+        if is_going(pod) or is_finished(pod):
+            return
+        code, stamp = exit_code_of(pod), self._api.stamps.now()
+        if code != 0 and pod["spec"].get("restartPolicy") == "OnFailure":
+            restarts = max(each.get("restartCount", 0) for each in pod["status"]["containerStatuses"]) + 1
+            self._plan_finish(pod, now)
+            self._write(pod, pod_status.running(pod, pod["status"]["podIP"], stamp, restarts=restarts))
+            return
+        self._write(pod, pod_status.ended(pod, code, stamp))
+
+    def _plan_stop(self, pod: Object, now: float) -> None:
+        grace = pod["metadata"].get("deletionGracePeriodSeconds") or 0
+        identity = ("stop", *_identity(pod))
+        if grace == 0:
+            return  # the server keeps it for its finalizers only
+        if not is_finished(pod):
+            for container in pod["spec"]["containers"]:
+                self._tell(pod, "Killing", f"Stopping container {container['name']}")
+        latest = max(now, seconds_of(pod["metadata"]["deletionTimestamp"]))
+        self._timers.at(min(latest, now + self._rng.uniform(*self._pace.stop)), identity)
+
+    def _stop(self, pod: Object, now: float) -> None:
+        namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+        if pod["metadata"].get("finalizers") and not is_finished(pod):
+            # Whoever holds the pod wants to know how it ended.
+            self._write(pod, pod_status.ended(pod, 143, self._api.stamps.now()))
+        try:
+            self._api.delete(PODS, namespace, name, grace=0, uid=pod["metadata"]["uid"])
+        except ApiError as error:
+            if error.code != 404:
+                raise
+
+    def _free(self, node: str, uid: str) -> None:
+        host = self._hosts.get(node)
+        if host is not None:
+            host.capacity.give_back(uid)
+            host.taken.pop(uid, None)
+
+    def _write(self, pod: Object, status: Object) -> None:
+        metadata = pod["metadata"]
+        self._api.update(
+            PODS,
+            metadata["namespace"],
+            metadata["name"],
+            {**pod, "status": status},
+            subresource="status",
+            manager="kubelet",
+        )
+
+    def _tell(self, pod: Object, reason: str, message: str) -> None:
+        if self._recorder is not None:
+            self._recorder.normal(PODS, pod, reason, message, host=pod["spec"]["nodeName"])
+
+    def _warn(self, pod: Object, reason: str, message: str) -> None:
+        if self._recorder is not None:
+            self._recorder.warning(PODS, pod, reason, message, host=pod["spec"]["nodeName"])
+
+
+def _identity(pod: Object) -> tuple[Key, str]:
+    metadata = pod["metadata"]
+    return (metadata["namespace"], metadata["name"]), metadata["uid"]
+
+
+def _is_of_job(pod: Object) -> bool:
+    return any(owner["kind"] == "Job" for owner in pod["metadata"].get("ownerReferences") or ())

@@ -1,0 +1,96 @@
+"""A sandbox that runs: server, controllers and hollow nodes in a thread, and kubectl outside."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TypeVar
+
+from tests.living_sandbox import RoundRobin
+from tests.sandbox_server import fresh_api, serving
+
+from kubesched.sandbox.api import Api
+from kubesched.sandbox.controllers import Controller, Runner, standard_controllers
+from kubesched.sandbox.http import Server
+from kubesched.sandbox.nodes import HollowNodes, node_manifests
+from kubesched.sandbox.nodes.pods import Pace
+
+T = TypeVar("T")
+KUBECTL = shutil.which("kubectl")
+FAST = Pace(startup=(0.02, 0.2), stop=(0.02, 0.1), job=(0.2, 0.5))
+
+
+class Sandbox:
+    """A running cluster: what kubectl sees, and calls into the process that serves it."""
+
+    def __init__(self, api: Api, hollow: HollowNodes, server: Server, loop: asyncio.AbstractEventLoop) -> None:
+        self.api, self.hollow, self.server = api, hollow, server
+        self._loop = loop
+        self.kubeconfig = Path()
+        self.home = Path()
+
+    def call(self, function: Callable[[Api], T]) -> T:
+        """Use the Api where it lives; it must not be touched from another thread."""
+
+        async def run() -> T:
+            return function(self.api)
+
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(10)
+
+    def kubectl(self, *arguments: str, stdin: str = "", fails: bool = False, timeout: float = 30) -> str:
+        """What a command prints: on both streams if it is to fail, on standard output otherwise."""
+        assert KUBECTL is not None
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.home), "KUBECONFIG": str(self.kubeconfig)}
+        done = subprocess.run(
+            [KUBECTL, *arguments], input=stdin, capture_output=True, text=True, timeout=timeout, env=environment
+        )
+        told = f"kubectl {' '.join(arguments)} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+        assert (done.returncode != 0) == fails, told
+        return done.stdout + done.stderr if fails else done.stdout
+
+
+def scheduler(api: Api) -> Controller:
+    """What places pods in these tests."""
+    return RoundRobin(api)
+
+
+@contextlib.contextmanager
+def running_sandbox(nodes: int = 4) -> Iterator[Sandbox]:
+    """A cluster in a thread of its own."""
+    started: Future[tuple[Sandbox, asyncio.Event]] = Future()
+
+    async def run() -> None:
+        api, ended = fresh_api(), asyncio.Event()
+        hollow = HollowNodes(api, random.Random(1), pace=FAST)
+        hollow.add(node_manifests(nodes))
+        runner = Runner(api, [*standard_controllers(api), hollow, scheduler(api)])
+        async with serving(api) as server:
+            runner.start()
+            started.set_result((Sandbox(api, hollow, server, asyncio.get_running_loop()), ended))
+            await ended.wait()
+            await runner.stop()
+
+    def main() -> None:
+        try:
+            asyncio.run(run())
+        except BaseException as error:
+            if started.done():
+                raise
+            started.set_exception(error)
+
+    thread = threading.Thread(target=main, name="sandbox")
+    thread.start()
+    sandbox, ended = started.result(10)
+    try:
+        yield sandbox
+    finally:
+        sandbox._loop.call_soon_threadsafe(ended.set)
+        thread.join(10)
