@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
+
+import msgspec
 
 from kubesched.api.affinity import (
     Affinity,
@@ -89,6 +92,12 @@ def pod(
         ),
         status=status,
     )
+
+
+def manifest(record: Node | Pod) -> dict[str, Any]:
+    """The same as an API server is given it."""
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(record))
+    return plain
 
 
 def _like(kind: str) -> LabelSelector:

@@ -43,7 +43,6 @@ from kubesched.plugins.volume_binding.writes import VolumeWrites
 from kubesched.scheduler.run_now import run_now
 from kubesched.scheduler.scheduler import Scheduler
 
-BAR_US = 5000
 NODES = 5000
 DEVICES = 8
 DRIVER = "gpu.example.com"

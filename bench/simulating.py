@@ -13,7 +13,6 @@ from typing import Any
 
 NODES = 5000
 PODS = 50_000
-BAR_SECONDS = 15
 REPLICAS = 500
 
 Json = dict[str, Any]

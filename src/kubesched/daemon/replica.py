@@ -8,6 +8,7 @@ import random
 import time
 from typing import IO
 
+from kubesched import garbage
 from kubesched.daemon.belief import repaired
 from kubesched.daemon.completion import Completed
 from kubesched.daemon.informers import Informers
@@ -112,6 +113,7 @@ class Replica:
         """
         await self.informers.wait_synced()
         await self.informers.catch_up()
+        garbage.spare_what_is_there()
         log.info("Starting to schedule", nodes=self.scheduler.state.nodes.live_count, pods=len(self.scheduler.pods))
         scheduling = asyncio.create_task(self.loop.run(), name="scheduling")
         told = asyncio.create_task(stopping.wait())

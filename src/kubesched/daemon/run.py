@@ -14,7 +14,7 @@ from typing import IO, Any
 import msgspec
 import uvloop
 
-from kubesched import config
+from kubesched import config, garbage
 from kubesched.daemon.checks import OptionsError
 from kubesched.daemon.command import options_or_exit_code
 from kubesched.daemon.completion import POLICY_KEY, Completed, completed, with_policy, write_configuration
@@ -70,6 +70,7 @@ def main(arguments: Sequence[str], command: str = "kubesched run") -> int:
         if options.write_config_to:
             log.info("Wrote configuration to", file=write_configuration(settings))
             return 0
+        garbage.collect_seldom()
         return uvloop.run(_run(settings, logging, os.environ))
     except LeaseLostError as problem:
         log.error("Leaderelection lost", err=problem)

@@ -20,8 +20,10 @@ from kubesched.kube.event_record import Event, EventSeries, EventType, ObjectRef
 from kubesched.kube.resources import EVENTS
 from kubesched.kube.timestamps import micro_time
 
+CAPACITY = 20_000
+"""Events that may wait to be written, about a kilobyte each. client-go drops what is beyond 1,000; here pods are bound
+faster than an API server writes events, and those of a burst of 10,000 pods should all be told a little later."""
 # client-go's figures:
-CAPACITY = 1000
 MOST_TRIES = 12
 RETRY_PAUSE = 10.0
 SERIES_END = 6 * 60.0  # seconds without a repeat

@@ -1,0 +1,130 @@
+"""The sandbox as a process to measure or to measure against: told what to do on stdin, one line of JSON at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from bench import clusters
+from kubesched import config, garbage
+from kubesched.api.pod import PodStatus
+from kubesched.sandbox.api import Api, Event, bootstrap
+from kubesched.sandbox.controllers import Runner, standard_controllers
+from kubesched.sandbox.http import Server
+from kubesched.sandbox.kinds import DEPLOYMENTS, EVENTS, NODES, PODS
+from kubesched.sandbox.nodes import HollowNodes, node_manifests
+from kubesched.sandbox.scheduling import SchedulerInside
+from kubesched.sandbox.store import SqliteStore, Store
+
+_AT_ONCE = 50
+"""Objects made between two turns of whoever is connected."""
+
+
+class Cluster:
+    """What is served, and how far whoever schedules it has come."""
+
+    def __init__(self, data_dir: str) -> None:
+        self.api = Api(SqliteStore(Path(data_dir)) if data_dir else Store())
+        bootstrap(self.api)
+        self.bound = self.events = self.running = 0
+        self.api.subscribe((PODS, EVENTS), self._count)
+
+    def _count(self, event: Event) -> None:
+        if event.resource is EVENTS:
+            self.events += event.type == "ADDED"
+        elif event.type == "MODIFIED" and event.old is not None:
+            is_on, was_on = (bool(pod["spec"].get("nodeName")) for pod in (event.object, event.old))
+            self.bound += is_on and not was_on
+            runs, ran = ((pod.get("status") or {}).get("phase") == "Running" for pod in (event.object, event.old))
+            self.running += runs and not ran
+
+    async def add_nodes(self, count: int) -> None:
+        for i in range(count):
+            self.api.create(NODES, "", clusters.manifest(clusters.node(i)))
+            await _turns(i)
+
+    async def add_pods(self, kind: str, count: int) -> None:
+        make = clusters.PLACED[kind]
+        for i in range(count):
+            self.api.create(PODS, "default", clusters.manifest(make(i)))
+            await _turns(i)
+
+    async def add_running(self, count: int, nodes: int) -> None:
+        """Pods that have been on their nodes for a while."""
+        running = {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}
+        for i in range(count):
+            pod = clusters.pod(i, "running", node_name=f"node-{i % nodes:05d}", status=PodStatus(phase="Running"))
+            self.api.create(PODS, "default", clusters.manifest(pod))
+            self.api.patch(PODS, "default", pod.name, {"status": running}, subresource="status")
+            await _turns(i)
+
+    async def come_alive(self, nodes: int) -> None:
+        """From now on there are hollow nodes, controllers and a scheduler in this process."""
+        hollow = HollowNodes(self.api, random.Random(1))
+        self.runner = Runner(self.api, [*standard_controllers(self.api), hollow])
+        self.runner.start()
+        self.inside = SchedulerInside(self.api, config.default())
+        self.scheduling = asyncio.create_task(self.inside.run())
+        for i, manifest in enumerate(node_manifests(nodes)):
+            hollow.add([manifest])
+            await _turns(i)
+
+    def deploy(self, apps: int, replicas: int) -> None:
+        for i in range(apps):
+            name = f"app-{i}"
+            pod = clusters.manifest(clusters.pod(i, name))
+            template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": pod["spec"]["containers"]}}
+            spec = {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template}
+            self.api.create(DEPLOYMENTS, "default", {"metadata": {"name": name}, "spec": spec})
+
+    async def obey(self, command: dict[str, Any]) -> dict[str, Any]:
+        match command:
+            case {"do": "nodes", "count": count}:
+                await self.add_nodes(count)
+            case {"do": "pods", "kind": kind, "count": count}:
+                await self.add_pods(kind, count)
+            case {"do": "running", "count": count, "nodes": nodes}:
+                await self.add_running(count, nodes)
+            case {"do": "come alive", "nodes": nodes}:
+                await self.come_alive(nodes)
+            case {"do": "deploy", "apps": apps, "replicas": replicas}:
+                self.deploy(apps, replicas)
+            case {"do": "tell"}:
+                pass
+            case _:
+                raise ValueError(f"unknown command {command}")
+        return {"bound": self.bound, "events": self.events, "running": self.running}
+
+
+async def _turns(made: int) -> None:
+    if made % _AT_ONCE == 0:
+        await asyncio.sleep(0)
+
+
+async def serve(data_dir: str) -> None:
+    """Until stdin ends."""
+    garbage.collect_seldom()
+    cluster = Cluster(data_dir)
+    server = Server(cluster.api)
+    await server.start()
+    commands = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
+    _tell({"url": server.url})
+    while line := await commands.readline():
+        _tell(await cluster.obey(json.loads(line)))
+    await server.stop()
+    await cluster.api.store.close()
+
+
+def _tell(answer: dict[str, Any]) -> None:
+    print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    uvloop.run(serve(sys.argv[1] if len(sys.argv) > 1 else ""))

@@ -1,0 +1,43 @@
+"""The bars: what each benchmark may cost at most, and what kube-scheduler costs on the same kind of machine."""
+
+from __future__ import annotations
+
+SIZES = (5000, 15_000)
+LARGE_FACTOR = 3.5
+"""By how much the bars of the engine are higher for the larger cluster."""
+
+ENGINE_US = {
+    "basic": 80,
+    "node-affinity": 100,
+    "spread-soft": 250,
+    "spread-hard": 250,
+    "preferred-affinity": 300,
+    "required-anti-affinity": 300,
+    "fills-a-node": 80,
+    "fits-nowhere": 300,
+    "first-of-kind": 1500,
+    "preemption": 8000,
+}
+LOOP_US = {"basic": 200, "spread-soft": 400, "preferred-affinity": 400}
+EVENT_US = 50_000
+DEVICES_US = 5000
+STATE_MB = 350
+SIMULATE_SECONDS = 15
+
+LIVE_US = {"basic": 1000, "spread-soft": 1300, "spread-hard": 1300, "required-anti-affinity": 1300}
+"""CPU of the daemon's process per pod, its Event included."""
+START_SECONDS = 6
+START_MB = 500
+
+CREATIONS_PER_SECOND = 500
+BINDINGS_PER_SECOND = 1000
+LIST_SECONDS = 1.5
+
+KUBE_SCHEDULER_US = {
+    "basic": {5000: 27_000, 15_000: 89_000},
+    "spread-soft": {5000: 39_000, 15_000: 126_000},
+    "spread-hard": {5000: 36_000, 15_000: 104_000},
+    "preferred-affinity": {5000: 32_000, 15_000: 110_000},
+    "required-anti-affinity": {5000: 41_000, 15_000: 118_000},
+}
+"""kube-scheduler v1.36.4 with all nodes scored, schedulePod and assume alone, on the same kind of machine."""

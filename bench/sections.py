@@ -1,0 +1,130 @@
+"""What is not measured in rounds: memory, whole programs, and processes that talk to each other."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+
+from rich.console import Console
+
+from bench import bars, churn, devices, live, measure, serving, simulating
+from bench.tables import verdict
+
+Results = dict[str, float]
+
+
+def memory(console: Console, rounds: int) -> Results:
+    held = round(measure.memory_mb(), 1)
+    console.print(
+        f"state of 5,000 nodes and 50,000 pods: {held} MB (bar {bars.STATE_MB} MB, {verdict(held <= bars.STATE_MB)})"
+    )
+    return {"state/memory-mb/5000x50000": held}
+
+
+def hour_of_churn(console: Console, rounds: int) -> Results:
+    before, after = (round(held, 1) for held in churn.memory_mb())
+    console.print(f"an hour of churn: {before} MB after {churn.WARM_SECONDS // 60} minutes, {after} MB at the end")
+    half, whole = (round(held, 1) for held in churn.memory_of_kinds_mb())
+    console.print(f"no two pods alike: {half} MB after 1,500 pods that came and went, {whole} MB after 3,000")
+    return {
+        "loop/churn-mb-before/1h": before,
+        "loop/churn-mb-after/1h": after,
+        "loop/kinds-mb-before/1500": half,
+        "loop/kinds-mb-after/3000": whole,
+    }
+
+
+def simulate(console: Console, rounds: int) -> Results:
+    results = {}
+    for kind in ("pods", "deployments"):
+        spent = round(statistics.median(simulating.cpu_seconds(kind) for _ in range(rounds)), 1)
+        results[f"simulate/{kind}-seconds/5000x50000"] = spent
+        bar = bars.SIMULATE_SECONDS
+        console.print(f"simulate, {kind}: {spent} s of CPU (bar {bar} s, {verdict(spent <= bar)})")
+    return results
+
+
+def claims(console: Console, rounds: int) -> Results:
+    """Devices: the cost must not grow with the claims that are allocated already."""
+    per_pod = devices.growing()
+    first, last, bar = per_pod[0], per_pod[-1], bars.DEVICES_US
+    console.print(
+        f"claims for one or two of 40,000 devices: {first:,.0f} us per pod at first, {last:,.0f} us with "
+        f"{len(per_pod) - 1},000 claims allocated (bar {bar:,} us, {verdict(max(per_pod) <= bar)})"
+    )
+    return {"devices/first-thousand/5000x8": round(first, 1), "devices/last-thousand/5000x8": round(last, 1)}
+
+
+def daemon(console: Console, rounds: int) -> Results:
+    """`kubesched run` on the sandbox's API server."""
+    results: Results = {}
+    samples: dict[str, list[float]] = {kind: [] for kind in bars.LIVE_US}
+    starts = []
+    for _ in range(rounds):  # in turns: a noisy minute must not be the fate of one kind
+        for kind in samples:
+            samples[kind].append(live.binding(kind))
+        starts.append(live.starting())
+    for kind, values in samples.items():
+        spent, bar = statistics.median(values), bars.LIVE_US[kind]
+        results[f"live/{kind}-us/{live.NODES}x{live.PODS[kind]}"] = round(spent)
+        console.print(
+            f"kubesched run, {kind}: {spent:.0f} us of CPU per pod bound, its Event written "
+            f"(bar {bar:,} us, {verdict(spent <= bar)})"
+        )
+    seconds, held = statistics.median(s.cpu_seconds for s in starts), statistics.median(s.peak_rss_mb for s in starts)
+    results["live/start-seconds/5000x30000"], results["live/start-mb/5000x30000"] = round(seconds, 2), round(held)
+    console.print(
+        f"kubesched run, start with 5,000 nodes and 30,000 running pods: {seconds:.1f} s of CPU "
+        f"(bar {bars.START_SECONDS} s, {verdict(seconds <= bars.START_SECONDS)}), at most {held:.0f} MB "
+        f"(bar {bars.START_MB} MB, {verdict(held <= bars.START_MB)})"
+    )
+    return results
+
+
+def api_server(console: Console, rounds: int) -> Results:
+    """The sandbox's API server over HTTP."""
+    results: Results = {}
+    for where, on_disk in (("memory", False), ("disk", True)):
+        runs = [serving.serving(on_disk=on_disk) for _ in range(rounds)]
+        creations = statistics.median(run.creations.per_second for run in runs)
+        bindings = statistics.median(run.bindings.per_second for run in runs)
+        seconds = statistics.median(run.list_seconds for run in runs)
+        held = statistics.median(run.rss_mb for run in runs)
+        results |= {
+            f"serving/creations-per-second/{where}": round(creations),
+            f"serving/creation-server-us/{where}": round(statistics.median(r.creations.server_us for r in runs)),
+            f"serving/bindings-per-second/{where}": round(bindings),
+            f"serving/binding-server-us/{where}": round(statistics.median(r.bindings.server_us for r in runs)),
+            f"serving/list-seconds/{where}": round(seconds, 3),
+            f"serving/rss-mb/{where}": round(held),
+        }
+        console.print(
+            f"sandbox in {where}, {serving.WATCHERS} watchers: {creations:,.0f} creations/s "
+            f"(bar {bars.CREATIONS_PER_SECOND}, {verdict(creations >= bars.CREATIONS_PER_SECOND)}), "
+            f"{bindings:,.0f} bindings/s (bar {bars.BINDINGS_PER_SECOND:,}, "
+            f"{verdict(bindings >= bars.BINDINGS_PER_SECOND)}), list of 10,000 pods {seconds:.2f} s "
+            f"(bar {bars.LIST_SECONDS} s, {verdict(seconds <= bars.LIST_SECONDS)}), {held:.0f} MB"
+        )
+    return results
+
+
+def whole_sandbox(console: Console, rounds: int) -> Results:
+    """Hollow nodes, controllers and the scheduler in one process."""
+    runs = [live.running_in_sandbox() for _ in range(rounds)]
+    wall, cpu = statistics.median(run.wall_seconds for run in runs), statistics.median(run.cpu_seconds for run in runs)
+    console.print(
+        f"sandbox with 5,000 hollow nodes: 10,000 pods of 100 Deployments run after {wall:.1f} s "
+        f"({cpu:.1f} s of CPU), {runs[-1].rss_mb:.0f} MB; at rest {runs[-1].idle_percent:.0f} % of a core"
+    )
+    return {"sandbox/running-wall-seconds/5000x10000": round(wall, 1), "sandbox/running-cpu-seconds/5000x10000": cpu}
+
+
+SECTIONS: dict[str, Callable[[Console, int], Results]] = {
+    "memory": memory,
+    "churn": hour_of_churn,
+    "simulate": simulate,
+    "devices": claims,
+    "live": daemon,
+    "serving": api_server,
+    "sandbox": whole_sandbox,
+}
