@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,7 @@ def cluster(start_cluster: StartCluster) -> LiveCluster:
 
 
 @pytest.fixture
-def start_daemon(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[StartDaemon]:
+def start_daemon(tmp_path: Path) -> Iterator[StartDaemon]:
     """A daemon on a cluster, with the flags and options of Daemon. What it logged is shown if the test fails."""
     numbers = itertools.count(1)
     daemons: list[Daemon] = []
@@ -49,5 +50,5 @@ def start_daemon(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Sta
     yield start
     for daemon in daemons:
         daemon.close()
-        print(f"--- {daemon.log_file.name}\n{daemon.log[-20_000:]}")  # shown by pytest only where a test failed
+        sys.stdout.write(f"--- {daemon.log_file.name}\n{daemon.log[-20_000:]}")  # pytest shows it where a test failed
         assert "Traceback" not in daemon.log

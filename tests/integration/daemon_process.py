@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from tests.integration.live_cluster import wait_until
 
 HEADER = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-_QUICK = {"qps": 5000, "burst": 5000}
+_UNLIMITED = 5000
 
 
 class Answered(NamedTuple):
@@ -38,6 +38,7 @@ class Daemon:
         *flags: str,
         config: Mapping[str, Any] | None = None,
         environ: Mapping[str, str] | None = None,
+        qps: int = _UNLIMITED,
         token: str | None = None,
         name: str = "daemon",
     ) -> None:
@@ -45,7 +46,7 @@ class Daemon:
         self.log_file = directory / f"{name}.log"
         self._token = token
         file = directory / f"{name}.json"
-        connection = {"kubeconfig": str(kubeconfig), **_QUICK}
+        connection = {"kubeconfig": str(kubeconfig), "qps": qps, "burst": qps}
         file.write_text(json.dumps({**HEADER, "clientConnection": connection, **(config or {})}))
         self._reservation, self.port = _reserved_port()
         arguments = (

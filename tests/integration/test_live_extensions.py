@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.builders import Json
 from tests.integration.conftest import StartDaemon
 from tests.integration.live_cluster import LiveCluster, wait_until
 from tests.unit.scheduler.extender_server import ExtenderServer, filtering, passing
@@ -116,7 +117,12 @@ def test_extender_that_binds_is_asked_to(
     cluster: LiveCluster, start_daemon: StartDaemon, extender: ExtenderServer
 ) -> None:
     cluster.add_node("node")
-    extender.answers["bind"] = lambda asked: cluster.bind(asked["PodName"], asked["Node"]) or {"Error": ""}
+
+    def bind(asked: Json) -> Json:
+        cluster.bind(asked["PodName"], asked["Node"])
+        return {}
+
+    extender.answers["bind"] = bind
     start_daemon(cluster, config={"extenders": [{"urlPrefix": extender.url, "bindVerb": "bind"}]})
     cluster.add_pods(3)
     wait_until(lambda: cluster.all_bound, "all pods bound")

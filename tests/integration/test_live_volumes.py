@@ -1,4 +1,4 @@
-"""Volumes on a live API server: the daemon makes the first half of a binding, the test plays whoever makes the other."""
+"""Volumes on a live API server: the daemon begins a binding, the test plays whoever completes it."""
 
 from __future__ import annotations
 
