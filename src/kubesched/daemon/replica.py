@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import random
 import time
-from typing import IO
+from collections.abc import Coroutine
+from typing import IO, Any
 
 from kubesched import garbage
 from kubesched.daemon.belief import repaired
@@ -111,8 +112,8 @@ class Replica:
         Before the first decision everything is read anew: whoever led before may have bound pods that the watch has
         not shown us yet.
         """
-        await self.informers.wait_synced()
-        await self.informers.catch_up()
+        if not await _done_before(stopping, self._know_the_cluster()):
+            return
         garbage.spare_what_is_there()
         log.info("Starting to schedule", nodes=self.scheduler.state.nodes.live_count, pods=len(self.scheduler.pods))
         scheduling = asyncio.create_task(self.loop.run(), name="scheduling")
@@ -126,14 +127,19 @@ class Replica:
         finally:
             told.cancel()
             scheduling.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await scheduling
+            # If the lease is lost, somebody else may be binding pods: nothing more may be written.
+            await self.loop.stop(within=0)
+            await asyncio.wait((scheduling,))
 
     async def watch(self, stopping: asyncio.Event) -> None:
         """Shadow mode: only look, until told to stop."""
+        if await _done_before(stopping, self.informers.wait_synced()):
+            log.info("Watching, and binding nothing", pods=len(self.scheduler.pods))
+            await stopping.wait()
+
+    async def _know_the_cluster(self) -> None:
         await self.informers.wait_synced()
-        log.info("Watching, and binding nothing", pods=len(self.scheduler.pods))
-        await stopping.wait()
+        await self.informers.catch_up()
 
     async def keep_belief_true(self) -> None:
         """Compare belief and truth from time to time, and whenever asked to. For ever."""
@@ -166,6 +172,21 @@ class Replica:
         else:
             log.info("Shadow differs", pod=comparison.pod, theirs=theirs, ours=ours,
                      judgement=comparison.judgement, why=comparison.why)  # fmt: skip
+
+
+async def _done_before(stopping: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
+    """Wait for the work, but no longer than until told to stop. Whether it was done."""
+    doing, told = asyncio.create_task(work), asyncio.create_task(stopping.wait())
+    try:
+        await asyncio.wait((doing, told), return_when=asyncio.FIRST_COMPLETED)
+        if not doing.done():
+            return False
+        doing.result()
+        return not stopping.is_set()
+    finally:
+        for task in (doing, told):
+            task.cancel()
+        await asyncio.wait((doing, told))
 
 
 def _log_attempt(attempt: Attempt) -> None:

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import IO, Any
 
 import msgspec
@@ -99,7 +99,12 @@ async def _run(settings: Completed, logging: Logging, environ: Mapping[str, str]
             _listen_to_signals(stopping, replica)
             elector = _elector(settings, connections, registry)
             server = _server(settings, registry, replica, elector, stopping, logging, environ, client_metrics)
-            await _live(settings, replica, elector, server, stopping, logging)
+            try:
+                await _live(settings, replica, elector, server, stopping, logging)
+            except (KubeError, OptionsError, ServingError):
+                raise
+            except Exception as mistake:  # ours, whatever its type: nobody should take it for theirs
+                raise RuntimeError("the scheduler broke") from mistake
     finally:
         await connections.transport.close()
     return 0
@@ -133,29 +138,25 @@ async def _live(
         if elector is None:
             await act()
         else:
-            await _until(stopping, elector.run(act))
+            await _elected(stopping, elector, act)
     await replica.events.flush(FLUSH_WITHIN)
 
 
-async def _until(stopping: asyncio.Event, running: Coroutine[Any, Any, None]) -> None:
-    """Run this; if told to stop while it is still waiting for its turn, wait no longer."""
-    task, told = asyncio.create_task(running), asyncio.create_task(stopping.wait())
+async def _elected(stopping: asyncio.Event, elector: LeaderElector, act: Callable[[], Awaitable[None]]) -> None:
+    """Act while leading. If told to stop while still waiting for the lease, wait no longer."""
+    electing, told = asyncio.create_task(elector.run(act)), asyncio.create_task(stopping.wait())
     try:
-        await asyncio.wait((task, told), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((electing, told), return_when=asyncio.FIRST_COMPLETED)
+        if not elector.is_leader:
+            electing.cancel()
         # Whoever leads hears of `stopping` too, and ends by itself once all is finished.
-        with contextlib.suppress(asyncio.CancelledError):
-            if not task.done():
-                await _ended_or_cancelled(task)
-            task.result()
+        await asyncio.wait((electing,))
     finally:
         told.cancel()
-
-
-async def _ended_or_cancelled(task: asyncio.Task[None], patience: float = 30.0) -> None:
-    _, pending = await asyncio.wait((task,), timeout=patience)
-    for late in pending:
-        late.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+        electing.cancel()
+        await asyncio.wait((electing,))
+    if not electing.cancelled():
+        electing.result()
 
 
 @contextlib.asynccontextmanager
@@ -165,10 +166,19 @@ async def _beside(work: Coroutine[Any, Any, None], *, only_if: bool = True) -> A
         work.close()
         yield
         return
-    async with asyncio.TaskGroup() as tasks:
-        task = tasks.create_task(work)
-        yield
-        task.cancel()
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            task = tasks.create_task(work)
+            yield
+            task.cancel()
+    except BaseExceptionGroup as several:
+        raise _first(several) from None
+
+
+def _first(several: BaseExceptionGroup[BaseException]) -> BaseException:
+    """What broke first: the others only followed."""
+    problem = several.exceptions[0]
+    return _first(problem) if isinstance(problem, BaseExceptionGroup) else problem
 
 
 @contextlib.asynccontextmanager

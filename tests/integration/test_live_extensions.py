@@ -1,0 +1,143 @@
+"""What others add to the daemon: plugins of installed packages, and extenders on the network."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.builders import Json
+from tests.integration.conftest import StartDaemon
+from tests.integration.live_cluster import LiveCluster, wait_until
+from tests.unit.scheduler.extender_server import ExtenderServer, filtering, passing
+
+from kubesched.sandbox.kinds import PODS
+
+PAIRS = '''
+"""Pods that carry the same label `pair` are bound together or not at all."""
+
+from kubesched.framework.plugin import PermitPlugin
+from kubesched.framework.status import Code, Status
+
+
+class Pairs(PermitPlugin):
+    name = "Pairs"
+
+    def permit(self, cycle, pod, node_name):
+        pair = pod.metadata.labels.get("pair")
+        partners = [other for other in self.context.waiting if other.pod.metadata.labels.get("pair") == pair]
+        if pair is None or partners:
+            for partner in partners:
+                partner.allow(self.name)
+            return None, 0
+        return Status(Code.WAIT, ("for the other of the pair",)), self.args["seconds"]
+'''
+
+
+@pytest.fixture
+def installed_pairs(tmp_path: Path) -> dict[str, str]:
+    """The environment of a process that finds a package with the plugin Pairs."""
+    site = tmp_path / "site"
+    about = site / "kubesched_pairs-1.0.dist-info"
+    about.mkdir(parents=True)
+    (site / "kubesched_pairs.py").write_text(PAIRS)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: kubesched-pairs\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[kubesched.plugins]\npairs = kubesched_pairs:Pairs\n")
+    return {"PYTHONPATH": os.pathsep.join(filter(None, (str(site), os.environ.get("PYTHONPATH"))))}
+
+
+@pytest.fixture
+def extender() -> Iterator[ExtenderServer]:
+    server = ExtenderServer()
+    server.start()
+    yield server
+    server.stop()
+
+
+def _pairs_within(seconds: float) -> dict[str, object]:
+    profile = {
+        "schedulerName": "default-scheduler",
+        "plugins": {"permit": {"enabled": [{"name": "Pairs"}]}},
+        "pluginConfig": [{"name": "Pairs", "args": {"seconds": seconds}}],
+    }
+    return {"profiles": [profile]}
+
+
+def test_pod_waits_for_a_permit_and_is_bound_when_it_is_allowed(
+    cluster: LiveCluster, start_daemon: StartDaemon, installed_pairs: dict[str, str]
+) -> None:
+    cluster.add_node("node")
+    cluster.add_pod("one", metadata={"labels": {"pair": "x"}})
+    cluster.add_pod("single")
+    start_daemon(cluster, config=_pairs_within(600), environ=installed_pairs)
+    wait_until(lambda: cluster.node_of("single"), "the pod without a pair bound")
+    assert cluster.node_of("one") == ""
+    cluster.add_pod("other", metadata={"labels": {"pair": "x"}})
+    wait_until(lambda: cluster.all_bound, "both of the pair bound")
+    assert set(cluster.bindings.values()) == {1}
+
+
+def test_pod_that_is_not_allowed_in_time_gives_its_room_back(
+    cluster: LiveCluster, start_daemon: StartDaemon, installed_pairs: dict[str, str]
+) -> None:
+    cluster.add_node("node", cpu="1")
+    cluster.add_pod("lonely", cpu="800m", metadata={"labels": {"pair": "x"}})
+    start_daemon(cluster, config=_pairs_within(0.5), environ=installed_pairs)
+    condition = wait_until(lambda: cluster.condition("lonely"), "a condition")
+    assert condition["reason"] == "Unschedulable"
+    cluster.add_pod("single", cpu="800m")
+    wait_until(lambda: cluster.node_of("single"), "the room taken by another")
+
+
+def test_waiting_pod_that_is_deleted_gives_its_room_back(
+    cluster: LiveCluster, start_daemon: StartDaemon, installed_pairs: dict[str, str]
+) -> None:
+    cluster.add_node("node", cpu="1")
+    daemon = start_daemon(cluster, config=_pairs_within(600), environ=installed_pairs)
+    daemon.wait_scheduling()
+    cluster.add_pod("lonely", cpu="800m", metadata={"labels": {"pair": "x"}})
+    cluster.add_pod("single", cpu="800m")
+    wait_until(lambda: "Insufficient cpu" in cluster.condition("single").get("message", ""), "no room left")
+    cluster.delete(PODS, "default", "lonely", grace=0)
+    wait_until(lambda: cluster.node_of("single"), "the room taken by another")
+
+
+def test_extender_narrows_the_choice(cluster: LiveCluster, start_daemon: StartDaemon, extender: ExtenderServer) -> None:
+    cluster.add_nodes(4)
+    extender.answers["filter"] = passing("node-2")
+    cluster.add_pods(5)
+    start_daemon(cluster, config={"extenders": [filtering(extender)]})
+    wait_until(lambda: cluster.all_bound, "all pods bound")
+    assert {pod["spec"]["nodeName"] for pod in cluster.pods()} == {"node-2"}
+    assert extender.verbs.count("filter") == 5
+
+
+def test_extender_that_binds_is_asked_to(
+    cluster: LiveCluster, start_daemon: StartDaemon, extender: ExtenderServer
+) -> None:
+    cluster.add_node("node")
+
+    def bind(asked: Json) -> Json:
+        cluster.bind(asked["PodName"], asked["Node"])
+        return {}
+
+    extender.answers["bind"] = bind
+    start_daemon(cluster, config={"extenders": [{"urlPrefix": extender.url, "bindVerb": "bind"}]})
+    cluster.add_pods(3)
+    wait_until(lambda: cluster.all_bound, "all pods bound")
+    assert extender.verbs == ["bind"] * 3
+    assert set(cluster.bindings.values()) == {1}
+
+
+def test_extender_that_breaks_keeps_pods_in_backoff_until_it_works_again(
+    cluster: LiveCluster, start_daemon: StartDaemon, extender: ExtenderServer
+) -> None:
+    cluster.add_node("node")
+    extender.answers["filter"] = 500
+    cluster.add_pod("pod")
+    start_daemon(cluster, config={"extenders": [filtering(extender)]})
+    condition = wait_until(lambda: cluster.condition("pod"), "a condition")
+    assert condition["reason"] == "SchedulerError"
+    extender.answers["filter"] = passing("node")
+    wait_until(lambda: cluster.node_of("pod"), "the pod bound")
