@@ -37,7 +37,8 @@ class ClusterWriter(Protocol):
         """One change of a claim for the pod, as `writes.changed` makes it, or its creation or deletion.
 
         The claim as it is now; None if it is gone, or if the change was to the pod. Conflicts are tried again; a
-        claim that has gone another way meanwhile raises ClaimGoneAnotherWayError.
+        claim that has gone another way meanwhile raises ClaimGoneAnotherWayError. A WriteError says that nothing was
+        written, for the devices are given to others then: whoever cannot tell must read the claim and see.
         """
 
     def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:

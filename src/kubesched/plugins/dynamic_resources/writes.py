@@ -120,6 +120,10 @@ def _check(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json)
     is_another = bool(write.claim.metadata.uid) and meta.get("uid", "") != write.claim.metadata.uid
     if is_another or (isinstance(write, ReserveClaim) and meta.get("deletionTimestamp")):
         raise ClaimGoneAnotherWayError(f"claim {name} got deleted in the meantime")
+    if isinstance(write, DeallocateClaim):
+        known = {consumer.uid for consumer in write.claim.status.reserved_for}
+        if any(one.get("uid") not in known for one in (stored.get("status") or {}).get("reservedFor") or ()):
+            raise ClaimGoneAnotherWayError(f"claim {name} got reserved for somebody else in the meantime")
     if not isinstance(write, ReserveClaim):
         return
     is_allocated = (stored.get("status") or {}).get("allocation") is not None
