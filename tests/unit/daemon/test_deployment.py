@@ -14,24 +14,21 @@ import yaml
 from tests.unit.daemon.chart import Chart
 
 from kubesched import __version__, config
-from kubesched.api.kinds import KINDS
 from kubesched.daemon.completion import completed
+from kubesched.daemon.informers import WATCHED
 from kubesched.daemon.options import Options, parse_options
 from kubesched.sandbox.kinds.served import SERVED
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 CHART = Chart(DEPLOY / "helm" / "kubesched")
 
-NOT_WATCHED = {"PriorityClass"}
-"""Kinds that only simulations read; in a cluster, admission has resolved them before a scheduler sees a pod."""
-
 WRITTEN = [
     ("", "pods/binding", "create"),
     ("", "pods/status", "patch"),
     ("", "pods", "delete"),
     ("", "pods", "get"),
-    ("", "persistentvolumes", "update"),
-    ("", "persistentvolumeclaims", "update"),
+    ("", "persistentvolumes", "patch"),
+    ("", "persistentvolumeclaims", "patch"),
     ("events.k8s.io", "events", "create"),
     ("events.k8s.io", "events", "patch"),
     ("", "events", "create"),
@@ -78,7 +75,7 @@ def options_of(container: dict[str, Any]) -> Options:
     return parse_options(command[1:])
 
 
-@pytest.mark.parametrize("kind", sorted({*KINDS, "ResourceClaim", "ResourceSlice"} - NOT_WATCHED))
+@pytest.mark.parametrize("kind", sorted(WATCHED))
 def test_role_lets_every_kind_be_listed_and_watched(kind: str) -> None:
     resource = next(resource for resource in SERVED if resource.kind == kind)
     rules = the("ClusterRole", BESIDE)["rules"]
