@@ -80,6 +80,8 @@ class ClaimBinding:
             try:
                 await self._writer.write_claim(attempt.pod, write)
             except (WriteError, ClaimGoneAnotherWayError) as problem:
+                if isinstance(write, DeleteClaim) and isinstance(problem, WriteError) and problem.reason == "NotFound":
+                    continue  # somebody was faster, and the watch tells
                 _log.warning("claim %s of pod %s: %s", write.claim.key, attempt.pod.key, problem)
                 continue
             if isinstance(write, DeleteClaim):

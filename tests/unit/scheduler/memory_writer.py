@@ -56,7 +56,8 @@ class MemoryCluster:
         self.notes: list[str] = []
         self.bind_refusals: deque[Refusal] = deque()
         self.evict_refusals: deque[Refusal] = deque()
-        self.claim_refusals: deque[Refusal] = deque()
+        self.claim_refusals: deque[Refusal | None] = deque()
+        """For writes of claims, one after another; those that go through are None."""
         self.graceful = False
         """Whether an evicted pod stays for a while, terminating."""
         self._version = 0

@@ -15,10 +15,12 @@ from kubesched.scheduler.scheduler import Attempt, Scheduler
 class World:
     """Begins with some objects that the watch has told of. Time passes, and the watch tells, only when asked to."""
 
-    def __init__(self, *objects: PodBuilder | NodeBuilder) -> None:
+    def __init__(self, *objects: PodBuilder | NodeBuilder | KubeObject) -> None:
         self.now = 0.0
         self.cluster = MemoryCluster()
-        self.scheduler = Scheduler(config.default(), self.cluster, clock=lambda: self.now, draw=lambda among: 0)
+        self.scheduler = Scheduler(
+            config.default(), self.cluster, clock=lambda: self.now, draw=lambda among: 0, now=lambda: self.now
+        )
         self.see(*objects)
 
     @property

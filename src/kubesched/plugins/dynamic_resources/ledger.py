@@ -15,6 +15,8 @@ from kubesched.state.objects import ObjectStore
 
 DeviceId = tuple[str, str, str]
 
+_GONE_KEPT = 1024
+
 
 class PoolUse:
     """The devices of one pool that are in use, by name."""
@@ -62,8 +64,10 @@ class Ledger:
         self._position = 0
         self._seen: dict[str, ResourceClaim] = {}
         """Claims by key, as the watch shows them."""
-        self._assumed: dict[str, tuple[ResourceClaim, bool]] = {}
-        """Claims as they were written, and whether the watch had shown them before."""
+        self._assumed: dict[str, ResourceClaim] = {}
+        """Claims as they were written, until the watch shows that or something newer."""
+        self._gone: dict[str, None] = {}
+        """Claims that the watch has shown to be deleted, the latest last: a write may return after that."""
         self._pending: dict[str, AllocationResult] = {}
         self._held: dict[str, tuple[AllocatedDevice, ...]] = {}
         """By key of a claim, or of what is pending: the devices counted for it."""
@@ -104,9 +108,9 @@ class Ledger:
         """The claim was written and is like this, whatever older versions the watch may still show."""
         self.refresh()
         seen = self._seen.get(claim.key)
-        if seen is not None and _is_at_least(seen, claim):
+        if claim.key in self._gone or (seen is not None and _is_at_least(seen, claim)):
             return
-        self._assumed[claim.key] = (claim, seen is not None)
+        self._assumed[claim.key] = claim
         self._count_claim(claim.key)
 
     def forget(self, claim: ResourceClaim) -> None:
@@ -152,13 +156,16 @@ class Ledger:
 
     def _see(self, key: str, claim: ResourceClaim | None) -> None:
         before = self._seen.pop(key, None)
+        self._gone.pop(key, None)
         if claim is not None:
             self._seen[key] = claim
-        assumed, was_known = self._assumed.get(key, (None, False))
-        if assumed is not None and (_is_at_least(claim, assumed) if claim is not None else was_known):
-            del self._assumed[key]
-        elif assumed is not None and claim is not None:
-            self._assumed[key] = (assumed, True)
+        else:
+            self._gone[key] = None
+            if len(self._gone) > _GONE_KEPT:
+                del self._gone[next(iter(self._gone))]
+        assumed = self._assumed.get(key)
+        if assumed is not None and (claim is None or _is_at_least(claim, assumed)):
+            del self._assumed[key]  # also if it came and went before anybody looked
         for gone in (before, claim):
             if gone is not None and _is_for_extended_resources(gone):
                 self._index(gone, is_there=gone is claim)
@@ -178,12 +185,10 @@ class Ledger:
 
     def _current(self, key: str) -> ResourceClaim | None:
         self.refresh()
-        assumed = self._assumed.get(key)
-        return assumed[0] if assumed is not None else self._seen.get(key)
+        return self._assumed.get(key) or self._seen.get(key)
 
     def _count_claim(self, key: str) -> None:
-        assumed = self._assumed.get(key)
-        claim = assumed[0] if assumed is not None else self._seen.get(key)
+        claim = self._assumed.get(key) or self._seen.get(key)
         self._hold(key, _held_by(claim.status.allocation) if claim is not None else ())
 
     def _count_pending(self, identity: str) -> None:
