@@ -101,7 +101,14 @@ class LiveWriter:
         return await self._json(self._client.get(_DEVICE_CLAIMS.path(namespace=namespace, name=name)))
 
     async def create_claim(self, namespace: str, claim: Body) -> Body:
-        return await self._json(self._client.post(_DEVICE_CLAIMS.path(namespace=namespace), _encode(claim)))
+        status = "failure"
+        try:
+            made = await self._json(self._client.post(_DEVICE_CLAIMS.path(namespace=namespace), _encode(claim)))
+            status = "success"
+        finally:
+            if self._observer is not None:
+                self._observer.created_claim(status)
+        return made
 
     async def replace_claim(self, claim: Body, *, subresource: str) -> Body:
         meta = claim["metadata"]

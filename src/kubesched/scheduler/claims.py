@@ -18,8 +18,10 @@ from kubesched.plugins.dynamic_resources import DynamicResources
 from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt
 from kubesched.plugins.dynamic_resources.binding import (
+    BINDING_FAILED,
     BINDING_TIMEOUT,
     DeviceBindingFailed,
+    awaited_drivers,
     has_all_ready,
     is_too_late,
     must_wait,
@@ -39,6 +41,9 @@ from kubesched.state.cluster import ClusterState
 
 _log = logging.getLogger(__name__)
 
+OnAwaited = Callable[[str, str, str, float], None]
+"""Takes a profile, a driver, how it went (success, failure, timeout, error) and seconds."""
+
 
 class ClaimBinding:
     """Carries out what DynamicResources left as data in a cycle."""
@@ -48,6 +53,8 @@ class ClaimBinding:
         self._writer = writer
         self._now = now
         self._listeners: set[asyncio.Future[None]] = set()
+        self.on_awaited: OnAwaited | None = None
+        """Told of devices that were waited for, driver by driver."""
 
     def concerns(self, profile: Profile, cycle: Cycle) -> bool:
         """Whether there is something to write before the pod is bound."""
@@ -68,7 +75,12 @@ class ClaimBinding:
                 return error(str(problem))
         plugin = profile.plugins[NOTES]
         assert isinstance(plugin, DynamicResources)
-        return await self._wait_for_devices(attempt, node_name, plugin.binding_timeout)
+        started = self._now()
+        status = await self._wait_for_devices(attempt, node_name, plugin.binding_timeout)
+        if self.on_awaited is not None:
+            for driver in sorted({driver for claim in attempt.claims for driver in awaited_drivers(claim)}):
+                self.on_awaited(profile.name, driver, _outcome(status), self._now() - started)
+        return status
 
     async def carry_out(self, cycle: Cycle | None) -> None:
         """What is to be written because an attempt failed. If that fails too, the next attempt comes here again."""
@@ -184,3 +196,11 @@ class ClaimBinding:
                 return False, error(f"{BINDING_TIMEOUT}: claim={claim.name}")
             return False, None
         return True, None
+
+
+def _outcome(status: Status | None) -> str:
+    if status is None:
+        return "success"
+    if status.message.startswith(BINDING_TIMEOUT):
+        return "timeout"
+    return "failure" if status.message.startswith(BINDING_FAILED) else "error"

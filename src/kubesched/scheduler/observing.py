@@ -34,6 +34,7 @@ class ObservedScheduler:
         self._scheduler = scheduler
         self._observer = observer
         self._labels = scheduler.queue.observer = _Labels(observer)
+        scheduler.tell_of_awaited_devices(observer.awaited_devices)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._scheduler, name)

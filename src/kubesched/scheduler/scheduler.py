@@ -33,7 +33,7 @@ from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.attempt import Attempt, Failure
 from kubesched.scheduler.binding import BindingCycle
-from kubesched.scheduler.claims import ClaimBinding
+from kubesched.scheduler.claims import ClaimBinding, OnAwaited
 from kubesched.scheduler.eviction import Evictions
 from kubesched.scheduler.extenders import extenders_of, with_ignored_resources
 from kubesched.scheduler.failures import FailureReporter
@@ -106,6 +106,10 @@ class Scheduler:
             self.state, self.queue, writer, self.profiles, self._unreserve, self._claims, self.extenders
         )
         self._permitting: dict[str, Attempt] = {}
+
+    def tell_of_awaited_devices(self, on_awaited: OnAwaited) -> None:
+        """Have somebody told whenever a pod had to wait for its devices."""
+        self._claims.on_awaited = on_awaited
 
     @property
     def custom_resources(self) -> frozenset[str]:

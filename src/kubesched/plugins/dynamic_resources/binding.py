@@ -7,6 +7,7 @@ from datetime import datetime
 from kubesched.api.device_claims import AllocatedDevice, DeviceCondition, ResourceClaim
 
 BINDING_TIMEOUT = "device binding timeout"
+BINDING_FAILED = "device binding failed"
 
 
 class DeviceBindingFailed(Exception):  # noqa: N818 - a driver's word on a device
@@ -17,6 +18,13 @@ def must_wait(claim: ResourceClaim) -> bool:
     """Whether a device of the claim has conditions to wait for."""
     allocation = claim.status.allocation
     return allocation is not None and any(device.binding_conditions for device in allocation.devices.results)
+
+
+def awaited_drivers(claim: ResourceClaim) -> set[str]:
+    """The drivers of devices that have conditions to wait for."""
+    allocation = claim.status.allocation
+    results = () if allocation is None else allocation.devices.results
+    return {device.driver for device in results if device.binding_conditions}
 
 
 def has_all_ready(claim: ResourceClaim) -> bool:
@@ -34,7 +42,7 @@ def has_all_ready(claim: ResourceClaim) -> bool:
             failed = conditions.get(name)
             if failed is not None and failed.status == "True":
                 raise DeviceBindingFailed(
-                    f'device binding failed: claim={claim.name}, reason={failed.reason}, message="{failed.message}"'
+                    f'{BINDING_FAILED}: claim={claim.name}, reason={failed.reason}, message="{failed.message}"'
                 )
         for name in device.binding_conditions:
             if name not in conditions or conditions[name].status != "True":
