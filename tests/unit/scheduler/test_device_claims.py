@@ -217,6 +217,23 @@ def test_a_wait_ends_when_the_devices_should_have_been_ready() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize(
+    ("word", "later", "outcome"), [("up", 3, "success"), ("broken", 3, "failure"), ("something else", 601, "timeout")]
+)
+def test_whoever_counts_is_told_how_a_wait_for_devices_ended(word: str, later: float, outcome: str) -> None:
+    async def run() -> None:
+        it, told = slow_world(), list[tuple[str, str, str, float]]()
+        it.scheduler.tell_of_awaited_devices(lambda *what: told.append(what))
+        binding = asyncio.create_task(it.scheduler.finish(it.decided()))
+        await until_written(it)
+        it.now += later
+        it.see(reported(claim_in(it), word))
+        await binding
+        assert told == [("default-scheduler", GPU[0], outcome, later)]
+
+    asyncio.run(run())
+
+
 @pytest.mark.parametrize("pod", [P, make_pod("plain")])
 def test_a_recording_of_claims_can_be_replayed(pod: PodBuilder) -> None:
     cluster, stream = MemoryCluster(), io.StringIO()
