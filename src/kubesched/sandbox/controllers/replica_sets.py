@@ -67,7 +67,7 @@ class ReplicaSets(KeyedController):
         if replica_set is None:
             return None
         self._pods.claim(self._resource, replica_set, self._selector(replica_set))
-        self.queue.rest(key, now + _REST_PER_POD * len(self._pods.of(replica_set)))
+        self.queue.rest(key, now, _REST_PER_POD * len(self._pods.of(replica_set)))
         failure: ApiError | None = None
         if not is_going(replica_set):
             try:
