@@ -28,6 +28,10 @@ class WorkQueue:
         else:
             self._dirty[key] = None
 
+    def hurry(self, key: Key) -> None:
+        """Work on a key next, even if it rests."""
+        self._dirty[key] = None
+
     def rest(self, key: Key, now: float, seconds: float) -> None:
         """Let a key that is dear to work on gather what happens for a while, instead of working on each change."""
         if seconds >= _SHORTEST_REST:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from itertools import islice
 
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers.conditions import is_true
@@ -16,7 +17,7 @@ from kubesched.sandbox.nodes.pods import HollowPods, Pace
 from kubesched.sandbox.nodes.timers import Timers
 
 MANAGER = "kubelet"
-_SLICE = 64
+_SLICE = 20
 _HEARTBEAT = 300.0
 _LEASE_PERIOD = 10.0
 _RENEWALS_PER_SECOND = 100
@@ -135,7 +136,7 @@ class HollowNodes:
         return bool(node["metadata"]["creationTimestamp"] != self._api.stamps.now())
 
     def reconcile(self, now: float) -> float | None:
-        for name in list(self._new)[:_SLICE]:
+        for name in list(islice(self._new, _SLICE)):
             del self._new[name]
             self._register(name, now)
         for kind, name in self._timers.due(now, most=_SLICE):

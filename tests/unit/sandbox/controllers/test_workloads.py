@@ -62,7 +62,7 @@ def test_replica_set_takes_in_orphans_that_match_and_lets_go_of_pods_that_no_lon
 def test_pods_that_do_least_good_are_deleted_first() -> None:
     def placed(name: str, node: str, ready: bool, cost: str = "0") -> Object:
         conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
-        metadata = {"name": name, "creationTimestamp": "2027-01-01T00:00:00Z"}
+        metadata: Object = {"name": name, "creationTimestamp": "2027-01-01T00:00:00Z"}
         metadata["annotations"] = {"controller.kubernetes.io/pod-deletion-cost": cost}
         status = {"phase": "Running", "conditions": conditions}
         return {"metadata": metadata, "spec": {"nodeName": node} if node else {}, "status": status}
