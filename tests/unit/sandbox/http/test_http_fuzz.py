@@ -141,7 +141,7 @@ def _requests(draw: st.DrawFn) -> Any:
     return method, path, query, content_type, draw(_ACCEPTS), body
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(_requests(), min_size=5, max_size=12))
 def test_nothing_that_is_sent_makes_the_server_fail(requests: list[Any]) -> None:
     asyncio.run(_send(requests))
