@@ -38,6 +38,8 @@ class RoundRobin:
                 self._pending.pop(key, None)
 
     def reconcile(self, now: float) -> float | None:
+        if not self._pending:
+            return None
         nodes = [node for node in self._api.select(NODES) if not (node.get("spec") or {}).get("taints")]
         for key in list(self._pending)[:100]:
             pod = self._api.get(PODS, *key)

@@ -24,7 +24,8 @@ __all__ = [
 def condition_of(obj: Object, kind: str) -> Object | None:
     for condition in (obj.get("status") or {}).get("conditions") or ():
         if condition.get("type") == kind:
-            return dict(condition)
+            found: Object = condition
+            return found
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from abc import ABC, abstractmethod
 from typing import Protocol
 
@@ -14,7 +15,8 @@ from kubesched.sandbox.kinds import Object, Resource
 _LOG = logging.getLogger(__name__)
 MANAGER = "kube-controller-manager"
 """Who controllers write as."""
-KEYS_PER_SLICE = 8
+SLICE = 0.02
+"""Seconds of real time after which a controller lets the others have their turn."""
 
 
 class Controller(Protocol):
@@ -46,11 +48,11 @@ class KeyedController(ABC):
         """Bring one object a step closer to what it should be; returns when to look again without an event."""
 
     def reconcile(self, now: float) -> float | None:
-        for _ in range(KEYS_PER_SLICE):
-            key = self.queue.take(now)
-            if key is None:
-                break
+        began = time.perf_counter()
+        while (key := self.queue.take(now)) is not None:
             self._attempt(key, now)
+            if time.perf_counter() - began > SLICE:
+                break
         return self.queue.next_due(now)
 
     def write_status(self, resource: Resource, obj: Object, status: Object) -> Object:

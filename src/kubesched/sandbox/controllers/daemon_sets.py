@@ -65,7 +65,7 @@ class DaemonSets(KeyedController):
         mark = hash_in(self._revisions.current(daemon_set))
         eligible = Eligibility(daemon_set)
         nodes = {node["metadata"]["name"]: eligible.of(node) for node in self.api.select(NODES)}
-        self.queue.rest(key, now + _REST_PER_NODE * len(nodes))
+        self.queue.rest(key, now, _REST_PER_NODE * len(nodes))
         if not is_going(daemon_set):
             self._place(daemon_set, nodes, mark)
             self._update(daemon_set, nodes, mark, now)

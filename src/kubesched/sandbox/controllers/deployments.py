@@ -14,7 +14,7 @@ from kubesched.sandbox.controllers.rollout import DESIRED, MAXIMUM, REVISION, si
 from kubesched.sandbox.controllers.templates import POD_TEMPLATE_HASH, hash_of, is_same_template
 from kubesched.sandbox.controllers.work_queue import Key
 from kubesched.sandbox.errors import ApiError
-from kubesched.sandbox.kinds import DEPLOYMENTS, REPLICA_SETS, Object
+from kubesched.sandbox.kinds import DEPLOYMENTS, PODS, REPLICA_SETS, Object
 
 _HISTORY = "deployment.kubernetes.io/revision-history"
 _OWN_ANNOTATIONS = frozenset((REVISION, DESIRED, MAXIMUM, _HISTORY, "kubectl.kubernetes.io/last-applied-configuration"))
@@ -25,15 +25,25 @@ class Deployments(KeyedController):
 
     def __init__(self, api: Api, pods: Owned, replica_sets: Owned) -> None:
         super().__init__(api)
-        self.watches = (DEPLOYMENTS, REPLICA_SETS)
+        self.watches = (DEPLOYMENTS, REPLICA_SETS, PODS)
         self._pods, self._replica_sets = pods, replica_sets
         self._recorder = Recorder(api, "deployment-controller")
 
     def observe(self, event: Event) -> None:
         if event.resource.path == DEPLOYMENTS.path:
             self.queue.add(key_of(event.object))
+        elif event.resource.path == PODS.path:
+            if event.type == "DELETED":
+                self._observe_end(event.object)
         elif (key := owner_key(event.object, DEPLOYMENTS)) is not None:
             self.queue.add(key)
+
+    def _observe_end(self, pod: Object) -> None:
+        """Before new pods replace all old ones at once, the last old one must be gone."""
+        key = owner_key(pod, REPLICA_SETS)
+        replica_set = None if key is None else self.api.find(REPLICA_SETS, *key)
+        if replica_set is not None and (owner := owner_key(replica_set, DEPLOYMENTS)) is not None:
+            self.queue.add(owner)
 
     def sync(self, key: Key, now: float) -> float | None:
         deployment = self.api.find(DEPLOYMENTS, *key)

@@ -22,10 +22,10 @@ from kubesched.sandbox.controllers.work_queue import Key
 from kubesched.sandbox.errors import ApiError
 from kubesched.sandbox.kinds import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Object, Resource
 
-_BATCH = 50
+_BATCH = 25
 """Pods created or deleted in one go: the rest waits for the next slice."""
-_REST_PER_POD = 30e-6
-"""Looking at a large set takes a while, so its changes are gathered: seconds per pod."""
+_REST_PER_POD, _LONGEST_REST = 100e-6, 1.0
+"""Looking at a large set takes a while, so changes of its pods are gathered: seconds per pod, and at most."""
 _COMPONENTS = {REPLICA_SETS.path: "replicaset-controller", REPLICATION_CONTROLLERS.path: "replication-controller"}
 _COST = "controller.kubernetes.io/pod-deletion-cost"
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
@@ -67,11 +67,13 @@ class ReplicaSets(KeyedController):
         if replica_set is None:
             return None
         self._pods.claim(self._resource, replica_set, self._selector(replica_set))
-        self.queue.rest(key, now + _REST_PER_POD * len(self._pods.of(replica_set)))
+        self.queue.rest(key, now, min(_LONGEST_REST, _REST_PER_POD * len(self._pods.of(replica_set))))
         failure: ApiError | None = None
         if not is_going(replica_set):
             try:
-                self._scale(replica_set)
+                if self._scale(replica_set):
+                    self.queue.hurry(key)
+                    return None
             except ApiError as error:
                 failure = error
         again = self._report(key, failure, now)
@@ -79,22 +81,18 @@ class ReplicaSets(KeyedController):
             raise failure
         return again
 
-    def _scale(self, replica_set: Object) -> None:
+    def _scale(self, replica_set: Object) -> bool:
+        """Create or delete some of the pods that are missing or too many; False when nothing could be done."""
         active = [pod for pod in self._pods.of(replica_set) if is_active(pod)]
         missing = replica_set["spec"]["replicas"] - len(active)
-        if missing == 0:
-            return
-        batch = max(_BATCH, len(active) // 20)
-        if abs(missing) > batch:
-            self.queue.add(key_of(replica_set))
         if missing > 0:
             pod = pod_from(replica_set["spec"]["template"], prefix=replica_set["metadata"]["name"])
-            for _ in range(min(missing, batch)):
-                if self._control.create(replica_set, pod) is None:
-                    return
-        else:
-            for victim in in_order_of_deletion(active)[: min(-missing, batch)]:
+            made = (self._control.create(replica_set, pod) for _ in range(min(missing, _BATCH)))
+            return None not in [*made]
+        if missing < 0:
+            for victim in in_order_of_deletion(active)[: min(-missing, _BATCH)]:
                 self._control.delete(replica_set, victim)
+        return missing != 0
 
     def _report(self, key: Key, failure: ApiError | None, now: float) -> float | None:
         replica_set = self.api.find(self._resource, *key)
@@ -113,7 +111,7 @@ class ReplicaSets(KeyedController):
             "fullyLabeledReplicas": sum(
                 labels.items() <= (pod["metadata"].get("labels") or {}).items() for pod in active
             ),
-            "readyReplicas": sum(map(is_ready, active)),
+            "readyReplicas": len(times) - times.count(None),
             "availableReplicas": sum(time is not None and time <= now for time in times),
             "observedGeneration": replica_set["metadata"]["generation"],
         }

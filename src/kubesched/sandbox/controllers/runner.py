@@ -37,11 +37,11 @@ class Dispatch:
         if self._on_work is not None:
             self._on_work()
 
-    def step(self, place: int, now: float) -> None:
-        """Let one controller do a slice of its work, if it has any."""
+    def step(self, place: int, now: float) -> bool:
+        """Let one controller do a slice of its work; False if it has none."""
         due = self.due[place]
         if due is None or due > now:
-            return
+            return False
         self.due[place] = None
         try:
             again = self.controllers[place].reconcile(now)
@@ -52,6 +52,7 @@ class Dispatch:
         current = self.due[place]
         if again is not None and (current is None or again < current):
             self.due[place] = again
+        return True
 
     def next_due(self) -> float | None:
         return min((due for due in self.due if due is not None), default=None)
@@ -91,8 +92,8 @@ class Runner:
             while True:
                 woken.clear()
                 for place in range(len(self._controllers)):
-                    dispatch.step(place, clock())
-                    await asyncio.sleep(0)
+                    if dispatch.step(place, clock()):
+                        await asyncio.sleep(0)
                 due = dispatch.next_due()
                 wait = _IDLE if due is None else due - clock()
                 if wait > 0:

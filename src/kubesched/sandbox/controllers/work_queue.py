@@ -9,6 +9,7 @@ Key = tuple[str, str]
 
 _FIRST_RETRY = 0.05
 _LAST_RETRY = 30.0
+_SHORTEST_REST = 0.01
 
 
 class WorkQueue:
@@ -27,9 +28,14 @@ class WorkQueue:
         else:
             self._dirty[key] = None
 
-    def rest(self, key: Key, until: float) -> None:
-        """Let a key that is dear to work on gather what happens until a time, instead of working on each change."""
-        self._rests[key] = until
+    def hurry(self, key: Key) -> None:
+        """Work on a key next, even if it rests."""
+        self._dirty[key] = None
+
+    def rest(self, key: Key, now: float, seconds: float) -> None:
+        """Let a key that is dear to work on gather what happens for a while, instead of working on each change."""
+        if seconds >= _SHORTEST_REST:
+            self._rests[key] = now + seconds
 
     def add_at(self, key: Key, when: float) -> None:
         """Look at the key at a time, unless an earlier one is already set."""

@@ -7,6 +7,8 @@ from kubesched.sandbox.kinds import Object
 
 HOLLOW = "kubesched.io/hollow"
 """On a node: "true" if nothing but this process stands behind it."""
+FAILED = "kubesched.io/failed"
+"""On a hollow node: "true" while it is out of touch. `kubectl annotate` is a way to pull the plug."""
 DURATION = "kubesched.io/duration"
 """On a pod: how long it runs until its work is done. The simulator reads the same."""
 STARTUP = "kubesched.io/startup"
@@ -17,6 +19,10 @@ EXIT_CODE = "kubesched.io/exit-code"
 
 def is_hollow(node: Object) -> bool:
     return bool((node["metadata"].get("annotations") or {}).get(HOLLOW) == "true")
+
+
+def is_failed(node: Object) -> bool:
+    return bool((node["metadata"].get("annotations") or {}).get(FAILED) == "true")
 
 
 def seconds_in(pod: Object, annotation: str) -> float | None:

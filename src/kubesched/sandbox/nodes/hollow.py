@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from itertools import islice
 
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers.conditions import is_true
 from kubesched.sandbox.errors import ApiError
 from kubesched.sandbox.kinds import CSI_NODES, LEASES, NODES, PODS, Object, Resource
-from kubesched.sandbox.nodes.annotations import is_hollow
+from kubesched.sandbox.nodes.annotations import FAILED, is_failed, is_hollow
 from kubesched.sandbox.nodes.leases import LEASE_NAMESPACE, lease_of, renewed
 from kubesched.sandbox.nodes.manifests import ready_conditions, registered
 from kubesched.sandbox.nodes.pods import HollowPods, Pace
 from kubesched.sandbox.nodes.timers import Timers
 
 MANAGER = "kubelet"
-_SLICE = 64
+_SLICE = 20
 _HEARTBEAT = 300.0
 _LEASE_PERIOD = 10.0
 _RENEWALS_PER_SECOND = 100
 
 
 class HollowNodes:
-    """Plays every node that carries the hollow annotation, whoever created it, until it is deleted."""
+    """Plays every node that carries the hollow annotation, whoever created it, until it is deleted.
+
+    Whether a node is in touch is an annotation too, so that it survives a restart and kubectl can change it.
+    """
 
     watches: tuple[Resource, ...] = (NODES, PODS)
 
@@ -62,17 +66,11 @@ class HollowNodes:
 
     def fail(self, name: str) -> None:
         """Let a node lose touch: it renews nothing, and its pods stay as they are."""
-        if name not in self._nodes:
-            raise KeyError(f"{name} is not a hollow node")
-        self._failed.add(name)
-        self._pods.pause(name)
+        self._api.patch(NODES, "", name, {"metadata": {"annotations": {FAILED: "true"}}}, manager=MANAGER)
 
     def recover(self, name: str) -> None:
         """Let a node that failed be in touch again."""
-        if name in self._failed:
-            self._failed.discard(name)
-            self._new[name] = None
-            self._pods.resume(name)
+        self._api.patch(NODES, "", name, {"metadata": {"annotations": {FAILED: None}}}, manager=MANAGER)
 
     def drain(self, name: str) -> list[str]:
         """Cordon a node and evict its pods but those of DaemonSets; returns the pods whose budget forbids it."""
@@ -114,6 +112,16 @@ class HollowNodes:
             self._adopt(event.object)
         if name in self._nodes and event.type != "DELETED":
             self._pods.observe_node(event.object)
+            self._observe_failure(name, is_failed(event.object))
+
+    def _observe_failure(self, name: str, failed: bool) -> None:
+        if failed and name not in self._failed:
+            self._failed.add(name)
+            self._pods.pause(name)
+        elif not failed and name in self._failed:
+            self._failed.discard(name)
+            self._new[name] = None
+            self._pods.resume(name)
 
     def _adopt(self, node: Object) -> None:
         name = node["metadata"]["name"]
@@ -128,7 +136,7 @@ class HollowNodes:
         return bool(node["metadata"]["creationTimestamp"] != self._api.stamps.now())
 
     def reconcile(self, now: float) -> float | None:
-        for name in list(self._new)[:_SLICE]:
+        for name in list(islice(self._new, _SLICE)):
             del self._new[name]
             self._register(name, now)
         for kind, name in self._timers.due(now, most=_SLICE):
@@ -152,7 +160,7 @@ class HollowNodes:
     def _register(self, name: str, now: float) -> None:
         """Bring a node into touch: for the first time, after a failure, or after this process was restarted."""
         node = self._api.find(NODES, "", name)
-        if node is None or name not in self._nodes:
+        if node is None or name not in self._nodes or name in self._failed:
             return
         if not (node.get("status") or {}).get("addresses") or not (node.get("spec") or {}).get("podCIDR"):
             self._complete(node)

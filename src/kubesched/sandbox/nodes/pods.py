@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from itertools import islice
 
 import msgspec
 
@@ -19,7 +20,7 @@ from kubesched.sandbox.nodes.annotations import DURATION, STARTUP, exit_code_of,
 from kubesched.sandbox.nodes.capacity import Capacity
 from kubesched.sandbox.nodes.timers import Timers
 
-_SLICE = 64
+_SLICE = 20
 
 
 class Pace(msgspec.Struct, frozen=True):
@@ -109,7 +110,7 @@ class HollowPods:
         self._dirty[(key, uid)] = None
 
     def reconcile(self, now: float) -> float | None:
-        for entry in list(self._dirty)[:_SLICE]:
+        for entry in list(islice(self._dirty, _SLICE)):
             del self._dirty[entry]
             pod = self._find(*entry)
             if pod is not None:
