@@ -36,7 +36,7 @@ class BindingCycle:
         queue: SchedulingQueue,
         writer: ClusterWriter,
         profiles: dict[str, Profile],
-        unreserve: Callable[[Decision], None],
+        give_back: Callable[[Decision], None],
         claims: ClaimBinding,
         extenders: Sequence[Extender] = (),
     ) -> None:
@@ -44,7 +44,7 @@ class BindingCycle:
         self._queue = queue
         self._writer = writer
         self._profiles = profiles
-        self._unreserve = unreserve
+        self._give_back = give_back
         self._claims = claims
         self._binders = [extender for extender in extenders if extender.binds]
 
@@ -67,9 +67,7 @@ class BindingCycle:
             _log.exception("binding pod %s broke", pod.key)
             status = error(f"{type(problem).__name__}: {problem}")
         if status is not None:
-            assumed = self.take_back(decision)
-            await self._claims.carry_out(decision.cycle)
-            self.announce(assumed)
+            self.announce(await self.take_back(decision))
             return Failure(status, status.message)
         note = f"Successfully assigned {pod.key} to {attempt.node}"
         self._writer.record_event(pod, related=None, type="Normal", reason="Scheduled", action="Binding", note=note)
@@ -82,10 +80,15 @@ class BindingCycle:
             watch.lap("PostBind")
         return None
 
-    def take_back(self, decision: Decision) -> Pod | None:
-        """Unreserve and forget. The pod as it was assumed; None if that had ended already, because it was deleted."""
+    async def take_back(self, decision: Decision) -> Pod | None:
+        """Unreserve and forget. The pod as it was assumed; None if that had ended already, because it was deleted.
+
+        What was written is taken back before the pod is forgotten: until then nobody tries it again.
+        """
+        self._give_back(decision)
+        await self._claims.carry_out(decision.cycle)
         placed = self._state.placed(decision.pod)
-        self._unreserve(decision)
+        self._state.forget(decision.pod)
         return placed.pod if placed is not None and placed.assumed else None
 
     def announce(self, pod: Pod | None, concerns: Callable[[Pod], bool] | None = None) -> None:

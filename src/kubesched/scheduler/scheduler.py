@@ -103,7 +103,7 @@ class Scheduler:
         self._failures = FailureReporter(self.queue, self.pods.get, writer)
         self._claims = ClaimBinding(self.state, writer, now)
         self._binding = BindingCycle(
-            self.state, self.queue, writer, self.profiles, self._unreserve, self._claims, self.extenders
+            self.state, self.queue, writer, self.profiles, self._give_back, self._claims, self.extenders
         )
         self._permitting: dict[str, Attempt] = {}
 
@@ -180,7 +180,7 @@ class Scheduler:
             _log.exception("the attempt at pod %s broke", attempt.queued.key)
             placed = self.state.placed(attempt.queued.pod)
             if attempt.decision is not None and placed is not None and placed.assumed:
-                self._binding.take_back(attempt.decision)
+                self._unreserve(attempt.decision)
             attempt.phase, attempt.failure, attempt.node, attempt.victims = "failed", _breakdown(problem), "", ()
 
     def _decide(self, attempt: Attempt) -> None:
@@ -237,8 +237,7 @@ class Scheduler:
             assert attempt.failure is not None
             assert attempt.decision is not None
             attempt.outcome = "bind-unschedulable"
-            assumed, me = self._binding.take_back(attempt.decision), attempt.queued.identity
-            await self._claims.carry_out(attempt.decision.cycle)
+            assumed, me = await self._binding.take_back(attempt.decision), attempt.queued.identity
             await self._failures.report(attempt, attempt.failure)
             self._binding.announce(assumed, lambda pod: identity_of(pod) != me)
         elif attempt.phase == "failed":
@@ -318,7 +317,12 @@ class Scheduler:
             self.queue.activate(pod)
 
     def _unreserve(self, decision: Decision, reserved: list[ReservePlugin] | None = None) -> None:
-        """Give everything back, in the opposite order, and forget the assumption."""
+        """Give everything back and forget the assumption."""
+        self._give_back(decision, reserved)
+        self.state.forget(decision.pod)
+
+    def _give_back(self, decision: Decision, reserved: list[ReservePlugin] | None = None) -> None:
+        """What the plugins set aside is free again, in the opposite order."""
         assert decision.cycle is not None
         if reserved is None:
             reserved = list(self.profiles[decision.profile].at("reserve", ReservePlugin))
@@ -327,7 +331,6 @@ class Scheduler:
                 plugin.unreserve(decision.cycle, decision.pod, decision.node)
             except Exception:  # the others must still give back theirs, and the pod its place
                 _log.exception("plugin %s broke giving back what it reserved for pod %s", plugin.name, decision.pod.key)
-        self.state.forget(decision.pod)
 
     def _begin_preemption(self, attempt: Attempt, decision: Decision) -> None:
         """From here on the pod is held back until its victims are on their way out."""

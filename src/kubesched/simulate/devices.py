@@ -96,15 +96,13 @@ class DeviceClaims:
         """With the pod go the claims that were made for it alone; others that nobody uses give back their devices."""
         for claim in self._claims_of(pod):
             owner = claim.metadata.controller
+            if claim.is_reserved_for(pod.uid):
+                claim = applied(UnreserveClaim(claim, pod.uid), claim)
+                if not claim.status.reserved_for:
+                    claim = replace(claim, status=ResourceClaimStatus())
+                self._store(claim)
             if owner is not None and owner.uid == pod.uid:
                 self._delete(claim)
-                continue
-            if not claim.is_reserved_for(pod.uid):
-                continue
-            left = applied(UnreserveClaim(claim, pod.uid), claim)
-            if not left.status.reserved_for:
-                left = replace(left, status=ResourceClaimStatus())
-            self._store(left)
 
     def write(self, write: ClaimWrite) -> ResourceClaim | None:
         """What the scheduler writes about a claim. Devices that take a while to be ready are ready at once."""

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kubesched import config
+from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.explanation import Explanation, explain
+from kubesched.simulate.manifests import ManifestError, load, loads
+from kubesched.simulate.placement import place
+from kubesched.simulate.report import SimulationReport
+from kubesched.simulate.simulation import Simulation
+
+GPUS = str(Path(__file__).parents[3] / "examples" / "gpus")
+NODE = "---\n{apiVersion: v1, kind: Node, metadata: {name: n1}, status: {capacity: {cpu: 8, memory: 8Gi, pods: 110}}}\n"
+CLASS = "---\n{apiVersion: resource.k8s.io/v1, kind: DeviceClass, metadata: {name: gpu}, spec: {}}\n"
+SLICE = """---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: s}
+spec:
+  driver: gpu.example.com
+  nodeName: n1
+  pool: {name: n1, generation: 1, resourceSliceCount: 1}
+  devices: [{name: a%s}]
+"""
+TEMPLATE = """---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: one}
+spec: {spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu}}]}}}
+"""
+CLAIM = """---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: shared}
+spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu}}]}}
+"""
+
+
+def pod(name: str, claim: str = "resourceClaimTemplateName: one", *, arrival: str = "0s", duration: str = "") -> str:
+    notes = f"kubesched.io/arrival: {arrival}" + (f", kubesched.io/duration: {duration}" if duration else "")
+    spec = f"{{resourceClaims: [{{name: gpu, {claim}}}], containers: [{{name: c}}]}}"
+    meta = f"{{name: {name}, annotations: {{{notes}}}}}"
+    return f"---\n{{apiVersion: v1, kind: Pod, metadata: {meta}, spec: {spec}}}\n"
+
+
+def simulated(*manifests: str, device: str = "") -> SimulationReport:
+    text = "".join((NODE, CLASS, SLICE % device, TEMPLATE, CLAIM, *manifests))
+    return Simulation(loads(text, workloads=True).objects, config.default()).run()
+
+
+def explained(name: str) -> Explanation:
+    return explain(SimulatedCluster(load([GPUS]).objects, config.default()), f"default/{name}")
+
+
+def test_a_claim_is_made_from_a_template_and_released_when_the_pod_finishes() -> None:
+    report = simulated(pod("first", duration="60s"), pod("second", arrival="1s"))
+    assert {story.pod: story.placed for story in report.pods} == {"default/first": 0.0, "default/second": 60.0}
+
+
+def test_pods_that_name_one_claim_share_its_device() -> None:
+    claim = "resourceClaimName: shared"
+    report = simulated(pod("first", claim), pod("second", claim), pod("third"))
+    assert [story.pod for story in report.placed] == ["default/first", "default/second"]
+    assert report.pending[0].message.startswith("0/1 nodes are available: 1 cannot allocate all claims.")
+
+
+def test_a_pod_waits_for_a_template_that_is_not_there() -> None:
+    report = simulated(pod("p", "resourceClaimTemplateName: missing"))
+    assert report.pending[0].message == 'pod "default/p": ResourceClaim not created yet'
+
+
+def test_devices_that_take_a_while_are_ready_at_once() -> None:
+    report = simulated(pod("p"), device=", bindingConditions: [up], bindingFailureConditions: [broken]")
+    assert [story.pod for story in report.placed] == ["default/p"]
+
+
+def test_placing_gives_every_pod_of_the_example_its_devices() -> None:
+    report = place(SimulatedCluster(load([GPUS]).objects, config.default()))
+    assert {placed.pod: placed.node for placed in report.placed} == {
+        "default/trainer": "node-b",
+        "default/server": "node-b",
+        "default/notebook": "node-a",
+    }
+
+
+def test_an_explanation_says_what_was_chosen_and_what_rules_out_the_others() -> None:
+    first = explained("server").devices[0]
+    assert first.node == "node-b"
+    large = first.requests[0]
+    assert (large.claim, large.request, large.wants) == ("server-gpu", "gpu/large", "1 of class gpu")
+    assert [(device.device.rpartition("/")[2], device.is_chosen, device.reason) for device in large.devices] == [
+        ("gpu-0", True, ""),
+        ("gpu-1", False, "not needed"),
+        ("gpu-2", False, "not needed"),
+        ("gpu-3", False, "taint example.com/repair:NoSchedule is not tolerated"),
+    ]
+    on_a = explained("server").devices[1]
+    assert on_a.requests[0].devices[0].reason == (
+        "claim default/server-gpu: selector #0 is false: "
+        'device.capacity["gpu.example.com"].memory.compareTo(quantity("80Gi")) >= 0'
+    )
+
+
+def test_an_explanation_names_the_constraint_that_does_not_hold() -> None:
+    pair = next(one for one in explained("trainer").devices if one.node == "node-a").requests[0]
+    assert [device.is_chosen for device in pair.devices] == [True, True, False, False]
+    assert pair.devices[2].reason == (
+        "constraint #0 (matchAttribute gpu.example.com/numa) would not hold beside gpu-0, gpu-1"
+    )
+
+
+def test_an_explanation_names_the_claim_that_holds_a_device() -> None:
+    held = (
+        "---\n{apiVersion: resource.k8s.io/v1, kind: ResourceClaim, metadata: {name: held}, status: {allocation: "
+        "{devices: {results: [{request: r, driver: gpu.example.com, pool: n1, device: a}]}}}}\n"
+    )
+    text = "".join((NODE, CLASS, SLICE % "", TEMPLATE, held, pod("p")))
+    found = explain(SimulatedCluster(loads(text).objects, config.default()), "default/p")
+    assert found.devices[0].requests[0].devices[0].reason == "in use by default/held"
+
+
+@pytest.mark.parametrize(
+    ("manifest", "complaint"),
+    [
+        (SLICE % ", capacity: {memory: {value: much}}", "spec.devices[0].capacity.memory.value"),
+        (SLICE.replace("nodeName: n1", "allNodes: false") % "", "exactly one of nodeName, nodeSelector, allNodes"),
+        (SLICE % ", attributes: {x: {int: 1, string: a}}", "exactly one of int, bool, string and version"),
+        (CLAIM.replace("exactly: {deviceClassName: gpu}", "exactly: null"), "exactly one of exactly and firstAvailable"),
+    ],
+)
+def test_mistakes_in_slices_and_claims_are_named(manifest: str, complaint: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        loads(manifest)
+    assert complaint in str(caught.value)
