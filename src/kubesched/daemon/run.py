@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from typing import IO, Any
 
 import msgspec
@@ -35,6 +35,9 @@ from kubesched.kube.errors import KubeError
 from kubesched.kube.leader_election import LeaderElector, LeaseLostError
 from kubesched.kube.lease import LeaseLock, new_identity
 from kubesched.plugins.registry import all_plugins
+
+_FINISHED_WITHIN = 30.0
+"""Seconds that a leader is given to finish what it does when it is told to stop."""
 
 log = Log(__name__)
 
@@ -132,25 +135,28 @@ async def _live(
         if elector is None:
             await act()
         else:
-            await _until(stopping, elector.run(act))
+            await act_when_elected(stopping, elector, act)
     await replica.events.flush(FLUSH_WITHIN)
 
 
-async def _until(stopping: asyncio.Event, running: Coroutine[Any, Any, None]) -> None:
-    """Run this; if told to stop while it is still waiting for its turn, wait no longer."""
-    task, told = asyncio.create_task(running), asyncio.create_task(stopping.wait())
+async def act_when_elected(
+    stopping: asyncio.Event, elector: LeaderElector, act: Callable[[], Coroutine[Any, Any, None]]
+) -> None:
+    """Act once it is our turn; if told to stop while another leads, wait no longer."""
+    task, told = asyncio.create_task(elector.run(act)), asyncio.create_task(stopping.wait())
     try:
         await asyncio.wait((task, told), return_when=asyncio.FIRST_COMPLETED)
         # Whoever leads hears of `stopping` too, and ends by itself once all is finished.
+        patience = _FINISHED_WITHIN if elector.is_leader else 0.0
         with contextlib.suppress(asyncio.CancelledError):
             if not task.done():
-                await _ended_or_cancelled(task)
+                await _ended_or_cancelled(task, patience)
             task.result()
     finally:
         told.cancel()
 
 
-async def _ended_or_cancelled(task: asyncio.Task[None], patience: float = 30.0) -> None:
+async def _ended_or_cancelled(task: asyncio.Task[None], patience: float) -> None:
     _, pending = await asyncio.wait((task,), timeout=patience)
     for late in pending:
         late.cancel()
