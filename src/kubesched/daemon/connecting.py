@@ -1,4 +1,4 @@
-"""The clients of one replica: all on one transport, each with limits of its own, as kube-scheduler's."""
+"""The clients of one replica, each with limits of its own, as kube-scheduler's; leases have their own connections."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ log = Log(__name__)
 class Connections:
     """Who talks to the API server, so that one does not keep the other waiting."""
 
-    transport: Transport
+    transports: tuple[Transport, ...]
     scheduling: Client
     events: Client
     leases: Client
 
     async def close(self) -> None:
-        await self.transport.close()
+        for transport in self.transports:
+            await transport.close()
 
 
 def connect(
@@ -39,12 +40,15 @@ def connect(
     wanted = configuration.client_connection
     settings = from_flags(wanted.kubeconfig, master, environ)
     transport = transport_for(settings, environ, observer=observer)
+    # Where the server leaves bindings without an answer, they hold all connections: the lease must not wait for one.
+    for_leases = transport_for(settings, environ, observer=observer, connections=2)
 
-    def client(suffix: str) -> Client:
+    def client(suffix: str, transport: Transport = transport) -> Client:
         throttle = Throttle(wanted.qps, wanted.burst, clock=time.monotonic)
         return Client(transport, throttle, observer=observer, agent=user_agent(suffix), clock=time.monotonic)
 
-    return Connections(transport, client("scheduler"), client("events"), client("leader-election"))
+    leases = client("leader-election", for_leases)
+    return Connections((transport, for_leases), client("scheduler"), client("events"), leases)
 
 
 def review_client(kubeconfig: str, environ: Mapping[str, str], observer: Observer) -> Client | None:
