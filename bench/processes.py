@@ -69,8 +69,9 @@ class Process:
 class ApiServer(Process):
     """The sandbox's API server, without nodes, controllers or a scheduler."""
 
-    def __init__(self, data_dir: str = "", module: str = "bench.api_server", *arguments: str) -> None:
-        command = [sys.executable, "-m", module, data_dir, *arguments]
+    def __init__(self, argument: str = "", module: str = "bench.api_server") -> None:
+        """`argument` is a directory for its data, or whatever else the module takes."""
+        command = [sys.executable, "-m", module, argument]
         super().__init__(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
         self.url: str = self._answer()["url"]
 

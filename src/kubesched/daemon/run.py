@@ -106,7 +106,7 @@ async def _run(settings: Completed, logging: Logging, environ: Mapping[str, str]
             except Exception as mistake:  # ours, whatever its type: nobody should take it for theirs
                 raise RuntimeError("the scheduler broke") from mistake
     finally:
-        await connections.transport.close()
+        await connections.close()
     return 0
 
 
@@ -138,11 +138,11 @@ async def _live(
         if elector is None:
             await act()
         else:
-            await _elected(stopping, elector, act)
+            await act_when_elected(stopping, elector, act)
     await replica.events.flush(FLUSH_WITHIN)
 
 
-async def _elected(stopping: asyncio.Event, elector: LeaderElector, act: Callable[[], Awaitable[None]]) -> None:
+async def act_when_elected(stopping: asyncio.Event, elector: LeaderElector, act: Callable[[], Awaitable[None]]) -> None:
     """Act while leading. If told to stop while still waiting for the lease, wait no longer."""
     electing, told = asyncio.create_task(elector.run(act)), asyncio.create_task(stopping.wait())
     try:

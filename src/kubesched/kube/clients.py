@@ -1,4 +1,4 @@
-"""The clients of a scheduler: one transport, three users of it, each with limits of its own as in kube-scheduler."""
+"""The clients of a scheduler: each with limits of its own as in kube-scheduler, and leases with connections too."""
 
 from __future__ import annotations
 
@@ -14,14 +14,21 @@ from kubesched.kube.observer import Observer
 from kubesched.kube.throttle import Throttle
 from kubesched.kube.transport import Transport, user_agent
 
+_LEASE_CONNECTIONS = 2
+
 
 class Clients(NamedTuple):
     """Who talks to the API server. Events and leases must not wait behind bindings, nor the other way round."""
 
-    transport: Transport
+    transports: tuple[Transport, ...]
     scheduler: Client
     events: Client
     leases: Client
+
+    async def close(self) -> None:
+        """Hang up everywhere."""
+        for transport in self.transports:
+            await transport.close()
 
 
 def clients_for(
@@ -38,9 +45,12 @@ def clients_for(
     JSON in 16 us a pod, so protobuf would save little, and would need the schema of everything.
     """
     transport = transport_for(settings, environ, observer=observer, clock=clock)
+    # Where the server leaves bindings without an answer, they hold all connections: the lease must not wait for one.
+    of_leases = transport_for(settings, environ, observer=observer, connections=_LEASE_CONNECTIONS, clock=clock)
 
-    def client(suffix: str) -> Client:
+    def client(suffix: str, transport: Transport = transport) -> Client:
         throttle = Throttle(connection.qps, connection.burst, clock=clock)
         return Client(transport, throttle, observer=observer, agent=user_agent(suffix), clock=clock)
 
-    return Clients(transport, client("scheduler"), client("events"), client("leader-election"))
+    leases = client("leader-election", of_leases)
+    return Clients((transport, of_leases), client("scheduler"), client("events"), leases)

@@ -441,7 +441,7 @@ def test_clients_of_a_scheduler_share_connections_but_not_limits() -> None:
             await clients.scheduler.get("/a")
             await clients.events.get("/b")
             await clients.leases.get("/c")
-            await clients.transport.close()
+            await clients.close()
             assert server.connections == 1
             assert notes.waits == [0.0, 0.0, 0.0]
             agents = [request.headers["user-agent"].rpartition(")/")[2] for request in server.requests]

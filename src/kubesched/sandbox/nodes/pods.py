@@ -170,7 +170,9 @@ class HollowPods:
     def _start(self, pod: Object, now: float) -> None:
         if is_going(pod) or is_finished(pod) or pod["status"]["phase"] == "Running":
             return
-        host = self._hosts[pod["spec"]["nodeName"]]
+        host = self._hosts.get(pod["spec"]["nodeName"])
+        if host is None:  # the node went while the pod was starting; the pod will be collected
+            return
         address = host.address if pod["spec"].get("hostNetwork") else host.address_for(pod["metadata"]["uid"])
         for container in pod["spec"]["containers"]:
             name, image = container["name"], container.get("image", "")

@@ -1,0 +1,102 @@
+"""The cluster of a soak, as a process: API server, hollow nodes, controllers, churn and referee. No scheduler."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+import sys
+from typing import Any
+
+import uvloop
+
+from kubesched import garbage
+from kubesched.sandbox.api import Api, bootstrap
+from kubesched.sandbox.controllers import Runner, standard_controllers
+from kubesched.sandbox.http import Server
+from kubesched.sandbox.kinds import PODS
+from kubesched.sandbox.nodes import HollowNodes
+from kubesched.sandbox.store import Store
+from soak.churn import FITS_NOWHERE, Churn
+from soak.referee import Referee
+
+_STEPS_PER_SECOND = 20
+
+
+class Cluster:
+    """What is served, and what befalls it."""
+
+    def __init__(self, seed: int) -> None:
+        self.api = Api(Store())
+        bootstrap(self.api)
+        self.referee = Referee(self.api)
+        hollow = HollowNodes(self.api, random.Random(seed))
+        self.runner = Runner(self.api, [*standard_controllers(self.api), hollow])
+        self._churn = Churn(self.api, hollow, random.Random(seed))
+        self._churning: asyncio.Task[None] | None = None
+
+    def obey(self, command: dict[str, Any]) -> dict[str, Any]:
+        match command["do"]:
+            case "begin":
+                self._churn.begin()
+                self._churning = asyncio.create_task(self._keep_churning())
+            case "rest":
+                assert self._churning is not None
+                self._churning.cancel()
+                self._churn.rest()
+            case "tell":
+                self._raise_what_broke()
+            case "tell the truth":
+                return self.referee.truth()
+            case unknown:
+                raise ValueError(f"unknown command {unknown}")
+        return self._state()
+
+    def _state(self) -> dict[str, Any]:
+        pods = self.api.select(PODS)
+        unfinished = [pod for pod in pods if pod["status"].get("phase") not in ("Succeeded", "Failed")]
+        waiting = [pod for pod in unfinished if not pod["spec"].get("nodeName")]
+        hopeless = [pod for pod in waiting if FITS_NOWHERE in pod["metadata"]["labels"]]
+        return {
+            "pods": len(pods),
+            "bound": self.referee.bound,
+            "fouls": self.referee.fouls,
+            "waiting": len(waiting) - len(hopeless),
+            "hopeless": len(hopeless),
+            "leaving": sum("deletionTimestamp" in pod["metadata"] for pod in pods),
+        }
+
+    async def _keep_churning(self) -> None:
+        while True:
+            self._churn.step()
+            await asyncio.sleep(1 / _STEPS_PER_SECOND)
+
+    def _raise_what_broke(self) -> None:
+        if self._churning is not None and self._churning.done() and not self._churning.cancelled():
+            self._churning.result()
+
+
+async def serve(seed: int) -> None:
+    """Until stdin ends."""
+    garbage.collect_seldom()
+    cluster = Cluster(seed)
+    server = Server(cluster.api)
+    await server.start()
+    cluster.runner.start()
+    commands = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
+    _tell({"url": server.url})
+    while line := await commands.readline():
+        _tell(cluster.obey(json.loads(line)))
+    with contextlib.suppress(asyncio.CancelledError):
+        await cluster.runner.stop()
+    await server.stop()
+
+
+def _tell(answer: dict[str, Any]) -> None:
+    print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    uvloop.run(serve(int(sys.argv[1])))

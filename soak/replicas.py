@@ -1,0 +1,85 @@
+"""Two replicas of `kubesched run`, started again whenever they end, as a kubelet would; what they did is kept."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+from bench.processes import SchedulerProcess, wait_for
+
+_SETTINGS = "leaderElection: {leaseDuration: 6s, renewDeadline: 4s, retryPeriod: 1s}\n"
+_FLAGS = ("--logging-format", "json", "-v", "2")
+_LEADS = '"msg":"Starting to schedule"'
+_COMPARED = "Compared belief with the API server"
+_DUMPED = "Dump of the belief"
+_LEASE_LOST = 1
+
+
+class Replica:
+    """One after another, processes under one name."""
+
+    def __init__(self, name: str, url: str, directory: Path) -> None:
+        self.name, self._url, self._directory = name, url, directory
+        self.logs: list[Path] = []
+        self.kills = 0
+        self.losses = 0
+        """How often it ended by itself because it could not renew its lease."""
+        self.faults: list[str] = []
+        self._start()
+
+    @property
+    def leads(self) -> bool:
+        """A process that stops leading ends."""
+        return self.process.is_alive and _LEADS in self.process.log.read_text()
+
+    def look_after(self) -> None:
+        """Start it again if it ended, and judge how it ended."""
+        code = self.process.process.poll()
+        if code is None:
+            return
+        if code == _LEASE_LOST and "Leaderelection lost" in self.process.log.read_text():
+            self.losses += 1
+        elif code != -signal.SIGKILL:
+            self.faults.append(f"{self.name} ended with exit code {code}, see {self.process.log}")
+        self._start()
+
+    def kill(self) -> None:
+        self.kills += 1
+        self.process.process.kill()
+        self.process.process.wait()
+        self.look_after()
+
+    def believes(self, within: float = 60.0) -> tuple[dict[str, Any], int]:
+        """What it holds true of every node, and in how many objects that differed from what it then read anew."""
+        before = len(self._entries(_COMPARED))
+        self.process.process.send_signal(signal.SIGUSR2)
+        wait_for(lambda: len(self._entries(_COMPARED)) > before, within, f"{self.name} to compare")
+        dump = self._entries(_DUMPED)[-1]
+        nodes = {name: said for name, said in dump.items() if isinstance(said, dict)}
+        return nodes, self._entries(_COMPARED)[-1]["differences"]
+
+    def stop(self) -> None:
+        code = self.process.end()
+        if code != 0:
+            self.faults.append(f"{self.name} was asked to stop and ended with exit code {code}")
+
+    def broken_lines(self) -> list[str]:
+        """Lines of any of its logs that tell of a mistake of ours."""
+        return [
+            f"{log}: {line[:300]}"
+            for log in self.logs
+            for line in log.read_text().splitlines()
+            if "Traceback" in line or "stacktrace" in line
+        ]
+
+    def _start(self) -> None:
+        name = f"{self.name}-{len(self.logs)}"
+        self.process = SchedulerProcess(self._url, self._directory, name=name, settings=_SETTINGS, flags=_FLAGS)
+        self.logs.append(self.process.log)
+
+    def _entries(self, message: str) -> list[dict[str, Any]]:
+        """Lines of the log with that message; the last line may not be whole yet."""
+        lines = self.process.log.read_text().split("\n")[:-1]
+        return [json.loads(line) for line in lines if f'"msg":"{message}"' in line]
