@@ -283,7 +283,7 @@ def _listen_to_signals(stopping: asyncio.Event, replica: Replica) -> None:
 
     def dump() -> None:
         log.info("Dump of the queue", **queue_dump(replica.scheduler))
-        log.info("Dump of the belief", **state_dump(replica.scheduler))
+        log.info("Dump of the belief", nodes=state_dump(replica.scheduler))
         replica.compare_soon()
 
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -432,7 +432,7 @@ def test_reading_too_slowly_answered_is_not_tried_again() -> None:
     asyncio.run(main())
 
 
-def test_clients_of_a_scheduler_share_connections_but_not_limits() -> None:
+def test_clients_of_a_scheduler_share_no_limits_and_leases_have_connections_of_their_own() -> None:
     async def main() -> None:
         async with serving(answering(200)) as server:
             settings = ConnectionSettings(server=f"http://127.0.0.1:{server.port}")
@@ -442,7 +442,7 @@ def test_clients_of_a_scheduler_share_connections_but_not_limits() -> None:
             await clients.events.get("/b")
             await clients.leases.get("/c")
             await clients.close()
-            assert server.connections == 1
+            assert server.connections == 2
             assert notes.waits == [0.0, 0.0, 0.0]
             agents = [request.headers["user-agent"].rpartition(")/")[2] for request in server.requests]
             assert agents == ["scheduler", "events", "leader-election"]

@@ -26,6 +26,8 @@ class User(NamedTuple):
 
 ADMIN = User("kubernetes-admin", "", ("system:masters", "system:authenticated"))
 """Whoever holds the token of the server, and everybody where there is none."""
+ANONYMOUS = User("system:anonymous", "", ("system:unauthenticated",))
+"""Whoever shows no token where one is asked for."""
 
 
 class Tokens:

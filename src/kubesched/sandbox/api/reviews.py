@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from kubesched.sandbox.api.identities import AUDIENCE, Tokens, User
+from kubesched.sandbox.api.identities import ANONYMOUS, AUDIENCE, Tokens, User
 from kubesched.sandbox.errors import Cause, invalid, no_such_resource
 from kubesched.sandbox.kinds import Object, Resource
 
 _ALLOWED = {"allowed": True, "reason": "everything is allowed in the sandbox"}
+_DENIED = {"allowed": False, "reason": "a token is asked for"}
 
 
 def review(resource: Resource, obj: Object, user: User, tokens: Tokens) -> Object:
@@ -24,7 +25,8 @@ def review(resource: Resource, obj: Object, user: User, tokens: Tokens) -> Objec
             return {**asked, "status": _rules()}
         case "SubjectAccessReview" | "LocalSubjectAccessReview" | "SelfSubjectAccessReview":
             _check_access(resource, spec)
-            return {**asked, "status": _ALLOWED}
+            is_refused = tokens.required and spec.get("user") == ANONYMOUS.name
+            return {**asked, "status": _DENIED if is_refused else _ALLOWED}
         case _:
             raise no_such_resource()
 

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.api.expiry import expire_events
-from kubesched.sandbox.api.identities import ADMIN, Tokens, User
+from kubesched.sandbox.api.identities import ADMIN, ANONYMOUS, Tokens, User
 from kubesched.sandbox.errors import ApiError, bad_request, method_not_allowed
 from kubesched.sandbox.http.answers import error_answer, json_answer
 from kubesched.sandbox.http.bodies import read
@@ -152,7 +152,7 @@ class Server:
         if not self.tokens.required:
             return ADMIN
         if path.rstrip("/") in PUBLIC:
-            return User("system:anonymous", "", ("system:unauthenticated",))
+            return ANONYMOUS
         raise ApiError(401, "Unauthorized", "Unauthorized")
 
     async def _administer_faults(self, request: web.BaseRequest) -> web.Response:

@@ -214,6 +214,18 @@ def test_a_token_for_less_than_ten_minutes_is_refused() -> None:
         Tokens(api.stamps).issue(api.get(SERVICE_ACCOUNTS, "default", "default"), {"spec": {"expirationSeconds": 5}})
 
 
+def test_nobody_without_a_token_may_do_anything_where_one_is_asked_for() -> None:
+    about = {"nonResourceAttributes": {"path": "/metrics", "verb": "get"}}
+    for secret, user, allowed in (
+        ("s", "system:anonymous", False),
+        ("s", "jane", True),
+        (None, "system:anonymous", True),
+    ):
+        asked = {"spec": {"user": user, **about}}
+        answer = review(reviews("SubjectAccessReview"), asked, ADMIN, Tokens(fresh_api().stamps, secret))
+        assert answer["status"]["allowed"] is allowed
+
+
 def test_everything_is_allowed_to_everybody() -> None:
     tokens = Tokens(fresh_api().stamps)
     attributes = {"resourceAttributes": {"verb": "delete", "resource": "nodes"}}
