@@ -128,7 +128,7 @@ def test_an_explanation_names_the_claim_that_holds_a_device() -> None:
         (SLICE % ", capacity: {memory: {value: much}}", "spec.devices[0].capacity.memory.value"),
         (SLICE.replace("nodeName: n1", "allNodes: false") % "", "exactly one of nodeName, nodeSelector, allNodes"),
         (SLICE % ", attributes: {x: {int: 1, string: a}}", "exactly one of int, bool, string and version"),
-        (CLAIM.replace("exactly: {deviceClassName: gpu}", "exactly: null"), "exactly one of exactly and firstAvailable"),
+        (CLAIM.replace("{deviceClassName: gpu}", "null"), "exactly one of exactly and firstAvailable"),
     ],
 )
 def test_mistakes_in_slices_and_claims_are_named(manifest: str, complaint: str) -> None:
