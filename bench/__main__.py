@@ -125,7 +125,7 @@ def main(wanted: list[str]) -> None:
         )
         verdict = "ok" if max(per_pod) <= devices.BAR_US else "over"
         console.print(
-            f"claims for one or two of 40,000 devices: {per_pod[0]:,.0f} us per pod at first, {per_pod[-1]:,.0f} us with "
+            f"claims for one or two of 40,000 devices: {per_pod[0]:,.0f} us per pod, {per_pod[-1]:,.0f} us with "
             f"{len(per_pod) - 1},000 claims allocated (bar {devices.BAR_US:,} us, {verdict})"
         )
     path = Path(__file__).with_name("latest.json")

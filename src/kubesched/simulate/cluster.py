@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -30,7 +31,8 @@ def all_plugins() -> Registry:
 def profiles_of(configuration: SchedulerConfiguration, plugins: Registry | None = None) -> dict[str, Profile]:
     """The profiles of a configuration by name, with all their plugins made; a ProfileError if they cannot be."""
     registry = all_plugins() if plugins is None else plugins
-    return {config.scheduler_name: Profile(config, registry, PluginContext()) for config in configuration.profiles}
+    context = PluginContext(now=time.time, stopwatch=time.monotonic)
+    return {config.scheduler_name: Profile(config, registry, context) for config in configuration.profiles}
 
 
 class SimulatedCluster:

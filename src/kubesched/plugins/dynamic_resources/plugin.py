@@ -243,15 +243,16 @@ class DynamicResources(
     # -- which node is best -------------------------------------------------------------------------------------------
 
     def score_question(self, cycle: Cycle) -> Hashable:
-        if NOTES in cycle.notes:
-            return ASKED_ANEW
+        attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
+        if attempt is not None:
+            return ASKED_ANEW if attempt.claims else None
         if self.name not in cycle.skipped_filters:
             raise CycleStateMissingError(self.name)
         return None
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
         attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
-        if attempt is None:
+        if attempt is None or not attempt.claims:
             return 0
         scores = np.zeros(cycle.state.nodes.size, dtype=np.int64)
         for variant in attempt.variants or ():
