@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from kubesched.cel.errors import CostExceeded
-from kubesched.cel.values import MAPS, Opaque, Quantity, Semver, Value, size_of
+from kubesched.api.quantity import Quantity
+from kubesched.cel.errors import TOO_EXPENSIVE, CostLimitError
+from kubesched.cel.values import MAPS, Opaque, Value, size_of
+from kubesched.cel.versions import Semver
 
 COST_LIMIT = 1_000_000
 """What one evaluation of a selector may cost."""
@@ -33,7 +35,7 @@ class Meter:
         """Pay, or stop the evaluation."""
         self.left -= cost
         if self.left < 0:
-            raise CostExceeded("operation cancelled: actual cost limit exceeded")
+            raise CostLimitError(TOO_EXPENSIVE)
 
 
 def _scan(size: int, times: int = 1) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from kubesched.api.quantity import Quantity
-from kubesched.cel.errors import Failure
+from kubesched.cel.errors import AbsorbableError
 from kubesched.cel.values import DomainMap, Value
 from kubesched.cel.versions import Semver, parse_semver
 
@@ -32,7 +32,7 @@ class Device(msgspec.Struct, frozen=True, eq=False):
     capacity: DomainMap
     allow_multiple_allocations: bool
     modest: bool
-    """Whether it stays within the API's limits, so that the worst a cheap expression can cost is known."""
+    """Whether it has no problem and stays within the API's limits: then the worst an expression can cost is known."""
     problem: str | None = None
     """Why no expression can be evaluated for it."""
 
@@ -63,24 +63,24 @@ def view_device(
     for name, value in attributes.items():
         try:
             _put(seen, driver, name, _readable(value))
-        except Failure as failure:
+        except AbsorbableError as failure:
             problem = problem or f"attribute {name}: {failure}"
     amounts = DomainMap()
     for name, quantity in capacity.items():
         _put(amounts, driver, name, quantity)
     texts = [driver, *attributes, *capacity, *(value for value in attributes.values() if isinstance(value, str))]
     modest = len(attributes) + len(capacity) <= MODEST and all(len(text) <= 3 * MODEST for text in texts)
-    return Device(driver, seen, amounts, allow_multiple_allocations, modest, problem)
+    return Device(driver, seen, amounts, allow_multiple_allocations, modest and problem is None, problem)
 
 
 def _readable(value: AttributeValue | None) -> bool | int | str | Semver:
     if value is None:
-        raise Failure("unsupported attribute value")
+        raise AbsorbableError("unsupported attribute value")
     if isinstance(value, Version):
         try:
             return parse_semver(value.text)
-        except Failure as failure:
-            raise Failure(f"parse semantic version: {failure}") from None
+        except AbsorbableError as failure:
+            raise AbsorbableError(f"parse semantic version: {failure}") from None
     return value
 
 

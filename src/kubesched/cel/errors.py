@@ -6,6 +6,8 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import NamedTuple
 
+TOO_EXPENSIVE = "operation cancelled: actual cost limit exceeded"
+
 _MOST_ISSUES = 100
 _LONGEST_SNIPPET = 16384
 
@@ -28,22 +30,22 @@ class EvaluationError(CelError):
         return f"CEL runtime error: {self.args[0]}"
 
 
-class Failure(Exception):
+class AbsorbableError(Exception):
     """An error as a value of CEL: operators like `||` may absorb it. Never leaves this package."""
 
 
-class CostExceeded(Exception):
+class CostLimitError(Exception):
     """Evaluation was stopped: nothing absorbs that. Never leaves this package."""
 
 
-def no_such_key(key: object) -> Failure:
+def no_such_key(key: object) -> AbsorbableError:
     """Something was looked up that is not there."""
-    return Failure(f"no such key: {key}")
+    return AbsorbableError(f"no such key: {key}")
 
 
-def no_such_overload() -> Failure:
+def no_such_overload() -> AbsorbableError:
     """An operator or function was given values it is not made for."""
-    return Failure("no such overload")
+    return AbsorbableError("no such overload")
 
 
 class Issue(NamedTuple):

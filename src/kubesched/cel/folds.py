@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from kubesched.cel.errors import Failure, no_such_overload
+from kubesched.cel.errors import AbsorbableError, no_such_overload
 from kubesched.cel.syntax import FoldKind
 from kubesched.cel.values import MAPS, Value, find, show, type_name
 
@@ -43,7 +43,9 @@ def fold(
         case FoldKind.TRANSFORM_MAP:
             assert transform is not None
             slot = slots[0]
-            return lambda frame: {frame[slot]: transform(frame) for _ in steps(frame) if _holds(predicate, frame)}
+            return lambda frame: _inserted(
+                {frame[slot]: transform(frame)} for _ in steps(frame) if _holds(predicate, frame)
+            )
         case FoldKind.TRANSFORM_MAP_ENTRY:
             assert transform is not None
             return lambda frame: _inserted(transform(frame) for _ in steps(frame) if _holds(predicate, frame))
@@ -63,7 +65,7 @@ def _steps(over: Closure, slots: list[int], pay: Pay | None, cost: int, frame: F
 def _elements(values: Value) -> Iterable[Value]:
     if type(values) is list or type(values) in MAPS:
         return list(values)
-    raise Failure(f"got '{_class_name(values)}', expected iterable type")
+    raise AbsorbableError(f"got '{_class_name(values)}', expected iterable type")
 
 
 def _pairs(values: Value) -> Iterable[tuple[Value, Value]]:
@@ -71,12 +73,22 @@ def _pairs(values: Value) -> Iterable[tuple[Value, Value]]:
         return enumerate(values)
     if type(values) in MAPS:
         return list(values.items())
-    raise Failure(f"got '{_class_name(values)}', expected iterable type")
+    raise AbsorbableError(f"got '{_class_name(values)}', expected iterable type")
+
+
+_CLASS_NAMES = {
+    "kubernetes.Semver": "cel.Semver",
+    "kubernetes.Quantity": "cel.Quantity",
+    "null_type": "types.Null",
+    "optional_type": "*types.Optional",
+    "type": "*types.Type",
+}
 
 
 def _class_name(value: Value) -> str:
     """The names upstream's implementation gives its classes show through here."""
-    return {"string": "types.String", "int": "types.Int", "bool": "types.Bool"}.get(type_name(value), "types.Value")
+    name = type_name(value)
+    return _CLASS_NAMES.get(name) or f"types.{name.rpartition('.')[2].capitalize()}"
 
 
 def _holds(predicate: Closure | None, frame: Frame) -> bool:
@@ -92,12 +104,12 @@ def _quantified(steps: Callable[[Frame], Iterable[None]], predicate: Closure, *,
     """all() and exists(): like `&&` and `||` over the elements, errors absorbed likewise."""
 
     def run(frame: Frame) -> bool:
-        error: Failure | None = None
+        error: AbsorbableError | None = None
         for _ in steps(frame):
             try:
                 if _holds(predicate, frame) is deciding:
                     return deciding
-            except Failure as failure:
+            except AbsorbableError as failure:
                 error = error or failure
         if error is not None:
             raise error
@@ -111,6 +123,6 @@ def _inserted(maps: Iterable[Value]) -> dict[Value, Value]:
     for each in maps:
         for key, value in each.items():
             if find(made, key)[0]:
-                raise Failure(f"insert failed: key {show(key)} already exists")
+                raise AbsorbableError(f"insert failed: key {show(key)} already exists")
             made[key] = value
     return made

@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from kubesched.cel.errors import Failure
+from kubesched.cel.errors import AbsorbableError
 from kubesched.cel.values import MAPS, TypeValue, Uint, Value, show_double, type_name
 
 _CLAUSE = re.compile(r"%(?:(?P<percent>%)|(?:\.(?P<precision>[0-9]*))?(?P<verb>.)?)", re.DOTALL)
 _DEFAULT_PRECISION = 6
 _PRINTABLE = {
     "s": (
-        frozenset(
-            "string bool bytes int uint double map list type null null_type".split()
-            + ["google.protobuf.Duration", "google.protobuf.Timestamp"]
-        ),
+        frozenset({"string", "bool", "bytes", "int", "uint", "double", "map", "list", "type", "null", "null_type"})
+        | {"google.protobuf.Duration", "google.protobuf.Timestamp"},
         "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, "
         "and timestamps",
     ),
@@ -48,9 +46,9 @@ def clauses_of(template: str) -> list[Clause]:
             continue
         verb = match["verb"]
         if verb is None:
-            raise Failure("unexpected end of string")
+            raise AbsorbableError("unexpected end of string")
         if verb.lower() not in _PRINTABLE or verb in "SDFEBO":
-            raise Failure(f'could not parse formatting clause: unrecognized formatting clause "{verb}"')
+            raise AbsorbableError(f'could not parse formatting clause: unrecognized formatting clause "{verb}"')
         precision = match["precision"]
         clauses.append(Clause(verb, int(precision) if precision else _DEFAULT_PRECISION, *match.span()))
     return clauses
@@ -67,10 +65,10 @@ def format_values(template: str, values: list[Value]) -> str:
     shown, at = [], 0
     clauses = clauses_of(template)
     if len(clauses) > len(values):
-        raise Failure(f"index {len(values)} out of range")
+        raise AbsorbableError(f"index {len(values)} out of range")
     for clause, value in zip(clauses, values):
         if words := refusal(clause, type_name(value)):
-            raise Failure(words)
+            raise AbsorbableError(words)
         shown += [template[at : clause.start].replace("%%", "%"), _print(clause, value)]
         at = clause.end
     return "".join([*shown, template[at:].replace("%%", "%")])

@@ -12,9 +12,10 @@ import msgspec
 from kubesched.api.quantity import Quantity
 from kubesched.cel import types
 from kubesched.cel.costs import Price, flat
-from kubesched.cel.errors import Failure
+from kubesched.cel.errors import AbsorbableError
 from kubesched.cel.types import CelType, Kind
-from kubesched.cel.values import MAPS, Duration, Optional, Semver, Timestamp, TypeValue, Uint, Value, type_name
+from kubesched.cel.values import MAPS, Duration, Optional, Timestamp, TypeValue, Uint, Value, type_name
+from kubesched.cel.versions import Semver
 
 Implementation = Callable[..., Value]
 _F = TypeVar("_F", bound=Implementation)
@@ -55,10 +56,10 @@ class Function:
         self.checks_itself = False
         """Operators look at their operands themselves; no need to choose an overload for them."""
 
-    def no_overload(self, values: Sequence[Value]) -> Failure:
+    def no_overload(self, values: Sequence[Value]) -> AbsorbableError:
         """The error for values no overload takes."""
         shown = ", ".join(map(type_name, values))
-        return Failure(self.mismatch.value.format(name=self.name, types=shown))
+        return AbsorbableError(self.mismatch.value.format(name=self.name, types=shown))
 
     def choose(self, values: Sequence[Value]) -> Overload:
         """The overload for the values at hand."""
@@ -117,7 +118,12 @@ _TYPE_NAMES = {
     "duration": types.DURATION,
     "timestamp": types.TIMESTAMP,
 } | {scalar.name: scalar for scalar in (types.BOOL, types.INT, types.UINT, types.DOUBLE, types.STRING, types.BYTES)}
-_GENERIC = {"list": types.list_of, "map": types.map_of, "optional": types.optional_of, "type": types.type_of}
+_GENERIC: dict[str, Callable[..., CelType]] = {
+    "list": types.list_of,
+    "map": types.map_of,
+    "optional": types.optional_of,
+    "type": types.type_of,
+}
 
 
 def _parse_signature(signature: str, *, method: bool) -> tuple[str, tuple[CelType, ...], CelType]:

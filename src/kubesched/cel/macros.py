@@ -32,12 +32,12 @@ def expand(offset: int, function: str, target: Node | None, args: tuple[Node, ..
     if target is None:
         return _has(offset, args[0]) if function == "has" and len(args) == 1 else None
     match function, len(args):
-        case ("all" | "exists" | "exists_one" | "existsOne"), 2:
+        case (("all" | "exists" | "exists_one" | "existsOne"), 2):
             variable = _variable(args[0], "argument must be a simple name")
             return Fold(offset, _QUANTIFIERS[function], target, (variable,), args[1])
-        case ("all" | "exists" | "existsOne"), 3:
+        case (("all" | "exists" | "existsOne"), 3):
             return Fold(offset, _QUANTIFIERS[function], target, _two_variables(args), args[2])
-        case ("transformList" | "transformMap" | "transformMapEntry"), (3 | 4):
+        case (("transformList" | "transformMap" | "transformMapEntry"), (3 | 4)):
             predicate = args[2] if len(args) == 4 else None
             return Fold(offset, _TRANSFORMS[function], target, _two_variables(args), predicate, args[-1])
         case "map", (2 | 3):
@@ -51,7 +51,7 @@ def expand(offset: int, function: str, target: Node | None, args: tuple[Node, ..
         case "bind", 3 if isinstance(target, Ident) and target.name == "cel":
             name = _name(args[0], "cel.bind() variable names must be simple identifiers")
             return Bind(offset, name, args[1], args[2])
-        case ("optMap" | "optFlatMap"), 2:
+        case (("optMap" | "optFlatMap"), 2):
             return _optional_map(offset, function, target, args)
         case _:
             return None
@@ -101,5 +101,3 @@ def _optional_map(offset: int, function: str, target: Node, args: tuple[Node, ..
         bound = Call(offset, "optional.of", None, (bound,))
     present = Call(offset, "hasValue", target, ())
     return Call(offset, "_?_:_", None, (present, bound, Call(offset, "optional.none", None, ())))
-
-

@@ -4,19 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kubesched.cel.compiler import METER_SLOT, Built, Closure, Compiler, Frame
+from kubesched.cel.closures import Closure, Frame
+from kubesched.cel.compiler import METER_SLOT, Built, Compiler
 from kubesched.cel.costs import ACCESS_COST, COST_LIMIT
 from kubesched.cel.device import MODEST
 from kubesched.cel.functions import Function, Overload
-from kubesched.cel.syntax import Bind, Call, Fold, FoldKind, Ident, Index, ListNode, Literal, MapNode, Node, Select, children
+from kubesched.cel.syntax import (
+    Bind,
+    Call,
+    Fold,
+    FoldKind,
+    Ident,
+    Index,
+    ListNode,
+    Literal,
+    MapNode,
+    Node,
+    Select,
+    children,
+)
 from kubesched.cel.values import Value, size_of
 
 
 class MeteringCompiler(Compiler):
     """Every step pays into the frame's meter. Slower, so only for expressions that could become expensive."""
 
-    def access(self, run: Closure) -> Closure:
-        return _paying(run, ACCESS_COST)
+    def access(self, run: Closure, steps: int = 1) -> Closure:
+        return _paying(run, steps * ACCESS_COST)
 
     def made(self, run: Closure, cost: int) -> Closure:
         return _paying(run, cost)
@@ -26,7 +40,9 @@ class MeteringCompiler(Compiler):
 
         def run(frame: Frame) -> Value:
             values = [run(frame) for run in runs]
-            overload = fitting[0] if sure else function.choose(values)
+            overload = fitting[0] if sure or len(fitting) == 1 else function.choose(values)
+            if not sure and not overload.accepts_values(values):
+                raise function.no_overload(values)
             result = overload.run(*values)
             frame[METER_SLOT].spend(overload.price(values, result))
             return result
@@ -47,16 +63,20 @@ def _paying(run: Closure, cost: int) -> Closure:
 
 _UNBOUNDED = float("inf")
 _WHOLE_DEVICE = float(8 * MODEST * MODEST)
-_GROWING = frozenset({"format", "lists.range"})
+_GROWING = frozenset({"format", "range"})
 _EVERY_PAIR = frozenset(
-    "matches find findAll contains equivalent intersects sort distinct @sortByAssociatedKeys".split()
+    {"matches", "find", "findAll", "contains", "equivalent", "intersects", "sort", "distinct", "@sortByAssociatedKeys"}
 )
 
 
 def may_become_expensive(tree: Node) -> bool:
     """Whether an evaluation for a device within the API's limits could reach the cost limit."""
-    cost, _ = _worst_case(tree, {})
-    return cost > COST_LIMIT
+    return worst_case_cost(tree) > COST_LIMIT
+
+
+def worst_case_cost(tree: Node) -> float:
+    """More than any evaluation for such a device can cost."""
+    return _worst_case(tree, {})[0]
 
 
 def _worst_case(node: Node, weights: dict[str, float]) -> tuple[float, float]:
@@ -67,7 +87,7 @@ def _worst_case(node: Node, weights: dict[str, float]) -> tuple[float, float]:
         case Select(operand=Index(operand=Select(operand=Ident(name="device")), key=Literal())):
             return 4, 4 * MODEST
         case Ident():
-            return 1, weights.get(node.name, _WHOLE_DEVICE)
+            return 1, weights.get(node.name, _WHOLE_DEVICE if node.name == "device" else 0)
         case Bind() if node.name != "device":
             cost, weight = _worst_case(node.value, weights)
             body_cost, body_weight = _worst_case(node.body, weights | {node.name: weight})
@@ -112,6 +132,10 @@ def _worst_fold(node: Fold, weights: dict[str, float]) -> tuple[float, float]:
     if "device" in node.variables:
         return _UNBOUNDED, _UNBOUNDED
     cost, weight = _worst_case(node.range, weights)
+    steps = weight
+    if _reads_device_map(node.range):
+        steps = float(MODEST)
+        weight = 4.0 * MODEST if len(node.variables) == 1 else weight
     inner = weights | dict.fromkeys(node.variables, weight)
     step = 40.0
     result = 1.0
@@ -120,5 +144,11 @@ def _worst_fold(node: Fold, weights: dict[str, float]) -> tuple[float, float]:
             part_cost, part_weight = _worst_case(part, inner)
             step += part_cost
             result = part_weight
-    made = weight if node.kind is FoldKind.FILTER else weight * (result + 1)
-    return cost + 40 + weight * step, made
+    return cost + 40 + steps * step, steps * (weight + 1 if node.kind is FoldKind.FILTER else result + 1)
+
+
+def _reads_device_map(node: Node) -> bool:
+    """`device.attributes`, `device.attributes["domain"]` and the like: keys are short, and there are not many."""
+    if isinstance(node, Index) and not node.optional:
+        node = node.operand
+    return isinstance(node, Select) and isinstance(node.operand, Ident) and node.operand.name == "device"

@@ -6,7 +6,7 @@ import operator as python
 from collections.abc import Callable
 
 from kubesched.cel import costs
-from kubesched.cel.errors import Failure, no_such_key, no_such_overload
+from kubesched.cel.errors import AbsorbableError, no_such_key, no_such_overload
 from kubesched.cel.functions import operator
 from kubesched.cel.values import (
     LEAST_INT,
@@ -35,28 +35,28 @@ def checked_int(value: int) -> int:
     """A signed integer, if it is still one."""
     if LEAST_INT <= value <= MOST_INT:
         return value
-    raise Failure("integer overflow")
+    raise AbsorbableError("integer overflow")
 
 
 def checked_uint(value: int) -> Uint:
     """An unsigned integer, if it is still one."""
     if 0 <= value <= MOST_UINT:
         return Uint(value)
-    raise Failure("unsigned integer overflow")
+    raise AbsorbableError("unsigned integer overflow")
 
 
 def checked_duration(nanoseconds: int) -> Duration:
     """A duration that can still be counted."""
     if LEAST_INT <= nanoseconds <= MOST_INT:
         return Duration(nanoseconds)
-    raise Failure("duration overflow")
+    raise AbsorbableError("duration overflow")
 
 
 def checked_timestamp(nanoseconds: int) -> Timestamp:
     """A point in time between the years 1 and 9999."""
     if _LEAST_TIME <= nanoseconds <= _MOST_TIME:
         return Timestamp(nanoseconds)
-    raise Failure("timestamp overflow")
+    raise AbsorbableError("timestamp overflow")
 
 
 @operator("_==_(A, A) -> bool", price=costs.scan_shorter)
@@ -91,7 +91,7 @@ def negate(value: Value) -> Value:
         raise no_such_overload()
     if kind is Duration:
         return checked_duration(-value.nanoseconds)
-    raise Failure("no such overload: -_")
+    raise AbsorbableError("no such overload: -_")
 
 
 @operator(
@@ -114,7 +114,7 @@ def add(left: Value, right: Value) -> Value:
     if kind is Timestamp and other is Duration:
         return checked_timestamp(left.nanoseconds + right.nanoseconds)
     if kind not in (int, Uint, float, str, bytes, list, Duration, Timestamp):
-        raise Failure("no such overload: _+_")
+        raise AbsorbableError("no such overload: _+_")
     if kind is not other or kind is Timestamp:
         raise no_such_overload()
     if kind is Duration:
@@ -136,7 +136,7 @@ def subtract(left: Value, right: Value) -> Value:
     if kind is Timestamp and other is Duration:
         return checked_timestamp(left.nanoseconds - right.nanoseconds)
     if kind not in (int, Uint, float, Duration, Timestamp):
-        raise Failure("no such overload: _-_")
+        raise AbsorbableError("no such overload: _-_")
     if kind is not other:
         raise no_such_overload()
     if kind is Duration or kind is Timestamp:
@@ -158,7 +158,7 @@ def divide(left: Value, right: Value) -> Value:
     if kind is float:
         return _divide_double(left, right)
     if right == 0:
-        raise Failure("division by zero")
+        raise AbsorbableError("division by zero")
     quotient = abs(left) // abs(right)
     return _fitting(kind, quotient if (left < 0) == (right < 0) else -quotient)
 
@@ -168,9 +168,9 @@ def modulo(left: Value, right: Value) -> Value:
     """`%`: the sign is that of the left operand."""
     kind = _common_number(left, right, "_%_", (int, Uint))
     if right == 0:
-        raise Failure("modulus by zero")
+        raise AbsorbableError("modulus by zero")
     if left == LEAST_INT and right == -1:
-        raise Failure("integer overflow")
+        raise AbsorbableError("integer overflow")
     remainder = abs(left) % abs(right)
     return _fitting(kind, -remainder if left < 0 else remainder)
 
@@ -178,7 +178,7 @@ def modulo(left: Value, right: Value) -> Value:
 def _common_number(left: Value, right: Value, function: str, kinds: tuple[type, ...]) -> type:
     kind = type(left)
     if kind not in kinds:
-        raise Failure(f"no such overload: {function}")
+        raise AbsorbableError(f"no such overload: {function}")
     if type(right) is not kind:
         raise no_such_overload()
     return kind
@@ -244,7 +244,7 @@ def index(container: Value, key: Value) -> Value:
         at = _position(key)
         if 0 <= at < len(container):
             return container[at]
-        raise Failure(f"index out of bounds: {at}")
+        raise AbsorbableError(f"index out of bounds: {at}")
     elif kind is Optional:
         return optional_index(container, key)
     raise no_such_key(show(key))
@@ -284,8 +284,8 @@ def _position(key: Value) -> int:
     if kind is float and key.is_integer() and LEAST_INT <= key <= MOST_INT:
         return int(key)
     if kind is float or kind is Uint:
-        raise Failure(f"unsupported index value {show(key)} in list")
-    raise Failure(f"unsupported index type '{type_name(key)}' in list")
+        raise AbsorbableError(f"unsupported index value {show(key)} in list")
+    raise AbsorbableError(f"unsupported index type '{type_name(key)}' in list")
 
 
 @operator("_?_:_(bool, A, A) -> A")

@@ -2,28 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from kubesched.cel.errors import Issue
 from kubesched.cel.escapes import EscapeError, read_bytes, read_string
 from kubesched.cel.macros import MacroError, expand
-from kubesched.cel.syntax import Call, Ident, Index, ListNode, Literal, Logic, MapEntry, MapNode, Message, Node, Select
+from kubesched.cel.syntax import (
+    Call,
+    Ident,
+    Index,
+    ListNode,
+    Literal,
+    Logic,
+    MapEntry,
+    MapNode,
+    Message,
+    Node,
+    Select,
+    children,
+)
 from kubesched.cel.tokens import END, Token, tokenize
 from kubesched.cel.values import Uint
 
-_DEEPEST = 50
-"""Nesting past this is refused: legitimate selectors stay far below, and the tree is walked recursively."""
+_DEEPEST_NESTING, _DEEPEST_TREE = 40, 150
+"""Deeper expressions are refused, for trees are walked recursively. Upstream refuses them too, only later."""
+_TOO_DEEP = "expression recursion limit exceeded"
 
 _RESERVED = frozenset(
-    "as break const continue else for function if import let loop package namespace return var void while".split()
+    (
+        *("as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop"),
+        *("package", "namespace", "return", "var", "void", "while"),
+    )
 )
-_STARTS = ("[", "{", "(", ".", "-", "!", "true", "false", "null")
-_STARTS += ("NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES", "IDENTIFIER")
+_STARTS = (
+    *("[", "{", "(", ".", "-", "!", "true", "false", "null"),
+    *("NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES", "IDENTIFIER"),
+)
 _RELATIONS = ("<", "<=", ">=", ">", "==", "!=", "in")
 _FUNCTION_OF = {op: f"_{op}_" for op in (*_RELATIONS, "+", "-", "*", "/", "%")} | {"in": "@in"}
 
 
-class SyntaxIssue(Exception):
+class SyntaxIssueError(Exception):
     """Parsing cannot go on; carries the issue."""
 
     def __init__(self, issue: Issue) -> None:
@@ -37,10 +56,20 @@ def parse(text: str) -> tuple[Node | None, list[Issue]]:
     parser = _Parser(tokens)
     try:
         tree = parser.start()
-    except SyntaxIssue as stop:
+    except SyntaxIssueError as stop:
         issue = stop.issue if text else Issue(-1, stop.issue.message)
         return None, [*issues, *parser.issues, issue]
+    if _depth_of(tree) > _DEEPEST_TREE:
+        return None, [Issue(tree.offset, _TOO_DEEP)]
     return tree, [*issues, *parser.issues]
+
+
+def _depth_of(tree: Node) -> int:
+    depth, level = 0, [tree]
+    while level:
+        depth += 1
+        level = [child for node in level for child in children(node)]
+    return depth
 
 
 class _Parser:
@@ -74,7 +103,7 @@ class _Parser:
             raise self._unexpected(kinds)
         return token
 
-    def _unexpected(self, expected: tuple[str, ...]) -> SyntaxIssue:
+    def _unexpected(self, expected: tuple[str, ...]) -> SyntaxIssueError:
         """The generated parser's words: it tells a word too many from a wrong one, and from a missing bracket."""
         token = self._next
         after = self._tokens[min(self._at + 1, len(self._tokens) - 1)]
@@ -85,15 +114,15 @@ class _Parser:
         verb = "extraneous" if token.kind != END and after.kind in expected else "mismatched"
         return self._syntax_issue(f"{verb} input '{token.shown}' expecting {shown}")
 
-    def _syntax_issue(self, message: str) -> SyntaxIssue:
-        return SyntaxIssue(Issue(self._next.offset, f"Syntax error: {message}"))
+    def _syntax_issue(self, message: str) -> SyntaxIssueError:
+        return SyntaxIssueError(Issue(self._next.offset, f"Syntax error: {message}"))
 
     # -- the grammar, from the loosest binding to the tightest ----------------------------------------------------
 
     def _expression(self) -> Node:
         self._depth += 1
-        if self._depth > _DEEPEST:
-            raise SyntaxIssue(Issue(self._next.offset, "expression recursion limit exceeded: 50"))
+        if self._depth > _DEEPEST_NESTING:
+            raise SyntaxIssueError(Issue(self._next.offset, _TOO_DEEP))
         condition = self._chain("||", "_||_", lambda: self._chain("&&", "_&&_", self._relation))
         if question := self._take("?"):
             then = self._chain("||", "_||_", lambda: self._chain("&&", "_&&_", self._relation))
@@ -119,11 +148,8 @@ class _Parser:
         return self._binary(("*", "/", "%"), self._unary)
 
     def _binary(self, signs: tuple[str, ...], operand: Callable[[], Node]) -> Node:
-        left, length = operand(), 0
+        left = operand()
         while token := self._take(*signs):
-            length += 1
-            if length > _DEEPEST * 4:
-                raise SyntaxIssue(Issue(token.offset, "expression recursion limit exceeded: 50"))
             left = Call(token.offset, _FUNCTION_OF[token.kind], None, (left, operand()))
         return left
 
@@ -139,11 +165,8 @@ class _Parser:
         return self._member()
 
     def _member(self) -> Node:
-        node, length = self._primary(), 0
+        node = self._primary()
         while token := self._take(".", "["):
-            length += 1
-            if length > _DEEPEST * 4:
-                raise SyntaxIssue(Issue(token.offset, "expression recursion limit exceeded: 50"))
             node = self._select(node, token) if token.kind == "." else self._index(node, token)
         return node
 
@@ -151,14 +174,14 @@ class _Parser:
         optional = self._take("?") is not None
         name = self._take("IDENTIFIER", "ESC_IDENTIFIER")
         if name is None:
-            raise self._no_member_name(optional)
+            raise self._no_member_name(optional=optional)
         if name.kind == "ESC_IDENTIFIER":
             self.issues.append(Issue(name.offset, "unsupported syntax: '`'"))
         if not optional and (opening := self._take("(")):
             return self._call(opening, name.text, operand, self._arguments())
         return Select(dot.offset, operand, name.text, optional=optional, field_offset=name.offset)
 
-    def _no_member_name(self, optional: bool) -> SyntaxIssue:
+    def _no_member_name(self, *, optional: bool) -> SyntaxIssueError:
         token = self._next
         if optional:
             return self._unexpected(("IDENTIFIER", "ESC_IDENTIFIER"))
@@ -175,6 +198,8 @@ class _Parser:
     def _arguments(self) -> tuple[Node, ...]:
         if self._take(")"):
             return ()
+        if self._next.kind not in _STARTS:
+            raise self._unexpected((*_STARTS[:3], ")", *_STARTS[3:]))
         arguments = [self._expression()]
         while self._take(","):
             arguments.append(self._expression())
@@ -190,7 +215,8 @@ class _Parser:
 
     def _primary(self) -> Node:
         token = self._take(*_STARTS)
-        if token is None:
+        if token is None or token.kind == "!":
+            self._at -= token is not None
             raise self._unexpected(_STARTS)
         match token.kind:
             case "(":
@@ -209,22 +235,22 @@ class _Parser:
     def _list(self, opening: Token) -> Node:
         elements: list[Node] = []
         optional = set()
-        while not (self._next.kind in ("]", END) or (not elements and self._next.kind == ",")):
+        while self._next.kind not in ("]", ",", END):
             if self._take("?"):
                 optional.add(len(elements))
             elements.append(self._expression())
             if not self._take(","):
-                self._expect("]", ",") if self._next.kind not in ("]", END) else None
                 break
         else:
-            if not elements:
-                self._take(",")
-        self._expect("]")
+            self._trailing_comma(elements)
+        if not self._take("]"):
+            comma = self._tokens[self._at - 1].kind == ","
+            raise self._unexpected(("]",) if comma else ("]", ","))
         return ListNode(opening.offset, tuple(elements), frozenset(optional))
 
     def _map(self, opening: Token) -> Node:
         entries: list[MapEntry] = []
-        while not (self._next.kind == "}" or (not entries and self._next.kind == ",")):
+        while self._next.kind not in ("}", ","):
             optional = self._take("?") is not None
             key = self._expression()
             colon = self._expect(":")
@@ -232,15 +258,21 @@ class _Parser:
             if not self._take(","):
                 break
         else:
-            if not entries:
-                self._take(",")
+            self._trailing_comma(entries)
         if not self._take("}"):
             raise self._unexpected(("}", ",") if entries else ("}",))
         return MapNode(opening.offset, tuple(entries))
 
+    def _trailing_comma(self, before: Sequence[Node]) -> None:
+        """The grammar allows a comma behind the last element, even where there is none before it."""
+        if not before:
+            self._take(",")
+
     def _name(self, token: Token) -> Node:
         dot, name = "", token
         if token.kind == ".":
+            if self._next.kind != "IDENTIFIER":
+                raise self._no_member_name(optional=False)
             dot, name = ".", self._expect("IDENTIFIER")
         if message := self._message(dot, name):
             return message

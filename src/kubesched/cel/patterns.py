@@ -113,6 +113,8 @@ class _Reader:
                 literal, _, _ = self._text[self._at :].partition("\\E")
                 self._at = min(self._at + len(literal) + 2, len(self._text))
                 parts.extend(self._characters(_in_ranges(((char, char),))) for char in literal)
+                if literal:
+                    parts[-1] = self._repeated(parts[-1], self._at)
                 continue
             start = self._at
             part = self._atom()
@@ -224,7 +226,7 @@ class _Reader:
             return None
         name = self._next()
         if name == "{":
-            name, closing, _ = self._text[self._at :].partition("}")
+            name, _, _ = self._text[self._at :].partition("}")
             self._at += len(name) + 1
         negative = (char == "P") is not name.startswith("^")
         name = name.removeprefix("^")
@@ -279,8 +281,8 @@ class _Reader:
                 return _inverted(test) if name.startswith("^") else test
         before = self._at
         if self._take("\\"):
-            if test := self._shorthand(self._next()):
-                return test
+            if shorthand := self._shorthand(self._next()):
+                return shorthand
             self._at = before
         return None
 
@@ -300,9 +302,8 @@ class _Reader:
         return self._escaped_character(self._next(), start) if char == "\\" else char
 
 
-_CATEGORIES = frozenset(
-    "L Lu Ll Lt Lm Lo M Mn Mc Me N Nd Nl No P Pc Pd Ps Pe Pi Pf Po S Sm Sc Sk So Z Zs Zl Zp C Cc Cf".split()
-)
+_SUBCATEGORIES = {"L": "ultmo", "M": "nce", "N": "dlo", "P": "cdseifo", "S": "mcko", "Z": "slp", "C": "cf"}
+_CATEGORIES = frozenset(major + minor for major, minors in _SUBCATEGORIES.items() for minor in ("", *minors))
 
 
 def _of_category(name: str) -> Test:

@@ -6,10 +6,10 @@ from functools import lru_cache
 
 from kubesched.cel import library, types
 from kubesched.cel.checker import Checked, check
-from kubesched.cel.compiler import FIRST_LOCAL, Closure, Compiler
-from kubesched.cel.costs import Meter
+from kubesched.cel.compiler import FIRST_LOCAL, Compiler
+from kubesched.cel.costs import COST_LIMIT, Meter
 from kubesched.cel.device import Device
-from kubesched.cel.errors import CompileError, CostExceeded, EvaluationError, Failure, describe_issues
+from kubesched.cel.errors import AbsorbableError, CompileError, CostLimitError, EvaluationError, describe_issues
 from kubesched.cel.metering import MeteringCompiler, may_become_expensive
 from kubesched.cel.parser import parse
 from kubesched.cel.syntax import Node
@@ -38,45 +38,68 @@ _NO_BOOL = {
 
 
 class Selector:
-    """A compiled expression."""
+    """A compiled expression. Costs are counted only where they could reach the limit."""
 
     def __init__(self, expression: str, tree: Node, checked: Checked) -> None:
         self.expression = expression
         self._tree = tree
         self._checked = checked
         self._cheap = not may_become_expensive(tree)
-        self._run, self._frame = self._compiled(Compiler(checked))
-        self._metered: tuple[Closure, list[Value]] | None = None
+        compiler = Compiler(checked)
+        self._run = compiler.build(tree).run
+        self._after_device: list[Value] = [None] * (compiler.slots - 1)
+        self._metered: MeteredSelector | None = None
 
     def __repr__(self) -> str:
         return f"Selector({self.expression!r})"
 
     def matches(self, device: Device) -> bool:
         """Whether the device will do; raises EvaluationError if the expression cannot tell."""
-        if self._cheap and device.modest and device.problem is None:
-            try:
-                result = self._run([device, *self._frame])
-            except Failure as failure:
-                raise EvaluationError(str(failure)) from None
-        else:
-            result = self._carefully(device)
+        if not (self._cheap and device.modest):
+            return self.metered().matches(device)
+        try:
+            result = self._run([device, *self._after_device])
+        except AbsorbableError as failure:
+            raise EvaluationError(str(failure)) from None
         return result if type(result) is bool else _as_bool(result)
 
-    def _carefully(self, device: Device) -> Value:
+    def metered(self) -> MeteredSelector:
+        """The same selector, always counting."""
+        if self._metered is None:
+            self._metered = MeteredSelector(self.expression, self._tree, self._checked)
+        return self._metered
+
+
+class MeteredSelector:
+    """A compiled expression that counts what each evaluation costs, and stops it at the limit."""
+
+    def __init__(self, expression: str, tree: Node, checked: Checked) -> None:
+        self.expression = expression
+        compiler = MeteringCompiler(checked)
+        self._run = compiler.build(tree).run
+        self._locals: list[Value] = [None] * (compiler.slots - FIRST_LOCAL)
+
+    def __repr__(self) -> str:
+        return f"MeteredSelector({self.expression!r})"
+
+    def matches(self, device: Device) -> bool:
+        """Whether the device will do; raises EvaluationError if the expression cannot tell, or would cost too much."""
+        result = self._evaluate(device, Meter())
+        return result if type(result) is bool else _as_bool(result)
+
+    def cost_of(self, device: Device) -> int:
+        """What evaluating it for the device costs."""
+        meter = Meter()
+        self._evaluate(device, meter)
+        return COST_LIMIT - meter.left
+
+    def _evaluate(self, device: Device, meter: Meter) -> Value:
         if device.problem is not None:
             raise EvaluationError(device.problem)
-        if self._metered is None:
-            self._metered = self._compiled(MeteringCompiler(self._checked))
-        run, frame = self._metered
         try:
-            return run([device, Meter(), *frame[1:]])
-        except (Failure, CostExceeded) as stopped:
+            return self._run([device, meter, *self._locals])
+        except (AbsorbableError, CostLimitError) as stopped:
             raise EvaluationError(str(stopped)) from None
-
-    def _compiled(self, compiler: Compiler) -> tuple[Closure, list[Value]]:
-        """The closure, and the part of its frame after the device."""
-        run = compiler.build(self._tree).run
-        return run, [None] * (compiler.slots - FIRST_LOCAL + 1)
 
 
 def _as_bool(value: Value) -> bool:

@@ -35,6 +35,8 @@ _TOKEN = re.compile(
         )
     )
 )
+_OPENING_QUOTE = re.compile(r"[bB]?[rR]?(\"\"\"|'''|[\"'])")
+_NEVER_CLOSED = re.compile(rf"(?:{_ESCAPE}|[^\\\n\r])*")
 _HALF_A_SIGN = "&|="
 """What can only be doubled: the character after it has been looked at, and is reported with it."""
 _KEYWORDS = frozenset({"true", "false", "null", "in"})
@@ -78,11 +80,11 @@ def tokenize(text: str) -> tuple[list[Token], list[Issue]]:
 
 def _unrecognized_until(text: str, start: int) -> int:
     """A string that is never closed is swallowed up to where it can no longer be one; else one character."""
-    quote = re.compile(r"[bB]?[rR]?(\"\"\"|'''|[\"'])").match(text, start)
+    quote = _OPENING_QUOTE.match(text, start)
     if quote is None:
         return min(start + (2 if text[start] in _HALF_A_SIGN else 1), len(text))
     if len(quote[1]) == 3:
         return len(text)
-    body = re.compile(rf"(?:{_ESCAPE}|[^\\\n\r])*").match(text, quote.end())
+    body = _NEVER_CLOSED.match(text, quote.end())
     end = body.end() if body else quote.end()
-    return min(end + 1, len(text))
+    return min(end + (2 if text[end : end + 1] == "\\" else 1), len(text))

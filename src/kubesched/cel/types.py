@@ -49,9 +49,7 @@ NULL = CelType(Kind.NULL, "null")
 BOOL, INT, UINT, DOUBLE, STRING, BYTES = (
     CelType(Kind.SCALAR, name) for name in ("bool", "int", "uint", "double", "string", "bytes")
 )
-DURATION, TIMESTAMP = (
-    CelType(Kind.OBJECT, name) for name in ("google.protobuf.Duration", "google.protobuf.Timestamp")
-)
+DURATION, TIMESTAMP = (CelType(Kind.OBJECT, name) for name in ("google.protobuf.Duration", "google.protobuf.Timestamp"))
 QUANTITY, SEMVER, URL, IP, CIDR, FORMAT, DEVICE = (
     CelType(Kind.OBJECT, name)
     for name in (

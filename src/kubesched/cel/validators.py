@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeGuard
 
 from kubesched.cel.checker import Checked
-from kubesched.cel.errors import Failure, Issue
+from kubesched.cel.errors import AbsorbableError, Issue
 from kubesched.cel.formatting import clauses_of, refusal
 from kubesched.cel.library.conversions import to_duration, to_timestamp
 from kubesched.cel.library.regex import compile_pattern
@@ -41,7 +41,7 @@ def _bad_literals(tree: Node) -> Iterator[Issue]:
         if isinstance(arg, Literal) and isinstance(arg.value, str):
             try:
                 _READERS[node.function](arg.value)
-            except Failure:
+            except AbsorbableError:
                 yield Issue(arg.offset, f"invalid {node.function} argument")
 
 
@@ -85,7 +85,7 @@ def _bad_clauses(call: Call, template: Literal, elements: tuple[Node, ...], chec
         return
     try:
         clauses = clauses_of(template.value)
-    except Failure as failure:
+    except AbsorbableError as failure:
         yield Issue(call.offset, str(failure))
         return
     for clause, element in zip(clauses, elements):

@@ -7,12 +7,14 @@ int`), since to Python a bool is an int, and so is our unsigned integer.
 from __future__ import annotations
 
 import math
+from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 import msgspec
 
 from kubesched.api.quantity import Quantity
-from kubesched.cel.errors import Failure, no_such_overload
+from kubesched.cel.errors import AbsorbableError, no_such_overload
 from kubesched.cel.versions import Semver
 
 Value = Any
@@ -41,15 +43,27 @@ _NOTHING_THERE: dict[str, Value] = {}
 
 
 class Duration(msgspec.Struct, frozen=True, order=True):
-    """A span of time."""
+    """A span of time; shown in seconds, like 5400s."""
 
     nanoseconds: int
+
+    def __str__(self) -> str:
+        whole, rest = divmod(abs(self.nanoseconds), 10**9)
+        return f"{'-' if self.nanoseconds < 0 else ''}{whole}{_fraction(rest)}s"
 
 
 class Timestamp(msgspec.Struct, frozen=True, order=True):
-    """A point in time, counted from 1970 in UTC."""
+    """A point in time, counted from 1970 in UTC; shown as RFC 3339."""
 
     nanoseconds: int
+
+    def __str__(self) -> str:
+        seconds, rest = divmod(self.nanoseconds, 10**9)
+        return f"{(datetime(1970, 1, 1) + timedelta(seconds=seconds)).isoformat()}{_fraction(rest)}Z"
+
+
+def _fraction(nanoseconds: int) -> str:
+    return f".{nanoseconds:09d}".rstrip("0") if nanoseconds else ""
 
 
 class Optional(msgspec.Struct, frozen=True):
@@ -135,7 +149,7 @@ def is_equal(left: Value, right: Value) -> bool:
     """Whether they are equal, with values that cannot be compared counting as different."""
     try:
         return equal(left, right)
-    except Failure:
+    except AbsorbableError:
         return False
 
 
@@ -143,7 +157,7 @@ def _not_unequal(left: Value, right: Value) -> bool:
     """Inside lists and maps upstream goes on when two elements cannot be compared, as if they were equal."""
     try:
         return equal(left, right)
-    except Failure:
+    except AbsorbableError:
         return True
 
 
@@ -174,14 +188,14 @@ def compare(left: Value, right: Value, function: str) -> int:
     """-1, 0 or 1 for values that have an order; `function` is named when the left one has none at all."""
     kind, other = type(left), type(right)
     if kind not in _ORDERED:
-        raise Failure(f"no such overload: {function}")
+        raise AbsorbableError(f"no such overload: {function}")
     if kind is not other:
         if kind not in _NUMBERS or other not in _NUMBERS:
             raise no_such_overload()
         if kind is float or other is float:
             left, right = float(left), float(right)
     if left != left or right != right:
-        raise Failure("NaN values cannot be ordered")
+        raise AbsorbableError("NaN values cannot be ordered")
     return int(left > right) - int(left < right)
 
 
@@ -192,8 +206,10 @@ def has_order(value: Value) -> bool:
 
 def compare_quantities(left: Quantity, right: Quantity) -> int:
     """-1, 0 or 1."""
-    if left.scale == right.scale:
-        return int(left.amount > right.amount) - int(left.amount < right.amount)
+    amount, scale, _ = left
+    other, other_scale, _ = right
+    if scale == other_scale:
+        return (amount > other) - (amount < other)
     return int(left.exceeds(right)) - int(right.exceeds(left))
 
 
@@ -218,16 +234,15 @@ def show(value: Value) -> str:
 
 
 def show_double(value: float) -> str:
-    """A double as Go prints it: no exponent unless it is large or small, no trailing .0."""
-    if math.isinf(value) or math.isnan(value):
-        return {True: "+Inf", False: "-Inf"}[value > 0] if math.isinf(value) else "NaN"
-    digits = repr(value)
-    mantissa, _, exponent = digits.partition("e")
-    power = int(exponent) if exponent else 0
-    size = abs(value)
-    if size != 0 and (size < 1e-4 or size >= 1e21):
-        if not exponent:
-            mantissa, _, exponent = f"{value:e}".partition("e")
-            mantissa, power = mantissa.rstrip("0").rstrip("."), int(exponent)
-        return f"{mantissa.removesuffix('.0')}e{'-' if power < 0 else '+'}{abs(power):02d}"
-    return f"{int(value)}" if value == int(value) else (digits if not exponent else f"{value:f}")
+    """A double as Go prints it: as few digits as tell it apart, with an exponent from a million on."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    number = Decimal(repr(value)).normalize()
+    sign, digits, _ = number.as_tuple()
+    power = number.adjusted() if value else 0
+    if -4 <= power < 6:
+        return f"{number:f}"
+    first, rest = digits[0], "".join(map(str, digits[1:]))
+    return f"{'-' * sign}{first}{'.' * bool(rest)}{rest}e{'-' if power < 0 else '+'}{abs(power):02d}"

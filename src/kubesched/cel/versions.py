@@ -6,7 +6,7 @@ from functools import lru_cache, total_ordering
 
 import msgspec
 
-from kubesched.cel.errors import Failure
+from kubesched.cel.errors import AbsorbableError
 
 _DIGITS = frozenset("0123456789")
 _ALPHANUMERIC = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-")
@@ -46,10 +46,10 @@ class Semver(msgspec.Struct, frozen=True, eq=False):
 def parse_semver(text: str) -> Semver:
     """A strict semantic version."""
     if not text:
-        raise Failure("Version string empty")
+        raise AbsorbableError("Version string empty")
     parts = text.split(".", 2)
     if len(parts) != 3:
-        raise Failure("No Major.Minor.Patch elements found")
+        raise AbsorbableError("No Major.Minor.Patch elements found")
     major = _number(parts[0], "Major")
     minor = _number(parts[1], "Minor")
     rest, _, build = parts[2].partition("+")
@@ -65,7 +65,7 @@ def normalize_version(text: str) -> str:
     parts = [_without_leading_zeros(part) for part in text.removeprefix("v").split(".", 2)]
     if len(parts) < 3:
         if any(sign in parts[-1] for sign in "+-"):
-            raise Failure("short version cannot contain PreRelease/Build meta data")
+            raise AbsorbableError("short version cannot contain PreRelease/Build meta data")
         parts += ["0"] * (3 - len(parts))
     return ".".join(parts)
 
@@ -79,35 +79,35 @@ def _without_leading_zeros(part: str) -> str:
 
 def _number(text: str, name: str) -> int:
     if not _DIGITS.issuperset(text):
-        raise Failure(f'Invalid character(s) found in {name.lower()} number "{text}"')
+        raise AbsorbableError(f'Invalid character(s) found in {name.lower()} number "{text}"')
     if len(text) > 1 and text.startswith("0"):
-        raise Failure(f'{name} number must not contain leading zeroes "{text}"')
+        raise AbsorbableError(f'{name} number must not contain leading zeroes "{text}"')
     return _parsed(text)
 
 
 def _parsed(digits: str) -> int:
     if not digits:
-        raise Failure('strconv.ParseUint: parsing "": invalid syntax')
+        raise AbsorbableError('strconv.ParseUint: parsing "": invalid syntax')
     if len(digits) > 20 or int(digits) > _MOST:
-        raise Failure(f'strconv.ParseUint: parsing "{digits}": value out of range')
+        raise AbsorbableError(f'strconv.ParseUint: parsing "{digits}": value out of range')
     return int(digits)
 
 
 def _identifier(text: str) -> Identifier:
     if not text:
-        raise Failure("Prerelease is empty")
+        raise AbsorbableError("Prerelease is empty")
     if _DIGITS.issuperset(text):
         if len(text) > 1 and text.startswith("0"):
-            raise Failure(f'Numeric PreRelease version must not contain leading zeroes "{text}"')
+            raise AbsorbableError(f'Numeric PreRelease version must not contain leading zeroes "{text}"')
         return False, _parsed(text)
     if not _ALPHANUMERIC.issuperset(text):
-        raise Failure(f'Invalid character(s) found in prerelease "{text}"')
+        raise AbsorbableError(f'Invalid character(s) found in prerelease "{text}"')
     return True, text
 
 
 def _check_build(build: str) -> None:
     for part in build.split("."):
         if not part:
-            raise Failure("Build meta data is empty")
+            raise AbsorbableError("Build meta data is empty")
         if not _ALPHANUMERIC.issuperset(part):
-            raise Failure(f'Invalid character(s) found in build meta data "{part}"')
+            raise AbsorbableError(f'Invalid character(s) found in build meta data "{part}"')

@@ -3,6 +3,7 @@
 from kubesched.cel import operators
 from kubesched.cel.library import (
     conversions,
+    formats,
     lists,
     network,
     optionals,
@@ -16,6 +17,7 @@ from kubesched.cel.library import (
 
 __all__ = [
     "conversions",
+    "formats",
     "lists",
     "network",
     "operators",

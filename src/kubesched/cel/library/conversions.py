@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from kubesched.cel import costs
-from kubesched.cel.errors import Failure
+from kubesched.cel.errors import AbsorbableError
 from kubesched.cel.functions import function
 from kubesched.cel.operators import checked_duration, checked_int, checked_timestamp, checked_uint
 from kubesched.cel.values import (
@@ -36,8 +36,8 @@ _TIMESTAMP = re.compile(
 )
 
 
-def _unreadable(kind: str) -> Failure:
-    return Failure(f"type conversion error from 'string' to '{kind}'")
+def _unreadable(kind: str) -> AbsorbableError:
+    return AbsorbableError(f"type conversion error from 'string' to '{kind}'")
 
 
 @function("dyn(A) -> dyn")
@@ -97,7 +97,7 @@ def to_double(text: str) -> float:
 def double_to_int(number: float) -> int:
     """Cut towards zero."""
     if not math.isfinite(number) or not LEAST_INT < number < float(MOST_INT):
-        raise Failure("integer overflow")
+        raise AbsorbableError("integer overflow")
     return int(number)
 
 
@@ -131,7 +131,7 @@ def timestamp_to_int(timestamp: Timestamp) -> int:
 def double_to_uint(number: float) -> Uint:
     """Cut towards zero."""
     if not math.isfinite(number) or not 0 <= number < float(MOST_UINT):
-        raise Failure("unsigned integer overflow")
+        raise AbsorbableError("unsigned integer overflow")
     return Uint(number)
 
 
@@ -161,7 +161,7 @@ def bytes_to_string(value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
-        raise Failure("invalid UTF-8 in bytes, cannot convert to string") from None
+        raise AbsorbableError("invalid UTF-8 in bytes, cannot convert to string") from None
 
 
 @function("string(double) -> string")
@@ -176,21 +176,10 @@ def number_to_string(value: int) -> str:
     return str(int(value))
 
 
-@function("string(duration) -> string")
-def duration_to_string(duration: Duration) -> str:
-    """In seconds, like 5400s."""
-    whole, rest = divmod(abs(duration.nanoseconds), 10**9)
-    fraction = f".{rest:09d}".rstrip("0") if rest else ""
-    return f"{'-' if duration.nanoseconds < 0 else ''}{whole}{fraction}s"
-
-
-@function("string(timestamp) -> string")
-def timestamp_to_string(timestamp: Timestamp) -> str:
-    """RFC 3339."""
-    seconds, rest = divmod(timestamp.nanoseconds, 10**9)
-    moment = datetime(1970, 1, 1) + timedelta(seconds=seconds)
-    fraction = f".{rest:09d}".rstrip("0") if rest else ""
-    return f"{moment.isoformat()}{fraction}Z"
+@function("string(duration) -> string", "string(timestamp) -> string")
+def time_to_string(value: Duration | Timestamp) -> str:
+    """In seconds, like 5400s; or RFC 3339."""
+    return str(value)
 
 
 @function("duration(string) -> duration")
@@ -204,7 +193,7 @@ def to_duration(text: str) -> Duration:
         total += int(fraction or "0") * _UNITS[unit] // 10 ** len(fraction)
     try:
         return checked_duration(-total if text.startswith("-") else total)
-    except Failure:
+    except AbsorbableError:
         raise _unreadable("google.protobuf.Duration") from None
 
 

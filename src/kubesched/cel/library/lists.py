@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cmp_to_key
+from itertools import pairwise
 
 from kubesched.cel import costs
-from kubesched.cel.errors import Failure, no_such_overload
+from kubesched.cel.errors import TOO_EXPENSIVE, AbsorbableError, CostLimitError, no_such_overload
 from kubesched.cel.functions import Mismatch, function, method
 from kubesched.cel.operators import add
 from kubesched.cel.values import Duration, Uint, Value, compare, has_order, is_equal
 
+_MOST_ATTRIBUTE_VALUES = 48
 _COMPARABLE = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
-_LONGEST_RANGE = 10_000_000
-"""Longer ones would cost more than an evaluation may; they are refused before memory is asked for."""
 
 
 @method(*(f"list({kind}).isSorted() -> bool" for kind in _COMPARABLE), price=costs.traverse_first)
@@ -22,13 +22,13 @@ def is_sorted(elements: list[Value]) -> bool:
     for element in elements:
         if not has_order(element):
             raise no_such_overload()
-    return not any(_above(left, right) for left, right in zip(elements, elements[1:]))
+    return not any(_above(left, right) for left, right in pairwise(elements))
 
 
 def _above(left: Value, right: Value) -> bool:
     try:
         return compare(left, right, "_>_") > 0
-    except Failure:
+    except AbsorbableError:
         return False
 
 
@@ -49,7 +49,7 @@ def _register_extreme(name: str, wins: Callable[[int], bool]) -> None:
     @method(*(f"list({kind}).{name}() -> {kind}" for kind in _COMPARABLE), price=costs.traverse_first)
     def extreme(elements: list[Value]) -> Value:
         if not elements:
-            raise Failure(f"{name} called on empty list")
+            raise AbsorbableError(f"{name} called on empty list")
         best = elements[0]
         for element in elements[1:]:
             best = element if wins(compare(element, best, name)) else best
@@ -75,18 +75,24 @@ def last_index_of(elements: list[Value], wanted: Value) -> int:
 @method("dyn.includes(dyn) -> bool", price=costs.traverse_first)
 def includes(holder: Value, wanted: Value) -> bool:
     """Whether it is in the list, or is the value itself."""
-    return any(is_equal(element, wanted) for element in (holder if type(holder) is list else [holder]))
+    elements = holder if type(holder) is list else [holder]
+    if any(is_equal(element, wanted) for element in elements[:_MOST_ATTRIBUTE_VALUES]):
+        return True
+    if len(elements) > _MOST_ATTRIBUTE_VALUES:
+        words = f"'includes' function cannot be applied to lists longer than {_MOST_ATTRIBUTE_VALUES} values"
+        raise AbsorbableError(words)
+    return False
 
 
 @method("list(T).slice(int, int) -> list(T)", price=costs.write_list)
 def slice_list(elements: list[Value], start: int, end: int) -> list[Value]:
     """From one place up to another."""
     if start < 0 or end < 0:
-        raise Failure(f"cannot slice({start}, {end}), negative indexes not supported")
+        raise AbsorbableError(f"cannot slice({start}, {end}), negative indexes not supported")
     if start > end:
-        raise Failure(f"cannot slice({start}, {end}), start index must be less than or equal to end index")
+        raise AbsorbableError(f"cannot slice({start}, {end}), start index must be less than or equal to end index")
     if len(elements) < end:
-        raise Failure(f"cannot slice({start}, {end}), list is length {len(elements)}")
+        raise AbsorbableError(f"cannot slice({start}, {end}), list is length {len(elements)}")
     return elements[start:end]
 
 
@@ -100,7 +106,7 @@ def flatten(elements: list[Value]) -> list[Value]:
 def flatten_deep(elements: list[Value], depth: int) -> list[Value]:
     """So, as many levels down as asked for."""
     if depth < 0:
-        raise Failure("level must be non-negative")
+        raise AbsorbableError("level must be non-negative")
     flat: list[Value] = []
     for element in elements:
         flat.extend(flatten_deep(element, depth - 1) if type(element) is list and depth else [element])
@@ -122,20 +128,20 @@ def sort_by_keys(elements: list[Value], keys: list[Value]) -> list[Value]:
     if not elements:
         return elements
     if not has_order(keys[0]):
-        raise Failure("list elements must be comparable")
+        raise AbsorbableError("list elements must be comparable")
     if any(type(key) is not type(keys[0]) for key in keys):
-        raise Failure("list elements must have the same type")
-    by_key = cmp_to_key(lambda left, right: compare(keys[left], keys[right], "_<_"))
-    return [elements[at] for at in sorted(range(len(elements)), key=by_key)]
+        raise AbsorbableError("list elements must have the same type")
+    rank = cmp_to_key(lambda left, right: compare(left, right, "_<_"))
+    return [elements[at] for at in sorted(range(len(elements)), key=lambda at: rank(keys[at]))]
 
 
 @function("lists.range(int) -> list(int)", price=costs.write_list)
 def number_range(count: int) -> list[int]:
     """The numbers from 0."""
     if count < 0:
-        raise Failure(f"lists.range: size must be non-negative, got {count}")
-    if count > _LONGEST_RANGE:
-        raise Failure(f"lists.range: size {count} exceeds maximum allowed ({_LONGEST_RANGE})")
+        raise AbsorbableError(f"lists.range: size must be non-negative, got {count}")
+    if count > costs.COST_LIMIT:
+        raise CostLimitError(TOO_EXPENSIVE)
     return list(range(count))
 
 

@@ -7,7 +7,7 @@ import ipaddress
 import msgspec
 
 from kubesched.cel import costs, types
-from kubesched.cel.errors import Failure
+from kubesched.cel.errors import AbsorbableError
 from kubesched.cel.functions import function, method, represent
 from kubesched.cel.values import Opaque
 
@@ -44,12 +44,12 @@ def _address(text: str) -> _Address:
         address = ipaddress.ip_address(text)
     except ValueError:
         words = f'ParseAddr("{text}"): unable to parse IP'
-        raise Failure(f'IP Address "{text}" parse error during conversion from string: {words}') from None
+        raise AbsorbableError(f'IP Address "{text}" parse error during conversion from string: {words}') from None
     if isinstance(address, ipaddress.IPv6Address):
         if address.scope_id is not None:
-            raise Failure(f'IP address "{text}" with zone value is not allowed')
+            raise AbsorbableError(f'IP address "{text}" with zone value is not allowed')
         if address.ipv4_mapped is not None:
-            raise Failure(f'IPv4-mapped IPv6 address "{text}" is not allowed')
+            raise AbsorbableError(f'IPv4-mapped IPv6 address "{text}" is not allowed')
     return address
 
 
@@ -64,7 +64,7 @@ def is_ip(text: str) -> bool:
     """Whether ip() would work."""
     try:
         _address(text)
-    except Failure:
+    except AbsorbableError:
         return False
     return True
 
@@ -123,17 +123,17 @@ def is_global_unicast(ip: Ip) -> bool:
 
 
 def _cidr(text: str) -> Cidr:
-    address, slash, bits = text.rpartition("/")
+    address, _, bits = text.rpartition("/")
     problem = "network address parse error during conversion from string: network address parse error during conversion"
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
-        raise Failure(f'{problem} from string: netip.ParsePrefix("{text}"): no \'/\'') from None
+        raise AbsorbableError(f"{problem} from string: netip.ParsePrefix(\"{text}\"): no '/'") from None
     length = int(bits) if bits.isdecimal() and len(bits) < 4 else -1
     if not 0 <= length <= parsed.max_prefixlen or (len(bits) > 1 and bits.startswith("0")):
-        raise Failure(f'{problem} from string: netip.ParsePrefix("{text}"): bad bits after slash: "{bits}"')
+        raise AbsorbableError(f'{problem} from string: netip.ParsePrefix("{text}"): bad bits after slash: "{bits}"')
     if isinstance(parsed, ipaddress.IPv6Address) and (parsed.scope_id is not None or parsed.ipv4_mapped is not None):
-        raise Failure(f'network address parse error during conversion from string: address "{text}" is not allowed')
+        raise AbsorbableError(f'{problem} from string: netip.ParsePrefix("{text}"): IPv6 zones cannot be present')
     return Cidr(parsed, length)
 
 
@@ -148,7 +148,7 @@ def is_cidr(text: str) -> bool:
     """Whether cidr() would work."""
     try:
         _cidr(text)
-    except Failure:
+    except AbsorbableError:
         return False
     return True
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesched.cel.errors import Failure
+from kubesched.cel.errors import AbsorbableError
 from kubesched.cel.functions import function, method
 from kubesched.cel.values import MAPS, NONE, Duration, Optional, Uint, Value
 
@@ -44,7 +44,7 @@ def has_value(optional: Optional) -> bool:
 def value_of(optional: Optional) -> Value:
     """The value there has to be."""
     if not optional.present:
-        raise Failure("optional.none() dereference")
+        raise AbsorbableError("optional.none() dereference")
     return optional.value
 
 
@@ -78,5 +78,5 @@ def unwrap(optionals: list[Value]) -> list[Value]:
     """The values there are."""
     for each in optionals:
         if type(each) is not Optional:
-            raise Failure(f"value {each} is not optional")
+            raise AbsorbableError(f"value {each} is not optional")
     return [each.value for each in optionals if each.present]

@@ -6,7 +6,7 @@ import re
 
 from kubesched.api.quantity import Quantity, QuantityError, parse_quantity
 from kubesched.cel import costs
-from kubesched.cel.errors import Failure
+from kubesched.cel.errors import AbsorbableError
 from kubesched.cel.functions import function, method
 from kubesched.cel.values import LEAST_INT, MOST_INT, compare_quantities
 
@@ -22,7 +22,7 @@ def to_quantity(text: str) -> Quantity:
         return parse_quantity(text)
     except QuantityError:
         right_shape = text and _LOOKS_LIKE_ONE.fullmatch(text)
-        raise Failure(_WRONG_SUFFIX if right_shape else _WRONG_FORMAT) from None
+        raise AbsorbableError(_WRONG_SUFFIX if right_shape else _WRONG_FORMAT) from None
 
 
 @function("isQuantity(string) -> bool", price=costs.scan_first)
@@ -73,7 +73,7 @@ def is_integer(quantity: Quantity) -> bool:
 def as_integer(quantity: Quantity) -> int:
     """The value as a whole number."""
     if not is_integer(quantity):
-        raise Failure("cannot convert value to integer")
+        raise AbsorbableError("cannot convert value to integer")
     return int(quantity.amount * 10**quantity.scale)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 
 from kubesched.cel import costs
-from kubesched.cel.errors import Failure
+from kubesched.cel.errors import AbsorbableError
 from kubesched.cel.functions import Mismatch, function, method
 from kubesched.cel.patterns import Pattern, PatternError, read_pattern
+
+_SHORT = 256
 
 
 @lru_cache(maxsize=1024)
@@ -16,13 +18,19 @@ def compile_pattern(pattern: str) -> Pattern:
     try:
         return read_pattern(pattern)
     except PatternError as error:
-        raise Failure(f"error parsing regexp: {error}") from None
+        raise AbsorbableError(f"error parsing regexp: {error}") from None
 
 
 @function("matches(string, string) -> bool", price=costs.pattern, mismatch=Mismatch.NAME)
 @method("string.matches(string) -> bool", price=costs.pattern, mismatch=Mismatch.NAME)
 def matches(text: str, pattern: str) -> bool:
     """Whether the pattern is found anywhere in the text."""
+    return _matches_short(text, pattern) if len(text) <= _SHORT else compile_pattern(pattern).search(text) is not None
+
+
+@lru_cache(maxsize=16384)
+def _matches_short(text: str, pattern: str) -> bool:
+    """Thousands of devices share a few models, so most answers are known already."""
     return compile_pattern(pattern).search(text) is not None
 
 

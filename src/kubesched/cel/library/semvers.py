@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubesched.cel import costs
-from kubesched.cel.errors import Failure
+from kubesched.cel.errors import AbsorbableError
 from kubesched.cel.functions import function, method
 from kubesched.cel.versions import Semver, normalize_version, parse_semver
 
@@ -31,7 +31,7 @@ def is_semver_loosely(text: str, normalize: bool) -> bool:
     """Whether semver() would work."""
     try:
         to_semver_loosely(text, normalize)
-    except Failure:
+    except AbsorbableError:
         return False
     return True
 

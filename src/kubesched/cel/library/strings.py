@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from kubesched.cel import costs
-from kubesched.cel.errors import Failure
+from kubesched.cel.errors import TOO_EXPENSIVE, AbsorbableError, CostLimitError
 from kubesched.cel.formatting import format_values
 from kubesched.cel.functions import Mismatch, function, method
 from kubesched.cel.values import Value, show
 
+_LONGEST_TEXT = 10 * costs.COST_LIMIT
 _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
 _QUOTED = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
@@ -60,7 +61,7 @@ def index_of(text: str, part: str) -> int:
 def index_of_from(text: str, part: str, start: int) -> int:
     """Where the part is first, from a place on."""
     if start < 0:
-        raise Failure(f"index out of range: {start}")
+        raise AbsorbableError(f"index out of range: {start}")
     if not part:
         return min(start, len(text))
     return text.find(part, start)
@@ -76,7 +77,7 @@ def last_index_of(text: str, part: str) -> int:
 def last_index_of_from(text: str, part: str, start: int) -> int:
     """Where the part is last, beginning at a place or before it."""
     if start < 0:
-        raise Failure(f"index out of range: {start}")
+        raise AbsorbableError(f"index out of range: {start}")
     if not part:
         return min(start, len(text))
     return -1 if start >= len(text) else text.rfind(part, 0, start + len(part))
@@ -97,12 +98,13 @@ def upper_ascii(text: str) -> str:
 @method("string.replace(string, string) -> string", price=costs.scan_first_twice)
 def replace(text: str, old: str, new: str) -> str:
     """With every `old` replaced."""
-    return text.replace(old, new)
+    return replace_some(text, old, new, -1)
 
 
 @method("string.replace(string, string, int) -> string", price=costs.scan_first_twice)
 def replace_some(text: str, old: str, new: str, count: int) -> str:
     """With the first few replaced; all if the count is negative."""
+    _check_size(len(text) + (text.count(old) + 1) * len(new))
     return text.replace(old, new, max(count, -1))
 
 
@@ -135,7 +137,7 @@ def substring(text: str, start: int) -> str:
 def substring_between(text: str, start: int, end: int) -> str:
     """From one place up to another."""
     if start > end:
-        raise Failure(f"invalid substring range. start: {start}, end: {end}")
+        raise AbsorbableError(f"invalid substring range. start: {start}, end: {end}")
     _check_position(text, start)
     _check_position(text, end)
     return text[start:end]
@@ -170,10 +172,17 @@ def join_with(parts: list[Value], separator: str) -> str:
     """All parts with a separator between."""
     for part in parts:
         if type(part) is not str:
-            raise Failure(f"join: invalid input: {show(part)}")
+            raise AbsorbableError(f"join: invalid input: {show(part)}")
+    _check_size(sum(map(len, parts)) + len(parts) * len(separator))
     return separator.join(parts)
+
+
+def _check_size(size: int) -> None:
+    """Costs are paid for afterwards; a text that cannot be paid for must not be made first."""
+    if size > _LONGEST_TEXT:
+        raise CostLimitError(TOO_EXPENSIVE)
 
 
 def _check_position(text: str, at: int) -> None:
     if not 0 <= at <= len(text):
-        raise Failure(f"index out of range: {at}")
+        raise AbsorbableError(f"index out of range: {at}")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from kubesched.cel.errors import Failure
+from kubesched.cel.errors import AbsorbableError
 from kubesched.cel.functions import method
 from kubesched.cel.values import Duration, Timestamp
 
@@ -33,14 +33,15 @@ def _moment(timestamp: Timestamp) -> datetime:
 
 
 def _moment_in(timestamp: Timestamp, zone: str) -> datetime:
-    if match := _OFFSET.fullmatch(zone):
-        minutes = int(match[2]) * 60 + int(match[3])
-        return _moment(timestamp) + timedelta(minutes=-minutes if match[1] == "-" else minutes)
     try:
-        there = ZoneInfo(zone or "UTC")
-        return _moment(timestamp).replace(tzinfo=ZoneInfo("UTC")).astimezone(there)
-    except (ValueError, OSError):
-        raise Failure(f"unknown time zone {zone}") from None
+        if match := _OFFSET.fullmatch(zone):
+            minutes = int(match[2]) * 60 + int(match[3])
+            return _moment(timestamp) + timedelta(minutes=-minutes if match[1] == "-" else minutes)
+        return _moment(timestamp).replace(tzinfo=UTC).astimezone(ZoneInfo(zone or "UTC"))
+    except (KeyError, ValueError, OSError):
+        raise AbsorbableError(f"unknown time zone {zone}") from None
+    except OverflowError:
+        raise AbsorbableError("timestamp overflow") from None
 
 
 def _register(name: str, part: Callable[[datetime], int]) -> None:

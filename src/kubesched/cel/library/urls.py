@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 import msgspec
 
 from kubesched.cel import costs, types
-from kubesched.cel.errors import Failure
+from kubesched.cel.errors import AbsorbableError
 from kubesched.cel.functions import function, method, represent
 from kubesched.cel.values import Opaque
 
@@ -34,12 +34,12 @@ represent(types.URL, Url)
 
 def _parse(text: str) -> Url:
     if problem := _problem(text):
-        raise Failure(f'URL parse error during conversion from string: parse "{text}": {problem}')
+        raise AbsorbableError(f'URL parse error during conversion from string: parse "{text}": {problem}')
     try:
         parts = urlsplit(text)
     except ValueError as error:
         words = f'URL parse error during conversion from string: parse "{text}": {error}'
-        raise Failure(words) from None
+        raise AbsorbableError(words) from None
     host = parts.netloc.rpartition("@")[2]
     return Url(parts.scheme, host, parts.path, parts.query, parts.fragment)
 
@@ -74,7 +74,7 @@ def is_url(text: str) -> bool:
     """Whether url() would work."""
     try:
         _parse(text)
-    except Failure:
+    except AbsorbableError:
         return False
     return True
 
