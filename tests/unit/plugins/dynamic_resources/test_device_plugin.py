@@ -19,6 +19,7 @@ from tests.device_builders import (
 )
 
 from kubesched.api.affinity import NodeSelector
+from kubesched.api.device_claims import DeviceConstraint
 from kubesched.api.pod import Pod, PodResourceClaim, PodResourceClaimStatus
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision, Outcome
@@ -139,10 +140,12 @@ def test_a_claim_whose_devices_are_not_ready_in_time_is_given_back() -> None:
     claim = replace(claim, status=replace(claim.status, allocation=slow))
     state = make_cluster(*NODES, make_class(), claim)
     plugin = DynamicResources(context=PluginContext(now=lambda: 1767225600.0 + 601))
-    assert plugin.pre_filter(cycle := cycle_of(state, pod("c"))) is None
+    cycle = cycle_of(state, pod("c"))
+    assert plugin.pre_filter(cycle) is None
     assert plugin.filter(cycle, Nodes(state)).all()
     plugin = DynamicResources(context=PluginContext(now=lambda: 1767225600.0 + 599))
-    assert plugin.pre_filter(cycle := cycle_of(state, pod("c"))) is None
+    cycle = cycle_of(state, pod("c"))
+    assert plugin.pre_filter(cycle) is None
     assert not plugin.filter(cycle, Nodes(state)).any()
 
 
@@ -253,3 +256,24 @@ def reserve(state: ClusterState, asking: Pod) -> Decision:
     assert decision.node, decision.message
     assert DynamicResources().reserve(decision.cycle, asking, decision.node) is None
     return decision
+
+
+def test_a_search_that_takes_too_long_fails_the_attempt_and_is_taken_up_again() -> None:
+    wide = tuple(device(f"d{i}", numa=i % 2) for i in range(24))
+    claim = make_claim("c", request(count=13), constraints=(DeviceConstraint(match_attribute="gpu.example.com/numa"),))
+    state = make_cluster(*NODES, make_class(), claim, make_slice("n1", *wide), make_slice("n2", *wide))
+    clock = iter(range(0, 10**9, 100))
+    plugin = DynamicResources(context=PluginContext(stopwatch=lambda: next(clock)))
+    cycle = cycle_of(state, pod("c"))
+    assert plugin.pre_filter(cycle) is None
+    verdicts = plugin.filter(cycle, Nodes(state)).tolist()
+    said = [plugin.verdicts.statuses[verdict] for verdict in verdicts]
+    assert [status.message for status in said if status] == [
+        f"node {name}: timed out trying to allocate devices" for name in ("n1", "n2")
+    ]
+    claim = make_claim("c", request(count=12), constraints=claim.spec.devices.constraints)
+    state.apply(claim)
+    patient = DynamicResources()
+    cycle = cycle_of(state, pod("c"))
+    assert patient.pre_filter(cycle) is None
+    assert not patient.filter(cycle, Nodes(state)).any()
