@@ -246,17 +246,14 @@ class DynamicResources(
     # -- which node is best -------------------------------------------------------------------------------------------
 
     def score_question(self, cycle: Cycle) -> Hashable:
-        attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
-        if attempt is not None:
-            return ASKED_ANEW if attempt.claims else None
-        if self.name not in cycle.skipped_filters:
+        if NOTES not in cycle.notes and self.name not in cycle.skipped_filters:
             raise CycleStateMissingError(self.name)
-        return None
+        return ASKED_ANEW if _may_differ(cycle) else None
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
-        attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
-        if attempt is None or not attempt.claims:
+        if not _may_differ(cycle):
             return 0
+        attempt = self._attempt(cycle)
         scores = np.zeros(cycle.state.nodes.size, dtype=np.int64)
         for variant in attempt.variants or ():
             if variant.answer is not None:
@@ -347,6 +344,12 @@ def _request_fault(claim: ResourceClaim, request: DeviceRequest, cycle: Cycle) -
         if cycle.state.objects.get(DeviceClass, one.device_class_name) is None:
             return unresolvable(f"request {name}: device class {one.device_class_name} does not exist")
     return None
+
+
+def _may_differ(cycle: Cycle) -> bool:
+    """Whether scores may differ from node to node, for this pod or for one that is like it but has other claims."""
+    attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
+    return attempt is not None and bool(attempt.claims or cycle.pod.spec.resource_claims)
 
 
 def _is_idle(claim: ResourceClaim, pod: Pod) -> bool:

@@ -20,6 +20,7 @@ from tests.device_builders import (
 
 from kubesched.api.affinity import NodeSelector
 from kubesched.api.device_claims import DeviceConstraint
+from kubesched.api.meta import OwnerReference
 from kubesched.api.pod import Pod, PodResourceClaim, PodResourceClaimStatus
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision, Outcome
@@ -277,3 +278,18 @@ def test_a_search_that_takes_too_long_fails_the_attempt_and_is_taken_up_again() 
     cycle = cycle_of(state, pod("c"))
     assert patient.pre_filter(cycle) is None
     assert not patient.filter(cycle, Nodes(state)).any()
+
+
+def test_pods_that_are_alike_get_the_scores_of_their_own_claims() -> None:
+    claim = make_claim("c", first_of("r", ("a", 1, attribute_is("model", "a")), ("any", 1, "true")))
+    owner = OwnerReference(api_version="v1", kind="Pod", name="q", uid="uid-of-q", controller=True)
+    claim = replace(claim, metadata=replace(claim.metadata, owner_references=(owner,)))
+    slices = make_slice("n1", device("d", model="b")), make_slice("n2", device("d", model="a"))
+    engine = make_engine(make_cluster(*NODES, make_class(), claim, *slices))
+    entry = (PodResourceClaim(name="gpu", resource_claim_template_name="t"),)
+    needs_none = (PodResourceClaimStatus(name="gpu"),)
+    has_one = (PodResourceClaimStatus(name="gpu", resource_claim_name="c"),)
+    first = make_pod("p").spec(resource_claims=entry).status(resource_claim_statuses=needs_none)
+    second = make_pod("q").spec(resource_claims=entry).status(resource_claim_statuses=has_one)
+    assert engine.decide(first.build()).node == "n1"
+    assert engine.decide(second.build()).node == "n2"
