@@ -60,7 +60,7 @@ def capacity(
     for i in range(most):
         name = f"{model.name}-copy-{i}"
         meta = replace(model.metadata, name=name, uid=f"{model.namespace}/{name}")
-        outcome = place_one(cluster, replace(model, metadata=meta))
+        outcome = place_one(cluster, cluster.with_claims(replace(model, metadata=meta)))
         if isinstance(outcome, Unplaced):
             stopped_by = outcome.message
             break

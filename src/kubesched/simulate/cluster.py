@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -23,7 +24,8 @@ from kubesched.state.cluster import ClusterState
 def profiles_of(configuration: SchedulerConfiguration, plugins: Registry | None = None) -> dict[str, Profile]:
     """The profiles of a configuration by name, with all their plugins made; a ProfileError if they cannot be."""
     registry = all_plugins() if plugins is None else plugins
-    return {config.scheduler_name: Profile(config, registry, PluginContext()) for config in configuration.profiles}
+    context = PluginContext(now=time.time, stopwatch=time.monotonic)
+    return {config.scheduler_name: Profile(config, registry, context) for config in configuration.profiles}
 
 
 class SimulatedCluster:
@@ -51,11 +53,8 @@ class SimulatedCluster:
         self._load(list(objects))
 
     def _load(self, objects: list[KubeObject]) -> None:
-        templates = templates_in(objects)
-        for i, obj in enumerate(objects):
-            if isinstance(obj, Pod) and obj.spec.resource_claims and not obj.spec.node_name:
-                objects[i], claims = made_for(obj, templates)
-                objects += claims
+        self._templates = templates_in(objects)
+        objects = [self.with_claims(obj) if isinstance(obj, Pod) and not obj.spec.node_name else obj for obj in objects]
         self.pods = {obj.key: obj for obj in objects if isinstance(obj, Pod)}
         # An API server lists by name, pods after what they stand on; the order decides between equals.
         for obj in sorted(objects, key=lambda obj: (isinstance(obj, Pod), obj.namespace, obj.name)):
@@ -63,6 +62,13 @@ class SimulatedCluster:
         for pod in self.pending():
             if pod.status.nominated_node_name:
                 self.state.nominated.add(pod, pod.status.nominated_node_name)
+
+    def with_claims(self, pod: Pod) -> Pod:
+        """The pod as it is once the claims of its templates have been made."""
+        pod, claims = made_for(pod, self._templates)
+        for claim in claims:
+            self.state.apply(claim)
+        return pod
 
     def pending(self) -> list[Pod]:
         """Pods that have no node yet, in the order of the queue: by QueueSort, those created first before others."""

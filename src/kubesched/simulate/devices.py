@@ -184,7 +184,8 @@ def devices_of(decision: Decision, state: ClusterState) -> tuple[NodeDevices, ..
         return ()
     view, nodes = state.companion(DeviceView), state.nodes
     names = sorted(nodes.order.names(), key=lambda name: (name != decision.node, name))[:_MOST_NODES]
-    return tuple(explain_devices(attempt, view, nodes.row_of[name], name) for name in names)
+    holders = view.ledger.holders()
+    return tuple(explain_devices(attempt, view, nodes.row_of[name], name, holders) for name in names)
 
 
 def with_devices_ready(claim: ResourceClaim) -> ResourceClaim:

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from kubesched import config
+from kubesched.api.pod import Pod
+from kubesched.simulate.capacity import capacity, model_of
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.explanation import Explanation, explain
 from kubesched.simulate.manifests import ManifestError, load, loads
@@ -128,13 +130,23 @@ def test_an_explanation_names_the_claim_that_holds_a_device() -> None:
         (SLICE % ", capacity: {memory: {value: much}}", "spec.devices[0].capacity.memory.value"),
         (SLICE.replace("nodeName: n1", "allNodes: false") % "", "exactly one of nodeName, nodeSelector, allNodes"),
         (SLICE % ", attributes: {x: {int: 1, string: a}}", "exactly one of int, bool, string and version"),
-        (
-            CLAIM.replace("exactly: {deviceClassName: gpu}", "exactly: null"),
-            "exactly one of exactly and firstAvailable",
-        ),
+        (CLAIM.replace("{deviceClassName: gpu}", "null"), "exactly one of exactly and firstAvailable"),
     ],
 )
 def test_mistakes_in_slices_and_claims_are_named(manifest: str, complaint: str) -> None:
     with pytest.raises(ManifestError) as caught:
         loads(manifest)
     assert complaint in str(caught.value)
+
+
+def test_every_copy_of_a_pod_needs_claims_of_its_own() -> None:
+    cluster = SimulatedCluster(load([GPUS]).objects, config.default())
+    found = capacity(cluster, model_with_pair(cluster), most=10)
+    assert found.by_node == {"node-a": 2, "node-b": 1}
+    assert "cannot allocate all claims" in found.stopped_by
+
+
+def model_with_pair(cluster: SimulatedCluster) -> Pod:
+    model = model_of(cluster.pods["default/trainer"])
+    assert model is not None
+    return model

@@ -25,8 +25,8 @@ from kubesched.plugins.dynamic_resources.selecting import Selectors
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int64
 
-TimeLimit = Callable[[], Callable[[], bool] | None]
-"""Called when a search begins: what tells whether it has taken too long; None if it may take for ever."""
+IsOutOfTime = Callable[[], bool] | None
+"""Tells whether the search on all rows together has taken too long; None if it may take for ever."""
 
 _DEMANDS_KEPT = 64
 _LIKENESSES_KEPT = 32
@@ -79,7 +79,7 @@ class DeviceView:
         self._answers: dict[Hashable, Answer] = {}
         self._encode = msgspec.json.Encoder().encode
 
-    def answer(self, specs: Sequence[ResourceClaimSpec], time_limit: TimeLimit) -> Answer:
+    def answer(self, specs: Sequence[ResourceClaimSpec], is_out_of_time: IsOutOfTime) -> Answer:
         """The outcomes for claims that ask for this, up to date."""
         self.inventories.refresh()
         key = self._encode(specs), self._state.objects.version(DeviceClass)
@@ -88,7 +88,7 @@ class DeviceView:
             while len(self._answers) >= _DEMANDS_KEPT:
                 del self._answers[next(iter(self._answers))]
             answer = Answer(self._demand(specs))
-        self._bring_up_to_date(answer, time_limit)
+        self._bring_up_to_date(answer, is_out_of_time)
         self._answers[key] = answer
         return answer
 
@@ -119,7 +119,7 @@ class DeviceView:
         demand.look_with(likeness)
         return demand
 
-    def _bring_up_to_date(self, answer: Answer, time_limit: TimeLimit) -> None:
+    def _bring_up_to_date(self, answer: Answer, is_out_of_time: IsOutOfTime) -> None:
         size, changes = self._state.nodes.size, self.inventories.changes
         rows = changes.since(answer.position) if answer.position >= 0 and len(answer.outcomes) == size else None
         if rows is None:
@@ -129,22 +129,24 @@ class DeviceView:
             answer.failures.clear()
             rows = list(range(size))
         outcomes: dict[Inventory, Outcome] = {}
+        given_up: Outcome | None = None
         for row in rows:
             inventory = self.inventories.of(row)
-            outcome = outcomes.get(inventory)
+            outcome = given_up or outcomes.get(inventory)
             if outcome is None:
-                outcome = outcomes[inventory] = self._outcome(answer, inventory, time_limit)
+                outcome = outcomes[inventory] = self._outcome(answer, inventory, is_out_of_time)
+                if outcome.problem is not None and outcome.problem.is_passing:
+                    given_up = outcome  # the attempt fails with it anyway; what is known helps the next one
             answer.set(row, outcome)
-        is_passing = any(one.problem is not None and one.problem.is_passing for one in outcomes.values())
-        answer.position = -1 if is_passing else changes.position
+        answer.position = changes.position if given_up is None else -1
 
-    def _outcome(self, answer: Answer, inventory: Inventory, time_limit: TimeLimit) -> Outcome:
+    def _outcome(self, answer: Answer, inventory: Inventory, is_out_of_time: IsOutOfTime) -> Outcome:
         use = inventory.use(self.ledger)
         key = (answer.demand.likeness.shape_of(inventory), use)
         outcome = answer.known.get(key)
         if outcome is None:
             try:
-                found = Search(answer.demand, inventory, use, time_limit()).run()
+                found = Search(answer.demand, inventory, use, is_out_of_time).run()
                 if found is not None:
                     check_nodes(found, inventory)
                 outcome = Outcome(found, has_invalid_pools=inventory.has_invalid_pools)

@@ -12,7 +12,7 @@ from kubesched.api.pod import ExtendedResourceRequest, Pod
 from kubesched.api.selectors import NodeTerm
 from kubesched.framework.cycle import Cycle
 from kubesched.plugins.device_resources import ServedResources
-from kubesched.plugins.dynamic_resources.answers import Answer, DeviceView, TimeLimit
+from kubesched.plugins.dynamic_resources.answers import Answer, DeviceView, IsOutOfTime
 from kubesched.plugins.dynamic_resources.extended import (
     IN_MEMORY_NAME,
     ExtendedDemand,
@@ -86,13 +86,13 @@ class ClaimAttempt:
 
 
 def find_variants(
-    attempt: ClaimAttempt, cycle: Cycle, view: DeviceView, resources: frozenset[str], limit: TimeLimit
+    attempt: ClaimAttempt, cycle: Cycle, view: DeviceView, resources: frozenset[str], is_out_of_time: IsOutOfTime
 ) -> list[Variant]:
     """Search for devices on all rows, with the requests that each of them needs."""
     table = cycle.state.nodes
     everywhere = np.ones(table.size, dtype=np.bool_)
     if not attempt.has_extended_claim:
-        return [_variant(attempt, view, everywhere, ExtendedDemand(), limit)]
+        return [_variant(attempt, view, everywhere, ExtendedDemand(), is_out_of_time)]
     served = cycle.state.companion(ServedResources)
     classes: dict[str, DeviceClass] = {name: found for name in resources if (found := served.class_of(name))}
     masks = np.zeros(table.size, dtype=np.int64)
@@ -102,7 +102,9 @@ def find_variants(
     variants = []
     for mask in np.unique(masks).tolist():
         needed = {name: classes[name].name for bit, name in enumerate(names) if mask >> bit & 1}
-        variants.append(_variant(attempt, view, masks == mask, demand_of(cycle.pod, needed), limit, bool(needed)))
+        variants.append(
+            _variant(attempt, view, masks == mask, demand_of(cycle.pod, needed), is_out_of_time, bool(needed))
+        )
     return variants
 
 
@@ -111,7 +113,7 @@ def _variant(
     view: DeviceView,
     rows: Bool,
     extended: ExtendedDemand,
-    limit: TimeLimit,
+    is_out_of_time: IsOutOfTime,
     is_needed: bool = True,
 ) -> Variant:
     claims = tuple(attempt.claims[i] for i in attempt.to_allocate)
@@ -121,4 +123,4 @@ def _variant(
     specs = [claim.spec for claim in (claims[:-1] if is_last_extended else claims)]
     if is_last_extended:
         specs.append(spec_with(extended.requests))
-    return Variant(rows, view.answer(specs, limit), extended, claims)
+    return Variant(rows, view.answer(specs, is_out_of_time), extended, claims)

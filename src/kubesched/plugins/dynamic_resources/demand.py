@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from weakref import WeakKeyDictionary
 
 from kubesched.api.device_claims import (
     ALL_DEVICES,
@@ -61,21 +62,23 @@ class Wanted:
         self.likeness = Likeness(None)
         """By which devices that look the same to the demand are judged once."""
         self._capacity: Mapping[str, str | int | float] = asked.capacity.requests if asked.capacity else {}
-        self._selected: dict[DeviceKind, bool | str] = {}
-        self._amounts: dict[DeviceKind, Amounts | str] = {}
-        self._kept_away: dict[DeviceKind, DeviceTaint | None] = {}
+        self._selected: WeakKeyDictionary[DeviceKind, bool | str] = WeakKeyDictionary()
+        self._amounts: WeakKeyDictionary[DeviceKind, Amounts | str] = WeakKeyDictionary()
+        self._kept_away: WeakKeyDictionary[DeviceKind, DeviceTaint | None] = WeakKeyDictionary()
 
     def selects(self, kind: DeviceKind) -> bool:
         """Whether the selectors of the class and of the request choose such devices. Raises a Problem if they break."""
+        kind = self.likeness.of(kind)
         answer = self._selected.get(kind)
         if answer is None:
-            answer = self._selected[kind] = self.selection.judge(self.likeness.of(kind))
+            answer = self._selected[kind] = self.selection.judge(kind)
         if isinstance(answer, str):
             raise Problem(answer, claim=self.claim)
         return answer
 
     def amounts(self, kind: DeviceKind) -> Amounts | str:
         """What is taken of the capacities of such a device; or why it is not enough."""
+        kind = self.likeness.of(kind)
         amounts = self._amounts.get(kind)
         if amounts is None:
             amounts = self._amounts[kind] = amounts_taken(self._capacity, kind)
@@ -85,6 +88,7 @@ class Wanted:
         """The first taint of such a device that is not tolerated."""
         if not kind.taints:
             return None
+        kind = self.likeness.of(kind)
         if kind not in self._kept_away:
             self._kept_away[kind] = next((taint for taint in kind.taints if self._is_kept_away(taint)), None)
         return self._kept_away[kind]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kubesched.api.device_claims import ResourceClaim
@@ -12,6 +12,7 @@ from kubesched.plugins.dynamic_resources.capacity import Amounts
 from kubesched.plugins.dynamic_resources.constraints import begin
 from kubesched.plugins.dynamic_resources.demand import Wanted
 from kubesched.plugins.dynamic_resources.inventory import Inventory, Use
+from kubesched.plugins.dynamic_resources.ledger import DeviceId
 from kubesched.plugins.dynamic_resources.pools import Spot
 from kubesched.plugins.dynamic_resources.search import Chosen, Found
 
@@ -50,7 +51,10 @@ class NodeDevices:
     requests: tuple[RequestDevices, ...]
 
 
-def explain_devices(attempt: ClaimAttempt, view: DeviceView, row: int, node_name: str) -> NodeDevices:
+Holders = Mapping[DeviceId, Sequence[str]]
+
+
+def explain_devices(attempt: ClaimAttempt, view: DeviceView, row: int, node_name: str, holders: Holders) -> NodeDevices:
     """What was considered on a row. The attempt must have been searched for."""
     variant, inventory = attempt.variant_at(row), view.inventories.of(row)
     notes = [*_pools(inventory), *_allocated(attempt, row)]
@@ -59,18 +63,18 @@ def explain_devices(attempt: ClaimAttempt, view: DeviceView, row: int, node_name
     outcome = variant.answer.outcomes[row]
     if outcome.problem is not None:
         notes.append(view.words(outcome.problem, row, variant.claims))
-    page = _Page(variant, inventory, inventory.use(view.ledger), view, outcome.found)
+    page = _Page(variant, inventory, inventory.use(view.ledger), holders, outcome.found)
     return NodeDevices(node_name, outcome.found is not None, tuple(notes), tuple(page.requests()))
 
 
 class _Page:
     """One node, asked about every request and device."""
 
-    def __init__(self, variant: Variant, inventory: Inventory, use: Use, view: DeviceView, found: Found | None) -> None:
+    def __init__(self, variant: Variant, inventory: Inventory, use: Use, holders: Holders, found: Found | None) -> None:
         self._variant = variant
         self._inventory = inventory
         self._use = use
-        self._view = view
+        self._holders = holders
         self._found = found
         self._consumed = {spot: dict(amounts) for spot, amounts in use.consumed}
         self._beside: list[list[tuple[Wanted, Spot]]] = [[] for _ in variant.claims]
@@ -106,8 +110,7 @@ class _Page:
         spot = self._inventory.spots[i]
         if not wanted.has_admin_access and self._use.busy >> i & 1:
             spec = spot.slice.spec
-            holders = self._view.ledger.holders_of((spec.driver, spec.pool.name, spot.device.name))
-            return f"in use by {', '.join(holders)}"
+            return f"in use by {', '.join(self._holders[spec.driver, spec.pool.name, spot.device.name])}"
         refusal = wanted.selection.refusal(wanted.likeness.of(spot.kind))
         if refusal is not None:
             where, text = refusal

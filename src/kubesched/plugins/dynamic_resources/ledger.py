@@ -135,9 +135,13 @@ class Ledger:
             for device, consumed in use.capacity.items()
         }
 
-    def holders_of(self, device: DeviceId) -> list[str]:
-        """The claims that hold a device, or share it."""
-        return sorted(key for key, held in self._held.items() if any(one.id == device for one in held))
+    def holders(self) -> dict[DeviceId, list[str]]:
+        """By device the claims that hold it, or share it."""
+        holders: dict[DeviceId, list[str]] = {}
+        for claim, held in sorted(self._held.items()):
+            for device in held:
+                holders.setdefault(device.id, []).append(claim)
+        return holders
 
     # -- bookkeeping --------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from kubesched.plugins.dynamic_resources.device_kinds import DeviceKind
 from kubesched.plugins.dynamic_resources.inventory import Inventory
 from kubesched.plugins.dynamic_resources.relevance import Names
 
+_KINDS_KEPT = 1 << 18
 _SHAPES_KEPT = 1 << 16
 
 
@@ -30,6 +31,9 @@ class Likeness:
         """The first kind of device that was seen and cannot be told from this one."""
         found = self._like.get(kind)
         if found is None:
+            if len(self._like) > _KINDS_KEPT:
+                self._like.clear()
+                self._first.clear()
             found = self._like[kind] = self._first.setdefault(self._looks(kind), kind)
         return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import Any
 
 import msgspec
@@ -35,7 +35,7 @@ from kubesched.framework.status import SKIP, SKIP_ALIKE, Status, error, unresolv
 from kubesched.plugins.device_resources import extended_resources, served_by_devices
 from kubesched.plugins.dynamic_resources import hints
 from kubesched.plugins.dynamic_resources.allocation import allocations
-from kubesched.plugins.dynamic_resources.answers import DeviceView
+from kubesched.plugins.dynamic_resources.answers import DeviceView, IsOutOfTime
 from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt, Variant, find_variants
 from kubesched.plugins.dynamic_resources.binding import is_lost
 from kubesched.plugins.dynamic_resources.claims import ClaimFault, claims_of
@@ -150,7 +150,9 @@ class DynamicResources(
         everywhere, table = Nodes(cycle.state), cycle.state.nodes
         if attempt.has_leftover:
             return self.reject(~everywhere.none(), HAS_LEFTOVER)
-        attempt.variants = find_variants(attempt, cycle, self._view(cycle), served_by_devices(cycle), self._time_limit)
+        attempt.variants = find_variants(
+            attempt, cycle, self._view(cycle), served_by_devices(cycle), self._time_limit()
+        )
         unavailable = self._unavailable(attempt, everywhere)
         verdicts: Int32 = np.zeros(table.size, dtype=np.int32)
         for variant in attempt.variants:
@@ -195,7 +197,8 @@ class DynamicResources(
                 if node is not None and name not in node.status.allocatable:
                     verdicts[row] = self.verdicts.id_of(CANNOT_FIT)
 
-    def _time_limit(self) -> Callable[[], bool] | None:
+    def _time_limit(self) -> IsOutOfTime:
+        """All nodes together get the time that kube-scheduler, which has many threads, gives each of them."""
         if self._filter_timeout <= 0:
             return None
         stopwatch, deadline = self.context.stopwatch, self.context.stopwatch() + self._filter_timeout
@@ -243,16 +246,14 @@ class DynamicResources(
     # -- which node is best -------------------------------------------------------------------------------------------
 
     def score_question(self, cycle: Cycle) -> Hashable:
-        if NOTES in cycle.notes:
-            return ASKED_ANEW
-        if self.name not in cycle.skipped_filters:
+        if NOTES not in cycle.notes and self.name not in cycle.skipped_filters:
             raise CycleStateMissingError(self.name)
-        return None
+        return ASKED_ANEW if _may_differ(cycle) else None
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
-        attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
-        if attempt is None:
+        if not _may_differ(cycle):
             return 0
+        attempt = self._attempt(cycle)
         scores = np.zeros(cycle.state.nodes.size, dtype=np.int64)
         for variant in attempt.variants or ():
             if variant.answer is not None:
@@ -343,6 +344,12 @@ def _request_fault(claim: ResourceClaim, request: DeviceRequest, cycle: Cycle) -
         if cycle.state.objects.get(DeviceClass, one.device_class_name) is None:
             return unresolvable(f"request {name}: device class {one.device_class_name} does not exist")
     return None
+
+
+def _may_differ(cycle: Cycle) -> bool:
+    """Whether scores may differ from node to node, for this pod or for one that is like it but has other claims."""
+    attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
+    return attempt is not None and bool(attempt.claims or cycle.pod.spec.resource_claims)
 
 
 def _is_idle(claim: ResourceClaim, pod: Pod) -> bool:

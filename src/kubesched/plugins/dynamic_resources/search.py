@@ -123,10 +123,7 @@ class Search:
             if not pool.is_usable:
                 fault = "being updated" if pool.is_incomplete else "invalid"
                 raise Problem(f"{where} {fault}", claim=wanted.claim, pool=position)
-            for spot in range(first, first + len(pool.spots)):
-                kind = self._spots[spot].kind
-                if wanted.selects(kind) and self._spots[spot].is_reachable and self._has_room(wanted, spot):
-                    found.append(spot)
+            found += [spot for spot in range(first, first + len(pool.spots)) if self._suits(wanted, spot)]
             first += len(pool.spots)
         self._devices_of[wanted] = found
         return len(found)
@@ -168,29 +165,21 @@ class Search:
             return self._request(claim, request + 1)
         if len(self._results[claim]) + count - got > MOST_DEVICES:
             raise _TooManyDevices
-        if of_all is not None:
-            spot = of_all[got]
-            return self._take(claim, wanted, spot, must=True) and self._go_on(claim, request, wanted, got, spot)
         blocked = self._blocked(claim, wanted)
-        for spot in range(start, len(self._spots)):
-            if blocked >> spot & 1:
+        for spot in range(start, len(self._spots)) if of_all is None else (of_all[got],):
+            if of_all is None and (blocked >> spot & 1 or not self._suits(wanted, spot)):
                 continue
-            place = self._spots[spot]
-            if not wanted.selects(place.kind) or not place.is_reachable or not self._has_room(wanted, spot):
+            if not self._take(claim, wanted, spot, must=of_all is not None):
                 continue
-            if self._take(claim, wanted, spot) and self._go_on(claim, request, wanted, got, spot):
+            done = False
+            try:
+                done = self._devices(claim, request, wanted, got + 1, spot + 1)
+            finally:
+                if not done:
+                    self._give_back(claim, wanted, spot)
+            if done:
                 return True
         return False
-
-    def _go_on(self, claim: int, request: int, wanted: Wanted, got: int, spot: int) -> bool:
-        """With this device taken, find the rest; if there is none, give it back."""
-        done = False
-        try:
-            done = self._devices(claim, request, wanted, got + 1, spot + 1)
-        finally:
-            if not done:
-                self._give_back(claim, wanted, spot)
-        return done
 
     def _step(self) -> None:
         self._steps += 1
@@ -207,6 +196,11 @@ class Search:
         for taken in self._taken:
             blocked |= taken
         return blocked
+
+    def _suits(self, wanted: Wanted, spot: int) -> bool:
+        """Whether the request may have the device, whoever has it now."""
+        place = self._spots[spot]
+        return wanted.selects(place.kind) and place.is_reachable and self._has_room(wanted, spot)
 
     def _has_room(self, wanted: Wanted, spot: int) -> bool:
         kind = self._spots[spot].kind

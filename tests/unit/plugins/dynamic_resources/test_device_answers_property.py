@@ -126,7 +126,7 @@ class Searching(RuleBasedStateMachine):
     def what_is_kept_is_what_a_search_finds(self) -> None:
         for claims in DEMANDS:
             specs = [claim.spec for claim in claims]
-            answer = self.view.answer(specs, lambda: None)
+            answer = self.view.answer(specs, None)
             for row in range(len(NODES)):
                 outcome = answer.outcomes[row]
                 kept = (

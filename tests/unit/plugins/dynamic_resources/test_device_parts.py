@@ -80,7 +80,7 @@ def test_a_deleted_claim_gives_its_devices_back() -> None:
     ledger, claim = Ledger(objects), allocated(make_claim("c"), "n/d")
     objects.put(claim)
     ledger.refresh()
-    assert ledger.holders_of(DEVICE) == ["default/c"]
+    assert ledger.holders() == {DEVICE: ["default/c"]}
     objects.remove(claim)
     ledger.refresh()
     assert ledger.devices_in_use() == []

@@ -19,6 +19,8 @@ from tests.device_builders import (
 )
 
 from kubesched.api.affinity import NodeSelector
+from kubesched.api.device_claims import DeviceConstraint
+from kubesched.api.meta import OwnerReference
 from kubesched.api.pod import Pod, PodResourceClaim, PodResourceClaimStatus
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision, Outcome
@@ -139,10 +141,12 @@ def test_a_claim_whose_devices_are_not_ready_in_time_is_given_back() -> None:
     claim = replace(claim, status=replace(claim.status, allocation=slow))
     state = make_cluster(*NODES, make_class(), claim)
     plugin = DynamicResources(context=PluginContext(now=lambda: 1767225600.0 + 601))
-    assert plugin.pre_filter(cycle := cycle_of(state, pod("c"))) is None
+    cycle = cycle_of(state, pod("c"))
+    assert plugin.pre_filter(cycle) is None
     assert plugin.filter(cycle, Nodes(state)).all()
     plugin = DynamicResources(context=PluginContext(now=lambda: 1767225600.0 + 599))
-    assert plugin.pre_filter(cycle := cycle_of(state, pod("c"))) is None
+    cycle = cycle_of(state, pod("c"))
+    assert plugin.pre_filter(cycle) is None
     assert not plugin.filter(cycle, Nodes(state)).any()
 
 
@@ -253,3 +257,39 @@ def reserve(state: ClusterState, asking: Pod) -> Decision:
     assert decision.node, decision.message
     assert DynamicResources().reserve(decision.cycle, asking, decision.node) is None
     return decision
+
+
+def test_a_search_that_takes_too_long_fails_the_attempt_and_is_taken_up_again() -> None:
+    wide = tuple(device(f"d{i}", numa=i % 2) for i in range(24))
+    claim = make_claim("c", request(count=13), constraints=(DeviceConstraint(match_attribute="gpu.example.com/numa"),))
+    state = make_cluster(*NODES, make_class(), claim, make_slice("n1", *wide), make_slice("n2", *wide))
+    clock = iter(range(0, 10**9, 100))
+    plugin = DynamicResources(context=PluginContext(stopwatch=lambda: next(clock)))
+    cycle = cycle_of(state, pod("c"))
+    assert plugin.pre_filter(cycle) is None
+    verdicts = plugin.filter(cycle, Nodes(state)).tolist()
+    said = [plugin.verdicts.statuses[verdict] for verdict in verdicts]
+    assert [status.message for status in said if status] == [
+        f"node {name}: timed out trying to allocate devices" for name in ("n1", "n2")
+    ]
+    claim = make_claim("c", request(count=12), constraints=claim.spec.devices.constraints)
+    state.apply(claim)
+    patient = DynamicResources()
+    cycle = cycle_of(state, pod("c"))
+    assert patient.pre_filter(cycle) is None
+    assert not patient.filter(cycle, Nodes(state)).any()
+
+
+def test_pods_that_are_alike_get_the_scores_of_their_own_claims() -> None:
+    claim = make_claim("c", first_of("r", ("a", 1, attribute_is("model", "a")), ("any", 1, "true")))
+    owner = OwnerReference(api_version="v1", kind="Pod", name="q", uid="uid-of-q", controller=True)
+    claim = replace(claim, metadata=replace(claim.metadata, owner_references=(owner,)))
+    slices = make_slice("n1", device("d", model="b")), make_slice("n2", device("d", model="a"))
+    engine = make_engine(make_cluster(*NODES, make_class(), claim, *slices))
+    entry = (PodResourceClaim(name="gpu", resource_claim_template_name="t"),)
+    needs_none = (PodResourceClaimStatus(name="gpu"),)
+    has_one = (PodResourceClaimStatus(name="gpu", resource_claim_name="c"),)
+    first = make_pod("p").spec(resource_claims=entry).status(resource_claim_statuses=needs_none)
+    second = make_pod("q").spec(resource_claims=entry).status(resource_claim_statuses=has_one)
+    assert engine.decide(first.build()).node == "n1"
+    assert engine.decide(second.build()).node == "n2"

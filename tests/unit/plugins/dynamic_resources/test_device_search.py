@@ -252,3 +252,10 @@ def test_a_search_that_takes_too_long_is_given_up() -> None:
     with pytest.raises(Problem, match="timed out trying to allocate devices") as caught:
         Search(demand, inventory, inventory.use(view.ledger), lambda: True).run()
     assert caught.value.is_passing
+
+
+def test_a_pod_may_have_as_many_devices_as_many_claims_allow() -> None:
+    slices = make_slice("n", *(device(f"d{i}") for i in range(500)))
+    found = search(slices, claims=tuple(make_claim(f"c{i}", request(count=32)) for i in range(15)))
+    assert found is not None
+    assert sum(map(len, found)) == 480
