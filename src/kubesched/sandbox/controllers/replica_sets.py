@@ -92,7 +92,7 @@ class ReplicaSets(KeyedController):
         if missing < 0:
             for victim in in_order_of_deletion(active)[: min(-missing, _BATCH)]:
                 self._control.delete(replica_set, victim)
-        return missing != 0
+        return bool(missing)
 
     def _report(self, key: Key, failure: ApiError | None, now: float) -> float | None:
         replica_set = self.api.find(self._resource, *key)

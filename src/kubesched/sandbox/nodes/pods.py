@@ -78,7 +78,6 @@ class HollowPods:
 
     def forget_node(self, name: str) -> None:
         self._hosts.pop(name, None)
-        self._on_node.pop(name, None)
         self._paused.discard(name)
 
     def pause(self, node: str) -> None:
@@ -100,7 +99,10 @@ class HollowPods:
         metadata, node = event.object["metadata"], event.object["spec"]["nodeName"]
         key, uid = (metadata["namespace"], metadata["name"]), metadata["uid"]
         if event.type == "DELETED":
-            self._on_node.get(node, {}).pop(uid, None)
+            there = self._on_node.get(node, {})
+            there.pop(uid, None)
+            if not there:
+                self._on_node.pop(node, None)
             self._dirty.pop((key, uid), None)
             for kind in ("start", "finish", "stop"):
                 self._timers.cancel((kind, key, uid))
