@@ -35,11 +35,11 @@ class Pace(msgspec.Struct, frozen=True):
 class _Host:
     """One node, as its pods see it."""
 
-    __slots__ = ("address", "allocatable", "capacity", "network", "taken")
+    __slots__ = ("address", "capacity", "network", "node", "taken")
 
     def __init__(self) -> None:
         self.capacity = Capacity()
-        self.allocatable: Object = {}
+        self.node: Object = {}
         self.address = ""
         self.network = ""
         self.taken: dict[str, int] = {}
@@ -71,7 +71,7 @@ class HollowPods:
     def observe_node(self, node: Object) -> None:
         host = self._hosts.setdefault(node["metadata"]["name"], _Host())
         status = node.get("status") or {}
-        host.allocatable = status.get("allocatable") or {}
+        host.node = node
         addresses = status.get("addresses") or ()
         host.address = next((each["address"] for each in addresses if each["type"] == "InternalIP"), "")
         host.network = str((node.get("spec") or {}).get("podCIDR", "10.0.0.0/24")).rpartition(".")[0]
@@ -156,7 +156,7 @@ class HollowPods:
             self._keep_running(pod)
 
     def _admit(self, pod: Object, host: _Host, now: float) -> None:
-        refusal = host.capacity.refusal(pod, host.allocatable)
+        refusal = host.capacity.refusal(pod, host.node)
         if refusal is not None:
             self._write(pod, pod_status.rejected(pod, *refusal, self._api.stamps.now()))
             self._warn(pod, *refusal)

@@ -122,6 +122,24 @@ def test_what_a_pod_took_is_free_again_when_it_has_ended_or_gone() -> None:
     assert is_ready(cluster.get(PODS, "third"))
 
 
+def test_pod_is_refused_where_its_own_node_selector_does_not_allow_it() -> None:
+    cluster = LivingSandbox(nodes=1)
+    cluster.create(PODS, placed(nodeSelector={"disk": "ssd"}))
+    assert cluster.get(PODS, "first")["status"]["reason"] == "NodeAffinity"
+
+
+@pytest.mark.parametrize(("address", "reason"), [("10.0.0.1", "NodePorts"), ("10.0.0.2", None)])
+def test_pod_is_refused_where_its_host_port_is_taken(address: str, reason: str | None) -> None:
+    def listening(name: str, host: str) -> Object:
+        ports = [{"containerPort": 80, "hostPort": 80, "hostIP": host}]
+        return placed(name, containers=[{"name": "app", "image": "nginx", "ports": ports}])
+
+    cluster = LivingSandbox(nodes=1)
+    cluster.create(PODS, listening("first", "10.0.0.1"))
+    cluster.create(PODS, listening("second", address))
+    assert cluster.get(PODS, "second")["status"].get("reason") == reason
+
+
 def test_more_pods_than_a_node_takes_are_refused() -> None:
     small = {"metadata": {"name": "node-0"}, "status": {"capacity": {"pods": "1"}}}
     cluster = LivingSandbox(nodes=[small])
