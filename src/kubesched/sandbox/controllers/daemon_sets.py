@@ -61,6 +61,7 @@ class DaemonSets(KeyedController):
         daemon_set = self.api.find(DAEMON_SETS, *key)
         if daemon_set is None:
             return None
+        self._pods.claim(DAEMON_SETS, daemon_set, daemon_set["spec"]["selector"])
         mark = hash_in(self._revisions.current(daemon_set))
         eligible = Eligibility(daemon_set)
         nodes = {node["metadata"]["name"]: eligible.of(node) for node in self.api.select(NODES)}
