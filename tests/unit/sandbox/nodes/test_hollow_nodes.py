@@ -3,7 +3,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.living_sandbox import START, LivingSandbox, pod
 from tests.sandbox_server import fresh_api
@@ -13,6 +13,7 @@ from kubesched.sandbox.controllers import Dispatch
 from kubesched.sandbox.controllers.conditions import condition_of, is_ready, is_true
 from kubesched.sandbox.kinds import CORE_EVENTS, CSI_NODES, LEASES, NODES, PODS, Object
 from kubesched.sandbox.nodes import DURATION, EXIT_CODE, STARTUP, HollowNodes, node_manifest, node_manifests
+from kubesched.sandbox.nodes.capacity import requests_of
 from kubesched.sandbox.nodes.timers import Timers
 
 
@@ -235,3 +236,30 @@ def test_timers_keep_the_earliest_time_unless_it_is_replaced(entries: list[tuple
     found = timers.due(15, most=100)
     assert set(found) == {name for name, when in expected.items() if when <= 15}
     assert [expected[name] for name in found] == sorted(expected[name] for name in found)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("bind"), st.integers(100, 5000)),
+            st.tuples(st.just("delete"), st.integers(0, 20)),
+            st.tuples(st.just("wait"), st.integers(0, 3)),
+        ),
+        max_size=15,
+    )
+)
+def test_node_never_runs_more_than_it_has_whatever_is_bound_to_it(steps: list[tuple[str, int]]) -> None:
+    cluster = LivingSandbox(nodes=1)
+    for turn, (kind, number) in enumerate(steps):
+        if kind == "bind":
+            cluster.create(PODS, placed(f"pod-{turn}", cpu=f"{number}m"))
+        elif kind == "delete" and cluster.pods():
+            pods = cluster.pods()
+            cluster.delete(PODS, pods[number % len(pods)]["metadata"]["name"])
+        else:
+            cluster.run(number)
+        taken = [each for each in cluster.pods() if each["status"]["phase"] != "Failed"]
+        assert sum(requests_of(each)["cpu"] for each in taken) <= 8000
+    cluster.run(10)
+    assert len(cluster.running()) == len([each for each in cluster.pods() if each["status"]["phase"] != "Failed"])
