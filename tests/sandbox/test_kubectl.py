@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 
 import pytest
 import yaml
@@ -35,8 +36,17 @@ def web(sandbox: Sandbox) -> str:
     """A Deployment that is up."""
     if "deployment.apps/web" not in names(sandbox, "deployments"):
         sandbox.kubectl("create", "deployment", "web", "--image=nginx", "--replicas=3")
-    sandbox.kubectl("rollout", "status", "deployment/web", WAIT)
+    settled_pods(sandbox)
     return "deployment/web"
+
+
+def settled_pods(sandbox: Sandbox) -> list[str]:
+    """The pods of that Deployment, once its rollout is done and the pods that it replaced are gone."""
+    sandbox.kubectl("rollout", "status", "deployment/web", WAIT)
+    deadline = time.monotonic() + 20
+    while len(pods := names(sandbox, "pods", "-l", "app=web")) != 3:
+        assert time.monotonic() < deadline, pods
+    return pods
 
 
 # -- looking ----------------------------------------------------------------------------------------------------------
@@ -87,10 +97,9 @@ def test_fifty_replicas_come_up_and_are_scaled(sandbox: Sandbox) -> None:
 
 
 def test_a_rollout_is_restarted_and_undone(sandbox: Sandbox, web: str) -> None:
-    before = names(sandbox, "pods", "-l", "app=web")
+    before = settled_pods(sandbox)
     sandbox.kubectl("rollout", "restart", web)
-    sandbox.kubectl("rollout", "status", web, WAIT)
-    assert not set(before) & set(names(sandbox, "pods", "-l", "app=web", "--field-selector=status.phase=Running"))
+    assert not set(before) & set(settled_pods(sandbox))
     sandbox.kubectl("set", "image", web, "nginx=nginx:2")
     sandbox.kubectl("rollout", "status", web, WAIT)
     revisions = sandbox.kubectl("rollout", "history", web)
@@ -143,12 +152,9 @@ def test_orphans_stay_when_their_owner_is_deleted_alone(sandbox: Sandbox) -> Non
 
 
 def test_a_deleted_pod_is_replaced(sandbox: Sandbox, web: str) -> None:
-    victim = names(sandbox, "pods", "-l", "app=web")[0]
+    victim = settled_pods(sandbox)[0]
     sandbox.kubectl("delete", victim, WAIT)
-    sandbox.kubectl("rollout", "status", web, WAIT)
-    after = names(sandbox, "pods", "-l", "app=web")
-    assert len(after) == 3
-    assert victim not in after
+    assert victim not in settled_pods(sandbox)
 
 
 # -- nodes ------------------------------------------------------------------------------------------------------------
@@ -194,7 +200,7 @@ def test_taints_labels_and_annotations_come_and_go(sandbox: Sandbox) -> None:
 
 
 def test_pods_and_nodes_are_described_with_their_events(sandbox: Sandbox, web: str) -> None:
-    pod = names(sandbox, "pods", "-l", "app=web", "--field-selector=status.phase=Running")[0]
+    pod = settled_pods(sandbox)[0]
     told = sandbox.kubectl("describe", pod)
     assert "Status:           Running" in told
     assert "Started container nginx" in told

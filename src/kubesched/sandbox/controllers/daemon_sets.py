@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from kubesched.api.affinity import NodeSelector
-from kubesched.api.node import Node, Taint
+from kubesched.api.node import Taint
 from kubesched.api.pod import Toleration
-from kubesched.api.selectors import compile_node_selector, node_matches
 from kubesched.api.tolerations import has_untolerated
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers.conditions import available_at, is_active, is_finished, is_going, is_ready
 from kubesched.sandbox.controllers.controller import KeyedController, key_of
+from kubesched.sandbox.controllers.node_choice import NodeChoice
 from kubesched.sandbox.controllers.ownership import Owned, owner_key
 from kubesched.sandbox.controllers.pod_control import PodControl, pod_from
 from kubesched.sandbox.controllers.recorder import Recorder
@@ -62,6 +61,7 @@ class DaemonSets(KeyedController):
         daemon_set = self.api.find(DAEMON_SETS, *key)
         if daemon_set is None:
             return None
+        self._pods.claim(DAEMON_SETS, daemon_set, daemon_set["spec"]["selector"])
         mark = hash_in(self._revisions.current(daemon_set))
         eligible = Eligibility(daemon_set)
         nodes = {node["metadata"]["name"]: eligible.of(node) for node in self.api.select(NODES)}
@@ -175,17 +175,11 @@ class Eligibility:
 
     def __init__(self, daemon_set: Object) -> None:
         spec = daemon_set["spec"]["template"]["spec"]
-        self._labels: dict[str, str] = spec.get("nodeSelector") or {}
-        node_affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-        required = node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
-        self._terms = None if required is None else compile_node_selector(msgspec.convert(required, NodeSelector))
+        self._choice = NodeChoice(spec)
         self._tolerations = msgspec.convert(_tolerations(spec), tuple[Toleration, ...])
 
     def of(self, node: Object) -> tuple[bool, bool]:
-        labels = node["metadata"].get("labels") or {}
-        if not self._labels.items() <= labels.items():
-            return False, False
-        if self._terms is not None and not node_matches(self._terms, msgspec.convert(node, Node)):
+        if not self._choice.allows(node):
             return False, False
         taints = msgspec.convert((node.get("spec") or {}).get("taints") or [], list[Taint])
         lasting = [taint for taint in taints if taint.effect == "NoExecute"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.api.stamps import seconds_of
-from kubesched.sandbox.controllers.conditions import is_finished, is_going, is_ready, is_true, with_condition
+from kubesched.sandbox.controllers.conditions import is_active, is_finished, is_going, is_ready, is_true, with_condition
 from kubesched.sandbox.controllers.controller import MANAGER, KeyedController, key_of
-from kubesched.sandbox.controllers.job_indexes import INDEX, Indexes, index_of, indexed_pod
+from kubesched.sandbox.controllers.job_indexes import Indexes, index_of, indexed_pod
 from kubesched.sandbox.controllers.ownership import Owned, owner_key
 from kubesched.sandbox.controllers.pod_control import PodControl, pod_from
 from kubesched.sandbox.controllers.recorder import Recorder
@@ -16,8 +16,6 @@ from kubesched.sandbox.kinds import JOBS, PODS, Object
 _TRACKING = "batch.kubernetes.io/job-tracking"
 _BATCH = 50
 _FIRST_BACKOFF, _LAST_BACKOFF = 10.0, 600.0
-
-__all__ = ["INDEX", "Jobs"]
 
 
 class Jobs(KeyedController):
@@ -96,46 +94,52 @@ class Jobs(KeyedController):
     # -- running ------------------------------------------------------------------------------------------------------
 
     def _advance(self, job: Object, now: float) -> float | None:
-        spec, status = job["spec"], dict(job.get("status") or {})
-        stamp = self.api.stamps.now()
-        suspended = bool(spec.get("suspend"))
+        """End the job if it has come to an end, or bring the number of its pods to what it should be."""
+        status = dict(job.get("status") or {})
+        suspended = bool(job["spec"].get("suspend"))
         if not suspended:
-            status.setdefault("startTime", stamp)
-        deadline = _deadline(job, status)
-        active = [pod for pod in self._pods.of(job) if not is_finished(pod) and not is_going(pod)]
-        again: float | None = None
-        restarts = sum(_restarts(pod) for pod in active) if _restarts_in_place(job) else 0
-        if not suspended and deadline is not None and deadline <= now:
-            self._fail(job, status, active, "DeadlineExceeded", "Job was active longer than specified deadline")
-            return None
-        if status.get("failed", 0) + restarts > spec["backoffLimit"]:
-            self._fail(job, status, active, "BackoffLimitExceeded", "Job has reached the specified backoff limit")
+            status.setdefault("startTime", self.api.stamps.now())
+        active = self._active(job)
+        deadline = None if suspended else _deadline(job, status)
+        if (failure := self._failure(job, status, active, deadline, now)) is not None:
+            self._fail(job, status, active, *failure)
             return None
         if self._is_complete(job, status, active):
             self._complete(job, status, active)
             return None
-        conditions = status.get("conditions") or []
+        again = None
+        self._tell_suspension(job, status, suspended)
         if suspended:
+            status.pop("startTime", None)
             for pod in active:
                 self._control.delete(job, pod)
-            active = []
-            status.pop("startTime", None)
-            told = {"type": "Suspended", "status": "True", "reason": "JobSuspended", "message": "Job suspended"}
-            if not is_true(job, "Suspended"):
-                self._recorder.normal(JOBS, job, "Suspended", "Job suspended")
-            conditions = with_condition(conditions, told, stamp)
         else:
-            if is_true(job, "Suspended"):
-                told = {"type": "Suspended", "status": "False", "reason": "JobResumed", "message": "Job resumed"}
-                conditions = with_condition(conditions, told, stamp)
-                self._recorder.normal(JOBS, job, "Resumed", "Job resumed")
             again = self._scale(job, status, active, now)
-            active = [pod for pod in self._pods.of(job) if not is_finished(pod) and not is_going(pod)]
-        if conditions:
-            status["conditions"] = conditions
-        self._report(job, status, active)
-        times = [time for time in (again, deadline) if time is not None and not suspended]
-        return min(times, default=None)
+        self._report(job, status, self._active(job))
+        return min((time for time in (again, deadline) if time is not None), default=None)
+
+    def _active(self, job: Object) -> list[Object]:
+        return [pod for pod in self._pods.of(job) if is_active(pod)]
+
+    def _failure(
+        self, job: Object, status: Object, active: list[Object], deadline: float | None, now: float
+    ) -> tuple[str, str] | None:
+        """Why the job has failed: the reason and the message of it."""
+        if deadline is not None and deadline <= now:
+            return "DeadlineExceeded", "Job was active longer than specified deadline"
+        restarts = sum(map(_restarts, active)) if _restarts_in_place(job) else 0
+        if status.get("failed", 0) + restarts > job["spec"]["backoffLimit"]:
+            return "BackoffLimitExceeded", "Job has reached the specified backoff limit"
+        return None
+
+    def _tell_suspension(self, job: Object, status: Object, suspended: bool) -> None:
+        if suspended == is_true(job, "Suspended"):
+            return
+        told = {"type": "Suspended", "status": "True", "reason": "JobSuspended", "message": "Job suspended"}
+        if not suspended:
+            told |= {"status": "False", "reason": "JobResumed", "message": "Job resumed"}
+        self._recorder.normal(JOBS, job, "Suspended" if suspended else "Resumed", told["message"])
+        status["conditions"] = with_condition(status.get("conditions") or [], told, self.api.stamps.now())
 
     def _is_complete(self, job: Object, status: Object, active: list[Object]) -> bool:
         completions, succeeded = job["spec"].get("completions"), status.get("succeeded", 0)

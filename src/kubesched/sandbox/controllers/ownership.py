@@ -127,9 +127,6 @@ class Grouped:
     def of(self, group: str) -> list[Object]:
         return list(self._members.get(group, {}).values())
 
-    def count(self, group: str) -> int:
-        return len(self._members.get(group, ()))
-
     def _observe(self, event: Event) -> None:
         uid = event.object["metadata"]["uid"]
         groups = () if event.type == "DELETED" else self._groups(event.object)

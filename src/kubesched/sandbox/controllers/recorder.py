@@ -17,6 +17,7 @@ class Recorder:
     def __init__(self, api: Api, component: str) -> None:
         self._api = api
         self._component = component
+        self._last_name = 0
         self._recent: OrderedDict[tuple[str, str, str], tuple[str, str]] = OrderedDict()
 
     def normal(self, resource: Resource, obj: Object, reason: str, message: str, *, host: str = "") -> None:
@@ -33,17 +34,22 @@ class Recorder:
             if known is not None and self._count(known):
                 self._recent.move_to_end(identity)
                 return
-            created = self._api.create(
-                CORE_EVENTS,
-                metadata.get("namespace") or "default",
-                self._event(kind, resource, obj, reason, message, host),
-            )
+            created = self._create(self._event(kind, resource, obj, reason, message, host))
         except ApiError:
             # An event is a remark: where it cannot be stored (its namespace is going), the work goes on without it.
             return
         self._recent[identity] = (created["metadata"]["namespace"], created["metadata"]["name"])
         if len(self._recent) > _REMEMBERED:
             self._recent.popitem(last=False)
+
+    def _create(self, event: Object) -> Object:
+        """Store an event under a name that sorts by time, as everybody expects of lists of events."""
+        involved = event["involvedObject"]
+        namespace = involved.get("namespace") or "default"
+        self._last_name = max(self._last_name + 1, int(self._api.stamps.time() * 1e9))
+        while self._api.find(CORE_EVENTS, namespace, name := f"{involved['name'][:230]}.{self._last_name:x}"):
+            self._last_name += 1
+        return self._api.create(CORE_EVENTS, namespace, {**event, "metadata": {"name": name}})
 
     def _count(self, key: tuple[str, str]) -> bool:
         event = self._api.find(CORE_EVENTS, *key)
@@ -63,7 +69,6 @@ class Recorder:
         if host:
             source["host"] = host
         return {
-            "metadata": {"name": f"{metadata['name'][:200]}.{self._api.stamps.uid().replace('-', '')[:16]}"},
             "involvedObject": involved,
             "reason": reason,
             "message": message,

@@ -21,7 +21,7 @@ class Revisions:
     def current(self, owner: Object) -> Object:
         """The revision of the template that the owner has now; it becomes the newest one."""
         data = {"spec": {"template": {**owner["spec"]["template"], "$patch": "replace"}}}
-        known = sorted(self._owned.of(owner), key=number_of)
+        known = sorted(self._owned.claim(self._resource, owner, owner["spec"]["selector"]), key=number_of)
         latest = number_of(known[-1]) if known else 0
         same = next((each for each in known if each.get("data") == data), None)
         if same is not None:

@@ -32,7 +32,11 @@ class Dispatch:
 
     def _tell(self, event: Event) -> None:
         for place in self._watchers[event.resource.path]:
-            self.controllers[place].observe(event)
+            try:
+                self.controllers[place].observe(event)
+            except Exception:
+                # Whoever wrote the object must not suffer for a bug in a controller.
+                _LOG.exception("%s could not take in an event", type(self.controllers[place]).__name__)
             self.due[place] = 0.0
         if self._on_work is not None:
             self._on_work()

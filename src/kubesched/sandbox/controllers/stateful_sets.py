@@ -46,6 +46,7 @@ class StatefulSets(KeyedController):
         stateful_set = self.api.find(STATEFUL_SETS, *key)
         if stateful_set is None:
             return None
+        self._pods.claim(STATEFUL_SETS, stateful_set, stateful_set["spec"]["selector"])
         revision = self._revisions.current(stateful_set)["metadata"]["name"]
         if not is_going(stateful_set):
             self._step(stateful_set, revision, now)

@@ -180,16 +180,16 @@ class Volumes(KeyedController):
             if name:
                 told = f'storageclass.storage.k8s.io "{name}" not found'
             reason = "ProvisioningFailed" if name else "FailedBinding"
-            self._tell_once(claim, reason, told, warn=bool(name))
+            self._tell(claim, reason, told, warn=bool(name))
             return
         node_name = (claim["metadata"].get("annotations") or {}).get(_SELECTED_NODE)
         if self._waits_for_consumer(claim) and not node_name:
             told = "waiting for first consumer to be created before binding"
-            self._tell_once(claim, "WaitForFirstConsumer", told)
+            self._tell(claim, "WaitForFirstConsumer", told)
             return
         provisioner = storage_class["provisioner"]
         if provisioner == _NO_PROVISIONER:
-            self._tell_once(claim, "FailedBinding", "no persistent volumes available for this claim")
+            self._tell(claim, "FailedBinding", "no persistent volumes available for this claim")
             return
         node = self.api.find(NODES, "", node_name) if node_name else None
         driver = self.api.find(CSI_NODES, "", node_name) if node_name else None
@@ -200,14 +200,14 @@ class Volumes(KeyedController):
             self._recorder.warning(PERSISTENT_VOLUME_CLAIMS, claim, "ProvisioningFailed", f"{told} of the class")
             self._unselect(claim)
             return
-        self._tell_once(claim, "ExternalProvisioning", _waiting(provisioner))
+        self._tell(claim, "ExternalProvisioning", _waiting(provisioner))
         claim = self._annotate(PERSISTENT_VOLUME_CLAIMS, claim, {_PROVISIONER: provisioner})
         if self.api.find(PERSISTENT_VOLUMES, "", volume["metadata"]["name"]) is None:
             volume = self.api.create(PERSISTENT_VOLUMES, "", volume, manager=MANAGER)
             told = f"Successfully provisioned volume {volume['metadata']['name']}"
             self._recorder.normal(PERSISTENT_VOLUME_CLAIMS, claim, "ProvisioningSucceeded", told)
 
-    def _tell_once(self, claim: Object, reason: str, message: str, *, warn: bool = False) -> None:
+    def _tell(self, claim: Object, reason: str, message: str, *, warn: bool = False) -> None:
         tell = self._recorder.warning if warn else self._recorder.normal
         tell(PERSISTENT_VOLUME_CLAIMS, claim, reason, message)
 

@@ -8,6 +8,7 @@ from itertools import islice
 
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers.conditions import is_true
+from kubesched.sandbox.controllers.ownership import owner_reference
 from kubesched.sandbox.errors import ApiError
 from kubesched.sandbox.kinds import CSI_NODES, LEASES, NODES, PODS, Object, Resource
 from kubesched.sandbox.nodes.annotations import FAILED, is_failed, is_hollow
@@ -99,7 +100,8 @@ class HollowNodes:
 
     def observe(self, event: Event) -> None:
         if event.resource.path == PODS.path:
-            if event.object["spec"].get("nodeName") in self._nodes:
+            # Pods may be heard of before their node is, so all that have one are kept in mind.
+            if event.object["spec"].get("nodeName"):
                 self._pods.observe(event)
             return
         name = event.object["metadata"]["name"]
@@ -128,12 +130,7 @@ class HollowNodes:
         self._nodes[name] = _index_in(node, self._next_index)
         self._next_index = max(self._next_index, self._nodes[name] + 1)
         self._new[name] = None
-        for pod in self._api.select(PODS, fields=f"spec.nodeName={name}") if self._came_late(node) else ():
-            self._pods.observe(Event("ADDED", PODS, pod, None, 0))
-
-    def _came_late(self, node: Object) -> bool:
-        """Whether pods may be there already: a node that is new to the cluster has none."""
-        return bool(node["metadata"]["creationTimestamp"] != self._api.stamps.now())
+        self._pods.resume(name)
 
     def reconcile(self, now: float) -> float | None:
         for name in list(islice(self._new, _SLICE)):
@@ -165,7 +162,9 @@ class HollowNodes:
         if not (node.get("status") or {}).get("addresses") or not (node.get("spec") or {}).get("podCIDR"):
             self._complete(node)
         if self._api.find(CSI_NODES, "", name) is None:
-            self._api.create(CSI_NODES, "", {"metadata": {"name": name}, "spec": {"drivers": []}}, manager=MANAGER)
+            owner = owner_reference(NODES, node, controller=False)
+            drivers = {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": {"drivers": []}}
+            self._api.create(CSI_NODES, "", drivers, manager=MANAGER)
         self._renew(name, now, first=True)
         if not is_true(node, "Ready"):
             self._beat(name, now)

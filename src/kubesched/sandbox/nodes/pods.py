@@ -35,11 +35,11 @@ class Pace(msgspec.Struct, frozen=True):
 class _Host:
     """One node, as its pods see it."""
 
-    __slots__ = ("address", "allocatable", "capacity", "network", "taken")
+    __slots__ = ("address", "capacity", "network", "node", "taken")
 
     def __init__(self) -> None:
         self.capacity = Capacity()
-        self.allocatable: Object = {}
+        self.node: Object = {}
         self.address = ""
         self.network = ""
         self.taken: dict[str, int] = {}
@@ -71,14 +71,13 @@ class HollowPods:
     def observe_node(self, node: Object) -> None:
         host = self._hosts.setdefault(node["metadata"]["name"], _Host())
         status = node.get("status") or {}
-        host.allocatable = status.get("allocatable") or {}
+        host.node = node
         addresses = status.get("addresses") or ()
         host.address = next((each["address"] for each in addresses if each["type"] == "InternalIP"), "")
         host.network = str((node.get("spec") or {}).get("podCIDR", "10.0.0.0/24")).rpartition(".")[0]
 
     def forget_node(self, name: str) -> None:
         self._hosts.pop(name, None)
-        self._on_node.pop(name, None)
         self._paused.discard(name)
 
     def pause(self, node: str) -> None:
@@ -100,7 +99,10 @@ class HollowPods:
         metadata, node = event.object["metadata"], event.object["spec"]["nodeName"]
         key, uid = (metadata["namespace"], metadata["name"]), metadata["uid"]
         if event.type == "DELETED":
-            self._on_node.get(node, {}).pop(uid, None)
+            there = self._on_node.get(node, {})
+            there.pop(uid, None)
+            if not there:
+                self._on_node.pop(node, None)
             self._dirty.pop((key, uid), None)
             for kind in ("start", "finish", "stop"):
                 self._timers.cancel((kind, key, uid))
@@ -154,7 +156,7 @@ class HollowPods:
             self._keep_running(pod)
 
     def _admit(self, pod: Object, host: _Host, now: float) -> None:
-        refusal = host.capacity.refusal(pod, host.allocatable)
+        refusal = host.capacity.refusal(pod, host.node)
         if refusal is not None:
             self._write(pod, pod_status.rejected(pod, *refusal, self._api.stamps.now()))
             self._warn(pod, *refusal)

@@ -33,7 +33,7 @@ def test_silent_node_becomes_unknown_and_is_tainted_until_it_is_back() -> None:
     assert taints(cluster) == set()
 
 
-def test_nodes_that_renew_their_leases_stay_ready_for_a_day() -> None:
+def test_nodes_that_renew_their_leases_stay_ready_for_an_hour() -> None:
     cluster = LivingSandbox(nodes=2)
     cluster.run(3600)
     assert all((condition_of(node, "Ready") or {})["status"] == "True" for node in cluster.api.select(NODES))

@@ -74,6 +74,20 @@ def test_controller_that_breaks_down_does_not_stop_the_others(caplog: pytest.Log
     assert "Broken failed" in caplog.text
 
 
+def test_writer_does_not_suffer_for_a_controller_that_cannot_take_in_an_event(caplog: pytest.LogCaptureFixture) -> None:
+    class Deaf(Copier):
+        def observe(self, event: Event) -> None:
+            raise RuntimeError("deaf")
+
+    api = fresh_api()
+    copier = Copier(api)
+    dispatch = Dispatch(api, [Deaf(api), copier])
+    api.create(CONFIG_MAPS, "default", NAMED)
+    dispatch.settle(100.0)
+    assert copier.seen == ["one"]
+    assert "Deaf could not take in an event" in caplog.text
+
+
 def test_runner_works_on_events_and_lets_others_have_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kubesched.sandbox.controllers.controller.SLICE", 0.0)
 

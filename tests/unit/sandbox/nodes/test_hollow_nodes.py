@@ -3,7 +3,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.living_sandbox import START, LivingSandbox, pod
 from tests.sandbox_server import fresh_api
@@ -13,6 +13,7 @@ from kubesched.sandbox.controllers import Dispatch
 from kubesched.sandbox.controllers.conditions import condition_of, is_ready, is_true
 from kubesched.sandbox.kinds import CORE_EVENTS, CSI_NODES, LEASES, NODES, PODS, Object
 from kubesched.sandbox.nodes import DURATION, EXIT_CODE, STARTUP, HollowNodes, node_manifest, node_manifests
+from kubesched.sandbox.nodes.capacity import requests_of
 from kubesched.sandbox.nodes.timers import Timers
 
 
@@ -61,7 +62,7 @@ def test_pod_goes_from_pending_to_creating_to_running() -> None:
     assert running["status"]["podIP"].startswith("10.64.0.")
     for kind in ("Initialized", "Ready", "ContainersReady", "PodScheduled"):
         assert is_true(running, kind)
-    assert set(cluster.reasons("first")) == {"Pulled", "Created", "Started"}
+    assert cluster.reasons("first") == ["Pulled", "Created", "Started"]
 
 
 def test_pods_of_a_node_have_different_addresses() -> None:
@@ -120,6 +121,24 @@ def test_what_a_pod_took_is_free_again_when_it_has_ended_or_gone() -> None:
     cluster.create(PODS, placed("third", cpu="8"))
     cluster.run(5)
     assert is_ready(cluster.get(PODS, "third"))
+
+
+def test_pod_is_refused_where_its_own_node_selector_does_not_allow_it() -> None:
+    cluster = LivingSandbox(nodes=1)
+    cluster.create(PODS, placed(nodeSelector={"disk": "ssd"}))
+    assert cluster.get(PODS, "first")["status"]["reason"] == "NodeAffinity"
+
+
+@pytest.mark.parametrize(("address", "reason"), [("10.0.0.1", "NodePorts"), ("10.0.0.2", None)])
+def test_pod_is_refused_where_its_host_port_is_taken(address: str, reason: str | None) -> None:
+    def listening(name: str, host: str) -> Object:
+        ports = [{"containerPort": 80, "hostPort": 80, "hostIP": host}]
+        return placed(name, containers=[{"name": "app", "image": "nginx", "ports": ports}])
+
+    cluster = LivingSandbox(nodes=1)
+    cluster.create(PODS, listening("first", "10.0.0.1"))
+    cluster.create(PODS, listening("second", address))
+    assert cluster.get(PODS, "second")["status"].get("reason") == reason
 
 
 def test_more_pods_than_a_node_takes_are_refused() -> None:
@@ -217,3 +236,30 @@ def test_timers_keep_the_earliest_time_unless_it_is_replaced(entries: list[tuple
     found = timers.due(15, most=100)
     assert set(found) == {name for name, when in expected.items() if when <= 15}
     assert [expected[name] for name in found] == sorted(expected[name] for name in found)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("bind"), st.integers(100, 5000)),
+            st.tuples(st.just("delete"), st.integers(0, 20)),
+            st.tuples(st.just("wait"), st.integers(0, 3)),
+        ),
+        max_size=15,
+    )
+)
+def test_node_never_runs_more_than_it_has_whatever_is_bound_to_it(steps: list[tuple[str, int]]) -> None:
+    cluster = LivingSandbox(nodes=1)
+    for turn, (kind, number) in enumerate(steps):
+        if kind == "bind":
+            cluster.create(PODS, placed(f"pod-{turn}", cpu=f"{number}m"))
+        elif kind == "delete" and cluster.pods():
+            pods = cluster.pods()
+            cluster.delete(PODS, pods[number % len(pods)]["metadata"]["name"])
+        else:
+            cluster.run(number)
+        taken = [each for each in cluster.pods() if each["status"]["phase"] != "Failed"]
+        assert sum(requests_of(each)["cpu"] for each in taken) <= 8000
+    cluster.run(10)
+    assert len(cluster.running()) == len([each for each in cluster.pods() if each["status"]["phase"] != "Failed"])

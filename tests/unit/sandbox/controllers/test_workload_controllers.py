@@ -167,6 +167,19 @@ def test_stateful_update_goes_from_the_last_pod_to_the_partition() -> None:
     assert cluster.get(PODS, "db-0")["spec"]["containers"][0]["image"] == "nginx"
 
 
+def test_stateful_set_takes_its_orphans_in_again() -> None:
+    cluster = LivingSandbox()
+    cluster.create(STATEFUL_SETS, stateful())
+    cluster.run(20)
+    before = {each["metadata"]["uid"] for each in cluster.pods()}
+    cluster.delete(STATEFUL_SETS, "db", propagation="Orphan")
+    cluster.run(5)
+    cluster.create(STATEFUL_SETS, stateful())
+    cluster.run(5)
+    assert {each["metadata"]["uid"] for each in cluster.pods()} == before
+    assert cluster.get(STATEFUL_SETS, "db")["status"]["readyReplicas"] == 3
+
+
 def test_finished_stateful_update_has_one_revision() -> None:
     cluster = LivingSandbox()
     cluster.create(STATEFUL_SETS, stateful())
