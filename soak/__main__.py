@@ -96,11 +96,15 @@ def _live_through(cluster: ApiServer, replicas: list[Replica], misfortune: Misfo
             state = cluster.ask("tell")
             print(
                 f"{now - started:5.0f} s: {state['pods']} pods, {state['waiting']} waiting, {state['bound']} bound, "
-                f"{len(state['fouls'])} fouls, leader {leader.name if leader is not None else 'nobody'}",
+                f"{len(state['fouls'])} fouls, leader {_told(leader)}",
                 flush=True,
             )
         time.sleep(_EVERY)
     return samples
+
+
+def _told(leader: Replica | None) -> str:
+    return "nobody" if leader is None else f"{leader.name} with {leader.process.rss_mb():.0f} MB"
 
 
 def _settled(cluster: ApiServer, replicas: list[Replica]) -> Claim:
