@@ -12,6 +12,7 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from bench.processes import ApiServer, wait_for
@@ -20,11 +21,65 @@ from soak.misfortune import Misfortune
 from soak.replicas import Replica
 from soak.verdict import Claim, Sample, belief_is_truth, memory_is_flat
 
+_KILLING = 2 / 3
+"""The part of the time in which there are kills."""
 _KILLS = 12
 _SHORTEST_LIFE = 25.0
 _EVERY = 0.5
+_REPORT_EVERY = 30.0
 _SETTLES_WITHIN = 300.0
 """A watch that froze is noticed after two minutes of silence."""
+
+
+class Course:
+    """What happens between the start and the end, one look at everything at a time."""
+
+    def __init__(self, cluster: ApiServer, replicas: Sequence[Replica], misfortune: Misfortune, seconds: float) -> None:
+        self._cluster, self._replicas, self._misfortune = cluster, replicas, misfortune
+        self._started = time.monotonic()
+        self._seconds = seconds
+        self._pause = max(_SHORTEST_LIFE, seconds * _KILLING / _KILLS)
+        self._next_kill = self._started + self._pause
+        self._next_report = self._started
+        self._led: Replica | None = None
+        self.samples: list[Sample] = []
+        """The memory of the present leader since it leads."""
+
+    def run(self) -> None:
+        while (now := time.monotonic()) < self._started + self._seconds:
+            leader = leader_of(self._replicas)
+            if now >= self._misfortune.at:
+                self._misfortune.change(now)
+            if leader is not None and self._next_kill <= now < self._started + self._seconds * _KILLING:
+                leader.kill()
+                self._next_kill, leader = now + self._pause, None
+            self._measure(leader, now)
+            if now >= self._next_report:
+                self._next_report = now + _REPORT_EVERY
+                self._report(leader, now)
+            time.sleep(_EVERY)
+
+    def _measure(self, leader: Replica | None, now: float) -> None:
+        if leader is not self._led:
+            self._led, self.samples = leader, []
+        if leader is not None:
+            self.samples.append(Sample(now - self._started, leader.process.rss_mb()))
+
+    def _report(self, leader: Replica | None, now: float) -> None:
+        state = self._cluster.ask("tell")
+        who = "nobody" if leader is None else f"{leader.name} with {leader.process.rss_mb():.0f} MB"
+        print(
+            f"{now - self._started:5.0f} s: {state['pods']} pods, {state['waiting']} waiting, {state['bound']} bound, "
+            f"{len(state['fouls'])} fouls, leader {who}",
+            flush=True,
+        )
+
+
+def leader_of(replicas: Sequence[Replica]) -> Replica | None:
+    """Who schedules; whoever ended is started again."""
+    for replica in replicas:
+        replica.look_after()
+    return next((replica for replica in replicas if replica.leads), None)
 
 
 def main(seconds: float, seed: int) -> int:
@@ -34,7 +89,7 @@ def main(seconds: float, seed: int) -> int:
     with ApiServer(str(seed), "soak.cluster") as cluster:
         replicas = [Replica(name, cluster.url, directory) for name in ("one", "two")]
         try:
-            claims = _soak(cluster, replicas, seconds, random.Random(seed))
+            claims = _soaked(cluster, replicas, seconds, seed)
         finally:
             for replica in replicas:
                 replica.stop()
@@ -48,11 +103,13 @@ def main(seconds: float, seed: int) -> int:
     return 1
 
 
-def _soak(cluster: ApiServer, replicas: list[Replica], seconds: float, rng: random.Random) -> list[Claim]:
-    wait_for(lambda: any(replica.leads for replica in replicas), 60, "a leader")
+def _soaked(cluster: ApiServer, replicas: Sequence[Replica], seconds: float, seed: int) -> list[Claim]:
+    """What must hold, after all that time."""
+    wait_for(lambda: leader_of(replicas) is not None, 60, "a leader")
+    misfortune = Misfortune(cluster.url, random.Random(seed))
+    course = Course(cluster, replicas, misfortune, seconds)
     cluster.ask("begin")
-    misfortune = Misfortune(cluster.url, random.Random(rng.random()))
-    samples = _live_through(cluster, replicas, misfortune, seconds)
+    course.run()
     misfortune.end()
     cluster.ask("rest")
     claims = [_settled(cluster, replicas)]
@@ -60,58 +117,19 @@ def _soak(cluster: ApiServer, replicas: list[Replica], seconds: float, rng: rand
     claims += [belief_is_truth(replica.name, *replica.believes(), truth) for replica in replicas]
     end = cluster.ask("tell")
     claims.append(Claim("no pod bound twice, no node overcommitted", not end["fouls"], "; ".join(end["fouls"][:3])))
-    claims.append(memory_is_flat(samples))
-    kills, losses = sum(r.kills for r in replicas), sum(r.losses for r in replicas)
-    claims.append(
-        Claim(
-            f"{end['bound']} pods bound, {kills} kills, {losses} lost leases, {misfortune.troubles} times of trouble",
-            True,
-        )
-    )
+    claims.append(memory_is_flat(course.samples))
+    kills, losses = sum(replica.kills for replica in replicas), sum(replica.losses for replica in replicas)
+    print(f"{end['bound']} pods bound, {misfortune.troubles} times of trouble, {kills} kills, {losses} lost leases")
     return claims
 
 
-def _live_through(cluster: ApiServer, replicas: list[Replica], misfortune: Misfortune, seconds: float) -> list[Sample]:
-    """Until the time is up. The memory of whoever has led longest without a break."""
-    started = time.monotonic()
-    pause = max(_SHORTEST_LIFE, seconds * 2 / 3 / _KILLS)
-    next_kill, told = started + pause, started
-    samples: list[Sample] = []
-    led: Replica | None = None
-    while (now := time.monotonic()) < started + seconds:
-        for replica in replicas:
-            replica.look_after()
-        leader = next((replica for replica in replicas if replica.leads), None)
-        if now >= misfortune.at:
-            misfortune.change(now)
-        if now >= next_kill and now < started + seconds * 2 / 3 and leader is not None:
-            leader.kill()
-            next_kill, leader = now + pause, None
-        if leader is not led:
-            led, samples = leader, []
-        if leader is not None:
-            samples.append(Sample(now - started, leader.process.rss_mb()))
-        if now >= told:
-            told = now + 30
-            state = cluster.ask("tell")
-            print(
-                f"{now - started:5.0f} s: {state['pods']} pods, {state['waiting']} waiting, {state['bound']} bound, "
-                f"{len(state['fouls'])} fouls, leader {leader.name if leader is not None else 'nobody'}",
-                flush=True,
-            )
-        time.sleep(_EVERY)
-    return samples
-
-
-def _settled(cluster: ApiServer, replicas: list[Replica]) -> Claim:
+def _settled(cluster: ApiServer, replicas: Sequence[Replica]) -> Claim:
     """All that can be placed is, and all that should go is gone."""
     started = time.monotonic()
 
     def is_settled() -> bool:
-        for replica in replicas:
-            replica.look_after()
         state = cluster.ask("tell")
-        return not state["waiting"] and not state["leaving"] and any(replica.leads for replica in replicas)
+        return leader_of(replicas) is not None and not state["waiting"] and not state["leaving"]
 
     what = "everything settles once the faults are over"
     try:

@@ -27,12 +27,14 @@ class Replica:
         self.losses = 0
         """How often it ended by itself because it could not renew its lease."""
         self.faults: list[str] = []
-        self._start()
+        self.process = self._started()
+        self._has_led = False
 
     @property
     def leads(self) -> bool:
-        """A process that stops leading ends."""
-        return self.process.is_alive and _LEADS in self.process.log.read_text()
+        """Whether this process schedules. One that loses the lease ends, so what was once so stays so."""
+        self._has_led = self._has_led or _LEADS in self.process.log.read_text()
+        return self._has_led and self.process.is_alive
 
     def look_after(self) -> None:
         """Start it again if it ended, and judge how it ended."""
@@ -43,7 +45,8 @@ class Replica:
             self.losses += 1
         elif code != -signal.SIGKILL:
             self.faults.append(f"{self.name} ended with exit code {code}, see {self.process.log}")
-        self._start()
+        self.process = self._started()
+        self._has_led = False
 
     def kill(self) -> None:
         self.kills += 1
@@ -74,10 +77,11 @@ class Replica:
             if "Traceback" in line or "stacktrace" in line
         ]
 
-    def _start(self) -> None:
+    def _started(self) -> SchedulerProcess:
         name = f"{self.name}-{len(self.logs)}"
-        self.process = SchedulerProcess(self._url, self._directory, name=name, settings=_SETTINGS, flags=_FLAGS)
-        self.logs.append(self.process.log)
+        process = SchedulerProcess(self._url, self._directory, name=name, settings=_SETTINGS, flags=_FLAGS)
+        self.logs.append(process.log)
+        return process
 
     def _entries(self, message: str) -> list[dict[str, Any]]:
         """Lines of the log with that message; the last line may not be whole yet."""

@@ -15,7 +15,7 @@ _YOUNG = 50_000
 
 def collect_seldom() -> None:
     """Call it once, when the process starts."""
-    gc.set_threshold(_YOUNG, 20, 10)
+    gc.set_threshold(_YOUNG, 5, 5)
 
 
 def spare_what_is_there() -> None:

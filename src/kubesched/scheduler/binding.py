@@ -155,5 +155,7 @@ class BindingCycle:
 
 async def _finished(answer: Any) -> Status | None:
     """The answer of a plugin that may or may not be a coroutine."""
+    if answer is None or isinstance(answer, Status):  # nearly always, and `isawaitable` takes its time
+        return answer
     status: Status | None = await answer if isawaitable(answer) else answer
     return status

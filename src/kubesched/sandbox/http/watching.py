@@ -64,15 +64,16 @@ class Watching:
         try:
             await self._api.store.durable(current)
             response = _response(request)
-            await response.prepare(request)
-            if error:
-                await response.write(error)
-            else:
-                await _write_initial(response, watcher, records)
-                if send_initial:
-                    await response.write(watcher.bookmark(current, initial=True))
-                await self._live(request, response, watcher, seconds)
-            await response.write_eof()
+            with contextlib.suppress(ConnectionError):  # whoever watched has gone, which is no news to anybody
+                await response.prepare(request)
+                if error:
+                    await response.write(error)
+                else:
+                    await _write_initial(response, watcher, records)
+                    if send_initial:
+                        await response.write(watcher.bookmark(current, initial=True))
+                    await self._live(request, response, watcher, seconds)
+                await response.write_eof()
             return response
         finally:
             self._watches.remove(watcher)
