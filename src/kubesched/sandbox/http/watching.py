@@ -65,14 +65,15 @@ class Watching:
             await self._api.store.durable(current)
             response = _response(request)
             await response.prepare(request)
-            if error:
-                await response.write(error)
-            else:
-                await _write_initial(response, watcher, records)
-                if send_initial:
-                    await response.write(watcher.bookmark(current, initial=True))
-                await self._live(request, response, watcher, seconds)
-            await response.write_eof()
+            with contextlib.suppress(ConnectionResetError):  # whoever watched has gone, and there is nobody to tell
+                if error:
+                    await response.write(error)
+                else:
+                    await _write_initial(response, watcher, records)
+                    if send_initial:
+                        await response.write(watcher.bookmark(current, initial=True))
+                    await self._live(request, response, watcher, seconds)
+                await response.write_eof()
             return response
         finally:
             self._watches.remove(watcher)
