@@ -118,13 +118,13 @@ class Daemon:
         lines = (line.rpartition(" ") for line in answered.text.splitlines() if line and not line.startswith("#"))
         return {name: float(value) for name, _, value in lines}
 
-    def metric(self, name: str, **labels: str) -> float:
-        """The sum of all samples of that name with these labels."""
+    def metric(self, series: str, /, **labels: str) -> float:
+        """The sum of all samples of that series with these labels."""
         wanted = [f'{label}="{value}"' for label, value in labels.items()]
         return sum(
             value
             for sample, value in self.metrics().items()
-            if sample.partition("{")[0] == name and all(label in sample for label in wanted)
+            if sample.partition("{")[0] == series and all(label in sample for label in wanted)
         )
 
 

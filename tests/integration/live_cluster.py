@@ -17,7 +17,7 @@ from tests.sandbox_server import fresh_api
 from kubesched.api.quantity import parse_quantity
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.http import Faults, Rule, Server, kubeconfig, self_signed, server_context, write_kubeconfig
-from kubesched.sandbox.kinds import EVENTS, LEASES, NODES, PODS, Object, Resource
+from kubesched.sandbox.kinds import EVENTS, LEASES, NODES, PODS, SERVICE_ACCOUNTS, Object, Resource
 
 T = TypeVar("T")
 
@@ -39,8 +39,15 @@ class LiveCluster:
     """Objects are given and shown as the API has them. Every method may be called from the thread of the test."""
 
     def __init__(
-        self, directory: Path, *, token: str | None = None, tls: bool = False, faults: Faults | None = None
+        self,
+        directory: Path,
+        *,
+        token: str | None = None,
+        tls: bool = False,
+        context: ssl.SSLContext | None = None,
+        faults: Faults | None = None,
     ) -> None:
+        """With `tls`, a certificate is made; or there is one already in the `context` to serve with."""
         self.token = token
         self.faults = faults or Faults(seed=1)
         self.bindings: Counter[tuple[str, str]] = Counter()
@@ -50,7 +57,7 @@ class LiveCluster:
         self._directory = directory
         self._numbers = itertools.count()
         self.authority: bytes | None = None
-        self._tls: ssl.SSLContext | None = None
+        self._tls = context
         if tls:
             self._make_certificate()
         self._loop = asyncio.new_event_loop()
@@ -102,6 +109,12 @@ class LiveCluster:
         path = self._directory / f"kubeconfig-{next(self._numbers)}"
         write_kubeconfig(path, kubeconfig(self.url, **wanted))
         return path
+
+    def token_of_service_account(self) -> str:
+        """A new token of somebody who is not an administrator."""
+        assert self._server is not None
+        tokens, account = self._server.tokens, self.api.get(SERVICE_ACCOUNTS, "default", "default")
+        return str(self.call(lambda: tokens.issue(account, {}))["status"]["token"])
 
     def misbehave(self, *rules: Rule) -> None:
         """Faults from now on; none to behave again."""
