@@ -1,4 +1,4 @@
-"""A sandbox that runs: server, controllers and hollow nodes in a thread, and kubectl outside."""
+"""A sandbox that runs: server, controllers, hollow nodes and the scheduler in a thread, and kubectl outside."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TypeVar
 
-from tests.living_sandbox import RoundRobin
 from tests.sandbox_server import fresh_api, serving
 
+from kubesched import config
 from kubesched.sandbox.api import Api
-from kubesched.sandbox.controllers import Controller, Runner, standard_controllers
+from kubesched.sandbox.controllers import Runner, standard_controllers
 from kubesched.sandbox.http import Server
 from kubesched.sandbox.nodes import HollowNodes, node_manifests
 from kubesched.sandbox.nodes.pods import Pace
+from kubesched.sandbox.scheduling import SchedulerInside
 
 T = TypeVar("T")
 KUBECTL = shutil.which("kubectl")
@@ -57,11 +58,6 @@ class Sandbox:
         return done.stdout + done.stderr if fails else done.stdout
 
 
-def scheduler(api: Api) -> Controller:
-    """What places pods in these tests."""
-    return RoundRobin(api)
-
-
 @contextlib.contextmanager
 def running_sandbox(nodes: int = 4) -> Iterator[Sandbox]:
     """A cluster in a thread of its own."""
@@ -71,11 +67,15 @@ def running_sandbox(nodes: int = 4) -> Iterator[Sandbox]:
         api, ended = fresh_api(), asyncio.Event()
         hollow = HollowNodes(api, random.Random(1), pace=FAST)
         hollow.add(node_manifests(nodes))
-        runner = Runner(api, [*standard_controllers(api), hollow, scheduler(api)])
+        runner = Runner(api, [*standard_controllers(api), hollow])
+        inside = SchedulerInside(api, config.default())
         async with serving(api) as server:
             runner.start()
+            scheduling = asyncio.create_task(inside.run())
             started.set_result((Sandbox(api, hollow, server, asyncio.get_running_loop()), ended))
             await ended.wait()
+            await inside.stop()
+            await scheduling
             await runner.stop()
 
     def main() -> None:

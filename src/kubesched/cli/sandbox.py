@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from kubesched import garbage
 from kubesched.api.yaml import YamlError, documents
 from kubesched.cli.input import read, refuse
 from kubesched.cli.printing import STRONG, console, counted
@@ -88,6 +89,7 @@ def sandbox(
     )
     with bad_profiles_refused(config_file):
         try:
+            garbage.collect_seldom()
             uvloop.run(_run(plan, story, seconds))
         except (ExposedError, OSError) as error:
             refuse([f"sandbox: {error}"])
