@@ -26,6 +26,7 @@ from kubesched.sandbox.kinds.served import REVIEWS
 
 _COLLECTION_VERBS = {"GET": "list", "HEAD": "list", "POST": "create", "DELETE": "deletecollection"}
 _OBJECT_VERBS = {"GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_OF_CONTAINERS = frozenset(("attach", "exec", "log", "portforward", "proxy"))
 _CREATED_SUBRESOURCES = frozenset(("binding", "eviction", "token"))
 
 
@@ -70,6 +71,8 @@ class Requests:
         elif target.namespace is not None:
             raise no_such_resource()
         if target.subresource and target.subresource not in resource.subresources:
+            if resource is PODS and target.subresource in _OF_CONTAINERS:
+                raise bad_request(f"hollow pods run no containers, so there is no {target.subresource} in a sandbox")
             raise no_such_resource()
         return Asked(request, resource, target, _verb(request.method, resource, target, query), query, user)
 
