@@ -34,6 +34,8 @@ class Plan:
     """Example GPUs on each of them."""
     configuration: SchedulerConfiguration = field(default_factory=config.default)
     plugins: Registry | None = None
+    schedules: bool = True
+    """Whether the scheduler inside is at work; if not it only watches, and pods wait for one from outside."""
     host: str = "127.0.0.1"
     port: int = 0
     token: str | None = None
@@ -84,13 +86,17 @@ class Sandbox:
             draw=self._rng.randrange,
             on_attempt=self.chronicle,
         )
-        self._scheduling = asyncio.create_task(self._inside.run(), name="scheduling")
+        self._scheduling = asyncio.create_task(self._schedule(), name="scheduling")
         self._controllers.start()
         self.nodes.add(self._plan.nodes)
         if self._plan.gpus:
             publish_gpus(self.api, [node["metadata"]["name"] for node in self._plan.nodes], self._plan.gpus)
         document = kubeconfig(self.server.url, token=self._plan.token, authority=self._authority)
         write_kubeconfig(self.kubeconfig, document)
+
+    async def _schedule(self) -> None:
+        if self._plan.schedules:
+            await self._inside.run()
 
     async def stop(self) -> None:
         await self._inside.stop()

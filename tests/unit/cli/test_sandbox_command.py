@@ -42,6 +42,12 @@ def test_kubeconfig_is_written_where_it_was_asked_for_and_the_sandbox_ends_on_a_
     assert os.stat(file).st_mode & 0o077 == 0
 
 
+def test_without_the_scheduler_inside_pods_wait_for_one_from_outside() -> None:
+    result = run("--scenario", "shop", "--no-scheduler", "--for", "2")
+    assert result.returncode == 0
+    assert "9 pending.  Scheduler: 0 bound" in result.stdout
+
+
 def test_objects_outlive_the_process_in_a_data_directory(tmp_path: Path) -> None:
     for _ in range(2):
         assert run("--nodes", "3", "--for", "0.5", "--data-dir", str(tmp_path)).returncode == 0
