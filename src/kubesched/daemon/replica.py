@@ -27,6 +27,7 @@ from kubesched.scheduler.loop import SchedulingLoop
 from kubesched.scheduler.observing import observed
 from kubesched.scheduler.recording import Recording, RecordingWriter, recorded
 from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.scheduler.volume_wait import volume_timeouts
 from kubesched.scheduler.writer import ClusterWriter
 
 COMPARE_EVERY = 15 * 60.0
@@ -72,7 +73,9 @@ class Replica:
         configuration, options = completed.configuration, completed.options
         metrics = SchedulerMetrics(registry, clock=time.perf_counter, draw=random.randrange)
         self.events = EventRecorder(connections.events, configuration.profiles[0].scheduler_name)
-        live = LiveWriter(connections.scheduler, self.events, observer=metrics)
+        live = LiveWriter(
+            connections.scheduler, self.events, volume_timeouts=volume_timeouts(configuration), observer=metrics
+        )
         writer: ClusterWriter = live
         recording = None
         if record is not None:

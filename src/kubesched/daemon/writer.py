@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -40,12 +40,12 @@ class LiveWriter:
         client: Client,
         events: EventRecorder,
         *,
-        volumes_within: float = 600.0,
+        volume_timeouts: Mapping[str, float],
         observer: SchedulerObserver | None = None,
     ) -> None:
         self._client = client
         self._events = events
-        self._volumes_within = volumes_within
+        self._volume_timeouts = volume_timeouts
         self._observer = observer
         self.objects = ObjectStore()
         """What the scheduler has seen: to be given as soon as there is a scheduler."""
@@ -90,7 +90,7 @@ class LiveWriter:
         except KubeError as error:
             raise _as_write_error(error) from error
         is_wanted = lambda: pod.key in self.pods  # noqa: E731
-        await volumes_bound(pod, writes, self.objects, timeout=self._volumes_within, is_wanted=is_wanted)
+        await volumes_bound(pod, writes, self.objects, timeouts=self._volume_timeouts, is_wanted=is_wanted)
 
     async def write_claim(self, pod: Pod, write: ClaimWrite) -> ResourceClaim | None:
         return await write_claim(self, pod, write)

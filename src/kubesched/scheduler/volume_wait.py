@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from kubesched.api.pod import Pod
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.config import SchedulerConfiguration
 from kubesched.plugins.volume_binding.writes import SELECTED_NODE, VolumeWrites
 from kubesched.scheduler.writer import WriteError
 from kubesched.state.objects import ObjectStore
 
 _LOOK_EVERY = 1.0
+_BIND_WITHIN = 600.0
 _BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+
+
+def volume_timeouts(configuration: SchedulerConfiguration) -> dict[str, float]:
+    """Seconds that pods of each scheduler name wait for their volumes, as the arguments of VolumeBinding say."""
+    found = {}
+    for profile in configuration.profiles:
+        args = profile.plugin_config.get("VolumeBinding")
+        found[profile.scheduler_name] = float(getattr(args, "bind_timeout_seconds", _BIND_WITHIN))
+    return found
 
 
 async def volumes_bound(
@@ -20,15 +31,16 @@ async def volumes_bound(
     writes: VolumeWrites,
     objects: ObjectStore,
     *,
-    timeout: float,
+    timeouts: Mapping[str, float],
     is_wanted: Callable[[], bool] = lambda: True,
 ) -> None:
     """Return when all claims of the writes are bound; WriteError if that cannot or does not happen.
 
-    `objects` are what the watch has shown; `is_wanted` tells whether the pod is still there to wait for.
+    `timeouts` are by scheduler name. `objects` are what the watch has shown; `is_wanted` tells whether the pod is still there to wait for.
     """
     awaited = [(v.spec.claim_ref.namespace, v.spec.claim_ref.name) for v in writes.volumes if v.spec.claim_ref]
     promised = {(claim.namespace, claim.name) for claim in writes.claims}
+    timeout = timeouts.get(pod.spec.scheduler_name, _BIND_WITHIN)
     try:
         async with asyncio.timeout(timeout):
             while not all(_is_bound(writes, key, objects, key in promised) for key in (*awaited, *promised)):

@@ -14,6 +14,7 @@ from kubesched.sandbox.scheduling.recorder import EventRecorder
 from kubesched.sandbox.scheduling.writer import ApiWriter
 from kubesched.scheduler.loop import SchedulingLoop
 from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.scheduler.volume_wait import volume_timeouts
 
 _TOLD_AT_ONCE = 500
 """Changes that are told before others on the event loop get their turn."""
@@ -34,7 +35,7 @@ class SchedulerInside:
         """To be made on a running event loop, whose clock the scheduler goes by."""
         running = asyncio.get_running_loop()
         self._running = running
-        writer = ApiWriter(api, recorder=EventRecorder(api))
+        writer = ApiWriter(api, recorder=EventRecorder(api), volume_timeouts=volume_timeouts(configuration))
         self.scheduler = Scheduler(configuration, writer, clock=running.time, draw=draw, plugins=plugins)
         writer.objects = self.scheduler.state.objects
         self._loop = SchedulingLoop(self.scheduler, on_attempt=on_attempt)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.pod import Pod, PodCondition
@@ -20,15 +20,15 @@ from kubesched.scheduler.writer import WriteError
 from kubesched.state.objects import ObjectStore
 
 _MANAGER = "kube-scheduler"
-_VOLUMES_WITHIN = 600.0
 
 
 class ApiWriter:
     """A `ClusterWriter` on the sandbox's own API."""
 
-    def __init__(self, api: Api, *, recorder: EventRecorder) -> None:
+    def __init__(self, api: Api, *, recorder: EventRecorder, volume_timeouts: Mapping[str, float]) -> None:
         self._api = api
         self._recorder = recorder
+        self._volume_timeouts = volume_timeouts
         self.objects = ObjectStore()
         """What the scheduler has seen: to be given as soon as there is a scheduler."""
 
@@ -53,7 +53,7 @@ class ApiWriter:
                 patch = wire.claim_patch(claim)
                 self._api.patch(PERSISTENT_VOLUME_CLAIMS, claim.namespace, claim.name, patch, manager=_MANAGER)
         is_wanted = lambda: self._api.find(PODS, pod.namespace, pod.name) is not None  # noqa: E731
-        await volumes_bound(pod, writes, self.objects, timeout=_VOLUMES_WITHIN, is_wanted=is_wanted)
+        await volumes_bound(pod, writes, self.objects, timeouts=self._volume_timeouts, is_wanted=is_wanted)
 
     async def write_claim(self, pod: Pod, write: ClaimWrite) -> ResourceClaim | None:
         return await write_claim(self, pod, write)
