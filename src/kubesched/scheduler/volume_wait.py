@@ -36,7 +36,8 @@ async def volumes_bound(
 ) -> None:
     """Return when all claims of the writes are bound; WriteError if that cannot or does not happen.
 
-    `timeouts` are by scheduler name. `objects` are what the watch has shown; `is_wanted` tells whether the pod is still there to wait for.
+    `timeouts` are by scheduler name. `objects` are what the watch has shown; `is_wanted` tells whether the pod is still
+    there to wait for.
     """
     awaited = [(v.spec.claim_ref.namespace, v.spec.claim_ref.name) for v in writes.volumes if v.spec.claim_ref]
     promised = {(claim.namespace, claim.name) for claim in writes.claims}
