@@ -44,6 +44,8 @@ class Daemon:
     ) -> None:
         """`config` are fields of the configuration; `token` goes with every question asked on the secure port."""
         self.log_file = directory / f"{name}.log"
+        self.may_show_tracebacks = False
+        """Whether the test breaks something of which the log should tell where."""
         self._token = token
         file = directory / f"{name}.json"
         connection = {"kubeconfig": str(kubeconfig), "qps": qps, "burst": qps}

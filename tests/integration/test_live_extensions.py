@@ -35,16 +35,34 @@ class Pairs(PermitPlugin):
 '''
 
 
+FRAGILE = '''
+"""Cannot deal with pods that have no labels."""
+
+from kubesched.framework.plugin import FilterPlugin
+
+
+class Fragile(FilterPlugin):
+    name = "Fragile"
+
+    def filter_node(self, cycle, node):
+        return 1 / len(cycle.pod.metadata.labels) and None
+'''
+
+
+def _installed(directory: Path, plugin: str, source: str) -> dict[str, str]:
+    """The environment of a process that finds a package with this plugin."""
+    module, site = f"kubesched_{plugin.lower()}", directory / "site"
+    about = site / f"{module}-1.0.dist-info"
+    about.mkdir(parents=True)
+    (site / f"{module}.py").write_text(source)
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {module}\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(f"[kubesched.plugins]\n{plugin} = {module}:{plugin}\n")
+    return {"PYTHONPATH": os.pathsep.join(filter(None, (str(site), os.environ.get("PYTHONPATH"))))}
+
+
 @pytest.fixture
 def installed_pairs(tmp_path: Path) -> dict[str, str]:
-    """The environment of a process that finds a package with the plugin Pairs."""
-    site = tmp_path / "site"
-    about = site / "kubesched_pairs-1.0.dist-info"
-    about.mkdir(parents=True)
-    (site / "kubesched_pairs.py").write_text(PAIRS)
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: kubesched-pairs\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text("[kubesched.plugins]\npairs = kubesched_pairs:Pairs\n")
-    return {"PYTHONPATH": os.pathsep.join(filter(None, (str(site), os.environ.get("PYTHONPATH"))))}
+    return _installed(tmp_path, "Pairs", PAIRS)
 
 
 @pytest.fixture
@@ -101,6 +119,22 @@ def test_waiting_pod_that_is_deleted_gives_its_room_back(
     wait_until(lambda: "Insufficient cpu" in cluster.condition("single").get("message", ""), "no room left")
     cluster.delete(PODS, "default", "lonely", grace=0)
     wait_until(lambda: cluster.node_of("single"), "the room taken by another")
+
+
+def test_plugin_that_breaks_concerns_its_own_pods_only(
+    cluster: LiveCluster, start_daemon: StartDaemon, tmp_path: Path
+) -> None:
+    cluster.add_node("node")
+    cluster.add_pod("odd")
+    cluster.add_pod("fine", metadata={"labels": {"app": "fine"}})
+    profile = {"schedulerName": "default-scheduler", "plugins": {"filter": {"enabled": [{"name": "Fragile"}]}}}
+    environ = _installed(tmp_path, "Fragile", FRAGILE)
+    daemon = start_daemon(cluster, config={"profiles": [profile]}, environ=environ)
+    daemon.may_show_tracebacks = True
+    wait_until(lambda: cluster.node_of("fine"), "the pod bound that it can deal with")
+    assert "division by zero" in wait_until(lambda: cluster.condition("odd"), "a condition")["message"]
+    assert daemon.log_lines("ZeroDivisionError")
+    assert daemon.stop() == 0
 
 
 def test_extender_narrows_the_choice(cluster: LiveCluster, start_daemon: StartDaemon, extender: ExtenderServer) -> None:

@@ -15,7 +15,7 @@ from cryptography import x509
 from kubesched.daemon.checks import OptionsError
 from kubesched.daemon.logging import Log
 from kubesched.daemon.options import Options
-from kubesched.daemon.serving.reviews import ReviewApi
+from kubesched.daemon.serving.reviews import SECONDS, ReviewApi
 
 CONFIG_MAP = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 REFRESH_SECONDS = 60.0
@@ -75,17 +75,17 @@ class AuthoritySource:
         if self._api is None or not needed:
             return
         try:
-            self._looked_up = msgspec.json.decode(await self._api.get(CONFIG_MAP), type=_ConfigMap)
+            async with asyncio.timeout(SECONDS):
+                self._looked_up = msgspec.json.decode(await self._api.get(CONFIG_MAP), type=_ConfigMap)
         except Exception as problem:
+            why = str(problem) or f"no answer within {SECONDS:g}s"
             if first and not self._options.authentication_tolerate_lookup_failure:
-                raise OptionsError(
-                    [f"unable to load configmap based request-header-client-ca-file: {problem}"]
-                ) from None
+                raise OptionsError([f"unable to load configmap based request-header-client-ca-file: {why}"]) from None
             log.warning(
                 "Unable to get configmap/extension-apiserver-authentication in kube-system. Usually fixed by 'kubectl "
                 "create rolebinding -n kube-system ROLEBINDING_NAME --role=extension-apiserver-authentication-reader "
                 "--serviceaccount=YOUR_NS:YOUR_SA'",
-                err=str(problem),
+                err=why,
             )
 
     def _use(self, found: Authorities) -> None:
