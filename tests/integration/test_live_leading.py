@@ -79,9 +79,11 @@ def test_leader_that_is_told_to_stop_hands_over_at_once(cluster: LiveCluster, re
 def test_released_lease_has_no_holder(cluster: LiveCluster, start_daemon: StartDaemon) -> None:
     daemon = start_daemon(cluster, config=SHORT)
     daemon.wait_scheduling()
-    assert cluster.lease()["holderIdentity"]
+    holder = cluster.lease()["holderIdentity"]
     assert daemon.stop() == 0
     assert cluster.lease()["holderIdentity"] == ""
+    [event] = cluster.events("LeaderElection")
+    assert (event["note"], event["regarding"]["kind"]) == (f"{holder} became leader", "Lease")
 
 
 def test_lease_taken_by_another_ends_the_daemon_with_one_line(cluster: LiveCluster, start_daemon: StartDaemon) -> None:

@@ -33,8 +33,11 @@ from kubesched.framework.profile import ProfileError
 from kubesched.framework.registry import DuplicatePluginError, NotAPluginError
 from kubesched.kube.clients import Clients
 from kubesched.kube.errors import KubeError
+from kubesched.kube.event_record import ObjectReference
+from kubesched.kube.events import EventRecorder
 from kubesched.kube.leader_election import LeaderElector, LeaseLostError
 from kubesched.kube.lease import LeaseLock, new_identity
+from kubesched.kube.resources import LEASES
 from kubesched.plugins.registry import all_plugins
 
 log = Log(__name__)
@@ -97,7 +100,7 @@ async def _run(settings: Completed, logging: Logging, environ: Mapping[str, str]
         with _record_file(settings) as record:
             replica = Replica(settings, connections, registry, plugins=all_plugins(), record=record)
             _listen_to_signals(stopping, replica)
-            elector = _elector(settings, connections, registry)
+            elector = _elector(settings, connections, registry, replica.events)
             server = _server(settings, registry, replica, elector, stopping, logging, environ, client_metrics)
             try:
                 await _live(settings, replica, elector, server, stopping, logging)
@@ -205,7 +208,9 @@ async def _with_policy_of_cluster(settings: Completed, connections: Clients) -> 
     return with_policy(settings, text, source=f"config map {where.namespace}/{where.name}")
 
 
-def _elector(settings: Completed, connections: Clients, registry: MetricsRegistry) -> LeaderElector | None:
+def _elector(
+    settings: Completed, connections: Clients, registry: MetricsRegistry, events: EventRecorder
+) -> LeaderElector | None:
     """Nobody to elect where there is one replica only, or where nothing is bound."""
     wanted = settings.configuration.leader_election
     if not wanted.leader_elect or settings.options.shadow:
@@ -216,6 +221,10 @@ def _elector(settings: Completed, connections: Clients, registry: MetricsRegistr
     def new_leader(leader: str) -> None:
         metrics.leading(leader == identity)
         log.info("New leader elected", identity=leader)
+        if leader == identity:
+            lease = ObjectReference(LEASES.api_version, "Lease", wanted.resource_namespace, wanted.resource_name)
+            note = f"{identity} became leader"
+            events.record(lease, type="Normal", reason="LeaderElection", action="LeaderElection", note=note)
 
     return LeaderElector(lock, identity, wanted, on_new_leader=new_leader)
 
