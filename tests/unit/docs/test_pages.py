@@ -1,0 +1,207 @@
+"""Documentation is held to the code: commands parse, flags, files, endpoints and metrics exist, examples run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+import pytest
+import yaml
+from tests.builders import make_pod
+from tests.unit.daemon.chart import Chart
+from tests.unit.docs.pages import PAGES, ROOT, Command, anchors, blocks, commands, links, name_of, spans
+
+from kubesched import config
+from kubesched.api.custom import read_custom
+from kubesched.cli.main import main
+from kubesched.daemon import replica
+from kubesched.daemon.feature_gates import FeatureGates
+from kubesched.daemon.flags.table import FLAGS
+from kubesched.daemon.metrics.catalogue import CLIENT, HEALTH, PROCESS, SCHEDULER, Series
+from kubesched.daemon.metrics.registry import MetricsRegistry
+from kubesched.daemon.options import Options, parse_options
+from kubesched.daemon.serving.endpoints import Endpoints, Served
+from kubesched.framework.cycle import Cycle
+from kubesched.sandbox.http import parse_fault
+from kubesched.sandbox.http.faults import What
+from kubesched.sandbox.nodes import node_manifests
+from kubesched.sandbox.nodes.annotations import DURATION, EXIT_CODE, HOLLOW, STARTUP
+from kubesched.sandbox.scenarios import SCENARIOS
+from kubesched.state.cluster import ClusterState
+
+DOCS = ROOT / "docs"
+OPERATING, SANDBOX, PLUGINS = DOCS / "operating.md", DOCS / "sandbox.md", DOCS / "writing-a-plugin.md"
+
+_FOLDERS = re.compile(r"(?:src|docs|deploy|examples|tests|bench|tools)/[\w./-]*\w/?")
+_MODULE = re.compile(r"[\w/]+\.py")
+_METRIC = re.compile(r"\b(?:scheduler|rest_client|leader_election|kubesched)_[a-z_]+")
+_ENDPOINT = re.compile(r"/(?:livez|healthz|readyz|metrics|configz|flagz|statusz|debug)[\w/]*")
+
+MODULES = [str(file) for folder in ("src", "tests", "examples") for file in (ROOT / folder).rglob("*.py")]
+COMMANDS = sorted(set(commands()))
+
+
+def options_of(command: click.Command) -> set[str]:
+    return {name for parameter in command.params for name in parameter.opts if name.startswith("--")}
+
+
+RUN_FLAGS = {f"--{name}" for name in FLAGS.flags}
+EVERY_FLAG = RUN_FLAGS.union(*(options_of(command) for command in main.commands.values()))
+FLAGS_OF = {"docs/operating.md": RUN_FLAGS, "docs/sandbox.md": options_of(main.commands["sandbox"])}
+"""Pages about one command; elsewhere any command's flags may be mentioned."""
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=str)
+def test_every_command_line_parses(command: Command) -> None:
+    name, *arguments = command.arguments
+    assert name in main.commands
+    if name == "run":
+        parse_options(arguments)
+    elif arguments:
+        check(main.commands[name], arguments)
+
+
+def check(command: click.Command, arguments: list[str]) -> None:
+    """Options are there, have as many values as they need, and values that can be. Files need not exist."""
+    context = click.Context(command)
+    given, rest, order = command.make_parser(context).parse_args(list(arguments))
+    if isinstance(command, click.Group):
+        assert rest[0] in command.commands
+        if rest[1:]:
+            check(command.commands[rest[0]], rest[1:])
+        return
+    assert not rest
+    for parameter in command.params:
+        is_given = parameter in order and bool(given[str(parameter.name)])
+        assert is_given or not parameter.required, f"{parameter.name} is missing"
+        if is_given and isinstance(parameter.type, click.Choice | click.IntRange | click.FloatRange):
+            parameter.type_cast_value(context, given[str(parameter.name)])
+        if is_given and parameter.name == "faults":
+            for rule in given["faults"]:
+                parse_fault(rule)
+
+
+def test_commands_were_found_on_the_pages_that_are_about_commands() -> None:
+    assert {"README.md", "docs/operating.md", "docs/sandbox.md", "docs/simulating.md"} <= {c.page for c in COMMANDS}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_flag_exists(page: Path) -> None:
+    known = FLAGS_OF.get(name_of(page), EVERY_FLAG)
+    mentioned = {span.split()[0].partition("=")[0] for span in spans(page) if span.startswith("--")}
+    assert mentioned <= known
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for link in links(page):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_file_named_exists(page: Path) -> None:
+    named = [span for span in spans(page) if _FOLDERS.fullmatch(span)]
+    assert [name for name in named if not (ROOT / name).exists()] == []
+    diagrams = " ".join(blocks(page, ""))
+    modules = {*re.findall(r"[\w/]+\.py\b", diagrams), *(span for span in spans(page) if _MODULE.fullmatch(span))}
+    assert {module for module in modules if not any(file.endswith(f"/{module}") for file in MODULES)} == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_manifest_can_be_read(page: Path) -> None:
+    for text in blocks(page, "yaml"):
+        for document in yaml.safe_load_all(text):
+            if document.get("kind") == "KubeSchedulerConfiguration":
+                config.load(yaml.safe_dump(document))
+
+
+# -- operating ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_metric_to_watch_exists() -> None:
+    own = [each for each in vars(replica).values() if isinstance(each, Series)]
+    known = {series.name for series in (*SCHEDULER, *CLIENT, *PROCESS, *HEALTH, *own)}
+    named = {name.removesuffix("_sum") for name in _METRIC.findall(OPERATING.read_text())}
+    assert named
+    assert named <= known
+
+
+def test_every_endpoint_is_served() -> None:
+    dumps: dict[str, Any] = dict.fromkeys(("queue", "state", "nominated", "shadow"), dict)
+    gates = FeatureGates()
+    served = Served(
+        options=Options(), configuration=config.default(), gates=gates, metrics=MetricsRegistry(gates), dumps=dumps
+    )
+    application = Endpoints(served).application()
+    routes = {str(resource.canonical) for resource in application.router.resources()}
+    named = {found[0] for span in spans(OPERATING) if (found := _ENDPOINT.match(span))}
+    assert named - routes <= {"/debug"}
+    assert {"/livez", "/readyz", "/metrics", "/debug/queue", "/debug/flags/v"} <= named
+
+
+def test_the_values_for_shadow_mode_make_a_shadow_of_the_default_scheduler() -> None:
+    page = ROOT / "deploy" / "README.md"
+    [values] = [found for text in blocks(page, "yaml") if "extraArgs" in (found := yaml.safe_load(text))]
+    objects = Chart(ROOT / "deploy" / "helm" / "kubesched").rendered(**values)
+    [deployment] = [each for each in objects if each["kind"] == "Deployment"]
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    assert parse_options(container["args"]).shadow
+    [configured] = [each for each in objects if each["kind"] == "ConfigMap"]
+    settings = config.load(configured["data"]["scheduler.yaml"])
+    assert [profile.scheduler_name for profile in settings.profiles] == ["default-scheduler"]
+
+
+# -- the sandbox -------------------------------------------------------------------------------------------------------
+
+
+def rows(page: Path, head: str) -> set[str]:
+    """The first words, set as code, of the table that begins with this head."""
+    table = page.read_text().partition(f"\n| {head} |")[2].partition("\n\n")[0]
+    return {name for row in table.splitlines()[2:] for name in re.findall(r"`([^`]+)`", row.split("|")[1])}
+
+
+def test_the_page_lists_all_options_faults_and_scenarios() -> None:
+    assert rows(SANDBOX, "option | meaning") == options_of(main.commands["sandbox"])
+    assert rows(SANDBOX, "fault") == set(get_args(What))
+    assert rows(SANDBOX, "name") == set(SCENARIOS)
+
+
+def test_the_annotations_are_those_that_are_read() -> None:
+    named = {span.partition(":")[0] for span in spans(SANDBOX) if span.startswith("kubesched.io/")}
+    assert named == {HOLLOW, STARTUP, DURATION, EXIT_CODE}
+
+
+def test_the_node_file_makes_the_nodes_it_describes() -> None:
+    [text] = [text for text in blocks(SANDBOX, "yaml") if "count: 3" in text]
+    nodes = {node["metadata"]["name"]: node for node in node_manifests(list(yaml.safe_load_all(text)))}
+    assert set(nodes) == {"web-0", "web-1", "web-2", "big"}
+    assert nodes["big"]["status"]["allocatable"]["nvidia.com/gpu"] == "8"
+    assert nodes["web-1"]["metadata"]["labels"]["disk"] == "ssd"
+
+
+def test_the_example_of_a_test_passes() -> None:
+    [text] = blocks(SANDBOX, "python")
+    example: dict[str, Any] = {}
+    exec(compile(text, str(SANDBOX), "exec"), example)
+    example["test_a_pod_finds_a_node"]()
+
+
+# -- plugins -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_plugin_that_waits_for_a_custom_resource_does() -> None:
+    [text] = [text for text in blocks(PLUGINS, "python") if "class NeedsRack" in text]
+    example: dict[str, Any] = {}
+    exec(compile(text, str(PLUGINS), "exec"), example)
+    racks, plugin = example["RACKS"], example["NeedsRack"]()
+    assert [interest.event.kind for interest in plugin.events_to_register()] == [racks]
+    state = ClusterState()
+    cycle = Cycle(make_pod("web").build(), state)
+    assert plugin.pre_filter(cycle).reasons == ("no rack yet",)
+    state.objects.put(read_custom(racks, {"metadata": {"name": "first"}}))
+    assert plugin.pre_filter(cycle) is None
