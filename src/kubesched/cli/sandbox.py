@@ -40,7 +40,7 @@ _SOON = 5.0
 @click.option("--gpus", type=click.IntRange(min=0), default=0, help="Example GPUs on each node, for ResourceClaims.")
 @click.option("--scenario", type=click.Choice(list(SCENARIOS)), help="A story to play, with nodes of its own.")
 @config_option
-@click.option("--scheduler/--no-scheduler", "schedules", default=True, help="Whether the scheduler inside is at work.")
+@click.option("--no-scheduler", is_flag=True, help="Leave scheduling to a scheduler from outside.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port to listen on; any free one if 0.")
 @click.option("--token", help="A bearer token that clients must show.")
@@ -56,7 +56,7 @@ def sandbox(
     gpus: int,
     scenario: str | None,
     config_file: str | None,
-    schedules: bool,
+    no_scheduler: bool,
     host: str,
     port: int,
     token: str | None,
@@ -79,7 +79,7 @@ def sandbox(
         nodes=nodes,
         gpus=gpus,
         configuration=settings,
-        schedules=schedules,
+        schedules=not no_scheduler,
         host=host,
         port=port,
         token=token,

@@ -16,6 +16,7 @@ from kubesched.daemon.informers import Informers
 from kubesched.daemon.logging import Log
 from kubesched.daemon.metrics.catalogue import Series
 from kubesched.daemon.metrics.census import Census
+from kubesched.daemon.metrics.client import WorkQueueMetrics
 from kubesched.daemon.metrics.observer import SchedulerMetrics
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.shadow import Comparison, Shadow
@@ -48,6 +49,13 @@ _DIFFERENCES = Series(
 _COMPARISONS = Series(
     "kubesched_belief_comparisons_total", "counter", (), "ALPHA", "Comparisons of belief with the API server."
 )
+_LOST_EVENTS = Series(
+    "kubesched_lost_events_total",
+    "counter",
+    ("why",),
+    "ALPHA",
+    "Events that were not written: dropped because too many waited, or failed because the API server refused them.",
+)
 _SHADOWED = Series(
     "kubesched_shadow_decisions_total",
     "counter",
@@ -72,7 +80,11 @@ class Replica:
         """ProfileError or ValueError if profiles or extenders cannot be made as configured."""
         configuration, options = completed.configuration, completed.options
         metrics = SchedulerMetrics(registry, clock=time.perf_counter, draw=random.randrange)
-        self.events = EventRecorder(connections.events, configuration.profiles[0].scheduler_name)
+        self.events = EventRecorder(
+            connections.events,
+            configuration.profiles[0].scheduler_name,
+            observer=WorkQueueMetrics(registry, "events"),
+        )
         live = LiveWriter(
             connections.scheduler, self.events, volume_timeouts=volume_timeouts(configuration), observer=metrics
         )
@@ -108,6 +120,9 @@ class Replica:
         )
         self._differences, self._comparisons = registry.add(_DIFFERENCES), registry.add(_COMPARISONS)
         self._compare_now = asyncio.Event()
+        lost = registry.add(_LOST_EVENTS)
+        registry.on_scrape(lambda: lost.child("dropped").set(self.events.dropped))
+        registry.on_scrape(lambda: lost.child("failed").set(self.events.failed))
 
     async def schedule(self, stopping: asyncio.Event) -> None:
         """Schedule until told to stop, then finish what is under way. The informers must be running.

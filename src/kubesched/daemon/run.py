@@ -226,7 +226,9 @@ def _elector(
             note = f"{identity} became leader"
             events.record(lease, type="Normal", reason="LeaderElection", action="LeaderElection", note=note)
 
-    return LeaderElector(lock, identity, wanted, on_new_leader=new_leader)
+    elector = LeaderElector(lock, identity, wanted, on_new_leader=new_leader)
+    registry.on_scrape(lambda: metrics.slow_paths(elector.slow_paths))
+    return elector
 
 
 def _server(

@@ -17,6 +17,7 @@ import msgspec
 from kubesched.kube.client import STRATEGIC_MERGE_PATCH
 from kubesched.kube.errors import ApiStatusError, KubeError
 from kubesched.kube.event_record import Event, EventSeries, EventType, ObjectReference, new_event
+from kubesched.kube.observer import NobodyWatchesTheQueue, QueueObserver
 from kubesched.kube.resources import EVENTS
 from kubesched.kube.timestamps import micro_time
 
@@ -56,6 +57,7 @@ class _Remembered:
     written_count: int = 0
     written_at: float = 0.0
     is_queued: bool = False
+    queued_at: float = 0.0
 
     @property
     def is_behind(self) -> bool:
@@ -72,6 +74,7 @@ class EventRecorder:
         controller: str,
         *,
         instance: str = "",
+        observer: QueueObserver | None = None,
         capacity: int = CAPACITY,
         writers: int = WRITERS,
         clock: Callable[[], float] = time.monotonic,
@@ -84,6 +87,7 @@ class EventRecorder:
         self.failed = 0
         """Events that the server did not take."""
         self._sink = sink
+        self._observer = observer or NobodyWatchesTheQueue()
         self._controller = controller
         self._instance = instance or f"{controller}-{socket.gethostname()}"
         self._capacity = capacity
@@ -181,7 +185,9 @@ class EventRecorder:
             self.dropped += 1
             return
         remembered.is_queued = True
+        remembered.queued_at = self._clock()
         self._queue.append(remembered)
+        self._observer.added(len(self._queue))
         while self._idle:
             waiter = self._idle.pop()
             if not waiter.done():
@@ -194,7 +200,10 @@ class EventRecorder:
             while self._queue:
                 remembered = self._queue.popleft()
                 remembered.is_queued = False
+                taken_at = self._clock()
+                self._observer.taken(len(self._queue), taken_at - remembered.queued_at)
                 await self._write(remembered)
+                self._observer.done(self._clock() - taken_at)
             if self._is_closing:
                 return
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -207,6 +216,7 @@ class EventRecorder:
                 if attempt:
                     if self._is_closing:
                         break
+                    self._observer.retried()
                     await self._sleep(RETRY_PAUSE * (1 + 0.25 * self._chance()))
                 if await self._is_over_with(remembered):
                     return

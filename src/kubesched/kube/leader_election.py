@@ -13,7 +13,9 @@ from kubesched.kube.errors import ApiStatusError, KubeError
 from kubesched.kube.lease import LeaseRecord, Lock
 from kubesched.kube.timestamps import micro_time
 
-JITTER = 1.2
+JITTER = 0.5
+"""By how much of it the pause of somebody who waits for the lease may be shorter than the retry period. client-go makes
+it longer instead, by up to 1.2 of it, and a successor comes that much later: here leaseDuration + retryPeriod holds."""
 TOLERANCE = 20.0
 """Seconds that a lease may be expired before the health check fails, as in kube-scheduler."""
 
@@ -105,8 +107,14 @@ class LeaderElector:
         """Wait until we lead."""
         _log.info("Attempting to acquire leader lease... lock=%s", self._lock.name)
         while not await self._try(self._request_timeout):
-            await self._sleep(self._retry_period * (1 + JITTER * self._chance()))
+            await self._sleep(self._pause())
         _log.info("Successfully acquired lease lock=%s", self._lock.name)
+
+    def _pause(self) -> float:
+        """Until the next look at the lease: with jitter, and not past the moment at which it runs out."""
+        pause = self._retry_period * (1 - JITTER * self._chance())
+        runs_out = self._observed_at + self._observed.lease_duration_seconds - self._clock()
+        return min(pause, runs_out) if runs_out > 0 else pause
 
     async def release(self) -> None:
         """Give up the lease, if we have it, so that the next need not wait for it to run out."""

@@ -24,6 +24,18 @@ class Observer(Protocol):
         """An exec plugin ran, or could not be."""
 
 
+class QueueObserver(Protocol):
+    """Told about a queue that is worked off in the background; depths are those after the fact."""
+
+    def added(self, depth: int) -> None: ...
+
+    def taken(self, depth: int, waited: float) -> None: ...
+
+    def done(self, seconds: float) -> None: ...
+
+    def retried(self) -> None: ...
+
+
 class NobodyWatches:
     """An observer that does nothing."""
 
@@ -37,4 +49,20 @@ class NobodyWatches:
         pass
 
     def plugin_called(self, exit_code: int, status: str) -> None:
+        pass
+
+
+class NobodyWatchesTheQueue:
+    """A queue observer that does nothing."""
+
+    def added(self, depth: int) -> None:
+        pass
+
+    def taken(self, depth: int, waited: float) -> None:
+        pass
+
+    def done(self, seconds: float) -> None:
+        pass
+
+    def retried(self) -> None:
         pass

@@ -3,7 +3,7 @@ from __future__ import annotations
 from tests.unit.daemon.secure_server import OPEN, Ask, serve
 
 from kubesched import config
-from kubesched.daemon.serving.health import handlers_check, informers_check, leader_election_check, shutdown_check
+from kubesched.daemon.serving.health import HealthCheck, handlers_check, informers_check, shutdown_check
 
 
 def test_everybody_may_ask_for_health() -> None:
@@ -18,7 +18,7 @@ def test_everybody_may_ask_for_health() -> None:
 
 def test_readiness_names_its_checks_and_keeps_reasons_to_itself() -> None:
     checks = (
-        leader_election_check("kube-scheduler", lambda: True),
+        HealthCheck("leaderElection", lambda: "failed election to renew leadership on lease kube-scheduler"),
         shutdown_check(lambda: False),
         handlers_check(lambda: False),
         informers_check(lambda: ["pods", "nodes"]),

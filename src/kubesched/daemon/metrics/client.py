@@ -49,8 +49,9 @@ class LeaderElectionMetrics:
     def leading(self, is_leader: bool) -> None:
         self._status.set(is_leader)
 
-    def took_slow_path(self) -> None:
-        self._slow.inc()
+    def slow_paths(self, number: int) -> None:
+        """How many renewals had to read the lease first, so far."""
+        self._slow.set(number)
 
 
 class WorkQueueMetrics:

@@ -31,12 +31,6 @@ def handlers_check(are_synced: Callable[[], bool]) -> HealthCheck:
     return HealthCheck("sched-handler-sync", lambda: None if are_synced() else problem)
 
 
-def leader_election_check(lease: str, is_overdue: Callable[[], bool]) -> HealthCheck:
-    """Fails for a leader that should have renewed its lease long ago, and goes on as if it had."""
-    problem = f"failed election to renew leadership on lease {lease}"
-    return HealthCheck("leaderElection", lambda: problem if is_overdue() else None)
-
-
 def informers_check(not_synced: Callable[[], Sequence[str]]) -> HealthCheck:
     def problem() -> str | None:
         names = not_synced()
