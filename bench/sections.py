@@ -99,7 +99,7 @@ def api_server(console: Console, rounds: int) -> Results:
             f"serving/rss-mb/{where}": round(held),
         }
         console.print(
-            f"sandbox in {where}, {serving.WATCHERS} watchers: {creations:,.0f} creations/s "
+            f"sandbox {'on' if on_disk else 'in'} {where}, {serving.WATCHERS} watchers: {creations:,.0f} creations/s "
             f"(bar {bars.CREATIONS_PER_SECOND}, {verdict(creations >= bars.CREATIONS_PER_SECOND)}), "
             f"{bindings:,.0f} bindings/s (bar {bars.BINDINGS_PER_SECOND:,}, "
             f"{verdict(bindings >= bars.BINDINGS_PER_SECOND)}), list of 10,000 pods {seconds:.2f} s "

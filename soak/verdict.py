@@ -9,6 +9,11 @@ from typing import Any, NamedTuple
 GROWTH_MB = 10.0
 """How much a process may grow while it leads undisturbed: caches fill, and the allocator keeps what it got."""
 
+WARM_SECONDS = 8 * 60.0
+"""Events are remembered for six minutes after their last repeat, and forgotten within one more."""
+JUDGED_SECONDS = 5 * 60.0
+"""A shorter time says nothing about growth."""
+
 
 class Claim(NamedTuple):
     """Something that must hold."""
@@ -26,15 +31,16 @@ class Sample(NamedTuple):
 
 
 def memory_is_flat(samples: Sequence[Sample]) -> Claim:
-    """By the straight line through all samples but those of the first quarter, in which caches fill."""
-    settled = samples[len(samples) // 4 :]
-    if len(settled) < 3:
-        return Claim("memory is flat", False, "nobody led for long enough")
+    """By the straight line through all samples of one leader, once what it remembers for a while has filled up."""
+    what = f"memory is flat (within {GROWTH_MB:.0f} MB)"
+    settled = [sample for sample in samples if sample.seconds - samples[0].seconds >= WARM_SECONDS]
     times = [sample.seconds for sample in settled]
+    if len(times) < 2 or times[-1] - times[0] < JUDGED_SECONDS:
+        return Claim(f"{what}: NOT JUDGED", True, f"nobody led for {(WARM_SECONDS + JUDGED_SECONDS) / 60:.0f} minutes")
     slope = statistics.linear_regression(times, [sample.rss_mb for sample in settled]).slope
     growth = slope * (times[-1] - times[0])
     detail = f"{settled[0].rss_mb:.0f} MB, grew by {growth:.1f} MB in {(times[-1] - times[0]) / 60:.0f} minutes"
-    return Claim(f"memory is flat (within {GROWTH_MB:.0f} MB)", growth <= GROWTH_MB, detail)
+    return Claim(what, growth <= GROWTH_MB, detail)
 
 
 def belief_is_truth(replica: str, belief: Mapping[str, Any], differences: int, truth: Mapping[str, Any]) -> Claim:

@@ -1,8 +1,8 @@
 """How often a long-lived process looks for garbage that reference counting leaves behind: seldom.
 
 A collection walks everything that was made since the last one, and now and then everything there is. Nearly all that
-a scheduler or an API server makes is freed by its reference count, so most of that walking finds nothing: with
-Python's own thresholds it was a quarter of the CPU time of a burst of bindings.
+a scheduler or an API server makes is freed by its reference count, so most of that walking finds nothing. With
+Python's own thresholds, a burst of 10,000 bindings took about a quarter more CPU time.
 """
 
 from __future__ import annotations

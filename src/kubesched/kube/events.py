@@ -30,6 +30,9 @@ RETRY_PAUSE = 10.0
 SERIES_END = 6 * 60.0  # seconds without a repeat
 REFRESH = 30 * 60.0  # seconds between writes of a series that goes on
 
+TEND_EVERY = 60.0
+"""Seconds between two looks for series that ended: what is remembered for a repeat is most of what a recorder holds."""
+
 WRITERS = 16
 MOST_REMEMBERED = 10_000  # events that a repeat could join: the last ones, because most events never repeat
 
@@ -266,7 +269,7 @@ class EventRecorder:
     async def _tend_series(self) -> None:
         """End series that had no repeat for a while; write down how far the others are."""
         while True:
-            await self._sleep(SERIES_END)
+            await self._sleep(TEND_EVERY)
             now = self._clock()
             for key, remembered in list(self._known.items()):
                 if now - remembered.last_seen >= SERIES_END:

@@ -60,14 +60,19 @@ def test_a_pod_that_changes_its_node_is_a_foul(api: Api) -> None:
     assert referee.fouls == ["pod web was on node-1, and then was bound to node-2"]
 
 
-@pytest.mark.parametrize(("per_minute", "is_flat"), [(0.0, True), (0.3, True), (1.0, False)])
+@pytest.mark.parametrize(("per_minute", "is_flat"), [(0.0, True), (0.3, True), (1.5, False)])
 def test_memory_that_grows_steadily_is_not_flat(per_minute: float, is_flat: bool) -> None:
     samples = [Sample(60.0 * minute, 100 + per_minute * minute + minute % 2) for minute in range(20)]
     assert memory_is_flat(samples).holds == is_flat
 
 
-def test_memory_may_grow_while_caches_fill() -> None:
-    assert memory_is_flat([Sample(60.0 * minute, 100 + 20 * min(minute, 5)) for minute in range(20)]).holds
+def test_memory_may_grow_while_what_is_remembered_fills_up() -> None:
+    assert memory_is_flat([Sample(60.0 * minute, 100 + 20 * min(minute, 8)) for minute in range(20)]).holds
+
+
+def test_memory_is_not_judged_by_a_short_time() -> None:
+    claim = memory_is_flat([Sample(60.0 * minute, 100 + 50 * minute) for minute in range(10)])
+    assert "NOT JUDGED" in claim.what
 
 
 def test_belief_is_held_against_truth_by_pods_and_by_amounts() -> None:
