@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -62,6 +63,10 @@ class Informers:
         nodes, pods = self.reflectors["Node"], self.reflectors["Pod"]
         await self._relist((nodes, pods))
         return dict(nodes.objects), dict(pods.objects)
+
+    def missed(self) -> Counter[str]:
+        """Changes by kind that a watch should have told of, and that only a later list showed."""
+        return Counter({name: reflector.missed for name, reflector in self.reflectors.items()})
 
     @property
     def have_synced(self) -> bool:

@@ -173,9 +173,13 @@ class Replica:
         self._compare_now.set()
 
     async def _compare(self) -> None:
+        before = self.informers.missed()
         found = repaired(self.scheduler, *await self.informers.read_anew())
         self.loop.wake()
         self._comparisons.child().inc()
+        for kind, missed in (self.informers.missed() - before).items():
+            self._differences.child(kind).inc(missed)
+            log.error("The watch had not told of changes, which were read now", kind=kind, changes=missed)
         for difference in found:
             self._differences.child(difference.kind).inc()
             log.error("Belief differed from the API server, and was repaired", kind=difference.kind,

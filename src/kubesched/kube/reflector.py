@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Generic, Protocol, TypeVar
 
 from kubesched.kube.backoff import Backoff
@@ -65,6 +65,8 @@ class Reflector(Generic[T]):
         """Why it is behind, if it is."""
         self.lists = 0
         self.watches = 0
+        self.missed = 0
+        """Changes that a list showed though the watch had been past them: it should have told."""
         self._source = source
         self._codec = codec
         self._handler = handler
@@ -249,12 +251,20 @@ class Reflector(Generic[T]):
             raise
 
     async def _replace(self, objects: Mapping[str, T], version: str) -> None:
-        await self._deliver(self._known.replaced(objects))
+        await self._deliver(self._noticed(self._known.replaced(objects)))
         self._version = version
         self._version_number = version_number(version)
         self._version_is_lost = False
         self._needs_list = False
         self._synced.set()
+
+    def _noticed(self, changes: Iterable[Change[T]]) -> Iterator[Change[T]]:
+        """The same changes. A deletion has no version in a list, so nobody knows whether the watch was past it."""
+        reached = self._version_number
+        for change in changes:
+            if change.new is not None and 0 < self._codec.identity(change.new).version <= reached:
+                self.missed += 1
+            yield change
 
     # Events
 

@@ -355,3 +355,26 @@ def test_mistake_of_the_handler_is_not_hidden(reflect: Reflect) -> None:
     server.put("b")
     with pytest.raises(ValueError, match="a mistake"):
         it.run()
+
+
+def test_change_that_the_watch_kept_to_itself_is_noticed_by_a_list(reflect: Reflect) -> None:
+    server = server_with("a")
+    it = reflect(server)
+    server.mangle = lambda stream, event: None  # nobody is told
+    server.put("b")
+    server.send_to_all(bookmark(server.version))
+    it.run()
+    assert it.reflector.missed == 0
+    it.start_relist()
+    assert it.reflector.missed == 1
+    it.assert_knows_the_truth()
+
+
+def test_change_that_comes_just_before_a_list_is_not_missed(reflect: Reflect) -> None:
+    server = server_with("a")
+    it = reflect(server)
+    server.mangle = lambda stream, event: None  # it is on its way
+    server.put("b")
+    it.start_relist()
+    assert it.reflector.missed == 0
+    it.assert_knows_the_truth()
