@@ -15,10 +15,13 @@ LONGEST_WAIT = 15 * 60.0
 class WaitingPod:
     """One pod and the plugins that have yet to allow it."""
 
-    def __init__(self, pod: Pod, node_name: str, deadlines: dict[str, float]) -> None:
+    def __init__(
+        self, pod: Pod, node_name: str, deadlines: dict[str, float], on_settled: Callable[[], None] = lambda: None
+    ) -> None:
         self.pod = pod
         self.node_name = node_name
         self._deadlines = deadlines
+        self._on_settled = on_settled
         self.rejection: Status | None = None
 
     @property
@@ -32,12 +35,14 @@ class WaitingPod:
 
     def allow(self, plugin: str) -> None:
         """The plugin has no more objections."""
-        self._deadlines.pop(plugin, None)
+        if self._deadlines.pop(plugin, None) is not None and self.is_settled:
+            self._on_settled()
 
     def reject(self, plugin: str, reason: str) -> None:
         """The pod must not be bound. The first word counts."""
         if not self.is_settled:
             self.rejection = unschedulable(reason).by(plugin)
+            self._on_settled()
 
     def expire(self, now: float) -> None:
         """Whoever has not answered in time has rejected the pod."""
@@ -51,6 +56,8 @@ class WaitingPods:
 
     def __init__(self) -> None:
         self._clock: Callable[[], float] = lambda: 0.0
+        self.on_settled: Callable[[], None] = lambda: None
+        """Called when a pod need not wait any longer, so that nobody has to look again and again."""
         self._pods: dict[str, WaitingPod] = {}
 
     def use_clock(self, clock: Callable[[], float]) -> None:
@@ -69,7 +76,7 @@ class WaitingPods:
         """Begin to wait for plugins, each at most so many seconds."""
         now = self._clock()
         deadlines = {plugin: now + min(seconds, LONGEST_WAIT) for plugin, seconds in timeouts.items()}
-        waiting = self._pods[identity_of(pod)] = WaitingPod(pod, node_name, deadlines)
+        waiting = self._pods[identity_of(pod)] = WaitingPod(pod, node_name, deadlines, lambda: self.on_settled())
         return waiting
 
     def settled(self) -> list[WaitingPod]:

@@ -38,6 +38,7 @@ class SchedulingLoop:
         self._on_attempt = on_attempt
         self._slice = slice_seconds
         self._awake = asyncio.Event()
+        scheduler.waiting.on_settled = self.wake
         self._unfinished: set[asyncio.Task[None]] = set()
         self._stopping = False
 

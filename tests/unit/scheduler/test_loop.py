@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from tests import virtual_time
 from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
@@ -12,6 +12,11 @@ from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal
 
 from kubesched import config
 from kubesched.api.pod import Pod
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.plugin import PermitPlugin, Plugin
+from kubesched.framework.registry import Registry
+from kubesched.framework.status import Code, Status
+from kubesched.plugins.registry import IN_TREE
 from kubesched.scheduler.loop import SchedulingLoop
 from kubesched.scheduler.scheduler import Attempt, Scheduler
 
@@ -27,10 +32,24 @@ class SlowCluster(MemoryCluster):
 class Living:
     """A scheduler at work, on a loop."""
 
-    def __init__(self, cluster: MemoryCluster, slice_seconds: float) -> None:
+    def __init__(self, cluster: MemoryCluster, slice_seconds: float, plugins: Sequence[type[Plugin]]) -> None:
         self.cluster = cluster
         self.attempts: list[Attempt] = []
-        self.scheduler = Scheduler(config.default(), cluster, clock=virtual_time.now, draw=lambda among: 0)
+        enabled = {"enabled": [{"name": plugin.name} for plugin in plugins]}
+        configuration = config.from_plain(
+            {
+                "apiVersion": "kubescheduler.config.k8s.io/v1",
+                "kind": "KubeSchedulerConfiguration",
+                "profiles": [{"plugins": {"multiPoint": enabled}}],
+            }
+        )
+        self.scheduler = Scheduler(
+            configuration,
+            cluster,
+            clock=virtual_time.now,
+            draw=lambda among: 0,
+            plugins=Registry((*IN_TREE, *plugins)),
+        )
         self.loop = SchedulingLoop(self.scheduler, on_attempt=self.attempts.append, slice_seconds=slice_seconds)
 
     def see(self, *objects: NodeBuilder | PodBuilder) -> None:
@@ -44,9 +63,20 @@ class Living:
         return [attempt.outcome for attempt in self.attempts]
 
 
+class Doorkeeper(PermitPlugin):
+    """Lets nobody in before it is told to."""
+
+    name = "Doorkeeper"
+
+    def permit(self, cycle: Cycle, pod: Pod, node_name: str) -> tuple[Status | None, float]:
+        return Status(Code.WAIT), 60.0
+
+
 @contextlib.asynccontextmanager
-async def living(cluster: MemoryCluster | None = None, *, slice_seconds: float = 1.0) -> AsyncIterator[Living]:
-    world = Living(cluster or MemoryCluster(), slice_seconds)
+async def living(
+    cluster: MemoryCluster | None = None, *, slice_seconds: float = 1.0, plugins: Sequence[type[Plugin]] = ()
+) -> AsyncIterator[Living]:
+    world = Living(cluster or MemoryCluster(), slice_seconds, plugins)
     running = asyncio.create_task(world.loop.run())
     try:
         yield world
@@ -149,5 +179,31 @@ def test_preemptors_that_come_together_do_not_choose_the_same_victims() -> None:
             assert sorted(world.cluster.evicted) == ["on-a", "on-b"]
             nominated = {world.cluster.pod(f"urgent-{i}").status.nominated_node_name for i in range(2)}
             assert nominated == {"a", "b"}
+
+    virtual_time.run(story())
+
+
+def test_pod_that_was_let_in_is_bound_at_once() -> None:
+    async def story() -> None:
+        async with living(plugins=[Doorkeeper]) as world:
+            world.see(make_node("n1"), make_pod("a"))
+            await asyncio.sleep(5.5)
+            assert world.outcomes == []
+            [waiting] = world.scheduler.waiting
+            waiting.allow("Doorkeeper")
+            await asyncio.sleep(0.01)
+            assert world.outcomes == ["bound"]
+
+    virtual_time.run(story())
+
+
+def test_pod_that_nobody_let_in_is_given_up_in_time() -> None:
+    async def story() -> None:
+        async with living(plugins=[Doorkeeper]) as world:
+            world.see(make_node("n1"), make_pod("a"))
+            await asyncio.sleep(59)
+            assert world.outcomes == []
+            await asyncio.sleep(3)
+            assert world.outcomes[0] == "bind-unschedulable"
 
     virtual_time.run(story())
