@@ -1,33 +1,31 @@
-"""`kubesched`: the command and its subcommands."""
+"""`kubesched`: the command and its subcommands, each loaded when it is called, so that a question is answered soon."""
 
 from __future__ import annotations
+
+from importlib import import_module
 
 import click
 
 from kubesched import __version__
-from kubesched.cli.capacity import capacity
-from kubesched.cli.compare import compare
-from kubesched.cli.config import config
-from kubesched.cli.explain import explain
-from kubesched.cli.place import place
-from kubesched.cli.replay import replay
-from kubesched.cli.run import run
-from kubesched.cli.sandbox import sandbox
-from kubesched.cli.simulate import simulate
+
+COMMANDS = ("capacity", "compare", "config", "explain", "place", "replay", "run", "sandbox", "simulate")
+"""Each is the attribute of its name in the module of its name."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class CommandsByModule(click.Group):
+    """A group whose commands are modules beside this one."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"kubesched.cli.{cmd_name}"), cmd_name)
+        return command
+
+
+@click.group(cls=CommandsByModule, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="kubesched")
 def main() -> None:
     """The Kubernetes scheduler in Python: asks the same questions, and tells you the answers."""
-
-
-main.add_command(capacity)
-main.add_command(compare)
-main.add_command(config)
-main.add_command(explain)
-main.add_command(place)
-main.add_command(replay)
-main.add_command(run)
-main.add_command(sandbox)
-main.add_command(simulate)

@@ -6,6 +6,8 @@ import sys
 
 import click
 
+from kubesched.daemon.run import main
+
 
 @click.command(
     add_help_option=False,
@@ -15,13 +17,4 @@ import click
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def run(arguments: tuple[str, ...]) -> None:
     """Schedule on a live cluster, with kube-scheduler's flags."""
-    from kubesched.daemon.run import main
-
     sys.exit(main(arguments))
-
-
-def kube_scheduler() -> None:
-    """The entry point by the name that manifests call."""
-    from kubesched.daemon.run import main
-
-    sys.exit(main(sys.argv[1:], "kube-scheduler"))

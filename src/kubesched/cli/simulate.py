@@ -6,6 +6,7 @@ from typing import IO
 
 import click
 
+from kubesched import garbage
 from kubesched.cli.input import refuse
 from kubesched.cli.printing import console, print_json, print_yaml, skipped_note
 from kubesched.cli.progress import progress_bar
@@ -71,6 +72,7 @@ def simulate(
 def run(manifests: Manifests, config_file: str | None, seed: int, record: IO[str] | None = None) -> SimulationReport:
     """One simulation from beginning to end, with a progress bar; or what is wrong with the policy, and the end."""
     settings = settings_of(config_file)
+    garbage.collect_seldom()
     with bad_profiles_refused(config_file):
         simulation = Simulation(manifests.objects, settings, seed=seed, record=record)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,7 +16,7 @@ from tests.unit.docs.pages import PAGES, ROOT, Command, anchors, blocks, command
 
 from kubesched import config
 from kubesched.api.custom import read_custom
-from kubesched.cli.main import main
+from kubesched.cli import main
 from kubesched.daemon import replica
 from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.flags.table import FLAGS
@@ -47,20 +48,23 @@ def options_of(command: click.Command) -> set[str]:
     return {name for parameter in command.params for name in parameter.opts if name.startswith("--")}
 
 
+KUBESCHED: dict[str, click.Command] = {
+    name: getattr(import_module(f"kubesched.cli.{name}"), name) for name in main.COMMANDS
+}
 RUN_FLAGS = {f"--{name}" for name in FLAGS.flags}
-EVERY_FLAG = RUN_FLAGS.union(*(options_of(command) for command in main.commands.values()))
-FLAGS_OF = {"docs/operating.md": RUN_FLAGS, "docs/sandbox.md": options_of(main.commands["sandbox"])}
+EVERY_FLAG = RUN_FLAGS.union(*(options_of(command) for command in KUBESCHED.values()))
+FLAGS_OF = {"docs/operating.md": RUN_FLAGS, "docs/sandbox.md": options_of(KUBESCHED["sandbox"])}
 """Pages about one command; elsewhere any command's flags may be mentioned."""
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=str)
 def test_every_command_line_parses(command: Command) -> None:
     name, *arguments = command.arguments
-    assert name in main.commands
+    assert name in KUBESCHED
     if name == "run":
         parse_options(arguments)
     elif arguments:
-        check(main.commands[name], arguments)
+        check(KUBESCHED[name], arguments)
 
 
 def check(command: click.Command, arguments: list[str]) -> None:
@@ -166,7 +170,7 @@ def rows(page: Path, head: str) -> set[str]:
 
 
 def test_the_page_lists_all_options_faults_and_scenarios() -> None:
-    assert rows(SANDBOX, "option | meaning") == options_of(main.commands["sandbox"])
+    assert rows(SANDBOX, "option | meaning") == options_of(KUBESCHED["sandbox"])
     assert rows(SANDBOX, "fault") == set(get_args(What))
     assert rows(SANDBOX, "name") == set(SCENARIOS)
 
