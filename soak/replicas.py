@@ -59,9 +59,7 @@ class Replica:
         before = len(self._entries(_COMPARED))
         self.process.process.send_signal(signal.SIGUSR2)
         wait_for(lambda: len(self._entries(_COMPARED)) > before, within, f"{self.name} to compare")
-        dump = self._entries(_DUMPED)[-1]
-        nodes = {name: said for name, said in dump.items() if isinstance(said, dict)}
-        return nodes, self._entries(_COMPARED)[-1]["differences"]
+        return self._entries(_DUMPED)[-1]["nodes"], self._entries(_COMPARED)[-1]["differences"]
 
     def stop(self) -> None:
         code = self.process.end()
