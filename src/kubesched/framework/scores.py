@@ -81,25 +81,25 @@ class Scores:
     @property
     def total(self) -> Column:
         """The total of each node that fits."""
+        return self._total_but_for_the_constant() + self._constant
+
+    def _total_but_for_the_constant(self) -> Column:
         total = self._of_feasible
         if self._of_all is not None:
             of_all = self.nodes.take(self._of_all)
             total = of_all if total is None else total + of_all
-        if total is None:
-            return np.full(len(self.nodes), self._constant, dtype=np.int64)
-        return total + self._constant
+        return np.zeros(len(self.nodes), dtype=np.int64) if total is None else total
 
     def best(self) -> Best:
         if self._of_feasible is None and self._of_all is not None:
             total = self._of_all if self.of_passing is None else self.of_passing
             if self.of_passing is None and not self.nodes.rows_are_all:
                 total = np.where(self.nodes.feasible, total, -1)
-            constant = self._constant
         else:
-            total, constant = self.total, 0
+            total = self._total_but_for_the_constant()
         best = np.maximum.reduce(total)  # what max() does, less a detour on every pod
         is_best = total == best
-        return Best(int(best) + constant, int(np.count_nonzero(is_best)), is_best)
+        return Best(int(best) + self._constant, int(np.count_nonzero(is_best)), is_best)
 
 
 class ScoreRunner:

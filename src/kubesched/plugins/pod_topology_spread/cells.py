@@ -45,15 +45,17 @@ class Cells:
 
     def __init__(self, parts: list[Part], ignored: Bool | None) -> None:
         """At least one part; rows that are `ignored` score 0 whatever they hold."""
-        of_row, values = parts[0].codes.astype(np.int64), parts[0].values  # NumPy looks up by int64 fastest
+        of_row: Int32 | Int64 = parts[0].codes
+        values = parts[0].values
         for codes, more in parts[1:]:
             if len(values) * len(more) > 2 * len(of_row):  # too many to be worth it: a cell for each row
                 values = values[of_row] + more[codes]
                 of_row = np.arange(len(values))
             else:
-                of_row = of_row * len(more) + codes
+                of_row = np.multiply(of_row, len(more), dtype=np.int64)
+                of_row += codes
                 values = np.add.outer(values, more).ravel()
-        self._of_row = of_row
+        self._of_row = of_row if of_row.dtype == np.int64 else of_row.astype(np.int64)  # looked up by int64 fastest
         self._scores = _rounded(values)
         self._ignored = ignored
 
