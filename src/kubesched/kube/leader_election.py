@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 import time
 from collections.abc import Awaitable, Callable
 
 from kubesched.config.configuration import LeaderElection
-from kubesched.kube.errors import ApiStatusError, KubeError
+from kubesched.kube.errors import AnswerTimeoutError, ApiStatusError, KubeError
 from kubesched.kube.lease import LeaseRecord, Lock
 from kubesched.kube.timestamps import micro_time
 
 JITTER = 0.5
 """By how much of it the pause of somebody who waits for the lease may be shorter than the retry period. client-go makes
 it longer instead, by up to 1.2 of it, and a successor comes that much later: here leaseDuration + retryPeriod holds."""
+DRIFT = 0.05
+"""By how much of its length a lease ends earlier for who holds it than for who waits: clocks do not run alike."""
 TOLERANCE = 20.0
 """Seconds that a lease may be expired before the health check fails, as in kube-scheduler."""
 
@@ -29,7 +32,9 @@ class LeaseLostError(KubeError):
 class LeaderElector:
     """Waits for the lease, keeps it while leading, and gives it up.
 
-    Time is measured from when a record was last seen to change, on our clock: other machines' clocks may be wrong.
+    Time is measured on our clock, as other machines' clocks may be wrong: from when a record of somebody else was last
+    seen to change, and from before we sent our own. So a leader always counts from an earlier moment than those who
+    wait for its end, however late the answer to its request came, and never acts beside its successor.
     """
 
     def __init__(
@@ -106,7 +111,7 @@ class LeaderElector:
     async def acquire(self) -> None:
         """Wait until we lead."""
         _log.info("Attempting to acquire leader lease... lock=%s", self._lock.name)
-        while not await self._try(self._request_timeout):
+        while not await self._try(deadline=math.inf):
             await self._sleep(self._pause())
         _log.info("Successfully acquired lease lock=%s", self._lock.name)
 
@@ -132,7 +137,7 @@ class LeaderElector:
                     lease_transitions=current.lease_transitions,
                 )
                 await self._lock.update(free, left)
-                self._observe(free)
+                self._observe(free, self._clock())
             except KubeError as error:
                 if not (isinstance(error, ApiStatusError) and error.reason == "Conflict"):
                     _log.error("Failed to release lease lock=%s: %s", self._lock.name, error)
@@ -142,37 +147,36 @@ class LeaderElector:
         """Until the lease is lost."""
         while True:
             await self._sleep(self._retry_period)
-            deadline = self._clock() + self._renew_deadline
-            while not await self._try(min(self._request_timeout, deadline - self._clock())):
+            runs_out = self._observed_at + self._observed.lease_duration_seconds * (1 - DRIFT)
+            if self._clock() >= runs_out:  # this machine was asleep
+                raise LeaseLostError(f"lost lease {self._lock.name}: it ran out")
+            deadline = min(self._clock() + self._renew_deadline, runs_out)
+            while not await self._try(deadline):
                 if self.leader and not self.is_leader:
                     raise LeaseLostError(f"lost lease {self._lock.name}: {self.leader} holds it")
-                if not self.is_lease_valid:  # this machine was asleep
-                    raise LeaseLostError(f"lost lease {self._lock.name}: it ran out")
-                await self._sleep(min(self._retry_period, max(0.0, deadline - self._clock())))
                 if self._clock() >= deadline:
                     raise LeaseLostError(f"lost lease {self._lock.name}: not renewed within {self._renew_deadline:g} s")
+                await self._sleep(min(self._retry_period, deadline - self._clock()))
 
-    async def _try(self, timeout: float) -> bool:
-        """Acquire the lease or renew it. False if it is not ours, or could not be."""
+    async def _try(self, deadline: float) -> bool:
+        """Acquire the lease or renew it. False if it is not ours, or could not be by then."""
         try:
-            return await self._acquired_or_renewed(timeout)
+            return await self._acquired_or_renewed(deadline)
         except KubeError as error:
             _log.error("Error with lease lock=%s: %s", self._lock.name, error)
             return False
         finally:
             self._report()
 
-    async def _acquired_or_renewed(self, timeout: float) -> bool:
-        if self.is_leader and self.is_lease_valid and await self._renewed_at_once(timeout):
+    async def _acquired_or_renewed(self, deadline: float) -> bool:
+        if self.is_leader and self.is_lease_valid and await self._renewed_at_once(deadline):
             return True
-        current = await self._lock.read(timeout)
+        current = await self._lock.read(self._timeout(deadline))
         if current is None:
-            ours = self._record(acquire_time="", transitions=0)
-            await self._lock.create(ours, timeout)
-            self._observe(ours)
+            await self._write(self._lock.create, self._record(acquire_time="", transitions=0), deadline)
             return True
         if current != self._observed:
-            self._observe(current)
+            self._observe(current, self._clock())
         if current.holder_identity and self.is_lease_valid and not self.is_leader:
             return False
         if self.is_leader:
@@ -180,20 +184,31 @@ class LeaderElector:
             ours = self._record(acquire_time=current.acquire_time, transitions=current.lease_transitions)
         else:
             ours = self._record(acquire_time="", transitions=current.lease_transitions + 1)
-        await self._lock.update(ours, timeout)
-        self._observe(ours)
+        await self._write(self._lock.update, ours, deadline)
         return True
 
-    async def _renewed_at_once(self, timeout: float) -> bool:
+    async def _renewed_at_once(self, deadline: float) -> bool:
         """Write without reading first: most of the time nobody else has written."""
         ours = self._record(acquire_time=self._observed.acquire_time, transitions=self._observed.lease_transitions)
         try:
-            await self._lock.update(ours, timeout)
+            await self._write(self._lock.update, ours, deadline)
         except KubeError as error:
             _log.info("Failed to update lease optimistically, falling back to slow path: %s", error)
             return False
-        self._observe(ours)
         return True
+
+    async def _write(
+        self, write: Callable[[LeaseRecord, float], Awaitable[None]], ours: LeaseRecord, deadline: float
+    ) -> None:
+        sent_at = self._clock()
+        await write(ours, self._timeout(deadline))
+        self._observe(ours, sent_at)
+
+    def _timeout(self, deadline: float) -> float:
+        """How long the next request may take."""
+        if (left := deadline - self._clock()) <= 0:
+            raise AnswerTimeoutError("no time left to renew it")
+        return min(self._request_timeout, left)
 
     def _record(self, *, acquire_time: str, transitions: int) -> LeaseRecord:
         now = micro_time(self._wall_clock())
@@ -205,9 +220,9 @@ class LeaderElector:
             lease_transitions=transitions,
         )
 
-    def _observe(self, record: LeaseRecord) -> None:
+    def _observe(self, record: LeaseRecord, at: float) -> None:
         self._observed = record
-        self._observed_at = self._clock()
+        self._observed_at = at
 
     def _report(self) -> None:
         if self.leader != self._reported:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.unit.kube.virtual_time import now, run_virtually
 
@@ -36,7 +36,7 @@ class SharedLease:
 
 
 class MemoryLock:
-    """A lock whose network may be cut."""
+    """A lock whose network may be cut, hang, or carry out what was asked for and be slow or silent about it."""
 
     name = "kube-system/kube-scheduler"
 
@@ -45,6 +45,15 @@ class MemoryLock:
         self.version = -1
         self.is_cut = False
         self.hangs = False
+        self.answers_late = False
+        self.loses_answers = False
+
+    async def _answer(self, timeout: float) -> None:
+        if self.loses_answers:
+            await asyncio.sleep(timeout)
+            raise AnswerTimeoutError("no answer")
+        if self.answers_late:
+            await asyncio.sleep(0.9 * timeout)
 
     async def _reach(self, timeout: float) -> None:
         if self.hangs:
@@ -63,14 +72,18 @@ class MemoryLock:
         if self.lease.record is not None:
             raise ApiStatusError(409, "AlreadyExists", "already exists")
         self.lease.write(record)
-        self.version = self.lease.version
+        version = self.lease.version
+        await self._answer(timeout)
+        self.version = version
 
     async def update(self, record: LeaseRecord, timeout: float) -> None:
         await self._reach(timeout)
         if self.version != self.lease.version:
             raise CONFLICT
         self.lease.write(record)
-        self.version = self.lease.version
+        version = self.lease.version
+        await self._answer(timeout)
+        self.version = version
 
 
 def elector(lock: MemoryLock, identity: str = "me", **more: object) -> LeaderElector:
@@ -310,12 +323,14 @@ def test_health_check_does_not_mind_being_second() -> None:
     run_virtually(main())
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+TROUBLES = ["is_cut", "hangs", "answers_late", "loses_answers"]
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
-    troubles=st.lists(
-        st.tuples(st.integers(0, 2), st.sampled_from(["is_cut", "hangs"]), st.floats(1, 25)), min_size=1, max_size=6
-    )
+    troubles=st.lists(st.tuples(st.integers(0, 2), st.sampled_from(TROUBLES), st.floats(1, 25)), min_size=1, max_size=8)
 )
+@example(troubles=[(0, "is_cut", 1.0), (1, "is_cut", 4.0), (1, "hangs", 6.0)])  # two requests past the deadline
 def test_never_two_leaders(troubles: list[tuple[int, str, float]]) -> None:
     async def main() -> None:
         lease = SharedLease()
