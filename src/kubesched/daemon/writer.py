@@ -10,8 +10,9 @@ import msgspec
 
 from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.pod import Pod, PodCondition
+from kubesched.daemon.doubt import certain, leaves_doubt
 from kubesched.kube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Client
-from kubesched.kube.errors import ApiStatusError, KubeError, UnreachableError
+from kubesched.kube.errors import ApiStatusError, KubeError
 from kubesched.kube.event_record import reference
 from kubesched.kube.events import EventRecorder
 from kubesched.kube.resources import PODS, RESOURCES
@@ -57,11 +58,9 @@ class LiveWriter:
         path = PODS.path(namespace=pod.namespace, name=pod.name, subresource="binding")
         try:
             await self._measured("pod_binding", lambda: self._client.post(path, _encode(wire.binding(pod, node_name))))
-        except (ApiStatusError, UnreachableError) as error:
-            if not _leaves_doubt(error) or not await self._is_bound(pod, node_name):
-                raise _as_write_error(error) from error
         except KubeError as error:
-            raise _as_write_error(error) from error
+            if not leaves_doubt(error) or not await self._is_bound(pod, node_name):
+                raise _as_write_error(error) from error
 
     async def patch_status(self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None) -> None:
         patch = _encode(wire.status_patch(pod, condition, nominated_node_name, _now()))
@@ -112,8 +111,15 @@ class LiveWriter:
 
     async def replace_claim(self, claim: Body, *, subresource: str) -> Body:
         meta = claim["metadata"]
-        path = _DEVICE_CLAIMS.path(namespace=meta["namespace"], name=meta["name"], subresource=subresource)
-        return await self._json(self._client.put(path, _encode(claim)))
+        where = _DEVICE_CLAIMS.path(namespace=meta["namespace"], name=meta["name"])
+        try:
+            return _decode_object(await self._client.put(f"{where}/{subresource}".rstrip("/"), _encode(claim)))
+        except KubeError as error:
+            if leaves_doubt(error):
+                stored = await self._json(certain(lambda: self._client.get(where)))
+                if wire.says_the_same(claim, stored):
+                    return stored
+            raise _as_write_error(error) from error
 
     async def delete_claim(self, namespace: str, name: str, uid: str) -> None:
         options = _encode({"preconditions": {"uid": uid}} if uid else {})
@@ -145,10 +151,17 @@ class LiveWriter:
 
     async def _is_bound(self, pod: Pod, node_name: str) -> bool:
         try:
-            found = _decode_pod(await self._client.get(PODS.path(namespace=pod.namespace, name=pod.name)))
+            found = await certain(lambda: self._as_it_is(pod))
         except (KubeError, msgspec.MsgspecError):
-            return False  # still in doubt: the pod is tried again, and a second binding is refused
+            return False  # it is gone, or none of our business
         return found.uid == pod.uid and found.spec.node_name == node_name
+
+    async def _as_it_is(self, pod: Pod) -> Pod:
+        """Often the watch has told already."""
+        seen = self.pods.get(pod.key)
+        if seen is not None and seen.spec.node_name:
+            return seen
+        return _decode_pod(await self._client.get(PODS.path(namespace=pod.namespace, name=pod.name)))
 
     async def _measured(self, call: str, made: Callable[[], Awaitable[object]]) -> None:
         observer = self._observer
@@ -161,12 +174,6 @@ class LiveWriter:
             result = "success"
         finally:
             observer.wrote(call, result, observer.now() - started)
-
-
-def _leaves_doubt(error: ApiStatusError | UnreachableError) -> bool:
-    if isinstance(error, UnreachableError):
-        return error.maybe_done
-    return error.code == 409 or error.code >= 500
 
 
 def _as_write_error(error: KubeError) -> WriteError:

@@ -57,3 +57,15 @@ def claim_patch(claim: PersistentVolumeClaim) -> Body:
 
 def _as_it_was(obj: PersistentVolume | PersistentVolumeClaim) -> Body:
     return {"uid": obj.metadata.uid, "resourceVersion": obj.metadata.resource_version}
+
+
+def says_the_same(written: Body, stored: Body) -> bool:
+    """Whether a claim was written, by what is stored: its status, and who keeps it from being deleted."""
+    mine, theirs = ([body.get("status"), body["metadata"].get("finalizers")] for body in (written, stored))
+    return bool(_without_empty(mine) == _without_empty(theirs))
+
+
+def _without_empty(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: kept for key, inner in value.items() if (kept := _without_empty(inner)) not in (None, {}, [], "")}
+    return [_without_empty(item) for item in value] if isinstance(value, list | tuple) else value

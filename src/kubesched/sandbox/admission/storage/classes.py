@@ -105,7 +105,7 @@ def _csi_node_stays(new: Object, old: Object, faults: Faults) -> None:
     """A driver may come, go, and change how much it can attach, and no more."""
     before = {each.get("name"): each for each in records(mapping(old, "spec", ""), "drivers", "spec")}
     for driver in records(new["spec"], "drivers", "spec"):
-        earlier = before.get(driver["name"])
+        earlier = before.get(driver.get("name"))
         if earlier is not None and _uncounted(driver) != _uncounted(earlier):
             faults.immutable("spec.drivers", driver, earlier)
 

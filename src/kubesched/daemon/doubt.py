@@ -1,0 +1,38 @@
+"""Writes whose answer is no answer: what became of them is asked until somebody knows.
+
+Until then a pod keeps its place on a node, and a claim its devices. Giving them away in doubt, because the question was
+unlucky as well, is how two pods come to share what only one can have.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from kubesched.kube.errors import ApiStatusError, KubeError, UnreachableError
+
+_FIRST_PAUSE = 0.1
+_LONGEST_PAUSE = 5.0
+
+T = TypeVar("T")
+
+
+def leaves_doubt(error: KubeError) -> bool:
+    """Whether a write that ended so may have taken effect. A conflict may be with ourselves, the time before."""
+    if isinstance(error, UnreachableError):
+        return error.maybe_done
+    return isinstance(error, ApiStatusError) and (error.code == 409 or error.code >= 500)
+
+
+async def certain(ask: Callable[[], Awaitable[T]], *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> T:
+    """Ask until the server answers; an error that is an answer, such as Not Found, is raised."""
+    pause = _FIRST_PAUSE
+    while True:
+        try:
+            return await ask()
+        except (ApiStatusError, UnreachableError) as error:
+            if isinstance(error, ApiStatusError) and error.code < 500 and error.code != 429:
+                raise
+        await sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)

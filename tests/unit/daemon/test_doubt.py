@@ -1,0 +1,158 @@
+"""Writes in doubt: nothing is given away before it is known what became of them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import pytest
+from tests.builders import make_pod
+from tests.device_builders import make_claim
+from tests.unit.kube.scripted_server import Script, ScriptedServer, answering, hanging_up, serving, talking_to
+from tests.unit.kube.virtual_time import now, run_virtually
+
+from kubesched.api.device_claims import AllocatedDevice, AllocationResult, DeviceAllocation, ResourceClaim
+from kubesched.api.pod import Pod
+from kubesched.daemon.doubt import certain
+from kubesched.daemon.writer import LiveWriter
+from kubesched.kube.client import Client
+from kubesched.kube.errors import ApiStatusError, UnreachableError
+from kubesched.kube.events import EventRecorder
+from kubesched.plugins.dynamic_resources.writes import ReserveClaim, changed, consumer_of, with_finalizer
+from kubesched.scheduler.writer import WriteError
+
+POD = make_pod("p").build()
+BROKEN = answering(500)
+
+
+def writer_of(client: Client, *known: Pod) -> LiveWriter:
+    writer = LiveWriter(client, EventRecorder(client, "test"), volume_timeouts={})
+    writer.pods = {pod.key: pod for pod in known}
+    return writer
+
+
+def bound_to(node: str, uid: str = POD.uid) -> Script:
+    body = {"metadata": {"name": "p", "namespace": "default", "uid": uid}, "spec": {"nodeName": node}}
+    return answering(200, json.dumps(body).encode())
+
+
+def outcome_of_binding(*scripts: Script, known: Sequence[Pod] = (POD,)) -> tuple[str, ScriptedServer]:
+    """How binding the pod to node `n` ends, if the server follows these scripts."""
+
+    async def main() -> tuple[str, ScriptedServer]:
+        async with serving(*scripts) as server, talking_to(server) as client:
+            try:
+                await writer_of(client, *known).bind(POD, "n")
+            except WriteError as problem:
+                return problem.reason, server
+            return "bound", server
+
+    return asyncio.run(main())
+
+
+@pytest.mark.parametrize("first", [BROKEN, answering(409), hanging_up], ids=["500", "409", "none"])
+def test_binding_that_may_have_taken_effect_is_looked_up(first: Script) -> None:
+    outcome, server = outcome_of_binding(first, bound_to("n"))
+    assert outcome == "bound"
+    assert [request.method for request in server.requests] == ["POST", "GET"]
+
+
+def test_binding_in_doubt_is_asked_about_until_there_is_an_answer() -> None:
+    outcome, server = outcome_of_binding(BROKEN, BROKEN, BROKEN, bound_to("n"))
+    assert outcome == "bound"
+    assert [request.method for request in server.requests] == ["POST", "GET", "GET", "GET"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [bound_to(""), bound_to("elsewhere"), bound_to("n", uid="another"), answering(404), answering(403)],
+    ids=["unbound", "elsewhere", "another-pod", "gone", "forbidden"],
+)
+def test_binding_that_did_not_take_effect_is_an_error(answer: Script) -> None:
+    assert outcome_of_binding(BROKEN, answer)[0] == "InternalError"
+
+
+def test_binding_that_was_refused_is_an_error_without_a_question() -> None:
+    outcome, server = outcome_of_binding(answering(403))
+    assert outcome == "Forbidden"
+    assert len(server.requests) == 1
+
+
+def test_what_the_watch_has_told_is_not_asked() -> None:
+    seen = msgspec.structs.replace(POD, spec=msgspec.structs.replace(POD.spec, node_name="n"))
+    outcome, server = outcome_of_binding(BROKEN, known=[seen])
+    assert outcome == "bound"
+    assert len(server.requests) == 1
+
+
+# -- claims ------------------------------------------------------------------------------------------------------------
+
+DEVICES = AllocationResult(devices=DeviceAllocation(results=(AllocatedDevice("r", "gpu.example.com", "pool", "d"),)))
+CLAIM = make_claim("c")
+RESERVING = ReserveClaim(CLAIM, consumer_of(POD), DEVICES, "2026-01-01T00:00:00Z")
+
+
+def stored(version: str, **status: Any) -> dict[str, Any]:
+    claim: dict[str, Any] = msgspec.to_builtins(CLAIM)
+    claim["metadata"] |= {"resourceVersion": version}
+    return claim | {"status": status}
+
+
+def reserving(*scripts: Script) -> ResourceClaim | None:
+    async def main() -> ResourceClaim | None:
+        async with serving(*scripts) as server, talking_to(server) as client:
+            return await writer_of(client).write_claim(POD, RESERVING)
+
+    return asyncio.run(main())
+
+
+def answered(claim: dict[str, Any]) -> Script:
+    return answering(200, json.dumps(claim).encode())
+
+
+def test_allocation_that_took_effect_after_all_is_kept() -> None:
+    before = stored("1")
+    kept = with_finalizer(RESERVING, before)
+    assert kept is not None
+    after = changed(RESERVING, kept)
+    written = reserving(answered(before), answered(kept), BROKEN, BROKEN, answered(after))
+    assert written is not None
+    assert written.is_reserved_for(POD.uid)
+
+
+def test_allocation_that_did_not_take_effect_is_an_error() -> None:
+    before = stored("1")
+    kept = with_finalizer(RESERVING, before)
+    assert kept is not None
+    with pytest.raises(WriteError, match="500"):
+        reserving(answered(before), answered(kept), BROKEN, answered(kept))
+
+
+# -- asking ------------------------------------------------------------------------------------------------------------
+
+
+def test_questions_come_ever_less_often_but_never_end() -> None:
+    times: list[float] = []
+
+    async def ask() -> str:
+        times.append(now())
+        if len(times) < 12:
+            raise UnreachableError("nobody there")
+        return "here"
+
+    assert run_virtually(certain(ask)) == "here"
+    pauses = [later - earlier for earlier, later in pairwise(times)]
+    assert pauses[:3] == pytest.approx([0.1, 0.2, 0.4])
+    assert pauses[-1] == pytest.approx(5.0)
+
+
+def test_refusal_is_an_answer() -> None:
+    async def ask() -> None:
+        raise ApiStatusError(404, "NotFound", "gone")
+
+    with pytest.raises(ApiStatusError, match="gone"):
+        run_virtually(certain(ask))
