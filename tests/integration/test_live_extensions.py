@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,6 +47,25 @@ class Fragile(FilterPlugin):
 
     def filter_node(self, cycle, node):
         return 1 / len(cycle.pod.metadata.labels) and None
+'''
+
+
+PONDEROUS = '''
+"""Thinks about every pod until a file is there."""
+
+import time
+from pathlib import Path
+
+from kubesched.framework.plugin import FilterPlugin
+
+
+class Ponderous(FilterPlugin):
+    name = "Ponderous"
+
+    def filter_node(self, cycle, node):
+        Path(self.args["thinking"]).touch()
+        while not Path(self.args["over"]).exists():
+            time.sleep(0.01)
 '''
 
 
@@ -134,6 +154,32 @@ def test_plugin_that_breaks_concerns_its_own_pods_only(
     wait_until(lambda: cluster.node_of("fine"), "the pod bound that it can deal with")
     assert "division by zero" in wait_until(lambda: cluster.condition("odd"), "a condition")["message"]
     assert daemon.log_lines("ZeroDivisionError")
+    assert daemon.stop() == 0
+
+
+def test_plugin_that_keeps_the_scheduler_busy_costs_neither_the_lease_nor_the_health_checks(
+    cluster: LiveCluster, start_daemon: StartDaemon, tmp_path: Path
+) -> None:
+    cluster.add_node("node")
+    cluster.add_pod("pod")
+    thinking, over = tmp_path / "thinking", tmp_path / "over"
+    profile = {
+        "schedulerName": "default-scheduler",
+        "plugins": {"filter": {"enabled": [{"name": "Ponderous"}]}},
+        "pluginConfig": [{"name": "Ponderous", "args": {"thinking": str(thinking), "over": str(over)}}],
+    }
+    election = {"leaderElect": True, "leaseDuration": "2s", "renewDeadline": "1500ms", "retryPeriod": "300ms"}
+    environ = _installed(tmp_path, "Ponderous", PONDEROUS)
+    daemon = start_daemon(cluster, config={"profiles": [profile], "leaderElection": election}, environ=environ)
+    wait_until(thinking.exists, "the plugin at work")
+    since, renewals = time.monotonic(), set[str]()
+    while time.monotonic() < since + 3:  # longer than the lease would last
+        renewals.add(cluster.lease()["renewTime"])
+        assert daemon.get("/livez").status == 200
+    assert len(renewals) > 3
+    assert cluster.node_of("pod") == ""
+    over.touch()
+    wait_until(lambda: cluster.node_of("pod"), "the pod bound")
     assert daemon.stop() == 0
 
 

@@ -64,6 +64,11 @@ class Completed:
         return self.options.master
 
     @property
+    def elects(self) -> bool:
+        """Nobody is to be elected where there is one replica only, or where nothing is bound."""
+        return self.configuration.leader_election.leader_elect and not self.options.shadow
+
+    @property
     def serves(self) -> bool:
         return self.options.secure_port != 0
 

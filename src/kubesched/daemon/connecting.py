@@ -22,11 +22,17 @@ log = Log(__name__)
 
 
 def connect(
-    configuration: SchedulerConfiguration, master: str, environ: Mapping[str, str], observer: Observer
+    configuration: SchedulerConfiguration,
+    master: str,
+    environ: Mapping[str, str],
+    *,
+    observer: Observer,
+    observer_of_leases: Observer,
 ) -> Clients:
     """ConnectionSettingsError or CredentialsError if it is not known where to, or as whom."""
     wanted = configuration.client_connection
-    return clients_for(from_flags(wanted.kubeconfig, master, environ), wanted, environ, observer=observer)
+    settings = from_flags(wanted.kubeconfig, master, environ)
+    return clients_for(settings, wanted, environ, observer=observer, observer_of_leases=observer_of_leases)
 
 
 def review_client(kubeconfig: str, environ: Mapping[str, str], observer: Observer) -> Client | None:

@@ -11,6 +11,7 @@ from typing import IO, Any
 
 from kubesched import garbage
 from kubesched.daemon.belief import repaired
+from kubesched.daemon.beside import beside
 from kubesched.daemon.completion import Completed
 from kubesched.daemon.informers import Informers
 from kubesched.daemon.logging import Log
@@ -66,7 +67,7 @@ _SHADOWED = Series(
 
 
 class Replica:
-    """All that schedules, once it is its turn."""
+    """All that schedules, once it is its turn. It lives on one event loop, where nothing else can keep it waiting."""
 
     def __init__(
         self,
@@ -79,6 +80,9 @@ class Replica:
     ) -> None:
         """ProfileError or ValueError if profiles or extenders cannot be made as configured."""
         configuration, options = completed.configuration, completed.options
+        self._only_watches = options.shadow
+        self._listens_late = configuration.delay_cache_until_active and completed.elects
+        self._stopping = asyncio.Event()
         metrics = SchedulerMetrics(registry, clock=time.perf_counter, draw=random.randrange)
         self.events = EventRecorder(
             connections.events,
@@ -124,18 +128,40 @@ class Replica:
         registry.on_scrape(lambda: lost.child("dropped").set(self.events.dropped))
         registry.on_scrape(lambda: lost.child("failed").set(self.events.failed))
 
-    async def schedule(self, stopping: asyncio.Event) -> None:
-        """Schedule until told to stop, then finish what is under way. The informers must be running.
+    def stop(self) -> None:
+        """Whoever acts finishes what is under way, and ends."""
+        self._stopping.set()
+
+    async def listen(self) -> None:
+        """Follow the cluster, write events, and compare belief with truth. For ever."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.events.run(), name="events")
+            tasks.create_task(self._keep_belief_true(), name="belief")
+            if not self._listens_late:
+                tasks.create_task(self.informers.run(), name="informers")
+
+    async def act(self) -> None:
+        """It is our turn: schedule, or in shadow mode look on, until told to stop. `listen` must be running."""
+        if self._only_watches:
+            await self._watch()
+        elif self._listens_late:
+            async with beside(self.informers.run()):
+                await self._schedule()
+        else:
+            await self._schedule()
+
+    async def _schedule(self) -> None:
+        """Schedule until told to stop, then finish what is under way.
 
         Before the first decision everything is read anew: whoever led before may have bound pods that the watch has
         not shown us yet.
         """
-        if not await _done_before(stopping, self._know_the_cluster()):
+        if not await _done_before(self._stopping, self._know_the_cluster()):
             return
         garbage.spare_what_is_there()
         log.info("Starting to schedule", nodes=self.scheduler.state.nodes.live_count, pods=len(self.scheduler.pods))
         scheduling = asyncio.create_task(self.loop.run(), name="scheduling")
-        told = asyncio.create_task(stopping.wait())
+        told = asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait((scheduling, told), return_when=asyncio.FIRST_COMPLETED)
             if scheduling.done():
@@ -149,17 +175,17 @@ class Replica:
             await self.loop.stop(within=0)
             await asyncio.wait((scheduling,))
 
-    async def watch(self, stopping: asyncio.Event) -> None:
+    async def _watch(self) -> None:
         """Shadow mode: only look, until told to stop."""
-        if await _done_before(stopping, self.informers.wait_synced()):
+        if await _done_before(self._stopping, self.informers.wait_synced()):
             log.info("Watching, and binding nothing", pods=len(self.scheduler.pods))
-            await stopping.wait()
+            await self._stopping.wait()
 
     async def _know_the_cluster(self) -> None:
         await self.informers.wait_synced()
         await self.informers.catch_up()
 
-    async def keep_belief_true(self) -> None:
+    async def _keep_belief_true(self) -> None:
         """Compare belief and truth from time to time, and whenever asked to. For ever."""
         while True:
             with contextlib.suppress(TimeoutError):

@@ -8,35 +8,43 @@ import os
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import IO, Any
 
 import msgspec
 import uvloop
 
 from kubesched import config, garbage
+from kubesched.daemon.beside import beside
 from kubesched.daemon.checks import OptionsError
 from kubesched.daemon.command import options_or_exit_code
 from kubesched.daemon.completion import POLICY_KEY, Completed, completed, with_policy, write_configuration
 from kubesched.daemon.connecting import connect, review_client
 from kubesched.daemon.dumps import nominated_dump, queue_dump, state_dump
 from kubesched.daemon.logging import Log, Logging, start_logging
-from kubesched.daemon.metrics.client import ClientMetrics, LeaderElectionMetrics
+from kubesched.daemon.metrics.client import ClientMetrics, LeaderElectionMetrics, ToldElsewhere
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.metrics.resources import resource_lines
 from kubesched.daemon.metrics.setup import registry_of
+from kubesched.daemon.own_thread import OwnThread
 from kubesched.daemon.replica import FLUSH_WITHIN, Replica
 from kubesched.daemon.serving.endpoints import Served
-from kubesched.daemon.serving.health import HealthCheck, handlers_check, informers_check, shutdown_check
+from kubesched.daemon.serving.health import (
+    HealthCheck,
+    handlers_check,
+    informers_check,
+    shutdown_check,
+    thread_check,
+)
 from kubesched.daemon.serving.server import SecureServer, ServingError
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.registry import DuplicatePluginError, NotAPluginError
 from kubesched.kube.clients import Clients
 from kubesched.kube.errors import KubeError
 from kubesched.kube.event_record import ObjectReference
-from kubesched.kube.events import EventRecorder
 from kubesched.kube.leader_election import LeaderElector, LeaseLostError
 from kubesched.kube.lease import LeaseLock, new_identity
+from kubesched.kube.observer import Observer
 from kubesched.kube.resources import LEASES
 from kubesched.plugins.registry import all_plugins
 
@@ -74,7 +82,8 @@ def main(arguments: Sequence[str], command: str = "kubesched run") -> int:
             log.info("Wrote configuration to", file=write_configuration(settings))
             return 0
         garbage.collect_seldom()
-        return uvloop.run(_run(settings, logging, os.environ))
+        with OwnThread("scheduling") as scheduling:
+            return uvloop.run(_run(settings, logging, os.environ, scheduling))
     except LeaseLostError as problem:
         log.error("Leaderelection lost", err=problem)
         return 1
@@ -90,26 +99,31 @@ def _refuse(problem: BaseException) -> int:
     return 1
 
 
-async def _run(settings: Completed, logging: Logging, environ: Mapping[str, str]) -> int:
+async def _run(settings: Completed, logging: Logging, environ: Mapping[str, str], scheduling: OwnThread) -> int:
+    """The main thread has the lease, the endpoints and the signals; all the rest has the thread that schedules."""
     registry = registry_of(settings.options, settings.gates)
-    client_metrics = ClientMetrics(registry)
-    connections = connect(settings.configuration, settings.master, environ, client_metrics)
+    counted = ClientMetrics(registry)
+    told = ToldElsewhere(counted, scheduling.post)
+    connections = connect(settings.configuration, settings.master, environ, observer=counted, observer_of_leases=told)
     stopping = asyncio.Event()
     try:
-        settings = await _with_policy_of_cluster(settings, connections)
+        settings = await scheduling.run(_with_policy_of_cluster(settings, connections))
         with _record_file(settings) as record:
-            replica = Replica(settings, connections, registry, plugins=all_plugins(), record=record)
-            _listen_to_signals(stopping, replica)
-            elector = _elector(settings, connections, registry, replica.events)
-            server = _server(settings, registry, replica, elector, stopping, logging, environ, client_metrics)
+            replica = await scheduling.call(
+                lambda: Replica(settings, connections, registry, plugins=all_plugins(), record=record)
+            )
+            _listen_to_signals(stopping, replica, scheduling)
+            elector = _elector(settings, connections, registry, replica, scheduling)
+            server = _server(settings, registry, replica, elector, stopping, logging, environ, told, scheduling)
             try:
-                await _live(settings, replica, elector, server, stopping, logging)
+                await _live(settings, replica, elector, server, stopping, logging, scheduling)
             except (KubeError, OptionsError, ServingError):
                 raise
             except Exception as mistake:  # ours, whatever its type: nobody should take it for theirs
                 raise RuntimeError("the scheduler broke") from mistake
     finally:
-        await connections.close()
+        await scheduling.run(connections.transport.close())
+        await connections.transport_of_leases.close()
     return 0
 
 
@@ -120,29 +134,23 @@ async def _live(
     server: SecureServer | None,
     stopping: asyncio.Event,
     logging: Logging,
+    scheduling: OwnThread,
 ) -> None:
     """Everything at work, until told to stop or until the lease is lost."""
-    delayed = settings.configuration.delay_cache_until_active and elector is not None
 
     async def act() -> None:
-        if settings.options.shadow:
-            await replica.watch(stopping)
-            return
-        async with _beside(replica.informers.run(), only_if=delayed):
-            await replica.schedule(stopping)
+        await scheduling.run(replica.act())
 
     async with (
         _serving(server),
-        _beside(logging.keep_flushing(float(settings.options.log_flush_frequency))),
-        _beside(replica.events.run()),
-        _beside(replica.informers.run(), only_if=not delayed),
-        _beside(replica.keep_belief_true()),
+        beside(logging.keep_flushing(float(settings.options.log_flush_frequency))),
+        beside(scheduling.run(replica.listen())),
     ):
         if elector is None:
             await act()
         else:
             await act_when_elected(stopping, elector, act)
-    await replica.events.flush(FLUSH_WITHIN)
+    await scheduling.run(replica.events.flush(FLUSH_WITHIN))
 
 
 async def act_when_elected(stopping: asyncio.Event, elector: LeaderElector, act: Callable[[], Awaitable[None]]) -> None:
@@ -160,28 +168,6 @@ async def act_when_elected(stopping: asyncio.Event, elector: LeaderElector, act:
         await asyncio.wait((electing,))
     if not electing.cancelled():
         electing.result()
-
-
-@contextlib.asynccontextmanager
-async def _beside(work: Coroutine[Any, Any, None], *, only_if: bool = True) -> AsyncIterator[None]:
-    """Runs along with the body, and ends with it. If it breaks, so does the body."""
-    if not only_if:
-        work.close()
-        yield
-        return
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            task = tasks.create_task(work)
-            yield
-            task.cancel()
-    except BaseExceptionGroup as several:
-        raise _first(several) from None
-
-
-def _first(several: BaseExceptionGroup[BaseException]) -> BaseException:
-    """What broke first: the others only followed."""
-    problem = several.exceptions[0]
-    return _first(problem) if isinstance(problem, BaseExceptionGroup) else problem
 
 
 @contextlib.asynccontextmanager
@@ -209,24 +195,27 @@ async def _with_policy_of_cluster(settings: Completed, connections: Clients) -> 
 
 
 def _elector(
-    settings: Completed, connections: Clients, registry: MetricsRegistry, events: EventRecorder
+    settings: Completed, connections: Clients, registry: MetricsRegistry, replica: Replica, scheduling: OwnThread
 ) -> LeaderElector | None:
-    """Nobody to elect where there is one replica only, or where nothing is bound."""
-    wanted = settings.configuration.leader_election
-    if not wanted.leader_elect or settings.options.shadow:
+    if not settings.elects:
         return None
+    wanted = settings.configuration.leader_election
     lock = LeaseLock(connections.leases, namespace=wanted.resource_namespace, name=wanted.resource_name)
     metrics, identity = LeaderElectionMetrics(registry, wanted.resource_name), new_identity()
 
     def new_leader(leader: str) -> None:
-        metrics.leading(leader == identity)
         log.info("New leader elected", identity=leader)
+        scheduling.post(metrics.leading, leader == identity)
         if leader == identity:
-            lease = ObjectReference(LEASES.api_version, "Lease", wanted.resource_namespace, wanted.resource_name)
-            note = f"{identity} became leader"
-            events.record(lease, type="Normal", reason="LeaderElection", action="LeaderElection", note=note)
+            scheduling.post(tell_everybody)
+
+    def tell_everybody() -> None:
+        lease = ObjectReference(LEASES.api_version, "Lease", wanted.resource_namespace, wanted.resource_name)
+        note = f"{identity} became leader"
+        replica.events.record(lease, type="Normal", reason="LeaderElection", action="LeaderElection", note=note)
 
     elector = LeaderElector(lock, identity, wanted, on_new_leader=new_leader)
+    connections.scheduler.may_write = lambda: elector.may_act
     registry.on_scrape(lambda: metrics.slow_paths(elector.slow_paths))
     return elector
 
@@ -239,11 +228,13 @@ def _server(
     stopping: asyncio.Event,
     logging: Logging,
     environ: Mapping[str, str],
-    observer: ClientMetrics,
+    observer: Observer,
+    scheduling: OwnThread,
 ) -> SecureServer | None:
     if not settings.serves:
         return None
     scheduler, options = replica.scheduler, settings.options
+    lives = (thread_check(scheduling.silence),)
     leads = (HealthCheck("leaderElection", elector.check),) if elector is not None else ()
     synced = (
         informers_check(replica.informers.not_synced),
@@ -262,11 +253,13 @@ def _server(
         configuration=settings.configuration,
         gates=settings.gates,
         metrics=registry,
-        healthz=leads,
+        healthz=(*leads, *lives),
+        livez=lives,
         readyz=(*leads, *synced),
         resource_lines=lambda: _resource_lines(replica, elector),
         dumps=dumps,
         set_verbosity=logging.set_verbosity,
+        call=scheduling.call,
     )
     return SecureServer(
         served,
@@ -282,7 +275,7 @@ def _resource_lines(replica: Replica, elector: LeaderElector | None) -> Any:
     return resource_lines(list(replica.scheduler.pods.values()), replica.scheduler.state)
 
 
-def _listen_to_signals(stopping: asyncio.Event, replica: Replica) -> None:
+def _listen_to_signals(stopping: asyncio.Event, replica: Replica, scheduling: OwnThread) -> None:
     running = asyncio.get_running_loop()
 
     def stop(number: signal.Signals) -> None:
@@ -291,6 +284,7 @@ def _listen_to_signals(stopping: asyncio.Event, replica: Replica) -> None:
             os._exit(1)
         log.info("Stopping", signal=number.name)
         stopping.set()
+        scheduling.post(replica.stop)
 
     def dump() -> None:
         log.info("Dump of the queue", **queue_dump(replica.scheduler))
@@ -299,7 +293,7 @@ def _listen_to_signals(stopping: asyncio.Event, replica: Replica) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         running.add_signal_handler(number, stop, number)
-    running.add_signal_handler(signal.SIGUSR2, dump)
+    running.add_signal_handler(signal.SIGUSR2, scheduling.post, dump)
 
 
 def _record_file(settings: Completed) -> contextlib.AbstractContextManager[IO[str] | None]:

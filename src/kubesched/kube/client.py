@@ -42,6 +42,8 @@ class Client:
         self._agent = agent or user_agent()
         self._clock = clock
         self._sleep = sleep
+        self.may_write: Callable[[], bool] = lambda: True
+        """Asked right before anything but a question is sent: whoever lost the lease has no more say."""
 
     async def get(self, path: str, *, timeout: float = TIMEOUT, retries: int = RETRIES) -> bytes:
         return await self.request("GET", path, timeout=timeout, retries=retries)
@@ -119,6 +121,8 @@ class Client:
         self, method: str, path: str, body: bytes, content_type: str, timeout: float | None, attempt: int
     ) -> Answer:
         await self._wait_for_turn(method)
+        if method != "GET" and not self.may_write():
+            raise UnreachableError("not sent, because the lease is lost")
         observer, host = self._observer, self._transport.host
         started = self._clock()
         code, received = NO_ANSWER, 0

@@ -18,17 +18,16 @@ _LEASE_CONNECTIONS = 2
 
 
 class Clients(NamedTuple):
-    """Who talks to the API server. Events and leases must not wait behind bindings, nor the other way round."""
+    """Who talks to the API server. Events and leases must not wait behind bindings, nor the other way round.
 
-    transports: tuple[Transport, ...]
+    Leases may be used in another thread than the rest.
+    """
+
+    transport: Transport
+    transport_of_leases: Transport
     scheduler: Client
     events: Client
     leases: Client
-
-    async def close(self) -> None:
-        """Hang up everywhere."""
-        for transport in self.transports:
-            await transport.close()
 
 
 def clients_for(
@@ -37,6 +36,7 @@ def clients_for(
     environ: Mapping[str, str],
     *,
     observer: Observer | None = None,
+    observer_of_leases: Observer | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Clients:
     """Clients with the limits of the configuration. Raises ConnectionSettingsError, CredentialsError.
@@ -44,13 +44,20 @@ def clients_for(
     Its contentType is accepted whatever it is, and JSON is spoken: records with only the needed fields decode from
     JSON in 16 us a pod, so protobuf would save little, and would need the schema of everything.
     """
-    transport = transport_for(settings, environ, observer=observer, clock=clock)
     # Where the server leaves bindings without an answer, they hold all connections: the lease must not wait for one.
-    of_leases = transport_for(settings, environ, observer=observer, connections=_LEASE_CONNECTIONS, clock=clock)
+    transport = transport_for(settings, environ, observer=observer, clock=clock)
+    of_leases = transport_for(
+        settings, environ, observer=observer_of_leases, connections=_LEASE_CONNECTIONS, clock=clock
+    )
 
-    def client(suffix: str, transport: Transport = transport) -> Client:
+    def client(suffix: str, transport: Transport, observer: Observer | None) -> Client:
         throttle = Throttle(connection.qps, connection.burst, clock=clock)
         return Client(transport, throttle, observer=observer, agent=user_agent(suffix), clock=clock)
 
-    leases = client("leader-election", of_leases)
-    return Clients((transport, of_leases), client("scheduler"), client("events"), leases)
+    return Clients(
+        transport,
+        of_leases,
+        scheduler=client("scheduler", transport, observer),
+        events=client("events", transport, observer),
+        leases=client("leader-election", of_leases, observer_of_leases),
+    )

@@ -81,6 +81,11 @@ class LeaderElector:
         """The lease, whoever holds it, has not run out since it was last seen to change."""
         return self._observed_at + self._observed.lease_duration_seconds > self._clock()
 
+    @property
+    def may_act(self) -> bool:
+        """We hold the lease, and nobody can have taken it yet. To be asked from any thread, before every write."""
+        return self.is_leader and self._clock() < self._runs_out()
+
     def check(self, tolerance: float = TOLERANCE) -> str | None:
         """For health checks: what is wrong, if we lead and should have renewed or died long ago."""
         if self.is_leader and self._clock() - self._observed_at > self._lease_duration + tolerance:
@@ -147,16 +152,19 @@ class LeaderElector:
         """Until the lease is lost."""
         while True:
             await self._sleep(self._retry_period)
-            runs_out = self._observed_at + self._observed.lease_duration_seconds * (1 - DRIFT)
-            if self._clock() >= runs_out:  # this machine was asleep
+            if not self.may_act:  # this machine was asleep
                 raise LeaseLostError(f"lost lease {self._lock.name}: it ran out")
-            deadline = min(self._clock() + self._renew_deadline, runs_out)
+            deadline = min(self._clock() + self._renew_deadline, self._runs_out())
             while not await self._try(deadline):
                 if self.leader and not self.is_leader:
                     raise LeaseLostError(f"lost lease {self._lock.name}: {self.leader} holds it")
                 if self._clock() >= deadline:
                     raise LeaseLostError(f"lost lease {self._lock.name}: not renewed within {self._renew_deadline:g} s")
                 await self._sleep(min(self._retry_period, deadline - self._clock()))
+
+    def _runs_out(self) -> float:
+        """When our lease ends for us."""
+        return self._observed_at + self._observed.lease_duration_seconds * (1 - DRIFT)
 
     async def _try(self, deadline: float) -> bool:
         """Acquire the lease or renew it. False if it is not ours, or could not be by then."""

@@ -437,14 +437,31 @@ def test_clients_of_a_scheduler_share_no_limits_and_leases_have_connections_of_t
         async with serving(answering(200)) as server:
             settings = ConnectionSettings(server=f"http://127.0.0.1:{server.port}")
             notes = Notes()
-            clients = clients_for(settings, ClientConnection(qps=1000.0, burst=1), {}, observer=notes)
+            clients = clients_for(
+                settings, ClientConnection(qps=1000.0, burst=1), {}, observer=notes, observer_of_leases=notes
+            )
             await clients.scheduler.get("/a")
             await clients.events.get("/b")
             await clients.leases.get("/c")
-            await clients.close()
+            await clients.transport.close()
+            await clients.transport_of_leases.close()
             assert server.connections == 2
             assert notes.waits == [0.0, 0.0, 0.0]
             agents = [request.headers["user-agent"].rpartition(")/")[2] for request in server.requests]
             assert agents == ["scheduler", "events", "leader-election"]
+
+    asyncio.run(main())
+
+
+def test_whoever_lost_the_lease_may_ask_but_not_write() -> None:
+    async def main() -> None:
+        async with serving(answering(200)) as server, talking_to(server) as client:
+            client.may_write = lambda: False
+            await client.get("/x")
+            for write in (client.post("/x", b"{}"), client.put("/x", b"{}"), client.delete("/x")):
+                with pytest.raises(UnreachableError, match="the lease is lost") as refused:
+                    await write
+                assert not refused.value.maybe_done
+            assert [request.method for request in server.requests] == ["GET"]
 
     asyncio.run(main())

@@ -337,8 +337,11 @@ def test_never_two_leaders(troubles: list[tuple[int, str, float]]) -> None:
         locks = [lease.lock() for _ in range(3)]
         leading: set[int] = set()
 
+        electors: dict[int, LeaderElector] = {}
+
         async def lead(number: int) -> None:
             assert not leading
+            assert [other for other, each in electors.items() if each.may_act] == [number]
             leading.add(number)
             try:
                 await asyncio.sleep(10_000)
@@ -348,7 +351,8 @@ def test_never_two_leaders(troubles: list[tuple[int, str, float]]) -> None:
         async def replica(number: int) -> None:
             while True:  # restarted by somebody whenever it exits
                 try:
-                    await elector(locks[number], f"replica-{number}").run(lambda: lead(number))
+                    electors[number] = elector(locks[number], f"replica-{number}")
+                    await electors[number].run(lambda: lead(number))
                 except LeaseLostError:
                     await asyncio.sleep(1)
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kubesched.daemon.metrics.registry import MetricsRegistry
+from kubesched.kube.observer import Observer
 
 
 class ClientMetrics:
@@ -36,6 +39,27 @@ class ClientMetrics:
     def plugin_called(self, exit_code: int, status: str) -> None:
         """A credential plugin ran."""
         self._plugin_calls.child(str(exit_code), status).inc()
+
+
+class ToldElsewhere:
+    """An observer that passes everything on to one that lives in another thread: metrics have no locks."""
+
+    def __init__(self, observer: Observer, post: Callable[..., None]) -> None:
+        """`post` has a function called with its arguments in that thread."""
+        self._observer = observer
+        self._post = post
+
+    def answered(self, verb: str, host: str, code: str, seconds: float, sent: int, received: int) -> None:
+        self._post(self._observer.answered, verb, host, code, seconds, sent, received)
+
+    def throttled(self, verb: str, host: str, seconds: float) -> None:
+        self._post(self._observer.throttled, verb, host, seconds)
+
+    def retried(self, verb: str, host: str, code: str) -> None:
+        self._post(self._observer.retried, verb, host, code)
+
+    def plugin_called(self, exit_code: int, status: str) -> None:
+        self._post(self._observer.plugin_called, exit_code, status)
 
 
 class LeaderElectionMetrics:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -25,6 +25,14 @@ from kubesched.daemon.serving.health import PING, HealthCheck, HealthEndpoint, R
 
 _LINES_AT_ONCE = 500
 
+Call = Callable[[Callable[[], Any]], Awaitable[Any]]
+"""Calls a function somewhere, and returns what it returned."""
+
+
+async def at_once(function: Callable[[], Any]) -> Any:
+    """Here and now."""
+    return function()
+
 
 def utc_now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC)
@@ -39,14 +47,17 @@ class Served:
     gates: FeatureGates
     metrics: MetricsRegistry
     healthz: tuple[HealthCheck, ...] = ()
+    livez: tuple[HealthCheck, ...] = ()
     readyz: tuple[HealthCheck, ...] = ()
-    """Checks of paths that have more than the ping. /livez never has."""
+    """Checks of paths that have more than the ping."""
     resource_lines: Callable[[], Iterable[str]] = tuple
     """The text of /metrics/resources, line by line; nothing unless this is the leader."""
     dumps: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
     """What /debug/NAME shows, as text or as JSON."""
     set_verbosity: Callable[[int], None] = lambda verbosity: None
     now: Callable[[], datetime.datetime] = utc_now
+    call: Call = at_once
+    """Metrics, dumps and lines are made where the scheduler lives, between two things that it does."""
 
 
 class Endpoints:
@@ -62,7 +73,7 @@ class Endpoints:
             "/metrics/resources": self._resources,
             "/metrics/slis": self._slis,
         }
-        for name, checks in (("healthz", served.healthz), ("livez", ()), ("readyz", served.readyz)):
+        for name, checks in (("healthz", served.healthz), ("livez", served.livez), ("readyz", served.readyz)):
             self._add_health(HealthEndpoint(name, checks or (PING,), self._checked))
         if served.gates["ComponentFlagz"]:
             self.routes["/flagz"] = self._flagz
@@ -107,15 +118,16 @@ class Endpoints:
     # -- metrics ------------------------------------------------------------------------------------------------------
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        body, content_type = self._served.metrics.exposed(request.headers.get("Accept", ""))
+        accept = request.headers.get("Accept", "")
+        body, content_type = await self._served.call(lambda: self._served.metrics.exposed(accept))
         return web.Response(body=body, headers={"Content-Type": content_type})
 
     async def _resources(self, request: web.Request) -> web.StreamResponse:
         """A line per pod is a lot, so scheduling goes on in between."""
         response = web.StreamResponse(headers={"Content-Type": CONTENT_TYPE})
         await response.prepare(request)
-        lines: Iterator[str] = iter(self._served.resource_lines())
-        while chunk := "".join(islice(lines, _LINES_AT_ONCE)):
+        lines: Iterator[str] = await self._served.call(lambda: iter(self._served.resource_lines()))
+        while chunk := await self._served.call(lambda: "".join(islice(lines, _LINES_AT_ONCE))):
             await response.write(chunk.encode())
             await asyncio.sleep(0)
         await response.write_eof()
@@ -155,7 +167,7 @@ class Endpoints:
             return web.Response(text=profiling.heap(stop="stop" in request.query))
 
         async def tasks(_: web.Request) -> web.Response:
-            return web.Response(text=profiling.tasks())
+            return web.Response(text=await self._served.call(profiling.tasks) + profiling.tasks())
 
         async def threads(_: web.Request) -> web.Response:
             return web.Response(text=profiling.threads())
@@ -169,7 +181,7 @@ class Endpoints:
             "/debug/pprof/threads": threads,
         }
         for name, dump in self._served.dumps.items():
-            self.routes[f"/debug/{name}"] = _dumping(dump)
+            self.routes[f"/debug/{name}"] = _dumping(dump, self._served.call)
 
     async def _put_verbosity(self, request: web.Request) -> web.Response:
         text = (await request.text()).strip()
@@ -179,9 +191,9 @@ class Endpoints:
         return web.Response(text=f"successfully set klog.logging.verbosity to {text}")
 
 
-def _dumping(dump: Callable[[], Any]) -> Handler:
+def _dumping(dump: Callable[[], Any], call: Call) -> Handler:
     async def show(_: web.Request) -> web.Response:
-        shown = dump()
+        shown = await call(dump)
         if isinstance(shown, str):
             return web.Response(text=shown)
         return web.Response(text=json.dumps(shown, indent=2, default=str) + "\n", content_type="application/json")

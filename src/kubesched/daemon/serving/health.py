@@ -20,6 +20,8 @@ class HealthCheck:
 
 
 PING = HealthCheck("ping", lambda: None)
+STUCK_AFTER = 180.0
+"""Seconds without a sign of life after which a thread is given up: more than any extender should be waited for."""
 
 
 def shutdown_check(is_stopping: Callable[[], bool]) -> HealthCheck:
@@ -37,6 +39,15 @@ def informers_check(not_synced: Callable[[], Sequence[str]]) -> HealthCheck:
         return f"{len(names)} informers not started yet: [{' '.join(names)}]" if names else None
 
     return HealthCheck("informer-sync", problem)
+
+
+def thread_check(silence: Callable[[], float]) -> HealthCheck:
+    """kube-scheduler has no such check: one that is stuck for ever in a plugin keeps its lease there."""
+
+    def problem() -> str | None:
+        return f"no sign of life for {seconds:.0f} s" if (seconds := silence()) > STUCK_AFTER else None
+
+    return HealthCheck("scheduling-thread", problem)
 
 
 class Report(NamedTuple):

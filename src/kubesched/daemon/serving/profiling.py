@@ -9,6 +9,7 @@ import threading
 import time
 import tracemalloc
 from collections import Counter
+from collections.abc import Iterator
 from types import FrameType
 
 LONGEST_PROFILE = 300.0
@@ -29,22 +30,26 @@ def index() -> str:
 
 
 async def sampled_stacks(seconds: float) -> str:
-    """Stacks of the thread that schedules, looked at every hundredth of a second by another: flame graphs are drawn
-    from such lines."""
-    thread = threading.get_ident()
-    stacks = await asyncio.to_thread(_sample, thread, min(seconds, LONGEST_PROFILE))
+    """Stacks of all threads, looked at every hundredth of a second by one more: flame graphs are drawn from such lines.
+    The first name in each is that of the thread; the one that schedules is `scheduling`."""
+    stacks = await asyncio.to_thread(_sample, min(seconds, LONGEST_PROFILE))
     return "".join(f"{stack} {count}\n" for stack, count in stacks.most_common())
 
 
-def _sample(thread: int, seconds: float) -> Counter[str]:
+def _sample(seconds: float) -> Counter[str]:
     stacks: Counter[str] = Counter()
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        frame = sys._current_frames().get(thread)
-        if frame is not None:
-            stacks[_folded(frame)] += 1
+        for name, frame in _frames():
+            stacks[f"{name};{_folded(frame)}"] += 1
         time.sleep(_INTERVAL)
     return stacks
+
+
+def _frames() -> Iterator[tuple[str, FrameType]]:
+    """Every thread but this one by its name, and where it is."""
+    names, me = {thread.ident: thread.name for thread in threading.enumerate()}, threading.get_ident()
+    return ((names.get(i, str(i)), frame) for i, frame in sys._current_frames().items() if i != me)
 
 
 def _folded(frame: FrameType | None) -> str:
@@ -71,8 +76,9 @@ def heap(*, stop: bool = False) -> str:
 
 
 def tasks() -> str:
-    """Every task and where it waits."""
+    """Every task of this thread and where it waits."""
     text = io.StringIO()
+    text.write(f"== {threading.current_thread().name}\n\n")
     for task in sorted(asyncio.all_tasks(), key=lambda task: task.get_name()):
         task.print_stack(file=text)
         text.write("\n")
@@ -81,8 +87,6 @@ def tasks() -> str:
 
 def threads() -> str:
     """Every thread and where it is."""
-    names = {thread.ident: thread.name for thread in threading.enumerate()}
-    return "".join(
-        f"{names.get(ident, ident)}\n  {_folded(frame).replace(';', chr(10) + '  ')}\n\n"
-        for ident, frame in sys._current_frames().items()
-    )
+    here = sys._getframe()
+    frames = [*_frames(), (threading.current_thread().name, here)]
+    return "".join(f"{name}\n  {_folded(frame).replace(';', chr(10) + '  ')}\n\n" for name, frame in frames)
