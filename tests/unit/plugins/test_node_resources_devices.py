@@ -219,6 +219,23 @@ def test_pods_are_packed_onto_the_devices_of_one_node_after_another() -> None:
     assert placed == ["n1", "n1", "n3", "n3", "n2", "n2", "n2", "n2"]
 
 
+@pytest.mark.parametrize("plugins", [(FIT,), (FIT, BALANCED)])
+def test_scores_repaired_node_by_node_are_those_worked_out_anew(plugins: tuple[str, ...]) -> None:
+    pair = [{"name": "cpu"}, {"name": GPU}]
+    strategy = {"type": "LeastAllocated", "resources": pair}
+    config = profile_of(*plugins, args={FIT: {"scoringStrategy": strategy}, BALANCED: {"resources": pair}})
+    nodes = [make_node(f"n{i}").capacity(cpu=8 + i) for i in range(24)]
+    slices = [make_slice(f"n{i}", *gpus(2 + i % 5)) for i in range(24)]
+    state = make_cluster(*nodes, SERVED, *slices)
+    lasting = make_engine(state, config=config)
+    for i in range(40):
+        asking = make_pod(f"p{i}").requests({"cpu": "1500m", GPU: 1}).build()
+        decision, anew = lasting.decide(asking), make_engine(state, config=config).decide(asking)
+        assert (decision.node, decision.score) == (anew.node, anew.score)
+        state.assume(asking, decision.node)
+        state.apply(allocated(make_claim(f"c{i}"), f"{decision.node}/d{i % 3}"))
+
+
 def _set_aside(state: ClusterState, held: str) -> None:
     claim = allocated(make_claim("pending"), held)
     assert claim.status.allocation is not None
