@@ -119,6 +119,8 @@ class Engine:
 
     def decide(self, pod: Pod, *, explain: bool = False, watch: Stopwatch | None = None) -> Decision:
         """Find the best node for a pod, or say why there is none. Nothing is changed."""
+        for follow in self.state.followers:
+            follow()
         profile = self._profiles[pod.spec.scheduler_name]
         cycle = Cycle(pod, self.state, watch)
         decision = Decision(pod, profile.name, Outcome.SCHEDULED, cycle)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-C = TypeVar("C", int, str)
+C = TypeVar("C", int, str, tuple[str, str])
 
 _KEPT = 1 << 16
 

@@ -39,6 +39,8 @@ class ClusterState:
         self.objects = ObjectStore()
         self.nominated = Nominator()
         self.facts = FactsOf(self.nodes)
+        self.followers: list[Callable[[], None]] = []
+        """Called before each attempt, to record rows for which something changed besides nodes and pods."""
         self._placed: dict[str, PlacedPod] = {}
         self._companions: dict[Any, Any] = {}
         self.matches.extend(len(self.nodes.live))

@@ -138,7 +138,7 @@ class NodeTable:
         return column
 
     def load_changed(self, row: int) -> None:
-        """Pods came to or left this row."""
+        """Pods came to or left this row, or what they use of it is counted otherwise."""
         self.changes.record(row)
 
     def _write(self, row: int, node: Node | None) -> None:

@@ -74,7 +74,7 @@ class DeviceView:
         self.ledger = Ledger(state.objects)
         self.inventories = Inventories(state, self.ledger)
         self._state = state
-        self._selectors = Selectors()
+        self.selectors = Selectors()
         self._likenesses: dict[Names | None, Likeness] = {}
         self._answers: dict[Hashable, Answer] = {}
         self._encode = msgspec.json.Encoder().encode
@@ -108,7 +108,7 @@ class DeviceView:
 
     def _demand(self, specs: Sequence[ResourceClaimSpec]) -> Demand:
         classes = {found.name: found for found in self._state.objects.all(DeviceClass)}
-        demand = Demand(specs, classes, self._selectors)
+        demand = Demand(specs, classes, self.selectors)
         names = demand.names
         likeness = self._likenesses.get(names)
         if likeness is None:

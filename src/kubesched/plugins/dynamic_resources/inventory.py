@@ -6,16 +6,13 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import NamedTuple
 
-import numpy as np
-
-from kubesched.api.affinity import NodeSelector
-from kubesched.api.devices import Device, ResourceSlice, ResourceSliceSpec
+from kubesched.api.devices import ResourceSlice
 from kubesched.api.node import Node
-from kubesched.api.selectors import NodeTerm, compile_node_selector, node_matches
 from kubesched.framework.nodes import Nodes
 from kubesched.plugins.dynamic_resources.device_kinds import CounterName, DeviceKinds
 from kubesched.plugins.dynamic_resources.ledger import Ledger, PoolUse
 from kubesched.plugins.dynamic_resources.pools import Pool, PoolId, Spot, build_pool, newest
+from kubesched.plugins.dynamic_resources.reach import Reach
 from kubesched.state.changes import ChangeLog
 from kubesched.state.cluster import ClusterState
 
@@ -95,33 +92,6 @@ def _left(pool: Pool, use: PoolUse) -> dict[CounterName, int]:
     return left
 
 
-class _Reach:
-    """From which nodes a slice, or a device of one, can be used."""
-
-    def __init__(self, source: ResourceSliceSpec | Device) -> None:
-        self._node_name = source.node_name
-        self._all_nodes = source.all_nodes
-        self.terms: tuple[NodeTerm, ...] | None = _compiled(source.node_selector)
-
-    @property
-    def is_said(self) -> bool:
-        return bool(self._node_name) or self._all_nodes or self.terms is not None
-
-    def includes(self, node: Node) -> bool:
-        if self._node_name:
-            return node.name == self._node_name
-        return self._all_nodes or (self.terms is not None and node_matches(self.terms, node))
-
-    def rows(self, nodes: Nodes) -> list[int]:
-        """All rows within reach."""
-        if self._node_name:
-            row = nodes.state.nodes.row_of.get(self._node_name)
-            return [] if row is None else [row]
-        if self._all_nodes:
-            return list(range(len(nodes)))
-        return [] if self.terms is None else np.flatnonzero(nodes.selected_by(self.terms)).tolist()
-
-
 class _Published:
     """A slice, and what nodes need to know of it."""
 
@@ -132,9 +102,9 @@ class _Published:
         self.is_for_everybody = bool(spec.shared_counters)
         """Counters are needed wherever a device draws from them."""
         self.local_to = "" if self.is_for_everybody else spec.node_name or ""
-        self._reach = _Reach(spec)
+        self._reach = Reach(spec)
         per_device = spec.per_device_node_selection
-        self._devices = tuple(_Reach(device) for device in spec.devices) if per_device else ()
+        self._devices = tuple(Reach(device) for device in spec.devices) if per_device else ()
         self._by_device = per_device and not self._reach.is_said
 
     def is_seen_from(self, node: Node) -> bool:
@@ -177,7 +147,7 @@ class Inventories:
         self._alike: dict[tuple[int, ...], Inventory] = {}
         """By the identity of their pools: inventories that many nodes have."""
         self._nothing = Inventory(())
-        self._slice_position = self._node_position = 0
+        self._slice_position = self._node_position = self._use_position = 0
 
     def of(self, row: int) -> Inventory:
         return self._rows[row]
@@ -200,10 +170,20 @@ class Inventories:
             stale.update(rows)
             for row in sorted(stale | set(range(len(self._rows), table.size))):
                 self._rebuild(row)
-        for pool in self._ledger.changed_pools:
+        self._follow_use()
+
+    def _follow_use(self) -> None:
+        log = self._ledger.changes
+        if log.position == self._use_position:
+            return
+        pools = log.since(self._use_position)
+        self._use_position = log.position
+        if pools is None:
+            self.changes.all_changed()
+            return
+        for pool in pools:
             for row in self._rows_of_pool.get(pool, ()):
                 self.changes.record(row)
-        self._ledger.changed_pools.clear()
 
     # -- slices -------------------------------------------------------------------------------------------------------
 
@@ -311,7 +291,3 @@ class Inventories:
             everywhere = (one.slice for one in self._of_pool[pool_id].values())
             built[key] = build_pool(pool_id, current, everywhere, reachable, self._kinds)
         return built[key]
-
-
-def _compiled(selector: NodeSelector | None) -> tuple[NodeTerm, ...] | None:
-    return None if selector is None else compile_node_selector(selector)

@@ -11,6 +11,7 @@ from kubesched.api.pod import Pod
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.quantity_text import Family, family_as_written, spell
 from kubesched.plugins.dynamic_resources.pools import PoolId
+from kubesched.state.changes import ChangeLog
 from kubesched.state.objects import ObjectStore
 
 DeviceId = tuple[str, str, str]
@@ -58,8 +59,8 @@ class Ledger:
     """All claims that hold devices, and those that are about to."""
 
     def __init__(self, objects: ObjectStore) -> None:
-        self.changed_pools: set[PoolId] = set()
-        """Pools whose use changed since somebody last emptied this set."""
+        self.changes: ChangeLog[PoolId] = ChangeLog()
+        """The pools whose use changed."""
         self._objects = objects
         self._position = 0
         self._seen: dict[str, ResourceClaim] = {}
@@ -215,7 +216,7 @@ class Ledger:
                 if use is None:
                     use = self._use[pool] = PoolUse()
                 use.count(device, sign)
-                self.changed_pools.add(pool)
+                self.changes.record(pool)
 
 
 def identity_of(claim: ResourceClaim) -> str:

@@ -13,6 +13,8 @@ from kubesched.api.requests import Quantities, is_scalar, whole
 from kubesched.config.args import ResourceSpec
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes, NodeTotals
+from kubesched.plugins.device_resources import ServedResources, is_served, may_be_served
+from kubesched.plugins.dynamic_resources.counting import DeviceCounts
 from kubesched.state.columns import Int64, Rows
 
 
@@ -34,6 +36,15 @@ class Demand(NamedTuple):
     weights: Int64
     amounts: Int64
     """Columns, weights and amounts of the lines as arrays, the amounts one below the other."""
+    extended: tuple[tuple[int, str], ...]
+    """The lines of extended resources, with their names: on nodes that offer none, devices may count instead."""
+
+
+class Use(NamedTuple):
+    """A line per resource that counts, a column per node."""
+
+    used: Int64
+    offered: Int64
 
 
 class Allocation:
@@ -53,9 +64,22 @@ class Allocation:
             known = cycle.facts.memo[self] = self._demand(cycle)
         return known
 
-    def used(self, nodes: Nodes, demand: Demand) -> Int64:
-        """What is in use without the pod, a line per resource that counts."""
-        return nodes.scoring_requested(demand.columns) if self._defaults else nodes.requested(demand.columns)
+    def use(self, nodes: Nodes, demand: Demand) -> Use:
+        """What is in use without the pod, and what is offered: a line per resource that counts."""
+        used = nodes.scoring_requested(demand.columns) if self._defaults else nodes.requested(demand.columns)
+        offered = nodes.allocatable(demand.columns)
+        for line, name in demand.extended:
+            served_by = nodes.state.companion(ServedResources).class_of(name)
+            if served_by is not None:
+                count = nodes.state.companion(DeviceCounts).of(served_by)
+                by_devices = offered[line] == 0
+                offered[line] = np.where(by_devices, nodes.take(count.capacity), offered[line])
+                used[line] = np.where(by_devices, nodes.take(count.in_use), used[line])
+        return Use(used, offered)
+
+    def may_use_devices(self, cycle: Cycle, demand: Demand) -> bool:
+        """Whether there is more to `use` than the totals of a node tell."""
+        return any(is_served(name, cycle.state) for _, name in demand.extended)
 
     def used_at(self, totals: NodeTotals) -> list[int]:
         """What is in use on one node without the pod, by resource column."""
@@ -64,10 +88,10 @@ class Allocation:
     def _demand(self, cycle: Cycle) -> Demand:
         asked = self._requests(cycle.pod)
         amounts = {resource.name: whole(resource.name, asked.get(resource.name, ZERO)) for resource in self._resources}
+        counting = [one for one in self._resources if amounts[one.name] or not is_scalar(one.name)]
         lines = tuple(
             Line(cycle.state.nodes.resource_id(resource.name), resource.weight, amounts[resource.name])
-            for resource in self._resources
-            if amounts[resource.name] or not is_scalar(resource.name)
+            for resource in counting
         )
         return Demand(
             tuple(amounts.values()),
@@ -76,4 +100,5 @@ class Allocation:
             np.array([line.column for line in lines], dtype=np.intp),
             np.array([line.weight for line in lines], dtype=np.int64),
             np.array([line.amount for line in lines], dtype=np.int64)[:, np.newaxis],
+            tuple((line, resource.name) for line, resource in enumerate(counting) if may_be_served(resource.name)),
         )

@@ -45,8 +45,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         demand = self._allocation.demand_of(cycle)
         if demand.is_nothing:
             return 0
-        used = self._allocation.used(nodes, demand)
-        offered = nodes.allocatable(demand.columns)
+        used, offered = self._allocation.use(nodes, demand)
         without, with_pod = _evenness(np.array((used, used + demand.amounts)), offered)
         scores: Int64 = _HALF + (_HALF + with_pod - without) // 2
         return scores
@@ -54,7 +53,8 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     def score_node(self, cycle: Cycle, node: NodeView) -> int:
         totals = node.totals
         demand = self._allocation.demand_of(cycle)
-        if len(demand.lines) == 2:
+        by_devices = demand.extended and self._allocation.may_use_devices(cycle, demand)
+        if len(demand.lines) == 2 and not by_devices:
             used, offered = self._allocation.used_at(totals), totals.allocatable
             (first, _, more_first), (second, _, more_second) = demand.lines
             offer_first, offer_second = offered[first], offered[second]

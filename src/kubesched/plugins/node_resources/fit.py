@@ -134,12 +134,14 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64:
         demand = self._allocation.demand_of(cycle)
-        used = self._allocation.used(nodes, demand) + demand.amounts
-        return self._strategy.columns(used, nodes.allocatable(demand.columns), demand.weights)
+        used, offered = self._allocation.use(nodes, demand)
+        return self._strategy.columns(used + demand.amounts, offered, demand.weights)
 
     def score_node(self, cycle: Cycle, node: NodeView) -> int:
         totals = node.totals
         demand = self._allocation.demand_of(cycle)
+        if demand.extended and self._allocation.may_use_devices(cycle, demand):
+            return int(self.score(cycle, node.alone)[0])
         return self._strategy.node(demand.lines, self._allocation.used_at(totals), totals.allocatable)
 
     def _demand(self, cycle: Cycle) -> Demand:
