@@ -37,7 +37,8 @@ class Cluster:
 
     def _count(self, event: Event) -> None:
         if event.resource is EVENTS:
-            self.events += event.type == "ADDED"
+            is_about_a_pod = event.object["regarding"]["kind"] == "Pod"  # there is one about the lease, too
+            self.events += event.type == "ADDED" and is_about_a_pod
         elif event.type == "MODIFIED" and event.old is not None:
             is_on, was_on = (bool(pod["spec"].get("nodeName")) for pod in (event.object, event.old))
             self.bound += is_on and not was_on
