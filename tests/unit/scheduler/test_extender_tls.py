@@ -21,6 +21,7 @@ from tests.unit.scheduler.extender_server import (
     passing,
     settings,
 )
+from tests.unit.scheduler.odd_servers import Tunnels
 
 from kubesched.scheduler.extenders import HTTPExtender
 
@@ -91,6 +92,26 @@ def test_server_of_unknown_authority_is_not_trusted(tls: ExtenderServer) -> None
 @pytest.mark.parametrize("more", [{"enableHTTPS": True}, {"tlsConfig": {"insecure": True}}])
 def test_server_is_trusted_blindly_if_so_configured(tls: ExtenderServer, more: Json) -> None:
     assert decide(POD, A, B, by=[filtering(tls, **more)]).node == "b"
+
+
+def test_kept_connection_leads_through_a_proxy(tls: ExtenderServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    proxy = Tunnels(tls.port)
+    monkeypatch.setenv("HTTPS_PROXY", f"127.0.0.1:{proxy.port}")
+    trusted = {"caData": encoded(CERTIFICATE)}
+    config = settings(filtering(tls, urlPrefix="https://extender.test/scheduler", tlsConfig=trusted)).extenders[0]
+    extender = HTTPExtender(config)
+    for _ in range(2):
+        assert extender.filter(POD, (A.build(), B.build())).passed == {"b"}
+    del extender
+    proxy.stop()
+    assert [asked.split(b"\r\n")[0] for asked in proxy.asked] == [b"CONNECT extender.test:443 HTTP/1.1"]
+    assert (len(tls.asked), tls.connections) == (2, 1)
+
+
+def test_certificates_are_checked_even_if_the_address_does_without_tls() -> None:
+    config = settings({"urlPrefix": "http://extender.test", "tlsConfig": {"caFile": "/does/not/exist"}}).extenders[0]
+    with pytest.raises(ValueError, match="No such file"):
+        HTTPExtender(config)
 
 
 @pytest.mark.parametrize("inline", [True, False])
