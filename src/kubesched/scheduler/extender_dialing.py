@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import http.client
 import io
 import select
 import socket
 import ssl
+import threading
 import time
 import weakref
 from collections.abc import Mapping
+from concurrent.futures import Future
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult
 
@@ -67,7 +70,8 @@ class Connection:
         talk = http.client.HTTPConnection("")
         talk.sock = deadlined
         try:
-            talk.request(method, target, body, dict(headers))
+            with contextlib.suppress(ConnectionError):  # whoever will not read all of a question may still answer it
+                talk.request(method, target, body, dict(headers))
             return talk.getresponse()
         except (ConnectionError, ssl.SSLEOFError, ssl.SSLZeroReturnError) as problem:
             if deadlined.has_heard:
@@ -121,7 +125,7 @@ class Dialer:
 
 def _connected(host: str, port: int, deadline: float) -> socket.socket:
     """To the first of the host's addresses where somebody listens."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    found = _addresses(host, port, deadline)
     for number, (family, kind, protocol, _, address) in enumerate(found, start=1):
         candidate = socket.socket(family, kind, protocol)
         try:
@@ -134,6 +138,20 @@ def _connected(host: str, port: int, deadline: float) -> socket.socket:
             if not isinstance(problem, OSError) or number == len(found):
                 raise
     raise OSError(f"{host} has no address")
+
+
+def _addresses(host: str, port: int, deadline: float) -> list[Any]:
+    """Looking up a name knows no deadline: should it take too long, a thread is left behind that waits for its end."""
+    found: Future[list[Any]] = Future()
+
+    def look_up() -> None:
+        try:
+            found.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except Exception as problem:
+            found.set_exception(problem)
+
+    threading.Thread(target=look_up, name="extender-lookup", daemon=True).start()
+    return found.result(left_until(deadline))
 
 
 def _secured(plain: socket.socket, context: ssl.SSLContext, name: str, deadline: float) -> ssl.SSLSocket:

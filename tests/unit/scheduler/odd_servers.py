@@ -42,6 +42,27 @@ def _has_read_a_call(line: Callable[[], bytes], read: Callable[[int], bytes]) ->
     return bool(read(length)) if length else False
 
 
+class Impatient:
+    """Answers as soon as it knows how long the question is: too long."""
+
+    def __init__(self) -> None:
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        connected, _ = self._listening.accept()
+        with connected, connected.makefile("rb", buffering=0) as stream:
+            while stream.readline().strip():
+                pass
+            connected.sendall(b"HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\n\r\n")
+
+    def stop(self) -> None:
+        self._thread.join()
+        self._listening.close()
+
+
 class Tunnels:
     """A proxy that leads to one port whatever it is asked for, by HTTP CONNECT or by SOCKS5."""
 

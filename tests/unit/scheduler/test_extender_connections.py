@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.unit.scheduler.extender_server import (
@@ -17,7 +19,7 @@ from tests.unit.scheduler.extender_server import (
     passing,
     settings,
 )
-from tests.unit.scheduler.odd_servers import HangingUp, Tunnels
+from tests.unit.scheduler.odd_servers import HangingUp, Impatient, Tunnels
 
 from kubesched.framework.extender import ExtenderError, Filtered
 from kubesched.scheduler.extenders import HTTPExtender
@@ -73,12 +75,30 @@ def test_connection_is_kept_after_an_error_that_is_told_politely(server: Extende
 
 def test_connection_is_not_kept_after_a_call_that_ran_out_of_time(server: ExtenderServer) -> None:
     server.answers["filter"] = server.never
-    asked = extender(server, httpTimeout="50ms")
-    with pytest.raises(ExtenderError, match="no answer within 50ms"):
+    asked = extender(server, httpTimeout="300ms")
+    with pytest.raises(ExtenderError, match="no answer within 300ms"):
         ask(asked)
     server.answers["filter"] = passing("a")
     assert ask(asked).passed == {"a"}
     assert server.connections == 2
+
+
+def test_name_that_cannot_be_looked_up_in_time_ends_the_call_in_time(
+    server: ExtenderServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *asked, **more: server.released.wait(30) and [])
+    with pytest.raises(ExtenderError, match="no answer within 50ms"):
+        ask(extender(server, urlPrefix="http://extender.test", httpTimeout="50ms"))
+    server.released.set()
+
+
+def test_threads_that_ask_at_once_get_their_own_answers(server: ExtenderServer) -> None:
+    server.answers["echo"] = lambda question: question
+    echo = Server(server.url, timeout=5)
+    questions = [str(number).encode() for number in range(200)]
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(lambda question: echo.post("echo", question), questions)) == questions
+    assert server.connections <= 4
 
 
 @pytest.fixture
@@ -103,6 +123,13 @@ def test_order_that_may_have_been_read_is_not_given_again(hanging_up: HangingUp)
         server.post("bind", b"{}", repeatable=False)
     del server
     assert hanging_up.calls == 2
+
+
+def test_answer_to_a_question_that_was_not_read_to_its_end_is_heard() -> None:
+    impatient = Impatient()
+    with pytest.raises(PostError, match=r"failed filter with extender at URL http://.*/filter, code 413"):
+        Server(impatient.url, timeout=5).post("filter", b" " * 20_000_000)
+    impatient.stop()
 
 
 # -- credentials ------------------------------------------------------------------------------------------------------
