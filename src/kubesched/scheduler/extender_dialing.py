@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any, NamedTuple
-from urllib.parse import SplitResult
+from urllib.parse import SplitResult, urlsplit
 
 from kubesched.config.extender import ExtenderTLSConfig
 from kubesched.proxies import Proxy, TunnelTalk, parsed_proxy, proxy_of_environment
@@ -45,12 +45,29 @@ class Route(NamedTuple):
 def route_to(url: SplitResult, environ: Mapping[str, str]) -> Route:
     """ValueError if there is none."""
     if url.scheme not in _PORTS or not url.hostname:
-        raise ValueError(f'expected an address such as "http://host:port/prefix", got "{url.geturl()}"')
+        raise ValueError(
+            f'expected an address such as "http://host:port/prefix", got "{without_password(url.geturl())}"'
+        )
     proxy_url = proxy_of_environment(url.geturl(), environ)
     proxy = parsed_proxy(proxy_url, f"{url.scheme.upper()}_PROXY") if proxy_url else None
     if proxy is not None and proxy.scheme == "https" and url.scheme == "https":
-        raise ValueError(f"{proxy_url}: a proxy that is reached by TLS cannot lead to an extender that is as well")
+        raise ValueError(
+            f"HTTPS_PROXY: {proxy.host}: a proxy that is reached by TLS cannot lead to an extender that is as well"
+        )
     return Route(url.scheme, url.hostname, url.port or _PORTS[url.scheme], proxy)
+
+
+def without_password(url: str) -> str:
+    """The address as it may be shown to anybody: messages end up in conditions and events of pods."""
+    parts = urlsplit(url)
+    if not parts.password:
+        return url
+    return parts._replace(netloc=f"{parts.username}:xxxxx@{host_of(parts)}").geturl()
+
+
+def host_of(url: SplitResult) -> str:
+    """Host and port as they are written in the address."""
+    return url.netloc.rpartition("@")[2]
 
 
 class Connection:

@@ -18,8 +18,9 @@ from kubesched.config.configuration import Profile
 from kubesched.config.extender import Extender as ExtenderConfig
 from kubesched.framework.extender import Extender, ExtenderError, Filtered, NodeVictims, SparedVictims
 from kubesched.scheduler import extender_wire as wire
+from kubesched.scheduler.extender_dialing import without_password
 from kubesched.scheduler.originals import Originals, is_mentioned, managed_resources
-from kubesched.scheduler.posting import PostError, Server, without_password
+from kubesched.scheduler.posting import PostError, Server
 
 DEFAULT_TIMEOUT = 5.0
 _FIT = "NodeResourcesFit"

@@ -15,7 +15,15 @@ from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 from kubesched.config.duration import Duration
 from kubesched.config.extender import ExtenderTLSConfig
 from kubesched.proxies import TunnelRefusedError, proxy_authorization
-from kubesched.scheduler.extender_dialing import Connection, Dialer, HushedError, Route, route_to
+from kubesched.scheduler.extender_dialing import (
+    Connection,
+    Dialer,
+    HushedError,
+    Route,
+    host_of,
+    route_to,
+    without_password,
+)
 
 LONGEST_ANSWER = 256 * 2**20
 MOST_REQUESTS = 10
@@ -139,26 +147,13 @@ class Server:
         return None
 
 
-def without_password(url: str) -> str:
-    """The address as it may be shown to anybody: messages end up in conditions and events of pods."""
-    parts = urlsplit(url)
-    if not parts.password:
-        return url
-    return parts._replace(netloc=f"{parts.username}:xxxxx@{_host_of(parts)}").geturl()
-
-
-def _host_of(url: SplitResult) -> str:
-    """Host and port as they are written in the address."""
-    return url.netloc.rpartition("@")[2]
-
-
 def _target(route: Route, url: SplitResult) -> str:
     path = (url.path or "/") + (f"?{url.query}" if url.query else "")
-    return path if route.forwarding is None else f"{url.scheme}://{_host_of(url)}{path}"
+    return path if route.forwarding is None else f"{url.scheme}://{host_of(url)}{path}"
 
 
 def _headers(route: Route, url: SplitResult, body: bytes | None) -> dict[str, str]:
-    headers = {"Host": _host_of(url)}
+    headers = {"Host": host_of(url)}
     if body is not None:
         headers["Content-Type"] = "application/json"
     if url.username is not None:

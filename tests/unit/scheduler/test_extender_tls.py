@@ -142,3 +142,9 @@ def test_address_that_is_none_is_refused_at_once(server: ExtenderServer) -> None
     extender = settings({"urlPrefix": server.url}).extenders[0]
     with pytest.raises(ValueError, match="expected an address"):
         HTTPExtender(replace(extender, url_prefix="extender.test:80"))
+
+
+def test_proxy_that_speaks_tls_cannot_lead_to_an_extender_that_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "https://me:secret@proxy.test")
+    with pytest.raises(ValueError, match=r"HTTPS_PROXY: proxy\.test: a proxy that is reached by TLS"):
+        HTTPExtender(settings({"urlPrefix": "https://extender.test"}).extenders[0])
