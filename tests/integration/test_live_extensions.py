@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ from tests.integration.conftest import StartDaemon
 from tests.integration.live_cluster import LiveCluster, wait_until
 from tests.unit.scheduler.extender_server import ExtenderServer, filtering, passing
 
-from kubesched.sandbox.kinds import PODS
+from kubesched.sandbox.api import PatchKind
+from kubesched.sandbox.kinds import NODES, PODS
 
 PAIRS = '''
 """Pods that carry the same label `pair` are bound together or not at all."""
@@ -191,6 +193,55 @@ def test_extender_narrows_the_choice(cluster: LiveCluster, start_daemon: StartDa
     wait_until(lambda: cluster.all_bound, "all pods bound")
     assert {pod["spec"]["nodeName"] for pod in cluster.pods()} == {"node-2"}
     assert extender.verbs.count("filter") == 5
+
+
+def _sent(obj: Json) -> Json:
+    """What of an object reaches an extender: everything but who wrote what."""
+    return {**obj, "metadata": {name: value for name, value in obj["metadata"].items() if name != "managedFields"}}
+
+
+def test_extender_sees_objects_as_the_api_server_has_them(
+    cluster: LiveCluster, start_daemon: StartDaemon, extender: ExtenderServer
+) -> None:
+    extender.answers["filter"] = lambda question: {"Nodes": question["Nodes"]}
+    container = {"name": "main", "image": "app", "env": [{"name": "GPU_SHARE", "value": "half"}]}
+    condition = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "all is well"}
+    cluster.add_node("node")
+    cluster.add_pod("early", containers=[container])
+    label = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "early", "labels": {"app": "early"}}}
+    apply = partial(cluster.api.patch, kind=PatchKind.APPLY, manager="kubectl")
+    early = cluster.call(lambda: apply(PODS, "default", "early", label))
+    assert early["metadata"]["managedFields"]
+    daemon = start_daemon(cluster, config={"extenders": [filtering(extender, nodeCacheCapable=False)]})
+    wait_until(lambda: cluster.node_of("early"), "the pod bound that was in a list")
+    node = cluster.patch(NODES, "", "node", {"status": {"conditions": [condition]}}, subresource="status")
+    late = cluster.add_pod("late", containers=[container])
+    wait_until(lambda: cluster.node_of("late"), "the pod bound that came with a watch")
+    assert [question["Pod"] for _, question in extender.asked] == [_sent(early), _sent(late)]
+    assert extender.asked[1][1]["Nodes"]["items"] == [_sent(node)]
+    assert extender.connections == 1
+    assert daemon.stop() == 0
+
+
+def test_victims_reach_an_extender_as_the_api_server_has_them(
+    cluster: LiveCluster, start_daemon: StartDaemon, extender: ExtenderServer
+) -> None:
+    def agree(question: Json) -> Json:
+        victims = question["NodeNameToVictims"]["node"]["Pods"]
+        uids = [{"UID": victim["metadata"]["uid"]} for victim in victims]
+        return {"NodeNameToMetaVictims": {"node": {"Pods": uids}}}
+
+    extender.answers["preempt"] = agree
+    cluster.add_node("node", cpu="1")
+    cluster.add_pod("lesser", cpu="800m", metadata={"annotations": {"example.com/note": "spare me"}})
+    start_daemon(cluster, config={"extenders": [{"urlPrefix": extender.url, "preemptVerb": "preempt"}]})
+    wait_until(lambda: cluster.node_of("lesser"), "the pod bound")
+    lesser = cluster.pod("lesser")
+    cluster.add_pod("greater", cpu="800m", priorityClassName="system-node-critical")
+    wait_until(lambda: cluster.has_pod("greater") and cluster.node_of("greater"), "the room taken by another")
+    [victim] = extender.asked[0][1]["NodeNameToVictims"]["node"]["Pods"]
+    assert victim["spec"] == lesser["spec"]
+    assert victim["metadata"] == _sent(lesser)["metadata"]
 
 
 def test_extender_that_binds_is_asked_to(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kubesched.api.custom import CustomObject, read_custom
@@ -15,10 +15,11 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.workloads import PriorityClass
 from kubesched.kube.client import Client
-from kubesched.kube.decoding import DictCodec, Identity, Page, Raw, RecordCodec
+from kubesched.kube.decoding import Codec, DictCodec, Identity, Page, Raw, RecordCodec, Sent, SentCodec
 from kubesched.kube.listing import ApiSource
 from kubesched.kube.reflector import Handler, Reflector
 from kubesched.kube.resources import RESOURCES, UNFINISHED, Resource
+from kubesched.scheduler.originals import Originals
 
 WATCHED: dict[str, type[KubeObject]] = {
     name: kind for name, kind in KINDS.items() if kind not in (PriorityClass, ResourceClaimTemplate)
@@ -30,16 +31,27 @@ class Informers:
     """All reflectors of one scheduler. They are told to run once, and end when their task is cancelled."""
 
     def __init__(
-        self, client: Client, handler: Handler[Any], *, custom: Iterable[str] = (), wake: Callable[[], None]
+        self,
+        client: Client,
+        handler: Handler[Any],
+        *,
+        custom: Iterable[str] = (),
+        originals: Originals | None = None,
+        wake: Callable[[], None],
     ) -> None:
         """`handler` hears of every change, and `wake` is called after it did.
 
-        `custom` are resources that only plugins know, such as `racks.v1.example.com`.
+        `custom` are resources that only plugins know, such as `racks.v1.example.com`. `originals` gets objects whole.
         """
         woken = _Waking(handler, wake)
-        self.reflectors: dict[str, Reflector[Any]] = {
-            name: Reflector(name, _source(client, name), RecordCodec(kind), woken) for name, kind in WATCHED.items()
-        }
+        self.reflectors: dict[str, Reflector[Any]] = {}
+        for name, kind in WATCHED.items():
+            codec: Codec[Any] = RecordCodec(kind)
+            told: Handler[Any] = woken
+            if originals is not None and originals.wants_any(kind):
+                codec = SentCodec(kind, RESOURCES[name].api_version, originals.wants)
+                told = _Keeping(originals, woken)
+            self.reflectors[name] = Reflector(name, _source(client, name), codec, told)
         for name in custom:
             source = ApiSource(client, _resource(name))
             self.reflectors[name] = Reflector(name, source, CustomCodec(name), woken)
@@ -62,7 +74,7 @@ class Informers:
         """The nodes and the pods as the API server has them now. The handler has heard of all of them."""
         nodes, pods = self.reflectors["Node"], self.reflectors["Pod"]
         await self._relist((nodes, pods))
-        return dict(nodes.objects), dict(pods.objects)
+        return _records(nodes.objects), _records(pods.objects)
 
     def missed(self) -> Counter[str]:
         """Changes by kind that a watch should have told of, and that only a later list showed."""
@@ -77,6 +89,10 @@ class Informers:
 
     async def _relist(self, reflectors: Iterable[Reflector[Any]]) -> None:
         await asyncio.gather(*(reflector.relist() for reflector in reflectors))
+
+
+def _records(objects: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: obj.record if isinstance(obj, Sent) else obj for key, obj in objects.items()}
 
 
 def _source(client: Client, kind: str) -> ApiSource:
@@ -125,3 +141,26 @@ class _Waking:
     def deleted(self, obj: KubeObject) -> None:
         self._handler.deleted(obj)
         self._wake()
+
+
+class _Keeping:
+    """Keeps originals, then tells the handler of their records. The scheduler forgets those that it has done with."""
+
+    def __init__(self, originals: Originals, handler: Handler[Any]) -> None:
+        self._originals = originals
+        self._handler = handler
+
+    def added(self, obj: Sent[Any]) -> None:
+        self._keep(obj)
+        self._handler.added(obj.record)
+
+    def updated(self, old: Sent[Any], new: Sent[Any]) -> None:
+        self._keep(new)
+        self._handler.updated(old.record, new.record)
+
+    def deleted(self, obj: Sent[Any]) -> None:
+        self._handler.deleted(obj.record)
+
+    def _keep(self, obj: Sent[Any]) -> None:
+        if obj.original is not None:
+            self._originals.keep(obj.record, obj.original)

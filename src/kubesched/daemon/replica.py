@@ -120,6 +120,7 @@ class Replica:
             connections.scheduler,
             self.shadow or driven,
             custom=self.scheduler.custom_resources,
+            originals=self.scheduler.originals,
             wake=self.loop.wake,
         )
         self._differences, self._comparisons = registry.add(_DIFFERENCES), registry.add(_COMPARISONS)

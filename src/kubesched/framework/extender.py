@@ -5,7 +5,7 @@ Here is what one can be asked, and how answers of several are put together. How 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from kubesched.api.node import Node
@@ -64,8 +64,11 @@ class Extender(Protocol):
     def filter(self, pod: Pod, nodes: Sequence[Node]) -> Filtered:
         """Which of the nodes the pod may go to."""
 
-    def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> Mapping[str, int]:
-        """How good nodes are, by name, from 0 to 10; those left out get nothing."""
+    def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> Callable[[], Mapping[str, int]]:
+        """How good nodes are, by name, from 0 to 10; those left out get nothing.
+
+        The call may merely begin to ask, for others to be asked meanwhile. What it returns waits for the answer.
+        """
 
     def process_preemption(self, pod: Pod, victims: Mapping[str, NodeVictims]) -> Mapping[str, SparedVictims]:
         """The nodes where preemption may go on, and the victims it would take there."""
@@ -119,12 +122,12 @@ def _why(extender: Extender, answer: Filtered, name: str) -> Status:
 def ask_to_prioritize(
     extenders: Iterable[Extender], pod: Pod, nodes: Sequence[Node]
 ) -> Iterator[tuple[Extender, list[int]]]:
-    """The scores of each extender that has any, a number per node. One that fails just has none."""
-    for extender in extenders:
-        if not extender.prioritizes or not extender.is_interested(pod):
-            continue
+    """The scores of each extender that has any, a number per node, in their order. One that fails just has none."""
+    asked = [extender for extender in extenders if extender.prioritizes and extender.is_interested(pod)]
+    answers = [extender.prioritize(pod, nodes) for extender in asked]
+    for extender, answer in zip(asked, answers, strict=True):
         try:
-            scores = extender.prioritize(pod, nodes)
+            scores = answer()
         except ExtenderError:
             continue  # a preference nobody could state is none; kube-scheduler ignores this of all extenders
         yield extender, [scores.get(node.name, 0) for node in nodes]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -137,6 +137,39 @@ class RecordCodec(Generic[K]):
         return obj
 
 
+class Sent(NamedTuple, Generic[K]):
+    """A record, and what it was read from if somebody wants that: JSON as it was sent, without managedFields."""
+
+    record: K
+    original: bytes | None
+
+
+class SentCodec(Generic[K]):
+    """Records together with the originals of those that are wanted."""
+
+    def __init__(self, kind: type[K], api_version: str, wants: Callable[[K], bool]) -> None:
+        self._records = RecordCodec(kind)
+        # Which the items of a list do not repeat:
+        self._header = {"apiVersion": api_version, "kind": kind.__name__}
+        self._wants = wants
+
+    def decode(self, raw: Raw) -> Sent[K]:
+        record = self._records.decode(raw)
+        return Sent(record, self._original(raw) if self._wants(record) else None)
+
+    def page(self, body: bytes) -> Page[Sent[K]]:
+        read = _raw_list_of(body)
+        objects = [self.decode(raw) for raw in read.items or ()]
+        return Page(objects, read.metadata.resource_version, read.metadata.continue_)
+
+    def identity(self, obj: Sent[K]) -> Identity:
+        return self._records.identity(obj.record)
+
+    def _original(self, raw: Raw) -> bytes:
+        fields, meta = _fields_of(raw)
+        return msgspec.json.encode({**self._header, **fields, "metadata": meta})
+
+
 class DictCodec:
     """Objects of any kind as plain dictionaries, without managedFields."""
 
@@ -157,15 +190,21 @@ class DictCodec:
         return Identity(key, meta.get("uid", ""), version_number(meta.get("resourceVersion", "")))
 
     def _decode(self, raw: Raw, header: dict[str, str]) -> dict[str, Any]:
-        try:
-            fields = _raw_fields.decode(raw)
-            meta = _raw_fields.decode(fields.pop("metadata", b"{}"))
-            meta.pop("managedFields", None)
-            obj: dict[str, Any] = {**header, **{name: msgspec.json.decode(value) for name, value in fields.items()}}
-            obj["metadata"] = {name: msgspec.json.decode(value) for name, value in meta.items()}
-            return obj
-        except msgspec.DecodeError as problem:
-            raise UnreadableAnswerError(f"an object cannot be read: {problem}") from None
+        fields, meta = _fields_of(raw)
+        obj: dict[str, Any] = {**header, **{name: msgspec.json.decode(value) for name, value in fields.items()}}
+        obj["metadata"] = {name: msgspec.json.decode(value) for name, value in meta.items()}
+        return obj
+
+
+def _fields_of(raw: Raw) -> tuple[dict[str, msgspec.Raw], dict[str, msgspec.Raw]]:
+    """The fields of an object, and those of its metadata without managedFields, which are long and read by nobody."""
+    try:
+        fields = _raw_fields.decode(raw)
+        meta = _raw_fields.decode(fields.pop("metadata", b"{}"))
+    except msgspec.DecodeError as problem:
+        raise UnreadableAnswerError(f"an object cannot be read: {problem}") from None
+    meta.pop("managedFields", None)
+    return fields, meta
 
 
 def _raw_list_of(body: bytes) -> _List[msgspec.Raw]:

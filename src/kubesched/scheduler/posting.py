@@ -2,161 +2,175 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
-import io
 import os
-import socket
-import ssl
-import tempfile
 import time
-from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
+from collections import deque
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import NamedTuple
+from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 from kubesched.config.duration import Duration
 from kubesched.config.extender import ExtenderTLSConfig
+from kubesched.proxies import TunnelRefusedError, proxy_authorization
+from kubesched.scheduler.extender_dialing import (
+    Connection,
+    Dialer,
+    HushedError,
+    Route,
+    host_of,
+    route_to,
+    without_password,
+)
 
 LONGEST_ANSWER = 256 * 2**20
+MOST_REQUESTS = 10
+"""As many are made for one call, of which all but the first go where the answer before led to."""
+MOST_IDLE = 8
+IDLE_SECONDS = 90.0
+"""After that time a connection is not used again, as in Go."""
+
+_TO_BE_FOUND_ELSEWHERE = (HTTPStatus.MOVED_PERMANENTLY, HTTPStatus.FOUND, HTTPStatus.SEE_OTHER)
+_TO_BE_POSTED_ELSEWHERE = (HTTPStatus.TEMPORARY_REDIRECT, HTTPStatus.PERMANENT_REDIRECT)
 
 
 class PostError(Exception):
     """Nothing came back that could be read, and why."""
 
 
+class _Answer(NamedTuple):
+    status: int
+    location: str
+    body: bytes
+
+
 class Server:
-    """Takes JSON posted below one address, on a connection per call, and must answer in time."""
+    """Takes JSON posted below one address, and must answer in time. It may be asked by several threads at once.
+
+    Connections are kept for the next call, and redirects are followed as by net/http.
+    """
 
     def __init__(
-        self, address: str, *, timeout: float, tls: ExtenderTLSConfig | None = None, trust_anybody: bool = False
+        self,
+        address: str,
+        *,
+        timeout: float,
+        tls: ExtenderTLSConfig | None = None,
+        trust_anybody: bool = False,
+        environ: Mapping[str, str] = os.environ,
     ) -> None:
-        """`trust_anybody` is about servers whose authority is not given."""
-        parts = urlsplit(address)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f'expected an address such as "http://host:port/prefix", got "{address}"')
-        self._address = address.rstrip("/")
-        self._path = parts.path.rstrip("/")
-        self._host: str = parts.hostname
-        self._port = parts.port or (443 if parts.scheme == "https" else 80)
-        self._host_header = parts.netloc.rpartition("@")[2]
-        self._timeout = timeout
-        self._server_name = (tls.server_name if tls is not None else "") or self._host
-        self._tls: ssl.SSLContext | None = None
-        if parts.scheme == "https":
-            self._tls = _context(tls or ExtenderTLSConfig(), trust_anybody=trust_anybody)
+        """`trust_anybody` is about servers whose authority is not given; `environ` may name proxies.
 
-    def post(self, verb: str, body: bytes) -> bytes:
-        """The answer to one call, if it is 200 OK."""
+        ValueError if the address, a proxy or the certificates cannot be used.
+        """
+        self._address = address.rstrip("/")
+        self._timeout = timeout
+        self._environ = dict(environ)
+        self._home = route_to(urlsplit(address), environ)
+        self._dialer = Dialer(tls, trust_anybody=trust_anybody)
+        self._idle: deque[Connection] = deque()
+
+    def post(self, verb: str, body: bytes, *, repeatable: bool = True) -> bytes:
+        """The answer to one call, if it is 200 OK.
+
+        `repeatable` calls are made again if the server gives up a kept connection just while it is used: it may have
+        read them. Others are then in doubt, and fail.
+        """
         url = f"{self._address}/{verb}"
+        shown = without_password(url)
         deadline = time.monotonic() + self._timeout
         try:
-            return self._post(url, f"{self._path}/{verb}", body, deadline)
+            answer = self._followed(url, body, deadline, repeatable=repeatable)
         except TimeoutError:
-            raise PostError(f"POST {url}: no answer within {Duration(self._timeout)}") from None
+            raise PostError(f"POST {shown}: no answer within {Duration(self._timeout)}") from None
         except http.client.HTTPException as problem:
-            raise PostError(f"POST {url}: the answer is not HTTP: {problem!r}") from None
-        except (OSError, UnicodeError) as problem:
-            raise PostError(f"POST {url}: {getattr(problem, 'strerror', None) or problem}") from None
+            raise PostError(f"POST {shown}: the answer is not HTTP: {problem!r}") from None
+        except (TunnelRefusedError, OSError, ValueError) as problem:
+            raise PostError(f"POST {shown}: {getattr(problem, 'strerror', None) or problem}") from None
+        if answer.status != HTTPStatus.OK:
+            raise PostError(f"failed {verb} with extender at URL {shown}, code {answer.status}")
+        return answer.body
 
-    def _post(self, url: str, path: str, body: bytes, deadline: float) -> bytes:
-        with self._connect(deadline) as connected:
-            connection = http.client.HTTPConnection(self._host, self._port)
-            connection.sock = _Deadlined(connected, deadline)
-            headers = {"Host": self._host_header, "Content-Type": "application/json", "Connection": "close"}
-            connection.request("POST", path, body, headers)
-            response = connection.getresponse()
-            if response.status != http.HTTPStatus.OK:
-                verb = path.rpartition("/")[2]
-                raise PostError(f"failed {verb} with extender at URL {url}, code {response.status}")
-            answer = response.read(LONGEST_ANSWER + 1)
-            if len(answer) > LONGEST_ANSWER:
-                raise PostError(f"POST {url}: the answer is longer than {LONGEST_ANSWER} bytes")
-            return answer
+    def _followed(self, url: str, body: bytes, deadline: float, *, repeatable: bool) -> _Answer:
+        """The answer at the end of all redirects."""
+        content: bytes | None = body
+        for _ in range(MOST_REQUESTS):
+            answer = self._answer(urlsplit(url), content, deadline, repeatable=repeatable)
+            if not answer.location:
+                return answer
+            if answer.status in _TO_BE_FOUND_ELSEWHERE:
+                content = None
+            url = urljoin(url, answer.location)
+        raise ValueError(f"stopped after {MOST_REQUESTS} redirects")
 
-    def _connect(self, deadline: float) -> socket.socket:
-        plain = socket.create_connection((self._host, self._port), timeout=_left(deadline))
+    def _answer(self, url: SplitResult, body: bytes | None, deadline: float, *, repeatable: bool) -> _Answer:
+        route = route_to(url, self._environ)
+        connection = self._kept(route)
+        if connection is not None:
+            try:
+                return self._exchanged(connection, route, url, body, deadline)
+            except HushedError:
+                if not repeatable:
+                    raise
+        return self._exchanged(self._dialer.dial(route, deadline), route, url, body, deadline)
+
+    def _exchanged(
+        self, connection: Connection, route: Route, url: SplitResult, body: bytes | None, deadline: float
+    ) -> _Answer:
+        """The answer on this connection, which is kept if it may be used again."""
+        may_be_kept = False
         try:
-            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            plain.settimeout(_left(deadline))
-            return plain if self._tls is None else self._tls.wrap_socket(plain, server_hostname=self._server_name)
-        except BaseException:
-            plain.close()
-            raise
+            method = "GET" if body is None else "POST"
+            response = connection.exchange(method, _target(route, url), _headers(route, url, body), body, deadline)
+            answer = _read(response)
+            may_be_kept = not response.will_close and route == self._home
+            return answer
+        finally:
+            if may_be_kept and len(self._idle) < MOST_IDLE:
+                connection.idle_since = time.monotonic()
+                self._idle.append(connection)
+            else:
+                connection.close()
+
+    def _kept(self, route: Route) -> Connection | None:
+        """The connection that was used last, if it still leads to the server."""
+        while route == self._home and self._idle:
+            try:
+                connection = self._idle.pop()
+            except IndexError:  # another thread was quicker
+                break
+            if time.monotonic() - connection.idle_since < IDLE_SECONDS and connection.is_usable:
+                return connection
+            connection.close()
+        return None
 
 
-class _Deadlined:
-    """A socket whose operations together, rather than each, must end in time: a server may drip bytes for ever."""
-
-    def __init__(self, connected: socket.socket, deadline: float) -> None:
-        self._connected = connected
-        self._deadline = deadline
-
-    def sendall(self, data: bytes) -> None:
-        rest = memoryview(data)
-        while rest:
-            self._connected.settimeout(_left(self._deadline))
-            rest = rest[self._connected.send(rest) :]
-
-    def makefile(self, mode: str) -> io.BufferedReader:
-        return io.BufferedReader(_DeadlinedReader(self._connected, self._deadline))
-
-    def close(self) -> None:
-        """Not yet: the answer is still to be read. Whoever connected hangs up."""
+def _target(route: Route, url: SplitResult) -> str:
+    path = (url.path or "/") + (f"?{url.query}" if url.query else "")
+    return path if route.forwarding is None else f"{url.scheme}://{host_of(url)}{path}"
 
 
-class _DeadlinedReader(io.RawIOBase):
-    def __init__(self, connected: socket.socket, deadline: float) -> None:
-        self._connected = connected
-        self._deadline = deadline
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        self._connected.settimeout(_left(self._deadline))
-        return self._connected.recv_into(buffer)
-
-
-def _left(deadline: float) -> float:
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise TimeoutError
-    return left
+def _headers(route: Route, url: SplitResult, body: bytes | None) -> dict[str, str]:
+    headers = {"Host": host_of(url)}
+    if body is not None:
+        headers["Content-Type"] = "application/json"
+    if url.username is not None:
+        secret = f"{unquote(url.username)}:{unquote(url.password or '')}".encode()
+        headers["Authorization"] = f"Basic {base64.b64encode(secret).decode()}"
+    if route.forwarding is not None:
+        name, _, value = proxy_authorization(route.forwarding).strip().partition(": ")
+        headers.update({name: value} if name else {})
+    return headers
 
 
-def _context(tls: ExtenderTLSConfig, *, trust_anybody: bool) -> ssl.SSLContext:
-    """The certificates to trust and to show; ValueError if they cannot be used."""
-    has_authority = bool(tls.ca_file or tls.ca_data)
-    if tls.insecure and has_authority:
-        raise ValueError("tlsConfig: a certificate authority makes no sense together with insecure: true")
-    if bool(tls.cert_data or tls.cert_file) != bool(tls.key_data or tls.key_file):
-        raise ValueError("tlsConfig: a client certificate and its key must be given together")
-    context = ssl.create_default_context()
-    try:
-        if tls.ca_data:
-            context = ssl.create_default_context(cadata=tls.ca_data.decode())
-        elif tls.ca_file:
-            context = ssl.create_default_context(cafile=tls.ca_file)
-        elif tls.insecure or trust_anybody:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        if tls.cert_data or tls.cert_file:
-            _show_certificate(context, tls)
-    except (OSError, ValueError) as problem:
-        raise ValueError(f"tlsConfig: {problem}") from None
-    return context
-
-
-def _show_certificate(context: ssl.SSLContext, tls: ExtenderTLSConfig) -> None:
-    """The standard library reads certificates from files only: data is in one for a moment, readable by nobody else."""
-    with tempfile.TemporaryDirectory() as directory:
-        cert = _written(tls.cert_data, Path(directory, "cert")) or tls.cert_file
-        key = _written(tls.key_data, Path(directory, "key")) or tls.key_file
-        context.load_cert_chain(cert, key)
-
-
-def _written(data: bytes, path: Path) -> str:
-    if not data:
-        return ""
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(data)
-    return str(path)
+def _read(response: http.client.HTTPResponse) -> _Answer:
+    """All of the answer. Where it leads is only told of redirects."""
+    body = response.read(LONGEST_ANSWER + 1)
+    if len(body) > LONGEST_ANSWER:
+        raise ValueError(f"the answer is longer than {LONGEST_ANSWER} bytes")
+    if response.length:
+        raise http.client.IncompleteRead(b"", response.length)
+    leads_on = response.status in (*_TO_BE_FOUND_ELSEWHERE, *_TO_BE_POSTED_ELSEWHERE)
+    return _Answer(response.status, (response.getheader("Location") or "") if leads_on else "", body)

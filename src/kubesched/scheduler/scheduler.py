@@ -38,6 +38,7 @@ from kubesched.scheduler.eviction import Evictions
 from kubesched.scheduler.extenders import extenders_of, with_ignored_resources
 from kubesched.scheduler.failures import FailureReporter
 from kubesched.scheduler.observer import EVICTION
+from kubesched.scheduler.originals import originals_for
 from kubesched.scheduler.queue import LONGEST_WAIT, SchedulingQueue
 from kubesched.scheduler.routing import EventRouter
 from kubesched.scheduler.writer import ClusterWriter
@@ -80,7 +81,9 @@ class Scheduler:
         """
         registry = in_tree() if plugins is None else plugins
         configuration = with_ignored_resources(configuration)
-        self.extenders = extenders_of(configuration) if extenders is None else list(extenders)
+        self.originals = originals_for(configuration) if extenders is None else None
+        """For extenders, to be filled by whoever tells of changes; None if nobody will ask for them."""
+        self.extenders = extenders_of(configuration, self.originals) if extenders is None else list(extenders)
         self.state = ClusterState()
         self.waiting = WaitingPods()
         self.waiting.use_clock(clock)
@@ -145,10 +148,14 @@ class Scheduler:
     def updated(self, old: KubeObject, new: KubeObject) -> None:
         self._router.updated(old, new)
         self._tell_of_claim(new)
+        if self.originals is not None:
+            self.originals.forget(old, new)
 
     def deleted(self, obj: KubeObject) -> None:
         self._router.deleted(obj)
         self._tell_of_claim(obj)
+        if self.originals is not None:
+            self.originals.forget(obj)
 
     def _tell_of_claim(self, obj: KubeObject) -> None:
         """Pods that are about to be bound may be waiting for their devices."""

@@ -12,7 +12,7 @@ from tests.unit.kube.scripted_server import answering, chunked, serving, talking
 
 from kubesched.api.kinds import KINDS
 from kubesched.api.pod import Pod
-from kubesched.kube.decoding import DictCodec, RecordCodec
+from kubesched.kube.decoding import DictCodec, RecordCodec, SentCodec
 from kubesched.kube.errors import UnreadableAnswerError
 from kubesched.kube.listing import ApiSource
 from kubesched.kube.reflector import Reflector
@@ -71,6 +71,24 @@ def test_object_of_another_shape_is_refused_in_words() -> None:
         RecordCodec(Pod).decode(b'{"spec": {"containers": 5}}')
     with pytest.raises(UnreadableAnswerError, match="a list of Pod cannot be read"):
         RecordCodec(Pod).page(b"<html>")
+
+
+def test_originals_have_everything_but_managed_fields() -> None:
+    codec = SentCodec(Pod, "v1", wants=lambda pod: True)
+    sent = codec.decode(encoded(POD))
+    assert sent.record == RecordCodec(Pod).decode(encoded(POD))
+    assert sent.original is not None
+    meta = {name: value for name, value in POD["metadata"].items() if name != "managedFields"}
+    assert json.loads(sent.original) == {**POD, "metadata": meta, "apiVersion": "v1", "kind": "Pod"}
+    assert codec.identity(sent) == ("ns/p", "u", 7)
+
+
+def test_originals_are_kept_only_of_what_is_wanted() -> None:
+    codec = SentCodec(Pod, "v1", wants=lambda pod: pod.name == "q")
+    other = {**POD, "metadata": {"name": "q"}}
+    page = codec.page(encoded({"metadata": {"resourceVersion": "9", "continue": "more"}, "items": [POD, other]}))
+    assert [(sent.record.name, sent.original is not None) for sent in page.objects] == [("p", False), ("q", True)]
+    assert (page.resource_version, page.more) == ("9", "more")
 
 
 def test_dictionaries_have_everything_but_managed_fields() -> None:

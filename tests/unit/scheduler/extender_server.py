@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 import ssl
 from collections.abc import Callable
+from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from tests.builders import Json, NodeBuilder, PodBuilder, make_cluster, make_node, make_pod
 
@@ -26,26 +30,63 @@ POD = make_pod("p").build()
 A, B, C = make_node("a"), make_node("b"), make_node("c")
 
 
+class Request(NamedTuple):
+    """What was asked, apart from the question."""
+
+    line: str
+    headers: Message
+
+
+class Redirect(NamedTuple):
+    """An answer that leads elsewhere."""
+
+    status: int
+    location: str
+
+
+Answer = Answers | Redirect | bytes | int
+
+
 class ExtenderServer:
-    """Answers by verb with what a test says, and remembers what it was asked."""
+    """Answers by verb with what a test says, and remembers what it was asked. It is a proxy, too, if it is used so."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, Json]] = []
-        self.answers: dict[str, Answers | bytes | int] = {}
+        self.requests: list[Request] = []
+        self.answers: dict[str, Answer] = {}
+        self.connections = 0
+        """How many there have been."""
         self.released = Event()
         """Ends answers that never come."""
+        self._open: list[socket.socket] = []
         server = self
 
         class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def setup(self) -> None:
+                server.connections += 1
+                server._open.append(self.request)
+                super().setup()
+
             def do_POST(self) -> None:
                 question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                verb = self.path.removeprefix("/scheduler/")
+                verb = urlsplit(self.path).path.removeprefix("/scheduler/")
                 server.asked.append((verb, question))
+                self._answer(verb, question)
+
+            def do_GET(self) -> None:
+                self._answer(urlsplit(self.path).path.removeprefix("/scheduler/"), {})
+
+            def _answer(self, verb: str, question: Json) -> None:
+                server.requests.append(Request(f"{self.command} {self.path}", self.headers))
                 server.reply(self, server.answers[verb], question)
 
             def log_message(self, format: str, *args: object) -> None:
                 pass
 
+        self._handler = Handler
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._thread = Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01})
         self.url = f"http://127.0.0.1:{self._http.server_port}/scheduler"
@@ -55,6 +96,7 @@ class ExtenderServer:
 
     def stop(self) -> None:
         self.released.set()
+        self.hang_up()
         self._http.shutdown()
         self._http.server_close()
         self._thread.join()
@@ -63,9 +105,29 @@ class ExtenderServer:
         self._http.socket = context.wrap_socket(self._http.socket, server_side=True)
         self.url = self.url.replace("http://", "https://")
 
-    def reply(self, handler: BaseHTTPRequestHandler, answer: Answers | bytes | int, question: Json) -> None:
+    def speak_http_1_0(self) -> None:
+        """Then a connection is good for one call."""
+        self._handler.protocol_version = "HTTP/1.0"
+
+    @property
+    def port(self) -> int:
+        return self._http.server_port
+
+    def hang_up(self) -> None:
+        """On all who are still connected."""
+        for connected in self._open:
+            with contextlib.suppress(OSError):  # it was they who hung up
+                connected.shutdown(socket.SHUT_RDWR)
+
+    def reply(self, handler: BaseHTTPRequestHandler, answer: Answer, question: Json) -> None:
         if isinstance(answer, int):
             handler.send_error(answer)
+            return
+        if isinstance(answer, Redirect):
+            handler.send_response(answer.status)
+            handler.send_header("Location", answer.location)
+            handler.send_header("Content-Length", "0")
+            handler.end_headers()
             return
         body = answer if isinstance(answer, bytes) else json.dumps(answer(question)).encode()
         handler.send_response(200)

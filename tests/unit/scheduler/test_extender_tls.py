@@ -21,6 +21,7 @@ from tests.unit.scheduler.extender_server import (
     passing,
     settings,
 )
+from tests.unit.scheduler.odd_servers import Tunnels
 
 from kubesched.scheduler.extenders import HTTPExtender
 
@@ -93,6 +94,26 @@ def test_server_is_trusted_blindly_if_so_configured(tls: ExtenderServer, more: J
     assert decide(POD, A, B, by=[filtering(tls, **more)]).node == "b"
 
 
+def test_kept_connection_leads_through_a_proxy(tls: ExtenderServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    proxy = Tunnels(tls.port)
+    monkeypatch.setenv("HTTPS_PROXY", f"127.0.0.1:{proxy.port}")
+    trusted = {"caData": encoded(CERTIFICATE)}
+    config = settings(filtering(tls, urlPrefix="https://extender.test/scheduler", tlsConfig=trusted)).extenders[0]
+    extender = HTTPExtender(config)
+    for _ in range(2):
+        assert extender.filter(POD, (A.build(), B.build())).passed == {"b"}
+    del extender
+    proxy.stop()
+    assert [asked.split(b"\r\n")[0] for asked in proxy.asked] == [b"CONNECT extender.test:443 HTTP/1.1"]
+    assert (len(tls.asked), tls.connections) == (2, 1)
+
+
+def test_certificates_are_checked_even_if_the_address_does_without_tls() -> None:
+    config = settings({"urlPrefix": "http://extender.test", "tlsConfig": {"caFile": "/does/not/exist"}}).extenders[0]
+    with pytest.raises(ValueError, match="No such file"):
+        HTTPExtender(config)
+
+
 @pytest.mark.parametrize("inline", [True, False])
 def test_client_certificate_is_shown(mutual_tls: ExtenderServer, tmp_path: Path, inline: bool) -> None:
     data = {"certData": encoded(CERTIFICATE), "keyData": encoded(KEY), "caData": encoded(CERTIFICATE)}
@@ -121,3 +142,9 @@ def test_address_that_is_none_is_refused_at_once(server: ExtenderServer) -> None
     extender = settings({"urlPrefix": server.url}).extenders[0]
     with pytest.raises(ValueError, match="expected an address"):
         HTTPExtender(replace(extender, url_prefix="extender.test:80"))
+
+
+def test_proxy_that_speaks_tls_cannot_lead_to_an_extender_that_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "https://me:secret@proxy.test")
+    with pytest.raises(ValueError, match=r"HTTPS_PROXY: proxy\.test: a proxy that is reached by TLS"):
+        HTTPExtender(settings({"urlPrefix": "https://extender.test"}).extenders[0])

@@ -68,6 +68,7 @@ class Feed:
             new = None if event.type == "DELETED" else _record(event)
             if new is not None:
                 self._known[key] = new
+                _keep_original(scheduler, new, event)
             _tell(scheduler, old, new)
             self._unseen.popleft()  # only now: while there is something unseen, nobody needs to be called
         return bool(self._unseen)
@@ -89,6 +90,15 @@ def _tell(scheduler: Scheduler, old: KubeObject | None, new: KubeObject | None) 
         scheduler.added(new)
     elif old is not None:
         scheduler.deleted(old)
+
+
+def _keep_original(scheduler: Scheduler, new: KubeObject, event: Event) -> None:
+    """For extenders: they may read what the scheduler does not."""
+    originals = scheduler.originals
+    if originals is not None and originals.wants(new):
+        metadata = {name: value for name, value in event.object["metadata"].items() if name != "managedFields"}
+        header = {"apiVersion": event.resource.api_version, "kind": event.resource.kind}
+        originals.keep(new, msgspec.json.encode({**header, **event.object, "metadata": metadata}))
 
 
 def _record(event: Event) -> KubeObject | None:

@@ -8,7 +8,9 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from tests import virtual_time
+from tests.builders import Json
 from tests.sandbox_server import fresh_api
+from tests.unit.scheduler.extender_server import ExtenderServer, filtering
 
 from kubesched import config
 from kubesched.api.custom import custom_kind
@@ -18,7 +20,7 @@ from kubesched.framework.plugin import Plugin, PreFilterPlugin
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import Status, unschedulable
 from kubesched.plugins.registry import IN_TREE
-from kubesched.sandbox.api import Api
+from kubesched.sandbox.api import Api, PatchKind
 from kubesched.sandbox.kinds import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DEVICE_CLASSES,
@@ -39,13 +41,14 @@ from kubesched.sandbox.scheduling import SchedulerInside
 class Cluster:
     """An API with a scheduler at work on it."""
 
-    def __init__(self, plugins: Sequence[type[Plugin]] = ()) -> None:
+    def __init__(self, plugins: Sequence[type[Plugin]] = (), extenders: Sequence[Json] = ()) -> None:
         self.api: Api = fresh_api(clock=virtual_time.now)
         enabled = [{"name": plugin.name} for plugin in plugins]
         plain = {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
             "kind": "KubeSchedulerConfiguration",
             "profiles": [{"plugins": {"multiPoint": {"enabled": enabled}}}],
+            "extenders": list(extenders),
         }
         registry = Registry((*IN_TREE, *plugins))
         self.inside = SchedulerInside(self.api, config.from_plain(plain), plugins=registry, draw=lambda among: 0)
@@ -75,8 +78,8 @@ class Cluster:
 
 
 @contextlib.asynccontextmanager
-async def living(plugins: Sequence[type[Plugin]] = ()) -> AsyncIterator[Cluster]:
-    cluster = Cluster(plugins)
+async def living(plugins: Sequence[type[Plugin]] = (), extenders: Sequence[Json] = ()) -> AsyncIterator[Cluster]:
+    cluster = Cluster(plugins, extenders)
     running = asyncio.create_task(cluster.inside.run())
     try:
         yield cluster
@@ -246,3 +249,33 @@ def test_custom_resource_that_a_plugin_waits_for_wakes_its_pods() -> None:
             assert rack.content["spec"] == {"height": 42}
 
     virtual_time.run(story())
+
+
+def test_extender_sees_objects_whole() -> None:
+    extender = ExtenderServer()
+    extender.answers["filter"] = lambda question: {"Nodes": question["Nodes"]}
+    extender.start()
+
+    async def story() -> None:
+        async with living(extenders=[filtering(extender, nodeCacheCapable=False)]) as cluster:
+            cluster.node("n1")
+            cluster.pod("a", containers=[{"name": "main", "image": "app", "env": [{"name": "X", "value": "1"}]}])
+            label = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "labels": {"app": "a"}}}
+            cluster.api.patch(PODS, "default", "a", label, kind=PatchKind.APPLY, manager="kubectl")
+            assert cluster.shown("a")["metadata"]["managedFields"]
+            expected = [cluster.shown("a"), cluster.api.get(NODES, "", "n1")]
+            await asyncio.sleep(0.1)
+            assert cluster.node_of("a") == "n1"
+            assert cluster.inside.scheduler.originals is not None
+            assert len(cluster.inside.scheduler.originals) == 1  # that of the node
+            sent = extender.asked[0][1]
+            assert [sent["Pod"], *sent["Nodes"]["items"]] == [_without_managed_fields(obj) for obj in expected]
+
+    try:
+        virtual_time.run(story())
+    finally:
+        extender.stop()
+
+
+def _without_managed_fields(obj: Object) -> Object:
+    return {**obj, "metadata": {name: value for name, value in obj["metadata"].items() if name != "managedFields"}}

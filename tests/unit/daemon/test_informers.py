@@ -1,0 +1,119 @@
+"""Originals that reflectors keep for extenders, against a real API server: neither too many nor too few."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from tests.builders import Json
+from tests.sandbox_server import serving
+from tests.unit.scheduler.extender_server import settings
+from tests.unit.scheduler.memory_writer import MemoryCluster
+
+from kubesched.daemon.informers import Informers
+from kubesched.kube.authentication import transport_for
+from kubesched.kube.client import Client
+from kubesched.kube.connection import from_flags
+from kubesched.kube.throttle import Throttle
+from kubesched.sandbox.api import Api
+from kubesched.sandbox.http import kubeconfig, write_kubeconfig
+from kubesched.sandbox.kinds import NODES, PODS
+from kubesched.scheduler.originals import Originals
+from kubesched.scheduler.scheduler import Scheduler
+
+
+class Followed:
+    """A cluster, and a scheduler that hears of it but decides nothing."""
+
+    def __init__(self, api: Api, client: Client, extender: Json) -> None:
+        self.api = api
+        configuration = settings({"urlPrefix": "http://extender.test", **extender})
+        self.scheduler = Scheduler(configuration, MemoryCluster(), clock=time.monotonic, draw=lambda among: 0)
+        assert self.scheduler.originals is not None
+        self.originals: Originals = self.scheduler.originals
+        self.informers = Informers(client, self.scheduler, originals=self.originals, wake=lambda: None)
+
+    def add_pod(self, name: str) -> None:
+        container = {"name": "main", "image": "app", "env": [{"name": "X", "value": name}]}
+        self.api.create(PODS, "default", {"metadata": {"name": name}, "spec": {"containers": [container]}})
+
+    def add_node(self, name: str) -> None:
+        self.api.create(NODES, "", {"metadata": {"name": name}, "status": {"phase": "Running"}})
+
+    def bind(self, name: str, node: str) -> None:
+        self.api.bind("default", name, {"metadata": {"name": name}, "target": {"kind": "Node", "name": node}})
+
+    def environment_of(self, name: str) -> str:
+        """As the original of the pod has it that the scheduler believes in."""
+        original = self.originals.of(self.scheduler.pods[f"default/{name}"])
+        assert original is not None
+        return str(json.loads(bytes(original))["spec"]["containers"][0]["env"][0]["value"])
+
+
+@asynccontextmanager
+async def followed(directory: Path, extender: Json) -> AsyncIterator[Followed]:
+    async with serving() as server:
+        write_kubeconfig(directory / "kubeconfig", kubeconfig(server.url))
+        transport = transport_for(from_flags(str(directory / "kubeconfig"), "", {}), {})
+        cluster = Followed(
+            server.api, Client(transport, Throttle(-1, 0, clock=time.monotonic), clock=time.monotonic), extender
+        )
+        running = asyncio.create_task(cluster.informers.run())
+        try:
+            await asyncio.wait_for(cluster.informers.wait_synced(), 10)
+            yield cluster
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+            await transport.close()
+
+
+def test_originals_come_and_go_with_the_pods_that_wait(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with followed(tmp_path, {"filterVerb": "filter", "nodeCacheCapable": True}) as cluster:
+            cluster.add_node("node")
+            for name in ("waits", "bound", "gone"):
+                cluster.add_pod(name)
+            await cluster.informers.catch_up()
+            assert len(cluster.originals) == 3
+            assert cluster.environment_of("waits") == "waits"
+            cluster.bind("bound", "node")
+            cluster.api.delete(PODS, "default", "gone", grace=0)
+            await cluster.informers.catch_up()
+            assert len(cluster.originals) == 1
+            assert cluster.environment_of("waits") == "waits"
+
+    asyncio.run(story())
+
+
+def test_pod_that_changes_or_is_made_anew_has_the_original_of_what_it_is_now(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with followed(tmp_path, {"filterVerb": "filter"}) as cluster:
+            cluster.add_node("node")
+            cluster.add_pod("pod")
+            await cluster.informers.catch_up()
+            for _ in range(3):
+                cluster.api.patch(NODES, "", "node", {"metadata": {"labels": {"a": str(time.monotonic())}}})
+                cluster.api.delete(PODS, "default", "pod", grace=0)
+                cluster.add_pod("pod")
+            await cluster.informers.catch_up()
+            assert cluster.environment_of("pod") == "pod"
+            assert len(cluster.originals) == 2
+
+    asyncio.run(story())
+
+
+def test_belief_is_compared_with_records(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with followed(tmp_path, {"filterVerb": "filter"}) as cluster:
+            cluster.add_node("node")
+            cluster.add_pod("pod")
+            nodes, pods = await cluster.informers.read_anew()
+            assert nodes["node"] == cluster.scheduler.state.nodes.node(cluster.scheduler.state.nodes.row_of["node"])
+            assert pods == cluster.scheduler.pods
+
+    asyncio.run(story())
