@@ -155,6 +155,21 @@ def test_watch_that_falls_silent_is_found_out_by_a_comparison(cluster: LiveClust
     _assert_belief_is_true(cluster, daemon)
 
 
+def test_watch_that_falls_silent_is_found_out_by_a_binding(cluster: LiveCluster, start_daemon: StartDaemon) -> None:
+    daemon = _scheduling(cluster, start_daemon)
+    cluster.add_pod("gone")
+    wait_until(lambda: cluster.condition("gone"), "the pod seen")
+    cluster.misbehave(Rule("freeze", verb="watch", resource="pods", count=1))
+    cluster.delete(PODS, "default", "gone", grace=0)
+    cluster.add_pod("unheard")
+    wait_until(lambda: cluster.happened() == [1], "the watch frozen")
+    cluster.misbehave()
+    cluster.add_nodes(1)  # now the pod that is gone is tried
+    wait_until(lambda: cluster.node_of("unheard"), "the pod bound")
+    assert daemon.log_lines("The watch has not told")
+    _assert_belief_is_true(cluster, daemon)
+
+
 def test_node_that_is_gone_before_its_pods_is_not_bound_to(cluster: LiveCluster, start_daemon: StartDaemon) -> None:
     cluster.add_node("first", cpu="1")
     daemon = _scheduling(cluster, start_daemon)

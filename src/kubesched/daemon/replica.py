@@ -10,6 +10,7 @@ from collections.abc import Coroutine
 from typing import IO, Any
 
 from kubesched import garbage
+from kubesched.api.pod import Pod
 from kubesched.daemon.belief import repaired
 from kubesched.daemon.beside import beside
 from kubesched.daemon.completion import Completed
@@ -34,6 +35,8 @@ from kubesched.scheduler.writer import ClusterWriter
 
 COMPARE_EVERY = 15 * 60.0
 """Seconds between two comparisons of belief and truth."""
+HEARSAY_WITHIN = 5.0
+"""Seconds after which the watch must have told what an answer to a binding gave away."""
 FINISH_WITHIN = 10.0
 """Seconds that bindings under way are given when the replica is told to stop."""
 FLUSH_WITHIN = 3.0
@@ -107,6 +110,7 @@ class Replica:
             features={name: completed.gates[name] for name in completed.gates},
         )
         live.objects, live.pods = self.scheduler.state.objects, self.scheduler.pods
+        live.on_contradiction = self._watch_may_be_deaf
         metrics.count_evaluations_of(self.scheduler)
         Census(registry, self.scheduler)
         driven = self.scheduler if recording is None else recorded(self.scheduler, recording)
@@ -195,6 +199,16 @@ class Replica:
             self._compare_now.clear()
             if self.informers.have_synced:
                 await self._compare()
+
+    def _watch_may_be_deaf(self, pod: Pod) -> None:
+        """The pod is gone or bound, as the API server says, and the watch should tell any moment."""
+        asyncio.get_running_loop().call_later(HEARSAY_WITHIN, self._compare_if_still_believed, pod)
+
+    def _compare_if_still_believed(self, pod: Pod) -> None:
+        believed = self.scheduler.pods.get(pod.key)
+        if believed is not None and believed.uid == pod.uid and not believed.spec.node_name:
+            log.warning("The watch has not told what the API server said to a binding", pod=pod.key)
+            self.compare_soon()
 
     def compare_soon(self) -> None:
         self._compare_now.set()

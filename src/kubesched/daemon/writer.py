@@ -52,6 +52,8 @@ class LiveWriter:
         """What the scheduler has seen: to be given as soon as there is a scheduler."""
         self.pods: dict[str, Pod] = {}
         """The pods the scheduler has seen, likewise."""
+        self.on_contradiction: Callable[[Pod], None] = lambda pod: None
+        """Told of pods that are gone or bound already by what the API server says to their binding."""
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         """A refusal, or no answer, need not mean that the pod is not bound: then the pod itself is asked."""
@@ -59,7 +61,7 @@ class LiveWriter:
         try:
             await self._measured("pod_binding", lambda: self._client.post(path, _encode(wire.binding(pod, node_name))))
         except KubeError as error:
-            if not leaves_doubt(error) or not await self._is_bound(pod, node_name):
+            if not await self._is_bound_after_all(pod, node_name, error):
                 raise _as_write_error(error) from error
 
     async def patch_status(self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None) -> None:
@@ -149,19 +151,28 @@ class LiveWriter:
             controller=pod.spec.scheduler_name,
         )
 
-    async def _is_bound(self, pod: Pod, node_name: str) -> bool:
-        try:
-            found = await certain(lambda: self._as_it_is(pod))
-        except (KubeError, msgspec.MsgspecError):
-            return False  # it is gone, or none of our business
-        return found.uid == pod.uid and found.spec.node_name == node_name
+    async def _is_bound_after_all(self, pod: Pod, node_name: str, error: KubeError) -> bool:
+        """Whether the pod is where it should be, though the answer to its binding was an error."""
+        contradicts = isinstance(error, ApiStatusError) and error.code == 404
+        if leaves_doubt(error):
+            found = await self._looked_up(pod)
+            if found is not None and found.spec.node_name in ("", node_name):
+                return found.spec.node_name == node_name
+            contradicts = True
+        if contradicts:
+            self.on_contradiction(pod)
+        return False
 
-    async def _as_it_is(self, pod: Pod) -> Pod:
-        """Often the watch has told already."""
+    async def _looked_up(self, pod: Pod) -> Pod | None:
+        """The very same pod as it is now; None if it is gone. Often the watch has told already."""
         seen = self.pods.get(pod.key)
-        if seen is not None and seen.spec.node_name:
-            return seen
-        return _decode_pod(await self._client.get(PODS.path(namespace=pod.namespace, name=pod.name)))
+        if seen is None or not seen.spec.node_name:
+            path = PODS.path(namespace=pod.namespace, name=pod.name)
+            try:
+                seen = _decode_pod(await certain(lambda: self._client.get(path)))
+            except (KubeError, msgspec.MsgspecError):
+                return None
+        return seen if seen.uid == pod.uid else None
 
     async def _measured(self, call: str, made: Callable[[], Awaitable[object]]) -> None:
         observer = self._observer

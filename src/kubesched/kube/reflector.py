@@ -84,6 +84,7 @@ class Reflector(Generic[T]):
         self._watching_since: float | None = None
         self._synced = asyncio.Event()
         self._asked_to_relist: list[asyncio.Future[None]] = []
+        self._hurry = asyncio.Event()
 
     @property
     def has_synced(self) -> bool:
@@ -110,6 +111,7 @@ class Reflector(Generic[T]):
         """
         asked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._asked_to_relist.append(asked)
+        self._hurry.set()
         if self._stream is not None:
             self._stream.close()
         await asked
@@ -119,10 +121,19 @@ class Reflector(Generic[T]):
         try:
             while True:
                 if not await self._followed():
-                    await self._sleep(self._backoff.pause())
+                    await self._rest(self._backoff.pause())
         finally:
             for asked in self._asked_to_relist:
                 asked.cancel()
+
+    async def _rest(self, seconds: float) -> None:
+        """A pause, which is over at once if somebody needs the newest state meanwhile."""
+        resting, called = asyncio.ensure_future(self._sleep(seconds)), asyncio.ensure_future(self._hurry.wait())
+        try:
+            await asyncio.wait((resting, called), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            resting.cancel()
+            called.cancel()
 
     async def _followed(self) -> bool:
         """List and watch for a while. False if it went so badly that a pause is in order."""
@@ -145,6 +156,7 @@ class Reflector(Generic[T]):
         asked = self._asked_to_relist
         if self._needs_list or asked:
             self._asked_to_relist = []
+            self._hurry.clear()
             try:
                 stream = await self._list(newest=self._version_is_lost or bool(asked))
             except BaseException:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Sequence
 from itertools import pairwise
@@ -87,6 +88,32 @@ def test_what_the_watch_has_told_is_not_asked() -> None:
     outcome, server = outcome_of_binding(BROKEN, known=[seen])
     assert outcome == "bound"
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("scripts", "contradicts"),
+    [
+        ([answering(404)], True),
+        ([answering(409), bound_to("elsewhere")], True),
+        ([answering(409), answering(404)], True),
+        ([answering(409), bound_to("")], False),
+        ([answering(500), bound_to("n")], False),
+        ([answering(403)], False),
+    ],
+    ids=["gone", "elsewhere", "gone-since", "conflict", "bound", "forbidden"],
+)
+def test_answer_that_the_watch_should_have_told_of_is_reported(scripts: list[Script], contradicts: bool) -> None:
+    reported: list[Pod] = []
+
+    async def main() -> None:
+        async with serving(*scripts) as server, talking_to(server) as client:
+            writer = writer_of(client, POD)
+            writer.on_contradiction = reported.append
+            with contextlib.suppress(WriteError):
+                await writer.bind(POD, "n")
+
+    asyncio.run(main())
+    assert reported == ([POD] if contradicts else [])
 
 
 # -- claims ------------------------------------------------------------------------------------------------------------

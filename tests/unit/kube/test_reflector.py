@@ -326,6 +326,19 @@ def test_relist_goes_on_when_the_server_fails_at_first(reflect: Reflect) -> None
     it.assert_knows_the_truth()
 
 
+def test_relist_ends_a_pause_once_and_no_more(reflect: Reflect) -> None:
+    server = server_with("a")
+    server.failures = [LOST, LOST, LOST, LOST]
+    it = reflect(server)
+    assert len(it.pauses) == 1
+    task = it.start_relist()
+    assert len(server.asked) == 2  # at once, without time passing
+    assert len(it.pauses) == 2  # a server that fails all the same is left in peace
+    it.settle()
+    assert task.done()
+    it.assert_knows_the_truth()
+
+
 def test_others_run_between_batches_of_a_large_list(reflect: Reflect) -> None:
     server = server_with(*(f"pod-{n}" for n in range(1000)))
     server.failures = [LOST]
