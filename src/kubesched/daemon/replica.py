@@ -100,7 +100,6 @@ class Replica:
             draw=random.randrange,
             plugins=plugins,
             longest_wait=float(options.pod_max_in_unschedulable_pods_duration),
-            features={name: completed.gates[name] for name in completed.gates},
         )
         live.objects, live.pods = self.scheduler.state.objects, self.scheduler.pods
         metrics.count_evaluations_of(self.scheduler)
