@@ -24,6 +24,7 @@ from tests.device_builders import (
 from tests.reading import scores_of
 
 from kubesched.api.device_claims import DeviceConstraint
+from kubesched.api.devices import CapacityPolicy, DeviceCapacity
 from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision, Outcome
@@ -79,13 +80,14 @@ def test_nodes_are_not_scored_by_alternatives_where_those_are_off() -> None:
 
 # -- DRAConsumableCapacity --------------------------------------------------------------------------------------------
 
-SHARED = make_slice("n1", device("d", shared=True, capacity={"memory": "10Gi"}))
+A_LITTLE = DeviceCapacity(value="10Gi", request_policy=CapacityPolicy(default="1Gi"))
+SHARED = make_slice("n1", device("d", shared=True, capacity={"memory": A_LITTLE}))
 
 
 def test_a_device_that_may_be_shared_has_one_owner_where_sharing_is_off() -> None:
     other = allocated(make_claim("other"), "n1/d")
     other = results_changed(other, share_id="s-1", consumed_capacity={"memory": "1Gi"})
-    assert fits(make_claim("c", request(capacity={"memory": "1Gi"})), other, SHARED)
+    assert fits(make_claim("c"), other, SHARED)
     assert not fits(make_claim("c"), other, SHARED, features=Features(device_capacity=False))
     assert fits(make_claim("c"), SHARED, features=Features(device_capacity=False))
 
