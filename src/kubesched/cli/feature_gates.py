@@ -17,7 +17,7 @@ def _read(context: click.Context, parameter: click.Parameter, given: tuple[str, 
     except GateError as error:
         refuse([f"--feature-gates: {error}"])
     for warning in gates.warnings:
-        click.echo(f"--feature-gates: {warning}", err=True)
+        click.echo(warning, err=True)
     return Features.of(gates)
 
 

@@ -75,7 +75,7 @@ class FeatureGates(Mapping[str, bool]):
     def _not_followed(self) -> Iterator[str]:
         names = [name for name in NOT_FOLLOWED if self[name] != GATES[name].default]
         if names:
-            yield f"no effect here, other than in kube-scheduler: {', '.join(names)}"
+            yield f"feature gates that kube-scheduler follows, but kubesched does not: {', '.join(names)}"
 
     def _unmet_dependencies(self) -> Iterator[tuple[str, list[str]]]:
         for gate, needed in DEPENDENCIES.items():

@@ -90,7 +90,7 @@ def test_setting_a_stable_gate_draws_a_warning() -> None:
 
 def test_turning_on_what_only_kube_scheduler_does_is_remarked_upon_once() -> None:
     assert parse("GenericWorkload=true", "GangScheduling=true").warnings == (
-        "no effect here, other than in kube-scheduler: GangScheduling, GenericWorkload",
+        "feature gates that kube-scheduler follows, but kubesched does not: GangScheduling, GenericWorkload",
     )
     assert parse("GenericWorkload=false", "OpportunisticBatching=false", "SchedulerAsyncAPICalls=true").warnings == ()
 

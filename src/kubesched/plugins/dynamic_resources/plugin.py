@@ -80,6 +80,7 @@ class DynamicResources(
     def __init__(self, args: DynamicResourcesArgs | None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
         args, features = args or DynamicResourcesArgs(), self.context.features
+        # What may be allocated at all (shares, taints, counters) is the business of the search, see `DeviceView`.
         self.waits_for_devices = features.device_binding_conditions
         self.binding_timeout = float(BINDING_TIMEOUT if args.binding_timeout is None else args.binding_timeout)
         timeout = SEARCH_TIMEOUT if args.filter_timeout is None else args.filter_timeout
