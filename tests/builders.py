@@ -36,6 +36,7 @@ from kubesched.api.pod import (
     Toleration,
 )
 from kubesched.api.quantity import QuantityText
+from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.framework.engine import Engine
 from kubesched.framework.plugin import Plugin, PluginContext
 from kubesched.framework.profile import Profile
@@ -64,9 +65,11 @@ def make_node(name: str) -> NodeBuilder:
     return NodeBuilder(node).capacity(cpu="4", memory="8Gi", pods=110)
 
 
-def make_cluster(*objects: KubeObject | PodBuilder | NodeBuilder) -> ClusterState:
+def make_cluster(
+    *objects: KubeObject | PodBuilder | NodeBuilder, features: Features = DEFAULT_FEATURES
+) -> ClusterState:
     """A cluster that has seen these objects, in this order."""
-    state = ClusterState()
+    state = ClusterState(features)
     for obj in objects:
         state.apply(obj if isinstance(obj, KubeObject) else obj.build())
     return state
@@ -77,15 +80,15 @@ def make_engine(
     *,
     config: Json | None = None,
     plugins: Sequence[type[Plugin]] = (),
-    features: Mapping[str, bool] | None = None,
     draw: Callable[[int], int] = lambda among: 0,
 ) -> Engine:
-    """An engine under a configuration (see `profile_of`), the default one if there is none.
+    """An engine under a configuration (see `profile_of`), the default one if there is none, with the state's features.
 
     `plugins` are known besides those in tree; `draw` chooses among equals, by default the first.
     """
-    read = configuration.from_plain(config) if config else configuration.default()
-    registry, context = Registry((*IN_TREE, *plugins)), PluginContext(features or {})
+    features = state.features
+    read = configuration.from_plain(config, features=features) if config else configuration.default(features)
+    registry, context = Registry((*IN_TREE, *plugins)), PluginContext(features)
     profiles = [Profile(profile, registry, context) for profile in read.profiles]
     return Engine(state, profiles, draw, read.percentage_of_nodes_to_score)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
 from tests.builders import PodBuilder
 
 from kubesched.api.device_claims import (
@@ -167,6 +168,15 @@ def allocated(claim: ResourceClaim, *devices: str, reserved_for: str = "", **all
             reserved_for=(ConsumerReference(resource="pods", name="x", uid=reserved_for),) if reserved_for else (),
         ),
     )
+
+
+def results_changed(claim: ResourceClaim, **changes: Any) -> ResourceClaim:
+    """An allocated claim whose devices are held in another way."""
+    allocation = claim.status.allocation
+    assert allocation is not None
+    results = tuple(replace(one, **changes) for one in allocation.devices.results)
+    allocation = replace(allocation, devices=replace(allocation.devices, results=results))
+    return replace(claim, status=replace(claim.status, allocation=allocation))
 
 
 def with_claims(pod: PodBuilder, *claims: str) -> PodBuilder:

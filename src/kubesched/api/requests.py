@@ -24,28 +24,38 @@ def pod_requests(
     *,
     from_status: bool = False,
     pod_level: bool = True,
+    pod_level_resize: bool = True,
     defaults: Quantities | None = None,
 ) -> Quantities:
     """The pod's requests.
 
     `from_status` takes a resize under way into account (placed pods); `pod_level` lets spec.resources override the sum
-    of the containers; `defaults` stand in for what a container does not mention.
+    of the containers, `pod_level_resize` a resize of those count; `defaults` stand in for what a container does not
+    mention.
     """
     total = _sum_of_containers(pod, from_status, defaults or {})
     if pod_level and pod.spec.resources is not None:
-        total.update(_pod_level_requests(pod, pod.spec.resources, from_status))
+        total.update(_pod_level_requests(pod, pod.spec.resources, from_status and pod_level_resize))
     _add(total, _parsed(pod.spec.overhead))
     return total
 
 
-def placed_requests(pod: Pod) -> tuple[Quantities, Quantities]:
+def placed_requests(
+    pod: Pod, *, pod_level: bool = True, pod_level_resize: bool = True
+) -> tuple[Quantities, Quantities]:
     """What a placed pod takes from its node: the real requests, and the same with scoring's defaults."""
-    real = pod_requests(pod, from_status=True)
-    if not sets_pod_level(pod):
+
+    def requests(defaults: Quantities | None = None) -> Quantities:
+        return pod_requests(
+            pod, from_status=True, pod_level=pod_level, pod_level_resize=pod_level_resize, defaults=defaults
+        )
+
+    real = requests()
+    if not (pod_level and sets_pod_level(pod)):
         missing = SCORING_DEFAULTS
     else:
         missing = {name: amount for name, amount in SCORING_DEFAULTS.items() if name not in real}
-    return real, pod_requests(pod, from_status=True, defaults=missing) if missing else real
+    return real, requests(missing) if missing else real
 
 
 def sets_pod_level(pod: Pod) -> bool:

@@ -7,6 +7,7 @@ from rich.text import Text
 
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
+from kubesched.cli.feature_gates import feature_gates_option
 from kubesched.cli.input import refuse
 from kubesched.cli.printing import BAD, FAINT, GOOD, console, counted, heading, print_json, print_yaml, table
 from kubesched.cli.progress import progress_bar
@@ -19,6 +20,7 @@ from kubesched.cli.simulation import (
     seed_option,
     settings_of,
 )
+from kubesched.config import Features
 from kubesched.simulate.capacity import Capacity, model_of
 from kubesched.simulate.capacity import capacity as measure
 from kubesched.simulate.cluster import SimulatedCluster
@@ -32,6 +34,7 @@ MOST_NODES = 20
 @file_option
 @click.option("--pod", "pod_file", required=True, help="A manifest with the pod, or a workload with its template.")
 @config_option
+@feature_gates_option
 @seed_option
 @output_option("json", "yaml")
 @click.option("--most", type=click.IntRange(min=1), default=100_000, show_default=True, help="Stop at so many.")
@@ -40,6 +43,7 @@ def capacity(
     files: tuple[str, ...],
     pod_file: str,
     config_file: str | None,
+    features: Features,
     seed: int,
     output: str,
     most: int,
@@ -54,7 +58,7 @@ def capacity(
     source = "<stdin>" if pod_file == "-" else pod_file
     model = _model(manifests, source)
     with bad_profiles_refused(config_file):
-        cluster = SimulatedCluster(_others(manifests, source), settings_of(config_file), seed=seed)
+        cluster = SimulatedCluster(_others(manifests, source), settings_of(config_file, features), seed=seed)
     with progress_bar("Placing copies") as progress:
         found = measure(cluster, model, most=most, progress=progress)
     match output:

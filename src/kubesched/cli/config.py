@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from kubesched import config as configuration
+from kubesched.cli.feature_gates import feature_gates_option
 from kubesched.cli.input import read, refuse
 from kubesched.config.defaults import differences_from_default
 from kubesched.config.policy import translate
@@ -22,11 +23,12 @@ def config() -> None:
 @config.command()
 @click.argument("file")
 @click.option("-o", "--output", type=click.Choice(list(_FORMATS)), help="Print the configuration with all defaults.")
-def check(file: str, output: str | None) -> None:
+@feature_gates_option
+def check(file: str, output: str | None, features: configuration.Features) -> None:
     """Check the KubeSchedulerConfiguration in FILE (- for standard input)."""
     source, text = read(file)
     try:
-        loaded = configuration.load(text, source=source)
+        loaded = configuration.load(text, source=source, features=features)
         profiles_of(loaded)
     except configuration.ConfigError as error:
         refuse(error.lines)
@@ -37,14 +39,15 @@ def check(file: str, output: str | None) -> None:
         return
     click.echo(f"{source}: OK")
     for profile in loaded.profiles:
-        click.echo(f"  {_summary(profile)}")
+        click.echo(f"  {_summary(profile, features)}")
 
 
 @config.command()
 @click.option("-o", "--output", type=click.Choice(list(_FORMATS)), default="yaml", show_default=True)
-def defaults(output: str) -> None:
+@feature_gates_option
+def defaults(output: str, features: configuration.Features) -> None:
     """Print the configuration that an empty file stands for."""
-    click.echo(_FORMATS[output](configuration.default()), nl=False)
+    click.echo(_FORMATS[output](configuration.default(features)), nl=False)
 
 
 @config.command("convert-policy")
@@ -62,6 +65,6 @@ def convert_policy(file: str, output: str) -> None:
     click.echo(_FORMATS[output](translation.configuration), nl=False)
 
 
-def _summary(profile: configuration.Profile) -> str:
-    differences = differences_from_default(profile.plugins)
+def _summary(profile: configuration.Profile, features: configuration.Features) -> str:
+    differences = differences_from_default(profile.plugins, features)
     return f"{profile.scheduler_name}: {', '.join(differences) or 'default plugins'}"

@@ -11,6 +11,7 @@ from kubesched.cli.explanation import ExplanationPrinter
 from kubesched.cli.input import refuse
 from kubesched.cli.printing import console, listed, print_json, skipped_note
 from kubesched.cli.simulation import simulated, simulation_options
+from kubesched.config import Features
 from kubesched.simulate.admission import DEFAULT_NAMESPACE
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.explanation import explain as explain_pod
@@ -21,10 +22,16 @@ from kubesched.simulate.explanation import explain as explain_pod
 @click.option("--pod", "name", required=True, help="NAMESPACE/NAME of the pod; without a namespace, in default.")
 @click.option("--all-nodes", is_flag=True, help="Show every node, also in a large cluster.")
 def explain(
-    files: tuple[str, ...], config_file: str | None, seed: int, output: str, name: str, all_nodes: bool
+    files: tuple[str, ...],
+    config_file: str | None,
+    features: Features,
+    seed: int,
+    output: str,
+    name: str,
+    all_nodes: bool,
 ) -> None:
     """Explain the decision for one pod: the verdict on every node, the scores, the choice, and preemption."""
-    cluster, manifests = simulated(files, config_file, seed)
+    cluster, manifests = simulated(files, config_file, features, seed)
     key = name if "/" in name else f"{DEFAULT_NAMESPACE}/{name}"
     if key not in cluster.pods:
         refuse([_unknown(key, cluster)])

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from kubesched.cli.printing import BAD, FAINT, GOOD, console, counted, heading, listed, print_json, skipped_note, table
 from kubesched.cli.simulation import simulated, simulation_options
+from kubesched.config import Features
 from kubesched.simulate.placement import Placed, PlacementReport, Unplaced
 from kubesched.simulate.placement import place as place_all
 
@@ -17,12 +18,14 @@ MOST_ROWS = 40
 @click.command()
 @simulation_options
 @click.option("--all-pods", is_flag=True, help=f"Show every pod, also if there are more than {MOST_ROWS}.")
-def place(files: tuple[str, ...], config_file: str | None, seed: int, output: str, all_pods: bool) -> None:
+def place(
+    files: tuple[str, ...], config_file: str | None, features: Features, seed: int, output: str, all_pods: bool
+) -> None:
     """Place all pending pods of the manifests, one after another, and tell where they go.
 
     One pass in the order of the queue; nobody is evicted, but you see whom preemption would evict.
     """
-    cluster, manifests = simulated(files, config_file, seed)
+    cluster, manifests = simulated(files, config_file, features, seed)
     report = place_all(cluster)
     if output == "json":
         print_json({**report.to_plain(), "skipped": dict(manifests.skipped)})

@@ -17,11 +17,13 @@ from rich.text import Text
 
 from kubesched import garbage
 from kubesched.api.yaml import YamlError, documents
+from kubesched.cli.feature_gates import feature_gates_option
 from kubesched.cli.input import read, refuse
 from kubesched.cli.printing import STRONG, console, counted
 from kubesched.cli.sandbox_story import summary
 from kubesched.cli.sandbox_view import line, view
 from kubesched.cli.simulation import bad_profiles_refused, config_option, settings_of
+from kubesched.config import Features
 from kubesched.sandbox.box import Plan, Sandbox
 from kubesched.sandbox.http import ExposedError, FaultError, Rule, parse_fault
 from kubesched.sandbox.kinds import Object
@@ -40,6 +42,7 @@ _SOON = 5.0
 @click.option("--gpus", type=click.IntRange(min=0), default=0, help="Example GPUs on each node, for ResourceClaims.")
 @click.option("--scenario", type=click.Choice(list(SCENARIOS)), help="A story to play, with nodes of its own.")
 @config_option
+@feature_gates_option
 @click.option("--no-scheduler", is_flag=True, help="Leave scheduling to a scheduler from outside.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port to listen on; any free one if 0.")
@@ -56,6 +59,7 @@ def sandbox(
     gpus: int,
     scenario: str | None,
     config_file: str | None,
+    features: Features,
     no_scheduler: bool,
     host: str,
     port: int,
@@ -73,7 +77,7 @@ def sandbox(
     shows what happens; without one it tells the story of a scenario and ends with it.
     """
     story = SCENARIOS[scenario] if scenario else None
-    settings = settings_of(config_file)
+    settings = settings_of(config_file, features)
     nodes = node_manifests(_templates(node_file) if node_file else story.nodes if story else count)
     plan = Plan(
         nodes=nodes,

@@ -7,6 +7,7 @@ from typing import IO
 import click
 
 from kubesched import garbage
+from kubesched.cli.feature_gates import feature_gates_option
 from kubesched.cli.input import refuse
 from kubesched.cli.printing import console, print_json, print_yaml, skipped_note
 from kubesched.cli.progress import progress_bar
@@ -20,6 +21,7 @@ from kubesched.cli.simulation import (
     settings_of,
 )
 from kubesched.cli.simulation_result import MOST_NODES, MOST_ROWS, ResultPrinter
+from kubesched.config import Features
 from kubesched.scheduler.run_now import StillWaitingError
 from kubesched.simulate.html import page
 from kubesched.simulate.manifests import Manifests
@@ -30,6 +32,7 @@ from kubesched.simulate.simulation import Simulation
 @click.command()
 @file_option
 @config_option
+@feature_gates_option
 @seed_option
 @output_option("json", "yaml", "html")
 @click.option("--all-pods", is_flag=True, help=f"Show every pod, also if there are more than {MOST_ROWS}.")
@@ -40,6 +43,7 @@ from kubesched.simulate.simulation import Simulation
 def simulate(
     files: tuple[str, ...],
     config_file: str | None,
+    features: Features,
     seed: int,
     output: str,
     all_pods: bool,
@@ -53,7 +57,7 @@ def simulate(
     template, say when pods come and how long they run.
     """
     manifests = manifests_of(files, workloads=True)
-    report = run(manifests, config_file, seed, record)
+    report = run(manifests, config_file, features, seed, record)
     match output:
         case "json":
             print_json({**report.to_plain(), "skipped": dict(manifests.skipped)})
@@ -69,9 +73,11 @@ def simulate(
                 out.print(skipped_note(manifests.skipped))
 
 
-def run(manifests: Manifests, config_file: str | None, seed: int, record: IO[str] | None = None) -> SimulationReport:
+def run(
+    manifests: Manifests, config_file: str | None, features: Features, seed: int, record: IO[str] | None = None
+) -> SimulationReport:
     """One simulation from beginning to end, with a progress bar; or what is wrong with the policy, and the end."""
-    settings = settings_of(config_file)
+    settings = settings_of(config_file, features)
     garbage.collect_seldom()
     with bad_profiles_refused(config_file):
         simulation = Simulation(manifests.objects, settings, seed=seed, record=record)

@@ -9,7 +9,9 @@ from typing import Any, TypeVar
 import click
 
 from kubesched import config as configuration
+from kubesched.cli.feature_gates import feature_gates_option
 from kubesched.cli.input import read, refuse
+from kubesched.config import Features
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.registry import DuplicatePluginError, NotAPluginError
 from kubesched.simulate.cluster import SimulatedCluster
@@ -48,18 +50,18 @@ def output_option(*formats: str) -> Callable[[F], F]:
 
 def simulation_options(command: F) -> F:
     """The options that say which cluster is meant and how it is scheduled."""
-    for option in (output_option("json"), seed_option, config_option, file_option):
+    for option in (output_option("json"), seed_option, feature_gates_option, config_option, file_option):
         command = option(command)
     return command
 
 
-def settings_of(config_file: str | None) -> configuration.SchedulerConfiguration:
+def settings_of(config_file: str | None, features: Features) -> configuration.SchedulerConfiguration:
     """The configuration that was asked for, or the default; or what is wrong with it, and the end."""
     if config_file is None:
-        return configuration.default()
+        return configuration.default(features)
     source, text = read(config_file)
     try:
-        settings = configuration.load(text, source=source)
+        settings = configuration.load(text, source=source, features=features)
     except configuration.ConfigError as error:
         refuse(error.lines)
     if settings.extenders:
@@ -86,9 +88,11 @@ def bad_profiles_refused(config_file: str | None) -> Iterator[None]:
         refuse([f"installed plugins: {error}"])
 
 
-def simulated(files: tuple[str, ...], config_file: str | None, seed: int) -> tuple[SimulatedCluster, Manifests]:
+def simulated(
+    files: tuple[str, ...], config_file: str | None, features: Features, seed: int
+) -> tuple[SimulatedCluster, Manifests]:
     """The cluster that the options describe; or all that is wrong with them, and the end."""
-    settings = settings_of(config_file)
+    settings = settings_of(config_file, features)
     manifests = manifests_of(files)
     with bad_profiles_refused(config_file):
         return SimulatedCluster(manifests.objects, settings, seed=seed), manifests

@@ -6,6 +6,7 @@ Reads what kube-scheduler reads, and refuses what it refuses, naming every mista
 from kubesched.config.configuration import Plugin, Plugins, PluginSet, Profile, SchedulerConfiguration
 from kubesched.config.duration import Duration
 from kubesched.config.extender import Extender
+from kubesched.config.features import Features
 from kubesched.config.mistakes import ConfigError, InvalidConfigError, UnreadableConfigError
 from kubesched.config.output import to_json, to_plain, to_yaml
 from kubesched.config.reading import default, from_plain, load
@@ -14,6 +15,7 @@ __all__ = [
     "ConfigError",
     "Duration",
     "Extender",
+    "Features",
     "InvalidConfigError",
     "Plugin",
     "PluginSet",

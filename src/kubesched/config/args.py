@@ -51,8 +51,10 @@ class DefaultPreemptionArgs(Record, frozen=True):
 class DynamicResourcesArgs(Record, frozen=True):
     """How long to wait for devices."""
 
-    filter_timeout: Duration = Duration(10)
-    binding_timeout: Duration = Duration(600)
+    filter_timeout: Duration | None = None
+    """10 seconds, unless the feature gate for it is off."""
+    binding_timeout: Duration | None = None
+    """10 minutes, unless the feature gate for it is off."""
 
 
 class InterPodAffinityArgs(Record, frozen=True):
@@ -90,7 +92,7 @@ class PodTopologySpreadArgs(Record, frozen=True):
 
 
 class VolumeBindingArgs(Record, frozen=True):
-    """How long volumes may take to bind. `shape` scores by storage capacity, behind a feature gate that is off."""
+    """How long volumes may take to bind. `shape` scores by storage capacity, behind a feature gate."""
 
     bind_timeout_seconds: int = 600
     shape: tuple[UtilizationShapePoint, ...] | None = None

@@ -20,13 +20,14 @@ from kubesched.config.args import (
     UtilizationShapePoint,
     VolumeBindingArgs,
 )
+from kubesched.config.features import Features
 from kubesched.config.mistakes import duplicate, forbidden, invalid, required, unsupported
 
 SCORING_STRATEGIES = ("LeastAllocated", "MostAllocated", "RequestedToCapacityRatio")
 MAX_SHAPE_SCORE = 10
 
 
-def validate_args(path: str, plugin: str, args: Any) -> list[Mistake]:
+def validate_args(path: str, plugin: str, args: Any, features: Features) -> list[Mistake]:
     """All mistakes in a plugin's arguments; plugins we do not know judge their own.
 
     Upstream files the check of NodeResourcesFit under the name of its arguments by mistake, so that they are checked
@@ -34,6 +35,8 @@ def validate_args(path: str, plugin: str, args: Any) -> list[Mistake]:
     """
     if plugin == "NodeResourcesFitArgs":
         return [invalid(path, args, "has to be NodeResourcesFitArgs; the plugin is called NodeResourcesFit")]
+    if gated := _GATED_CHECKS.get(plugin):
+        return gated(path, args, features)
     check = _CHECKS.get(plugin)
     return check(path, args) if check else []
 
@@ -52,12 +55,20 @@ def _default_preemption(path: str, args: DefaultPreemptionArgs) -> list[Mistake]
     return mistakes
 
 
-def _dynamic_resources(path: str, args: DynamicResourcesArgs) -> list[Mistake]:
+def _dynamic_resources(path: str, args: DynamicResourcesArgs, features: Features) -> list[Mistake]:
     mistakes = []
-    if args.filter_timeout < 0:
-        mistakes.append(invalid(f"{path}.filterTimeout", str(args.filter_timeout), "must not be negative"))
-    if args.binding_timeout < 1:
-        mistakes.append(invalid(f"{path}.bindingTimeout", str(args.binding_timeout), "must be at least 1s"))
+    if args.filter_timeout is not None:
+        here = f"{path}.filterTimeout"
+        if not features.device_search_timeout:
+            mistakes.append(forbidden(here, _needs("DRASchedulerFilterTimeout")))
+        elif args.filter_timeout < 0:
+            mistakes.append(invalid(here, str(args.filter_timeout), "must not be negative"))
+    if args.binding_timeout is not None:
+        here = f"{path}.bindingTimeout"
+        if not features.device_binding_conditions:
+            mistakes.append(forbidden(here, _needs("DRADeviceBindingConditions")))
+        elif args.binding_timeout < 1:
+            mistakes.append(invalid(here, str(args.binding_timeout), "must be at least 1s"))
     return mistakes
 
 
@@ -172,15 +183,20 @@ def _default_constraint(path: str, constraint: TopologySpreadConstraint) -> list
     return mistakes
 
 
-def _volume_binding(path: str, args: VolumeBindingArgs) -> list[Mistake]:
+def _volume_binding(path: str, args: VolumeBindingArgs, features: Features) -> list[Mistake]:
     mistakes = []
     if args.bind_timeout_seconds < 0:
         mistakes.append(invalid(f"{path}.bindTimeoutSeconds", args.bind_timeout_seconds, "must not be negative"))
-    if args.shape is not None:
+    if features.storage_capacity_scoring:
+        mistakes += validate_shape(f"{path}.shape", args.shape or ())
+    elif args.shape is not None:
         points = [{"utilization": point.utilization, "score": point.score} for point in args.shape]
-        detail = "needs the feature gate StorageCapacityScoring, which is off"
-        mistakes.append(invalid(f"{path}.shape", points, detail))
+        mistakes.append(invalid(f"{path}.shape", points, _needs("StorageCapacityScoring")))
     return mistakes
+
+
+def _needs(gate: str) -> str:
+    return f"needs the feature gate {gate}, which is off"
 
 
 def validate_node_resources_fit(path: str, args: NodeResourcesFitArgs) -> list[Mistake]:
@@ -240,10 +256,12 @@ def validate_shape(path: str, shape: tuple[UtilizationShapePoint, ...]) -> list[
 
 _CHECKS: dict[str, Callable[[str, Any], list[Mistake]]] = {
     "DefaultPreemption": _default_preemption,
-    "DynamicResources": _dynamic_resources,
     "InterPodAffinity": _inter_pod_affinity,
     "NodeAffinity": _node_affinity,
     "NodeResourcesBalancedAllocation": _balanced_allocation,
     "PodTopologySpread": _pod_topology_spread,
+}
+_GATED_CHECKS: dict[str, Callable[[str, Any, Features], list[Mistake]]] = {
+    "DynamicResources": _dynamic_resources,
     "VolumeBinding": _volume_binding,
 }

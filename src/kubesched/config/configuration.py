@@ -13,6 +13,7 @@ import msgspec
 from kubesched.api.meta import Record
 from kubesched.config.duration import Duration
 from kubesched.config.extender import Extender
+from kubesched.config.features import Features
 
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 KIND = "KubeSchedulerConfiguration"
@@ -144,3 +145,5 @@ class SchedulerConfiguration(Settings, frozen=True):
 
     enable_contention_profiling: bool = True
     profiles: tuple[Profile, ...] = ()
+    features: Features = Features()
+    """The feature gates under which it was read; in no file, but all that is made from it goes by them."""

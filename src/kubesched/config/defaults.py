@@ -8,11 +8,14 @@ import numpy as np
 from kubesched.config.args import (
     ARGS,
     CPU_AND_MEMORY,
+    DynamicResourcesArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
     PluginArgs,
     PodTopologySpreadArgs,
     ResourceSpec,
+    UtilizationShapePoint,
+    VolumeBindingArgs,
 )
 from kubesched.config.configuration import (
     DEFAULT_SCHEDULER_NAME,
@@ -24,6 +27,15 @@ from kubesched.config.configuration import (
     PluginSet,
     WrittenConfiguration,
     WrittenProfile,
+)
+from kubesched.config.duration import Duration
+from kubesched.config.features import DEFAULT_FEATURES, Features
+
+SEARCH_TIMEOUT = Duration(10)
+BINDING_TIMEOUT = Duration(600)
+LESS_USED_IS_BETTER = (
+    UtilizationShapePoint(utilization=0, score=10),
+    UtilizationShapePoint(utilization=100, score=0),
 )
 
 # In the order they run. DynamicResources comes before DefaultPreemption because giving back an idle claim is kinder
@@ -52,7 +64,7 @@ DEFAULT_PLUGINS: dict[str, int] = {
 }
 
 
-def complete(written: WrittenConfiguration) -> WrittenConfiguration:
+def complete(written: WrittenConfiguration, features: Features) -> WrittenConfiguration:
     """The configuration with everything filled in that the file leaves open."""
     contention = written.enable_contention_profiling
     return msgspec.structs.replace(
@@ -60,7 +72,7 @@ def complete(written: WrittenConfiguration) -> WrittenConfiguration:
         leader_election=_complete_leader_election(written.leader_election),
         client_connection=_complete_client_connection(written.client_connection),
         enable_contention_profiling=written.enable_profiling if contention is None else contention,
-        profiles=_complete_profiles(written.profiles),
+        profiles=_complete_profiles(written.profiles, features),
     )
 
 
@@ -88,27 +100,33 @@ def _complete_client_connection(written: ClientConnection) -> ClientConnection:
     )
 
 
-def _complete_profiles(written: tuple[WrittenProfile, ...]) -> tuple[WrittenProfile, ...]:
+def _complete_profiles(written: tuple[WrittenProfile, ...], features: Features) -> tuple[WrittenProfile, ...]:
     profiles = written or (WrittenProfile(),)
     if len(profiles) == 1 and profiles[0].scheduler_name is None:
         profiles = (msgspec.structs.replace(profiles[0], scheduler_name=DEFAULT_SCHEDULER_NAME),)
-    return tuple(_complete_profile(profile) for profile in profiles)
+    return tuple(_complete_profile(profile, features) for profile in profiles)
 
 
-def _complete_profile(written: WrittenProfile) -> WrittenProfile:
-    plugins = merge_plugins(written.plugins)
+def _complete_profile(written: WrittenProfile, features: Features) -> WrittenProfile:
+    plugins = merge_plugins(written.plugins, features)
     configured = [
-        PluginConfig(name=entry.name, args=complete_args(entry.args)) if entry.name in ARGS else entry
+        PluginConfig(name=entry.name, args=complete_args(entry.args, features)) if entry.name in ARGS else entry
         for entry in written.plugin_config
     ]
     unconfigured = plugins.enabled_names() & ARGS.keys() - {entry.name for entry in configured}
-    configured += [PluginConfig(name=name, args=ARGS[name]()) for name in sorted(unconfigured)]
+    configured += [PluginConfig(name=name, args=complete_args(ARGS[name](), features)) for name in sorted(unconfigured)]
     return msgspec.structs.replace(written, plugins=plugins, plugin_config=tuple(configured))
 
 
-def merge_plugins(written: Plugins) -> Plugins:
+def default_plugins(features: Features) -> dict[str, int]:
+    """The plugins of a profile that names none, with their weights, in the order in which they run."""
+    off = () if features.declared_features else ("NodeDeclaredFeatures",)
+    return {name: weight for name, weight in DEFAULT_PLUGINS.items() if name not in off}
+
+
+def merge_plugins(written: Plugins, features: Features = DEFAULT_FEATURES) -> Plugins:
     """A profile's plugins on top of the default ones, which are all enabled at `multi_point`."""
-    defaults = {"multi_point": DEFAULT_PLUGINS}
+    defaults = {"multi_point": default_plugins(features)}
     return Plugins(**{point: _merge(defaults.get(point, {}), plugins) for point, plugins in written.sets()})
 
 
@@ -132,9 +150,20 @@ def _merge(defaults: dict[str, int], written: PluginSet) -> PluginSet:
     )
 
 
-def complete_args(args: PluginArgs) -> PluginArgs:
-    """Arguments with their zeros filled in: empty lists of resources, weights of 0, an empty type of defaulting."""
+def complete_args(args: PluginArgs, features: Features) -> PluginArgs:
+    """Arguments with their zeros filled in: empty lists of resources, weights of 0, an empty type of defaulting.
+
+    What needs a feature that is off has no default.
+    """
     match args:
+        case DynamicResourcesArgs(filter_timeout=search, binding_timeout=binding):
+            if search is None and features.device_search_timeout:
+                search = SEARCH_TIMEOUT
+            if binding is None and features.device_binding_conditions:
+                binding = BINDING_TIMEOUT
+            return msgspec.structs.replace(args, filter_timeout=search, binding_timeout=binding)
+        case VolumeBindingArgs(shape=None | ()) if features.storage_capacity_scoring:
+            return msgspec.structs.replace(args, shape=LESS_USED_IS_BETTER)
         case NodeResourcesBalancedAllocationArgs():
             return msgspec.structs.replace(args, resources=_complete_resources(args.resources))
         case NodeResourcesFitArgs(scoring_strategy=strategy):
@@ -152,15 +181,16 @@ def _complete_resources(written: tuple[ResourceSpec, ...]) -> tuple[ResourceSpec
     return tuple(ResourceSpec(name=r.name, weight=r.weight or 1) for r in written) or CPU_AND_MEMORY
 
 
-def differences_from_default(plugins: Plugins) -> list[str]:
+def differences_from_default(plugins: Plugins, features: Features = DEFAULT_FEATURES) -> list[str]:
     """How merged plugins differ from the default ones, in words: what is missing, added, or weighs differently."""
     weights = {plugin.name: plugin.weight for plugin in plugins.multi_point.enabled}
-    words = [f"without {name}" for name in DEFAULT_PLUGINS if name not in weights]
+    defaults = default_plugins(features)
+    words = [f"without {name}" for name in defaults if name not in weights]
     for name, weight in weights.items():
-        if name not in DEFAULT_PLUGINS:
+        if name not in defaults:
             words.append(f"with {name}")
-        elif weight != DEFAULT_PLUGINS[name]:
-            words.append(f"{name} weight {weight} (default {DEFAULT_PLUGINS[name]})")
+        elif weight != defaults[name]:
+            words.append(f"{name} weight {weight} (default {defaults[name]})")
     for point, plugin_set in plugins.sets():
         if point != "multi_point":
             words += [f"{plugin.name} at {_camel(point)}" for plugin in plugin_set.enabled]

@@ -18,7 +18,6 @@ from kubesched.api.yaml import dump
 from kubesched.config.args import (
     ARGS,
     DefaultPreemptionArgs,
-    DynamicResourcesArgs,
     InterPodAffinityArgs,
     ResourceSpec,
     UtilizationShapePoint,
@@ -49,7 +48,6 @@ _ALWAYS: dict[type, frozenset[str]] = {
         ResourceSpec: "name",
         UtilizationShapePoint: "utilization score",
         DefaultPreemptionArgs: "min_candidate_nodes_percentage min_candidate_nodes_absolute",
-        DynamicResourcesArgs: "filter_timeout",
         InterPodAffinityArgs: "hard_pod_affinity_weight ignore_preferred_terms_of_existing_pods",
         VolumeBindingArgs: "bind_timeout_seconds",
         NodeSelector: "node_selector_terms",
@@ -62,7 +60,7 @@ _ALWAYS: dict[type, frozenset[str]] = {
 
 def to_plain(config: SchedulerConfiguration) -> dict[str, Any]:
     """The configuration as plain values in the shape of its file."""
-    return {"apiVersion": API_VERSION, "kind": KIND, **_record(config)}
+    return {"apiVersion": API_VERSION, "kind": KIND, **_without_features(_record(config))}
 
 
 def to_yaml(config: SchedulerConfiguration) -> str:
@@ -73,6 +71,11 @@ def to_yaml(config: SchedulerConfiguration) -> str:
 def to_json(config: SchedulerConfiguration) -> str:
     """The configuration as JSON."""
     return json.dumps(to_plain(config), indent=2, ensure_ascii=False) + "\n"
+
+
+def _without_features(plain: dict[str, Any]) -> dict[str, Any]:
+    """Feature gates are set by a flag, and a file cannot have them."""
+    return {name: value for name, value in plain.items() if name != "features"}
 
 
 def _plain(value: Any) -> Any:

@@ -19,6 +19,7 @@ from kubesched.config.configuration import (
 )
 from kubesched.config.defaults import complete
 from kubesched.config.duration import Duration
+from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.config.mistakes import InvalidConfigError, Mistake, UnreadableConfigError
 from kubesched.config.validation import validate
 
@@ -26,7 +27,7 @@ _HOOKS: Hooks = {Duration: Duration.parse}
 _OLD_VERSIONS = ("v1alpha1", "v1alpha2", "v1beta1", "v1beta2", "v1beta3")
 
 
-def load(text: str, *, source: str = "<config>") -> SchedulerConfiguration:
+def load(text: str, *, source: str = "<config>", features: Features = DEFAULT_FEATURES) -> SchedulerConfiguration:
     """The configuration in a YAML or JSON text. `source` is what errors call it.
 
     As kube-scheduler does, this reads the first document only.
@@ -35,28 +36,32 @@ def load(text: str, *, source: str = "<config>") -> SchedulerConfiguration:
         document = next(documents(text), None)
     except YamlError as error:
         raise UnreadableConfigError([Mistake("", str(error))], source) from error
-    return from_plain(document.value if document else None, source=source)
+    return from_plain(document.value if document else None, source=source, features=features)
 
 
-def from_plain(value: Any, *, source: str = "<config>") -> SchedulerConfiguration:
+def from_plain(
+    value: Any, *, source: str = "<config>", features: Features = DEFAULT_FEATURES
+) -> SchedulerConfiguration:
     """The configuration in plain values, as parsed from YAML or JSON."""
     written, mistakes = _read(value)
     if written is None or mistakes:
         raise UnreadableConfigError(mistakes, source)
-    return from_written(written, source=source)
+    return from_written(written, source=source, features=features)
 
 
-def from_written(written: WrittenConfiguration, *, source: str = "<config>") -> SchedulerConfiguration:
+def from_written(
+    written: WrittenConfiguration, *, source: str = "<config>", features: Features = DEFAULT_FEATURES
+) -> SchedulerConfiguration:
     """The configuration with its defaults filled in, if it is valid."""
-    completed = complete(written)
-    if mistakes := validate(completed):
+    completed = complete(written, features)
+    if mistakes := validate(completed, features):
         raise InvalidConfigError(mistakes, source)
-    return _finished(completed)
+    return _finished(completed, features)
 
 
-def default() -> SchedulerConfiguration:
+def default(features: Features = DEFAULT_FEATURES) -> SchedulerConfiguration:
     """What an empty file means."""
-    return from_plain({"apiVersion": API_VERSION, "kind": KIND})
+    return from_plain({"apiVersion": API_VERSION, "kind": KIND}, features=features)
 
 
 def _read(value: Any) -> tuple[WrittenConfiguration | None, list[Mistake]]:
@@ -144,7 +149,7 @@ def _args_kind_mistakes(value: dict[str, Any], kind: str, path: str) -> list[Mis
     return mistakes
 
 
-def _finished(completed: WrittenConfiguration) -> SchedulerConfiguration:
+def _finished(completed: WrittenConfiguration, features: Features) -> SchedulerConfiguration:
     shared = msgspec.structs.asdict(completed)
     shared["profiles"] = tuple(
         Profile(
@@ -155,4 +160,4 @@ def _finished(completed: WrittenConfiguration) -> SchedulerConfiguration:
         )
         for profile in completed.profiles
     )
-    return SchedulerConfiguration(**shared)
+    return SchedulerConfiguration(**shared, features=features)

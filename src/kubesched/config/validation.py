@@ -17,6 +17,7 @@ from kubesched.config.configuration import (
     WrittenProfile,
 )
 from kubesched.config.extender import Extender
+from kubesched.config.features import Features
 from kubesched.config.mistakes import duplicate, invalid, required
 
 # Limits per cloud, which NodeVolumeLimits has taken over.
@@ -42,13 +43,13 @@ _CHECKED_POINTS = {
 }
 
 
-def validate(config: WrittenConfiguration) -> list[Mistake]:
+def validate(config: WrittenConfiguration, features: Features) -> list[Mistake]:
     """All mistakes in a configuration whose defaults have been filled in."""
     mistakes = _client_connection(config.client_connection)
     mistakes += _leader_election(config.leader_election)
     if config.parallelism <= 0:
         mistakes.append(invalid("parallelism", config.parallelism, "must be greater than zero"))
-    mistakes += _profiles(config.profiles)
+    mistakes += _profiles(config.profiles, features)
     mistakes += _percentage("percentageOfNodesToScore", config.percentage_of_nodes_to_score)
     initial, longest = config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds
     if initial <= 0:
@@ -88,7 +89,7 @@ def _percentage(path: str, percentage: int | None) -> list[Mistake]:
     return [invalid(path, percentage, "must be from 0 to 100")]
 
 
-def _profiles(profiles: tuple[WrittenProfile, ...]) -> list[Mistake]:
+def _profiles(profiles: tuple[WrittenProfile, ...], features: Features) -> list[Mistake]:
     mistakes: list[Mistake] = []
     seen: set[str] = set()
     for i, profile in enumerate(profiles):
@@ -97,7 +98,7 @@ def _profiles(profiles: tuple[WrittenProfile, ...]) -> list[Mistake]:
             mistakes.append(required(f"{path}.schedulerName", "each of several profiles needs a name of its own"))
         mistakes += _percentage(f"{path}.percentageOfNodesToScore", profile.percentage_of_nodes_to_score)
         mistakes += _removed_plugins(f"{path}.plugins", profile.plugins)
-        mistakes += _plugin_config(f"{path}.pluginConfig", profile.plugin_config)
+        mistakes += _plugin_config(f"{path}.pluginConfig", profile.plugin_config, features)
         if name in seen:
             mistakes.append(duplicate(f"{path}.schedulerName", name))
         seen.add(name)
@@ -117,7 +118,7 @@ def _removed(path: str, name: str) -> Mistake:
     return invalid(path, name, "has been removed; NodeVolumeLimits does its job")
 
 
-def _plugin_config(path: str, entries: tuple[PluginConfig, ...]) -> list[Mistake]:
+def _plugin_config(path: str, entries: tuple[PluginConfig, ...], features: Features) -> list[Mistake]:
     mistakes: list[Mistake] = []
     seen: set[str] = set()
     for i, entry in enumerate(entries):
@@ -128,7 +129,7 @@ def _plugin_config(path: str, entries: tuple[PluginConfig, ...]) -> list[Mistake
         if entry.name in REMOVED_PLUGINS:
             mistakes.append(_removed(here, entry.name))
         else:
-            mistakes += validate_args(f"{here}.args", entry.name, entry.args)
+            mistakes += validate_args(f"{here}.args", entry.name, entry.args, features)
     return mistakes
 
 

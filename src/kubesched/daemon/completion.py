@@ -10,6 +10,7 @@ import msgspec
 
 from kubesched import config
 from kubesched.api.yaml import YamlError, documents
+from kubesched.config import Features
 from kubesched.config.configuration import API_VERSION, KIND
 from kubesched.config.policy import translate
 from kubesched.daemon.checks import OptionsError, mistakes_in, mistakes_in_logging
@@ -83,7 +84,7 @@ def completed(options: Options) -> Completed:
         raise OptionsError(mistakes)
     result = Completed(
         options=options,
-        configuration=_configuration(options),
+        configuration=_configuration(options, Features.of(gates)),
         gates=gates,
         policy=_policy_config_map(options),
         warnings=(*options.warnings, *_ignored(options), *gates.warnings),
@@ -116,26 +117,26 @@ def write_configuration(what: Completed) -> Path:
     return file
 
 
-def _configuration(options: Options) -> config.SchedulerConfiguration:
+def _configuration(options: Options, features: Features) -> config.SchedulerConfiguration:
     """A configuration file goes before all flags but those of leader election."""
     if not options.config:
         plain: dict[str, Any] = {"apiVersion": API_VERSION, "kind": KIND}
         plain.update(_given(options, _TOP_LEVEL))
         plain["clientConnection"] = _given(options, _CLIENT_CONNECTION)
         plain["leaderElection"] = _given(options, _LEADER_ELECTION)
-        return config.from_plain(plain, source="command line")
+        return config.from_plain(plain, source="command line", features=features)
     text = _read(options.config, "--config")
     election = _given(options, _LEADER_ELECTION)
     if not election:
-        return config.load(text, source=options.config)
+        return config.load(text, source=options.config, features=features)
     try:
         document = next(documents(text), None)
     except YamlError:
-        return config.load(text, source=options.config)  # which words the complaint
+        return config.load(text, source=options.config, features=features)  # which words the complaint
     value = document.value if document else None
     if isinstance(value, dict) and isinstance(value.get("leaderElection") or {}, dict):
         value = {**value, "leaderElection": {**(value.get("leaderElection") or {}), **election}}
-    return config.from_plain(value, source=options.config)
+    return config.from_plain(value, source=options.config, features=features)
 
 
 def _given(options: Options, fields: dict[str, str]) -> dict[str, Any]:

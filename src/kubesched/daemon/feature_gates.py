@@ -32,7 +32,7 @@ class GateError(ValueError):
     """Gates that cannot be set that way."""
 
 
-class FeatureGates:
+class FeatureGates(Mapping[str, bool]):
     """All gates and their values, once the command line had its say."""
 
     def __init__(self, settings: Mapping[str, bool] | None = None) -> None:
@@ -42,8 +42,8 @@ class FeatureGates:
         self._values = _resolved(settings)
         if mistakes := [_unmet(gate, unmet) for gate, unmet in self._unmet_dependencies()]:
             raise GateError(mistakes[0] if len(mistakes) == 1 else f"[{', '.join(mistakes)}]")
-        self.warnings = tuple(_warnings(settings))
-        """Remarks on gates that will be removed."""
+        self.warnings = (*_warnings(settings), *self._not_followed())
+        """Remarks on gates that will be removed, and on those that change nothing here."""
 
     @classmethod
     def parse(cls, given: Mapping[str, Sequence[str]]) -> FeatureGates:
@@ -66,8 +66,16 @@ class FeatureGates:
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
 
+    def __len__(self) -> int:
+        return len(self._values)
+
     def stage(self, name: str) -> Stage:
         return GATES[name].stage
+
+    def _not_followed(self) -> Iterator[str]:
+        names = [name for name in NOT_FOLLOWED if self[name] != GATES[name].default]
+        if names:
+            yield f"feature gates that kube-scheduler follows, but kubesched does not: {', '.join(names)}"
 
     def _unmet_dependencies(self) -> Iterator[tuple[str, list[str]]]:
         for gate, needed in DEPENDENCIES.items():
@@ -119,6 +127,19 @@ def _warnings(settings: Mapping[str, bool]) -> Iterator[str]:
 
 
 ALL_OF_A_STAGE = {"AllAlpha": Stage.ALPHA, "AllBeta": Stage.BETA}
+
+NOT_FOLLOWED = (
+    "CoordinatedLeaderElection",
+    "DRADeviceTaintRules",
+    "DRAListTypeAttributes",
+    "DRANodeAllocatableResources",
+    "DRAWorkloadResourceClaims",
+    "GangScheduling",
+    "GenericWorkload",
+    "TopologyAwareWorkloadScheduling",
+    "WorkloadAwarePreemption",
+)
+"""Gates that are off by default, and that would change what kube-scheduler does if somebody turned them on."""
 
 DEPENDENCIES = {
     "ClusterTrustBundleProjection": "ClusterTrustBundle",

@@ -107,7 +107,6 @@ class Replica:
             draw=random.randrange,
             plugins=plugins,
             longest_wait=float(options.pod_max_in_unschedulable_pods_duration),
-            features={name: completed.gates[name] for name in completed.gates},
         )
         live.objects, live.pods = self.scheduler.state.objects, self.scheduler.pods
         live.on_contradiction = self._watch_may_be_deaf

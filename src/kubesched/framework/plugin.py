@@ -7,7 +7,7 @@ the last pod went to, by itself. Names and meaning of the points are those of ku
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from kubesched.api.pod import Pod
+from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Interest
 from kubesched.framework.nodes import Nodes, NodeView
@@ -51,17 +52,14 @@ class Scope(Enum):
 class PluginContext:
     """What a plugin is given when it is made."""
 
-    features: Mapping[str, bool] = field(default_factory=dict)
-    """Feature gates that differ from their default; see `enabled`."""
+    features: Features = DEFAULT_FEATURES
+    """Which features are on."""
     waiting: WaitingPods = field(default_factory=WaitingPods)
     """Pods that wait for a Permit plugin, to be allowed or rejected."""
     now: Callable[[], float] = lambda: 0.0
     """The time of day, in seconds since 1970: for what objects say about times."""
     stopwatch: Callable[[], float] = lambda: 0.0
     """Seconds that really pass, also where the time of day is imagined: for limits on how long work may take."""
-
-    def enabled(self, feature: str, default: bool) -> bool:
-        return self.features.get(feature, default)
 
 
 class Plugin:

@@ -13,6 +13,7 @@ class ServedResources:
 
     def __init__(self, state: ClusterState) -> None:
         self._objects = state.objects
+        self._may_serve = state.features.devices_as_resources
         self._version = -1
         self._class_of: dict[str, DeviceClass] = {}
 
@@ -28,6 +29,8 @@ class ServedResources:
         return self._class_of.get(resource)
 
     def _collected(self) -> dict[str, DeviceClass]:
+        if not self._may_serve:
+            return {}
         classes = sorted(self._objects.all(DeviceClass), key=lambda one: one.name, reverse=True)
         classes.sort(key=lambda one: one.metadata.creation_timestamp)
         named = {one.spec.extended_resource_name: one for one in classes if one.spec.extended_resource_name}

@@ -11,7 +11,7 @@ from kubesched.api.pod import Pod
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
-from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
+from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin, Scope
 from kubesched.framework.status import SKIP_ALIKE, Status, unresolvable
 from kubesched.plugins.hinting import is_same_pod, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
@@ -30,9 +30,9 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     looks_only_at_facts = True
     filter_scope = Scope.NODE_OBJECT
 
-    @property
-    def _enabled(self) -> bool:
-        return self.context.enabled("NodeDeclaredFeatures", default=True)
+    def __init__(self, args: None = None, context: PluginContext | None = None) -> None:
+        super().__init__(args, context)
+        self._enabled = self.context.features.declared_features
 
     def events_to_register(self) -> tuple[Interest, ...]:
         if not self._enabled:

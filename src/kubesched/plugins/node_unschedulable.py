@@ -12,7 +12,7 @@ from kubesched.api.tolerations import UNSCHEDULABLE_TAINT, tolerates_any_way
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
-from kubesched.framework.plugin import FilterPlugin, Scope
+from kubesched.framework.plugin import FilterPlugin, PluginContext, Scope
 from kubesched.framework.status import unresolvable
 from kubesched.plugins.hinting import is_same_pod, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
@@ -27,6 +27,10 @@ class NodeUnschedulable(FilterPlugin):
     name = "NodeUnschedulable"
     looks_only_at_facts = True
     filter_scope = Scope.NODE_OBJECT
+
+    def __init__(self, args: None = None, context: PluginContext | None = None) -> None:
+        super().__init__(args, context)
+        self._numeric = self.context.features.taint_comparisons
 
     def events_to_register(self) -> tuple[Interest, ...]:
         return (
@@ -49,5 +53,4 @@ class NodeUnschedulable(FilterPlugin):
         return queue_if(is_same_pod(pod, new) and self._tolerated(new.spec.tolerations))
 
     def _tolerated(self, tolerations: tuple[Toleration, ...]) -> bool:
-        numeric = self.context.enabled("TaintTolerationComparisonOperators", default=False)
-        return bool(tolerations) and tolerates_any_way(tolerations, UNSCHEDULABLE_TAINT, numeric=numeric)
+        return bool(tolerations) and tolerates_any_way(tolerations, UNSCHEDULABLE_TAINT, numeric=self._numeric)

@@ -8,11 +8,11 @@ from collections.abc import Set
 import numpy as np
 
 from kubesched.api.pod import Pod
-from kubesched.api.storage import CSINode, VolumeAttachment
+from kubesched.api.storage import CSIDriver, CSINode, VolumeAttachment
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
-from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin
+from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin
 from kubesched.framework.status import SKIP_ALIKE, Status, unschedulable
 from kubesched.plugins.hinting import after_used_claim, has_node, queue_if, waits_for
 from kubesched.plugins.volume_attachments import (
@@ -38,6 +38,10 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     name = "NodeVolumeLimits"
     _state: ClusterState | None = None
 
+    def __init__(self, args: None = None, context: PluginContext | None = None) -> None:
+        super().__init__(args, context)
+        self._drivers_may_be_missing = self.context.features.missing_volume_drivers
+
     def events_to_register(self) -> tuple[Interest, ...]:
         return (
             waits_for(Kind.CSI_NODE, Action.ADD),
@@ -57,7 +61,18 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         except VolumeFaultError as fault:
             where = nodes.take(self._csi_nodes.present) if fault.only_with_csi else ~nodes.none()
             return self.reject(where, fault.status)
-        return self.reject(self._over_limit(wanted, nodes), TOO_MANY)
+        verdicts = self.reject(self._over_limit(wanted, nodes), TOO_MANY)
+        if self._drivers_may_be_missing:
+            self._reject_without_drivers(verdicts, wanted, nodes)
+        return verdicts
+
+    def _reject_without_drivers(self, verdicts: Int32, wanted: Set[AttachedVolume], nodes: Nodes) -> None:
+        """Of several drivers that a node lacks, the first by name is told."""
+        for driver in sorted({volume.driver for volume in wanted}, reverse=True):
+            known = nodes.state.objects.get(CSIDriver, driver)
+            if known is not None and known.spec.prevent_pod_scheduling_if_missing:
+                missing = self.verdicts.id_of(unschedulable(f"{driver} CSI driver is not installed on the node"))
+                verdicts[nodes.take(self._csi_nodes.lacking(driver))] = missing
 
     def _follow(self, state: ClusterState) -> None:
         if state is not self._state:

@@ -15,7 +15,7 @@ from kubesched.api.tolerations import has_untolerated, tolerates_any_way
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
-from kubesched.framework.plugin import FilterPlugin, PreScorePlugin, Scope, ScorePlugin
+from kubesched.framework.plugin import FilterPlugin, PluginContext, PreScorePlugin, Scope, ScorePlugin
 from kubesched.framework.status import unresolvable
 from kubesched.plugins.hinting import after_own_change, queue_if, waits_for
 from kubesched.plugins.normalizing import scaled_to_maximum
@@ -32,6 +32,10 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     looks_only_at_facts = True
     filter_scope = Scope.NODE_OBJECT
     score_scope = Scope.NODE_OBJECT
+
+    def __init__(self, args: None = None, context: PluginContext | None = None) -> None:
+        super().__init__(args, context)
+        self._numeric = self.context.features.taint_comparisons
 
     def events_to_register(self) -> tuple[Interest, ...]:
         return (
@@ -76,7 +80,3 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     def _intolerable(self, taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> int:
         soft = (taint for taint in taints if taint.effect == "PreferNoSchedule")
         return sum(not tolerates_any_way(tolerations, taint, numeric=self._numeric) for taint in soft)
-
-    @property
-    def _numeric(self) -> bool:
-        return self.context.enabled("TaintTolerationComparisonOperators", default=False)

@@ -26,6 +26,7 @@ class CSINodeColumns:
         """Whether the node has a CSINode at all."""
         self._limits: dict[str, Int64] = {}
         self._migrated: dict[str, Bool] = {}
+        self._installed: dict[str, Bool] = {}
 
     def refresh(self) -> None:
         table, objects = self._state.nodes, self._state.objects
@@ -44,6 +45,11 @@ class CSINodeColumns:
         """How many volumes of a driver each node may attach; None if no node says."""
         return self._limits.get(driver)
 
+    def lacking(self, driver: str) -> Bool:
+        """The nodes on which a driver is not installed."""
+        installed = self._installed.get(driver)
+        return np.ones(self._length, dtype=np.bool_) if installed is None else ~installed
+
     def migrated(self, plugin: str) -> Bool | None:
         """The nodes on which a CSI driver has taken over from an in-tree plugin; None if there are none."""
         return self._migrated.get(plugin)
@@ -55,9 +61,14 @@ class CSINodeColumns:
             limits[row] = NO_LIMIT
         for migrated in self._migrated.values():
             migrated[row] = False
+        for installed in self._installed.values():
+            installed[row] = False
         if csi_node is None:
             return
         for driver in csi_node.spec.drivers:
+            if driver.name not in self._installed:
+                self._installed[driver.name] = np.zeros(self._length, dtype=np.bool_)
+            self._installed[driver.name][row] = True
             if driver.allocatable is not None and driver.allocatable.count is not None:
                 if driver.name not in self._limits:
                     self._limits[driver.name] = np.full(self._length, NO_LIMIT, dtype=np.int64)
@@ -75,3 +86,4 @@ class CSINodeColumns:
         self.present = grown(self.present, length)
         self._limits = {driver: grown(limits, length, NO_LIMIT) for driver, limits in self._limits.items()}
         self._migrated = {plugin: grown(migrated, length) for plugin, migrated in self._migrated.items()}
+        self._installed = {driver: grown(installed, length) for driver, installed in self._installed.items()}

@@ -47,6 +47,7 @@ class BindingCycle:
         self._give_back = give_back
         self._claims = claims
         self._binders = [extender for extender in extenders if extender.binds]
+        self._tells_expected_node = state.features.expected_node_told
 
     async def run(self, attempt: Attempt) -> Failure | None:
         """None once the pod is bound."""
@@ -101,10 +102,9 @@ class BindingCycle:
         assert cycle is not None
         volumes: VolumeWrites | None = cycle.notes.get(RESERVED)
         has_claims = self._claims.concerns(profile, cycle)
+        if volumes is not None or has_claims:
+            await self._tell_expected_node(pod, decision.node)
         try:
-            if (volumes is not None or has_claims) and pod.status.nominated_node_name != decision.node:
-                # This may take a while, so everybody may see already where the pod is going.
-                await self._writer.patch_status(pod, condition=None, nominated_node_name=decision.node)
             if volumes is not None:
                 await self._writer.write_volumes(pod, volumes)
         except WriteError as problem:
@@ -120,6 +120,15 @@ class BindingCycle:
             if status is not None:
                 return error(f'running PreBind plugin "{plugin.name}": {status.message}')
         return None
+
+    async def _tell_expected_node(self, pod: Pod, node_name: str) -> None:
+        """What comes next may take a while, so everybody may see already where the pod is going."""
+        if not self._tells_expected_node or pod.status.nominated_node_name == node_name:
+            return
+        try:
+            await self._writer.patch_status(pod, condition=None, nominated_node_name=node_name)
+        except WriteError as problem:
+            _log.warning("pod %s could not be told to expect node %s: %s", pod.key, node_name, problem)
 
     async def _bind(self, profile: Profile, decision: Decision) -> Status | None:
         """An extender binds the pod if one does so; else the first plugin that does not skip."""

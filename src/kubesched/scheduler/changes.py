@@ -6,10 +6,11 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.requests import pod_requests
+from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.framework.events import Action, ClusterEvent, Kind
 
 
-def node_changes(old: Node, new: Node) -> list[ClusterEvent]:
+def node_changes(old: Node, new: Node, features: Features = DEFAULT_FEATURES) -> list[ClusterEvent]:
     """One event per kind of change. Uncordoning counts as a change of taints; cordoning helps nobody."""
     actions = []
     if old.spec.unschedulable and not new.spec.unschedulable:
@@ -24,17 +25,17 @@ def node_changes(old: Node, new: Node) -> list[ClusterEvent]:
         actions.append(Action.UPDATE_NODE_CONDITION)
     if old.metadata.annotations != new.metadata.annotations:
         actions.append(Action.UPDATE_NODE_ANNOTATION)
-    if old.status.declared_features != new.status.declared_features:
+    if features.declared_features and old.status.declared_features != new.status.declared_features:
         actions.append(Action.UPDATE_NODE_DECLARED_FEATURE)
     return [ClusterEvent(Kind.NODE, action) for action in actions]
 
 
-def pod_changes(old: Pod, new: Pod) -> list[ClusterEvent]:
+def pod_changes(old: Pod, new: Pod, features: Features = DEFAULT_FEATURES) -> list[ClusterEvent]:
     """One event per kind of change; a plain update if it is none of those that somebody might wait for."""
     actions = []
     if old.metadata.labels != new.metadata.labels:
         actions.append(Action.UPDATE_POD_LABEL)
-    if _scaled_down(old, new):
+    if _scaled_down(old, new, features):
         actions.append(Action.UPDATE_POD_SCALE_DOWN)
     if old.spec.scheduling_gates and not new.spec.scheduling_gates:
         actions.append(Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
@@ -46,8 +47,10 @@ def pod_changes(old: Pod, new: Pod) -> list[ClusterEvent]:
     return [ClusterEvent(kind, action) for action in actions or [Action.UPDATE]]
 
 
-def _scaled_down(old: Pod, new: Pod) -> bool:
-    before, after = pod_requests(old, from_status=True), pod_requests(new, from_status=True)
+def _scaled_down(old: Pod, new: Pod, features: Features) -> bool:
+    before, after = (
+        pod_requests(pod, from_status=True, pod_level_resize=features.pod_level_resize) for pod in (old, new)
+    )
     return any(name not in after or amount.milli() > after[name].milli() for name, amount in before.items())
 
 

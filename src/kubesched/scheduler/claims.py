@@ -50,6 +50,7 @@ class ClaimBinding:
 
     def __init__(self, state: ClusterState, writer: ClusterWriter, now: Callable[[], float]) -> None:
         self._ledger: Ledger = state.companion(DeviceView).ledger
+        self._notes_time = state.features.device_binding_conditions
         self._writer = writer
         self._now = now
         self._listeners: set[asyncio.Future[None]] = set()
@@ -75,6 +76,8 @@ class ClaimBinding:
                 return error(str(problem))
         plugin = profile.plugins[NOTES]
         assert isinstance(plugin, DynamicResources)
+        if not plugin.waits_for_devices:
+            return None
         started = self._now()
         status = await self._wait_for_devices(attempt, node_name, plugin.binding_timeout)
         if self.on_awaited is not None:
@@ -116,8 +119,7 @@ class ClaimBinding:
         try:
             if is_extended and claim.name == IN_MEMORY_NAME:
                 claim = attempt.claims[index] = await self._create(attempt, claim)
-            now = datetime.fromtimestamp(self._now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-            write = ReserveClaim(claim, consumer_of(pod), allocation, now)
+            write = ReserveClaim(claim, consumer_of(pod), allocation, self._timestamp())
             what = "allocation and reservation" if allocation is not None else "reservation"
             try:
                 written = await self._writer.write_claim(pod, write)
@@ -131,6 +133,12 @@ class ClaimBinding:
         if is_extended:
             await self._tell(attempt, written)
         attempt.claims[index] = written
+
+    def _timestamp(self) -> str:
+        """When the devices began to be made ready; only that feature asks."""
+        if not self._notes_time:
+            return ""
+        return datetime.fromtimestamp(self._now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     async def _create(self, attempt: ClaimAttempt, claim: ResourceClaim) -> ResourceClaim:
         nameless = msgspec.structs.replace(claim, metadata=msgspec.structs.replace(claim.metadata, name="", uid=""))

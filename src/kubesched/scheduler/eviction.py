@@ -55,6 +55,25 @@ class Evictions:
         if failed or (left_by_itself and is_waiting):
             self._queue.activate(preemptor)
 
+    async def run_first(self, attempt: Attempt) -> None:
+        """Before the preemptor goes back to the queue: if a victim cannot be evicted, no node is promised."""
+        preemptor, failure, decision = attempt.queued.pod, attempt.failure, attempt.decision
+        assert failure is not None
+        assert decision is not None
+        node_name = failure.nominated or ""
+        try:
+            for victim in attempt.victims:
+                await self._evict(victim.pod, preemptor, node_name)
+            attempt.evicted = True
+        except WriteError as problem:
+            said = decision.diagnosis.message() if decision.diagnosis is not None else ""
+            failure.message, failure.nominated = f"{said} preemption: {problem}", None
+            return
+        try:
+            await self._take_back_promises(preemptor, node_name)
+        except WriteError as problem:
+            _log.warning("others than pod %s are still promised node %s: %s", preemptor.key, node_name, problem)
+
     async def _take_back_promises(self, preemptor: Pod, node_name: str) -> None:
         for pod in self._state.nominated.on_node(node_name):
             if pod.priority < preemptor.priority and pod.status.nominated_node_name:

@@ -92,8 +92,10 @@ class SchedulingLoop:
             if attempt is None:
                 return False
             self._scheduler.decide(attempt)
-            self._carry_out(attempt)
-            if attempt.phase == "failed":
+            task = self._carry_out(attempt)
+            if task is not None and attempt.victims and self._scheduler.evicts_first:
+                await asyncio.wait((task,))  # nothing is decided before its victims are on their way out
+            elif attempt.phase == "failed":
                 # Its nomination must be known before the next decision, or two preemptors choose the same victims.
                 # The task that was just made runs up to its first write before we go on.
                 await asyncio.sleep(0)
@@ -101,13 +103,16 @@ class SchedulingLoop:
                 return True
         return False  # a binding that ends will wake us
 
-    def _carry_out(self, attempt: Attempt) -> None:
+    def _carry_out(self, attempt: Attempt) -> asyncio.Task[None] | None:
+        """What is left to be done, under way; None if there is nothing, or not yet."""
         if attempt.phase == "done":
             self._over(attempt)
         elif attempt.phase != "waiting":
             task = asyncio.create_task(self._finish(attempt), name=f"finish {attempt.queued.key}")
             self._unfinished.add(task)
             task.add_done_callback(self._finished)
+            return task
+        return None
 
     async def _finish(self, attempt: Attempt) -> None:
         try:

@@ -18,6 +18,7 @@ from typing import Any
 from kubesched.api.pod import Pod
 from kubesched.framework.events import Action, ClusterEvent, Hint, Interest, Kind
 from kubesched.framework.plugin import PreEnqueuePlugin, QueueSortPlugin
+from kubesched.scheduler.backoff import Backoff
 from kubesched.scheduler.changes import pod_changes
 from kubesched.scheduler.in_flight import Happening, InFlight
 from kubesched.scheduler.observer import QueueObserver
@@ -55,13 +56,18 @@ class SchedulingQueue:
         max_backoff: float = 10.0,
         longest_wait: float = LONGEST_WAIT,
     ) -> None:
-        """`gates` and `interests` are by profile, interests also by plugin; `find` has the latest version of a pod."""
+        """`gates` and `interests` are by profile, interests also by plugin; `find` has the latest version of a pod.
+
+        If the state's features let backoff be cut short, it ends with whole seconds, and pods are held back on their
+        way into it; if not, it ends to the moment, and they are held back on their way out.
+        """
         self._state = state
         self._sorter = sorter
         self._gates, self._interests = gates, interests
         self._clock = clock
         self._find = find
-        self._initial_backoff, self._max_backoff = initial_backoff, max_backoff
+        self._may_cut_backoff_short = state.features.backoff_cut_short
+        self._waits = Backoff(clock, initial_backoff, max_backoff, by_the_second=self._may_cut_backoff_short)
         self._longest_wait = longest_wait
         self._active = OrderedPods(self._order)
         self._backoff = OrderedPods(lambda pod: (self.backoff_until(pod), *self._order(pod)))
@@ -112,7 +118,7 @@ class SchedulingQueue:
 
     def update(self, old: Pod, new: Pod) -> None:
         """A pending pod changed; wherever it is, it stays one pod."""
-        events = pod_changes(old, new)
+        events = pod_changes(old, new, self._state.features)
         if identity_of(new) in self._in_flight:
             for event in events:
                 self._in_flight.record(Happening(event, old, new))
@@ -148,7 +154,7 @@ class SchedulingQueue:
         """The next pod and where it was. With nothing else to do, a rejected pod need not sit out its backoff."""
         while True:
             queued, place = self._active.pop(), "active"
-            if queued is None:
+            if queued is None and self._may_cut_backoff_short:
                 queued, place = self._backoff.pop(), "backoff"
             if queued is None:
                 return None
@@ -188,7 +194,7 @@ class SchedulingQueue:
             return
         waiting = self._backoff.remove(pod.key) or self._errors.remove(pod.key)
         if waiting is not None:
-            self._to_active(waiting, FORCED.label, gates_passed=True)
+            self._to_active(waiting, FORCED.label, gates_passed=self._may_cut_backoff_short)
         elif identity_of(pod) in self._in_flight:
             self._in_flight.record(Happening(FORCED, None, pod))
 
@@ -233,7 +239,7 @@ class SchedulingQueue:
             for queued in iter(lambda place=place: self._pop_if_due(place), None)  # type: ignore[misc]
         ]
         for queued in due:
-            self._to_active(queued, BACKOFF_COMPLETE, gates_passed=True)
+            self._to_active(queued, BACKOFF_COMPLETE, gates_passed=self._may_cut_backoff_short)
 
     def flush_leftovers(self) -> None:
         """Pods that have waited too long are tried whether or not anything happened."""
@@ -246,14 +252,8 @@ class SchedulingQueue:
             self._in_flight.record(Happening(WAITED_TOO_LONG, None, None))
 
     def backoff_until(self, queued: QueuedPod) -> float:
-        """The second until which the pod must wait; 0 if it need not. Doubles with every failure, up to a maximum."""
-        failures = queued.error_count or queued.unschedulable_count
-        if not failures or not self._max_backoff:
-            return 0.0
-        if queued.backoff_until is None:
-            delay = min(self._initial_backoff * 2 ** min(failures - 1, 62), self._max_backoff)
-            queued.backoff_until = float((queued.timestamp + delay) // 1)
-        return queued.backoff_until
+        """The moment until which the pod must wait; 0 if it need not."""
+        return self._waits.until(queued)
 
     def nominate(self, pod: Pod, node_name: str | None) -> None:
         """Promise a node; an empty name takes the promise back, None goes by what the pod's status says."""
@@ -271,13 +271,9 @@ class SchedulingQueue:
     def _order(self, queued: QueuedPod) -> tuple[Any, ...]:
         return self._sorter.sort_key(queued.pod, queued.timestamp)
 
-    def _is_backing_off(self, queued: QueuedPod) -> bool:
-        until = self.backoff_until(queued)
-        return until > 0 and until >= self._clock() // 1
-
     def _pop_if_due(self, place: OrderedPods) -> QueuedPod | None:
         first = place.first()
-        return None if first is None or self._is_backing_off(first) else place.pop()
+        return None if first is None or self._waits.is_under_way(first) else place.pop()
 
     def _may_concern(self, group: Group, event: ClusterEvent) -> bool:
         """Whether anybody who rejected these pods, or holds them back, listens to such events at all."""
@@ -298,7 +294,7 @@ class SchedulingQueue:
         if not wake:
             self._to_unschedulable(queued, label)
             return UNSCHEDULABLE
-        if self._is_backing_off(queued):
+        if self._waits.is_under_way(queued):
             return BACKOFF if self._to_backoff(queued, label) else UNSCHEDULABLE
         return ACTIVE if self._to_active(queued, label) else UNSCHEDULABLE
 
@@ -317,7 +313,7 @@ class SchedulingQueue:
         return True
 
     def _to_backoff(self, queued: QueuedPod, label: str) -> bool:
-        if self._is_held_back(queued):
+        if self._may_cut_backoff_short and self._is_held_back(queued):
             self._to_unschedulable(queued, label)
             return False
         self._unschedulable.remove(queued.key)

@@ -1,7 +1,8 @@
 """Record: what reached the scheduler and what it decided, a line of JSON each, so that it can be run again.
 
-The first line has the configuration. A decision is written down with the draw among equals that it took, a write to
-the cluster with how it went: a replay needs neither the seed nor the cluster.
+The first line has the configuration, and the feature gates that are not at their default. A decision is written down
+with the draw among equals that it took, a write to the cluster with how it went: a replay needs neither the seed nor
+the cluster.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class Recording:
     def __init__(self, stream: IO[str], configuration: SchedulerConfiguration, clock: Callable[[], float]) -> None:
         self._stream = stream
         self._clock = clock
-        self._write({"format": FORMAT, "config": to_plain(configuration)})
+        header = {"format": FORMAT, "config": to_plain(configuration), "featureGates": configuration.features.changed}
+        self._write(header)
 
     def note(self, what: str, **details: Any) -> None:
         self._write({"t": float(self._clock()), "what": what, **details})

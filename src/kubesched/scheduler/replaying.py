@@ -86,7 +86,8 @@ class Replay:
         if header.get("format") != FORMAT:
             raise ReplayError(f"line 1: expected a header with format {FORMAT!r}")
         try:
-            configuration = config.from_plain(header["config"])
+            features = config.Features.of(header.get("featureGates", {}))
+            configuration = config.from_plain(header["config"], features=features)
             return Scheduler(
                 configuration,
                 self,

@@ -88,7 +88,7 @@ class EventRouter:
                 self._pod_updated(old, new)
             case Node(), Node():
                 self._state.apply(new)
-                for event in node_changes(old, new):
+                for event in node_changes(old, new, self._state.features):
                     self._queue.happened(event, old, new)
             case _:
                 self._state.apply(new)
@@ -112,7 +112,7 @@ class EventRouter:
     def _pod_updated(self, old: Pod, new: Pod) -> None:
         if old.spec.node_name:
             self._state.apply(new)
-            for event in pod_changes(old, new):
+            for event in pod_changes(old, new, self._state.features):
                 self._queue.happened(event, old, new)
         elif new.spec.node_name:
             self._assigned(new)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.meta import KubeObject
@@ -69,7 +69,6 @@ class Scheduler:
         choose: Callable[[list[str]], str] | None = None,
         extenders: Sequence[Extender] | None = None,
         longest_wait: float = LONGEST_WAIT,
-        features: Mapping[str, bool] | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         """`clock` tells seconds; `draw` decides among equally good nodes, unless `choose` does so by name.
@@ -77,17 +76,17 @@ class Scheduler:
         `now` is the time of day in seconds since 1970, for what objects say about times.
         `extenders` are those of the configuration, if not given. ValueError if one of them cannot be used.
         After `longest_wait` seconds a pod is tried again even if nothing happened.
-        `features` are feature gates that differ from their defaults.
         """
         registry = in_tree() if plugins is None else plugins
         configuration = with_ignored_resources(configuration)
         self.originals = originals_for(configuration) if extenders is None else None
         """For extenders, to be filled by whoever tells of changes; None if nobody will ask for them."""
         self.extenders = extenders_of(configuration, self.originals) if extenders is None else list(extenders)
-        self.state = ClusterState()
+        features = configuration.features
+        self.state = ClusterState(features)
         self.waiting = WaitingPods()
         self.waiting.use_clock(clock)
-        context = PluginContext(features=features or {}, waiting=self.waiting, now=now, stopwatch=time.monotonic)
+        context = PluginContext(features=features, waiting=self.waiting, now=now, stopwatch=time.monotonic)
         self.profiles = {config.scheduler_name: Profile(config, registry, context) for config in configuration.profiles}
         self.engine = Engine(
             self.state,
@@ -108,6 +107,8 @@ class Scheduler:
         self._binding = BindingCycle(
             self.state, self.queue, writer, self.profiles, self._give_back, self._claims, self.extenders
         )
+        self.evicts_first = not features.async_preemption
+        """Whether victims are evicted before their preemptor goes back to the queue; until then nobody is tried."""
         self._permitting: dict[str, Attempt] = {}
 
     def tell_of_awaited_devices(self, on_awaited: OnAwaited) -> None:
@@ -250,15 +251,25 @@ class Scheduler:
         elif attempt.phase == "failed":
             assert attempt.failure is not None
             attempt.outcome = "unschedulable" if attempt.is_rejected else "error"
+            if self.evicts_first:
+                await self._evict(attempt)
             await self._claims.carry_out(attempt.decision.cycle if attempt.decision is not None else None)
             await self._failures.report(attempt, attempt.failure)
-            if attempt.victims:
-                if attempt.watch is not None:
-                    attempt.watch.start()
-                await self._evictions.run(attempt, self._preemption_of(attempt.queued.pod))
-                if attempt.watch is not None:
-                    attempt.watch.lap(EVICTION)
+            if not self.evicts_first:
+                await self._evict(attempt)
         attempt.phase = "done"
+
+    async def _evict(self, attempt: Attempt) -> None:
+        if not attempt.victims:
+            return
+        if attempt.watch is not None:
+            attempt.watch.start()
+        if self.evicts_first:
+            await self._evictions.run_first(attempt)
+        else:
+            await self._evictions.run(attempt, self._preemption_of(attempt.queued.pod))
+        if attempt.watch is not None:
+            attempt.watch.lap(EVICTION)
 
     def _is_to_be_skipped(self, pod: Pod) -> bool:
         if not self.engine.knows(pod.spec.scheduler_name):
@@ -345,7 +356,7 @@ class Scheduler:
             return
         attempt.victims = tuple(v for v in decision.post_filter.victims if not v.pod.is_terminating)
         preemption = self._preemption_of(attempt.queued.pod)
-        if attempt.victims and preemption is not None:
+        if attempt.victims and preemption is not None and not self.evicts_first:
             preemption.begin(attempt.queued.pod, attempt.victims)
 
     def _preemption_of(self, pod: Pod) -> DefaultPreemption | None:

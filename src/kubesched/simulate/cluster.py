@@ -24,7 +24,7 @@ from kubesched.state.cluster import ClusterState
 def profiles_of(configuration: SchedulerConfiguration, plugins: Registry | None = None) -> dict[str, Profile]:
     """The profiles of a configuration by name, with all their plugins made; a ProfileError if they cannot be."""
     registry = all_plugins() if plugins is None else plugins
-    context = PluginContext(now=time.time, stopwatch=time.monotonic)
+    context = PluginContext(features=configuration.features, now=time.time, stopwatch=time.monotonic)
     return {config.scheduler_name: Profile(config, registry, context) for config in configuration.profiles}
 
 
@@ -41,7 +41,7 @@ class SimulatedCluster:
     ) -> None:
         self.profiles = profiles_of(configuration, plugins)
         self.seed = seed
-        self.state = ClusterState()
+        self.state = ClusterState(configuration.features)
         self.engine = Engine(
             self.state,
             self.profiles.values(),

@@ -19,6 +19,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.workloads import Namespace
+from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.state.facts import FactsOf, PodFacts
 from kubesched.state.matching import MatchCounts
 from kubesched.state.nodes import NodeTable
@@ -32,13 +33,14 @@ T = TypeVar("T")
 class ClusterState:
     """Nodes, placed pods, match counts and all other objects. There is one writer; nobody else changes it."""
 
-    def __init__(self) -> None:
+    def __init__(self, features: Features = DEFAULT_FEATURES) -> None:
+        self.features = features
         self.nodes = NodeTable()
         self.pods = PodTable()
         self.matches = MatchCounts()
         self.objects = ObjectStore()
         self.nominated = Nominator()
-        self.facts = FactsOf(self.nodes)
+        self.facts = FactsOf(self.nodes, features)
         self.followers: list[Callable[[], None]] = []
         """Called before each attempt, to record rows for which something changed besides nodes and pods."""
         self._placed: dict[str, PlacedPod] = {}

@@ -16,6 +16,7 @@ from kubesched.api.affinity import PodAffinity, PodAffinityTerm
 from kubesched.api.pod import Pod, PodStatus
 from kubesched.api.requests import Quantities, is_countable, is_sidecar, placed_requests, whole
 from kubesched.api.selectors import NOTHING, Selector, compile_selector
+from kubesched.config.features import Features
 from kubesched.state.columns import Int64
 from kubesched.state.nodes import NodeTable
 
@@ -59,8 +60,10 @@ class PodFacts:
         "terms",
     )
 
-    def __init__(self, pod: Pod, fingerprint: bytes, nodes: NodeTable) -> None:
-        real, with_defaults = placed_requests(pod)
+    def __init__(self, pod: Pod, fingerprint: bytes, nodes: NodeTable, features: Features) -> None:
+        real, with_defaults = placed_requests(
+            pod, pod_level=features.pod_level_resources, pod_level_resize=features.pod_level_resize
+        )
         self.fingerprint = fingerprint
         self.namespace = pod.namespace
         self.labels = pod.metadata.labels
@@ -82,8 +85,9 @@ class PodFacts:
 class FactsOf:
     """Finds or makes the facts of a pod."""
 
-    def __init__(self, nodes: NodeTable) -> None:
+    def __init__(self, nodes: NodeTable, features: Features) -> None:
         self._nodes = nodes
+        self._features = features
         self._known: weakref.WeakValueDictionary[bytes, PodFacts] = weakref.WeakValueDictionary()
         self._encode = msgspec.json.Encoder().encode
 
@@ -96,7 +100,7 @@ class FactsOf:
         fingerprint = self._encode((meta.namespace, meta.labels, owner, spec, _resize(status)))
         found = self._known.get(fingerprint)
         if found is None:
-            found = self._known[fingerprint] = PodFacts(pod, fingerprint, self._nodes)
+            found = self._known[fingerprint] = PodFacts(pod, fingerprint, self._nodes, self._features)
         return found
 
 

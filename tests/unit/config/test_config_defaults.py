@@ -7,7 +7,7 @@ import pytest
 
 from kubesched import config
 from kubesched.api.yaml import documents
-from kubesched.config.args import NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs
+from kubesched.config.args import DynamicResourcesArgs, NodeResourcesBalancedAllocationArgs, NodeResourcesFitArgs
 from kubesched.config.configuration import Plugin, Plugins, PluginSet
 from kubesched.config.defaults import DEFAULT_PLUGINS, differences_from_default, merge_plugins
 
@@ -136,3 +136,24 @@ def test_differences_from_the_default_are_told_in_words() -> None:
         "no * at preScore",
     ]
     assert differences_from_default(merge_plugins(Plugins())) == []
+
+
+def test_what_needs_a_feature_that_is_off_has_no_default() -> None:
+    off = config.Features(declared_features=False, device_search_timeout=False, device_binding_conditions=False)
+    [profile] = config.default(off).profiles
+    assert "NodeDeclaredFeatures" not in profile.plugins.enabled_names()
+    assert profile.plugin_config["DynamicResources"] == DynamicResourcesArgs()
+
+
+def test_storage_is_scored_by_a_falling_line_unless_told_otherwise() -> None:
+    [profile] = config.default(config.Features(storage_capacity_scoring=True)).profiles
+    assert [(point.utilization, point.score) for point in profile.plugin_config["VolumeBinding"].shape] == [
+        (0, 10),
+        (100, 0),
+    ]
+
+
+def test_features_go_with_the_configuration_but_are_in_no_file() -> None:
+    off = config.Features(async_preemption=False)
+    assert config.default(off).features == off
+    assert config.to_plain(config.default(off)) == config.to_plain(config.default())

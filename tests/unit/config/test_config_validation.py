@@ -5,22 +5,23 @@ from typing import Any
 import pytest
 
 from kubesched import config
+from kubesched.config.features import DEFAULT_FEATURES
 
 HEADER = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 
 
-def found(**fields: Any) -> list[tuple[str, ...]]:
+def found(features: config.Features = DEFAULT_FEATURES, **fields: Any) -> list[tuple[str, ...]]:
     """Field and kind of every mistake; none if the configuration is valid."""
     try:
-        config.from_plain({**HEADER, **fields})
+        config.from_plain({**HEADER, **fields}, features=features)
     except config.InvalidConfigError as error:
         return [tuple(str(mistake).split(": ")[:2]) for mistake in error.mistakes]
     return []
 
 
-def in_args(plugin: str, args: Any) -> list[tuple[str, ...]]:
+def in_args(plugin: str, args: Any, features: config.Features = DEFAULT_FEATURES) -> list[tuple[str, ...]]:
     prefix = "profiles[0].pluginConfig[0].args"
-    mistakes = found(profiles=[{"pluginConfig": [{"name": plugin, "args": args}]}])
+    mistakes = found(features, profiles=[{"pluginConfig": [{"name": plugin, "args": args}]}])
     return [(path.removeprefix(prefix).removeprefix("."), kind) for path, kind in mistakes]
 
 
@@ -211,4 +212,28 @@ def test_preferences_that_weigh_nothing_are_not_looked_at() -> None:
     assert in_args("NodeAffinity", {"addedAffinity": affinity}) == [
         (f"{path}[0].operator", "Unsupported value"),
         (f"{path}[1].values", "Invalid value"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("args", "off", "field"),
+    [
+        ({"filterTimeout": "10s"}, config.Features(device_search_timeout=False), "filterTimeout"),
+        ({"bindingTimeout": "600s"}, config.Features(device_binding_conditions=False), "bindingTimeout"),
+    ],
+)
+def test_a_timeout_is_forbidden_where_its_feature_is_off(
+    args: dict[str, str], off: config.Features, field: str
+) -> None:
+    assert in_args("DynamicResources", args) == []
+    assert in_args("DynamicResources", {}, off) == []
+    assert in_args("DynamicResources", args, off) == [(field, "Forbidden")]
+
+
+def test_a_shape_is_looked_at_where_storage_is_scored() -> None:
+    on = config.Features(storage_capacity_scoring=True)
+    falling = [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}]
+    assert in_args("VolumeBinding", {"shape": falling}, on) == []
+    assert in_args("VolumeBinding", {"shape": [{"utilization": 101}]}, on) == [
+        ("shape[0].utilization", "Invalid value")
     ]

@@ -145,3 +145,9 @@ def test_policy_that_was_read_from_the_cluster_completes_the_rest() -> None:
     after = with_policy(before, POLICY, source="configmap kube-system/policy")
     assert after.policy is None
     assert after.configuration.profiles != before.configuration.profiles
+
+
+def test_feature_gates_reach_the_configuration_with_or_without_a_file(file: Path) -> None:
+    for arguments in ([], [f"--config={file}"], [f"--config={file}", "--leader-elect=false"]):
+        found = complete(*arguments, "--feature-gates=SchedulerAsyncPreemption=false").configuration
+        assert found.features == config.Features(async_preemption=False)

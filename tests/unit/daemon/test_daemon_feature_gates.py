@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from kubesched.config.features import DEFAULT_FEATURES, GATES_BY_FIELD, Features
 from kubesched.daemon.feature_gates import GATES, FeatureGates, GateError, Stage
 
 
@@ -55,6 +56,15 @@ def test_all_beta_switches_off_beta_gates_only() -> None:
             "cannot set feature gate SchedulerQueueingHints to false, feature is locked to true",
         ),
         (
+            "DynamicResourceAllocation=false",
+            "cannot set feature gate DynamicResourceAllocation to false, feature is locked to true",
+        ),
+        (
+            "DRAResourceClaimDeviceStatus=false,DRAResourceClaimGranularStatusAuthorization=false",
+            "DRADeviceBindingConditions is enabled, but depends on features that are disabled: "
+            "[DRAResourceClaimDeviceStatus]",
+        ),
+        (
             "GangScheduling=true",
             "GangScheduling is enabled, but depends on features that are disabled: [GenericWorkload]",
         ),
@@ -62,7 +72,7 @@ def test_all_beta_switches_off_beta_gates_only() -> None:
 )
 def test_gates_that_cannot_be_set_are_refused_in_upstreams_words(text: str, complaint: str) -> None:
     with pytest.raises(GateError) as caught:
-        parse(text)
+        parse(*text.split(","))
     assert str(caught.value) == complaint
 
 
@@ -76,3 +86,23 @@ def test_setting_a_stable_gate_draws_a_warning() -> None:
     assert parse("SchedulerQueueingHints=true").warnings == (
         "setting GA feature gate SchedulerQueueingHints: it will be removed in a future release",
     )
+
+
+def test_turning_on_what_only_kube_scheduler_does_is_remarked_upon_once() -> None:
+    assert parse("GenericWorkload=true", "GangScheduling=true").warnings == (
+        "feature gates that kube-scheduler follows, but kubesched does not: GangScheduling, GenericWorkload",
+    )
+    assert parse("GenericWorkload=false", "OpportunisticBatching=false", "SchedulerAsyncAPICalls=true").warnings == ()
+
+
+def test_all_that_plugins_know_as_features_are_gates_with_the_same_defaults() -> None:
+    gates = {gate: getattr(DEFAULT_FEATURES, name) for name, gate in GATES_BY_FIELD.items()}
+    assert gates == {gate: GATES[gate].default for gate in gates}
+    assert not any(GATES[gate].locked for gate in gates)
+
+
+def test_all_beta_turns_off_exactly_the_features_that_are_beta() -> None:
+    features = Features.of(parse("AllBeta=false"))
+    assert features.device_alternatives
+    assert not features.async_preemption
+    assert features.changed.keys() == {gate for gate in GATES_BY_FIELD.values() if GATES[gate].stage is Stage.BETA}

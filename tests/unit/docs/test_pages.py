@@ -17,8 +17,9 @@ from tests.unit.docs.pages import PAGES, ROOT, Command, anchors, blocks, command
 from kubesched import config
 from kubesched.api.custom import read_custom
 from kubesched.cli import main
+from kubesched.config.features import GATES_BY_FIELD
 from kubesched.daemon import replica
-from kubesched.daemon.feature_gates import FeatureGates
+from kubesched.daemon.feature_gates import GATES, NOT_FOLLOWED, FeatureGates
 from kubesched.daemon.flags.table import FLAGS
 from kubesched.daemon.metrics.catalogue import CLIENT, HEALTH, PROCESS, SCHEDULER, Series
 from kubesched.daemon.metrics.registry import MetricsRegistry
@@ -158,6 +159,13 @@ def test_the_values_for_shadow_mode_make_a_shadow_of_the_default_scheduler() -> 
     [configured] = [each for each in objects if each["kind"] == "ConfigMap"]
     settings = config.load(configured["data"]["scheduler.yaml"])
     assert [profile.scheduler_name for profile in settings.profiles] == ["default-scheduler"]
+
+
+def test_the_page_lists_all_gates_that_change_something_and_all_that_should_but_do_not() -> None:
+    assert rows(OPERATING, "gate | default | the other way") == set(GATES_BY_FIELD.values())
+    assert rows(OPERATING, "gate | would") == set(NOT_FOLLOWED)
+    for gate in GATES_BY_FIELD.values():
+        assert f"| `{gate}` | {'on' if GATES[gate].default else 'off'} |" in OPERATING.read_text()
 
 
 # -- the sandbox -------------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import pytest
 from kubesched.config import Plugin as Entry
 from kubesched.config import Plugins, PluginSet
 from kubesched.config import Profile as ProfileConfig
+from kubesched.config.features import Features
 from kubesched.framework.plugin import (
     BindPlugin,
     FilterPlugin,
@@ -112,10 +113,9 @@ def test_the_weight_given_at_score_counts_more_than_that_of_multi_point() -> Non
 def test_plugins_get_their_arguments_and_the_feature_gates() -> None:
     plugins = Plugins(multi_point=listed("Sort", "Bind", "One"))
     config = ProfileConfig(scheduler_name="mine", plugins=plugins, plugin_config={"One": {"depth": 3}})
-    profile = Profile(config, REGISTRY, PluginContext({"Fancy": True}))
+    profile = Profile(config, REGISTRY, PluginContext(Features(taint_comparisons=True)))
     assert profile.plugins["One"].args == {"depth": 3}
-    assert profile.plugins["One"].context.enabled("Fancy", default=False)
-    assert not profile.plugins["One"].context.enabled("Other", default=False)
+    assert profile.plugins["One"].context.features.taint_comparisons
 
 
 def test_plugins_that_nobody_enables_are_not_made() -> None:

@@ -12,6 +12,7 @@ from tests.unit.plugins.volume_builders import claim, csi_node, make, pod, stora
 from kubesched.api.affinity import TopologySpreadConstraint
 from kubesched.api.meta import KubeObject, LabelSelector
 from kubesched.config.args import PodTopologySpreadArgs
+from kubesched.config.features import Features
 from kubesched.framework.events import Action, ClusterEvent, Hint, Interest, Kind
 from kubesched.framework.interests import interests_of
 from kubesched.framework.plugin import FilterPlugin, Plugin, PluginContext, ScorePlugin
@@ -375,7 +376,7 @@ def test_new_node_helps_a_pod_whose_extended_resource_devices_may_serve() -> Non
 
 
 def test_plugin_that_is_switched_off_waits_for_nothing() -> None:
-    assert interests_of(NodeDeclaredFeatures(context=PluginContext({"NodeDeclaredFeatures": False}))) == ()
+    assert interests_of(NodeDeclaredFeatures(context=PluginContext(Features(declared_features=False)))) == ()
 
 
 def test_default_constraints_of_the_profile_count_in_hints() -> None:

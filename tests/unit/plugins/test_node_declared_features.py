@@ -4,6 +4,7 @@ from tests.builders import make_cluster, make_engine, make_node, make_pod
 from tests.reading import rejections
 
 from kubesched.api.pod import Container, RestartRule
+from kubesched.config.features import Features
 
 RESTARTING = make_pod("p").spec(
     containers=(Container(restart_policy_rules=(RestartRule(action="RestartAllContainers"),)),)
@@ -21,5 +22,5 @@ def test_other_pods_do_not_mind() -> None:
 
 
 def test_nobody_minds_where_the_gate_is_closed() -> None:
-    engine = make_engine(make_cluster(make_node("old")), features={"NodeDeclaredFeatures": False})
+    engine = make_engine(make_cluster(make_node("old"), features=Features(declared_features=False)))
     assert engine.decide(RESTARTING.build()).node == "old"

@@ -3,6 +3,7 @@ from __future__ import annotations
 from tests.builders import PodBuilder, make_cluster, make_engine, make_node, make_pod
 from tests.reading import scores_of
 
+from kubesched.config.features import Features
 from kubesched.framework.decision import Decision
 
 NAME = "NodeResourcesBalancedAllocation"
@@ -33,3 +34,11 @@ def test_pods_that_request_nothing_are_not_scored() -> None:
     decision = decide(make_pod("p"))
     assert decision.trace.scores is not None
     assert NAME in decision.trace.scores.skipped
+
+
+def test_balance_does_not_know_of_pod_level_requests_where_the_gate_is_closed() -> None:
+    lopsided_as_a_whole = make_pod("p").requests(cpu="1", memory="2Gi").pod_level(cpu="4").build()
+    for features, score in ((Features(), 56), (Features(pod_level_resources=False), 75)):
+        state = make_cluster(make_node("n1"), make_node("n2"), features=features)
+        decision = make_engine(state).decide(lopsided_as_a_whole, explain=True)
+        assert scores_of(decision, "NodeResourcesBalancedAllocation") == {"n1": score, "n2": score}

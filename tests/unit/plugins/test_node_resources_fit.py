@@ -3,6 +3,8 @@ from __future__ import annotations
 from tests.builders import Json, PodBuilder, make_cluster, make_engine, make_node, make_pod, profile_of
 from tests.reading import rejections, scores_of, statuses
 
+from kubesched.api.pod import ResourceRequirements
+from kubesched.config.features import Features
 from kubesched.framework.decision import Decision
 from kubesched.framework.status import Code
 
@@ -72,3 +74,23 @@ def test_the_score_does_not_know_of_pod_level_requests_though_the_filter_does() 
 def test_a_pod_that_asks_for_very_many_resources_is_judged_like_any_other() -> None:
     pod = make_pod("p").requests({f"example.com/r{i:02}": 1 for i in range(40)})
     assert rejections(decide(pod))["empty"].count("Insufficient") == 40
+
+
+def test_pod_level_requests_count_for_nothing_where_the_gate_is_closed() -> None:
+    heavy = make_pod("p").requests(cpu="1").pod_level(cpu="5").build()
+    placed = make_pod("placed").requests(cpu="1").pod_level(cpu="4").on("n1")
+    off = Features(pod_level_resources=False)
+    assert not make_engine(make_cluster(make_node("n1"))).decide(heavy).node
+    assert make_engine(make_cluster(make_node("n1"), features=off)).decide(heavy).node == "n1"
+    small = make_pod("small").requests(cpu="2").build()
+    assert not make_engine(make_cluster(make_node("n1"), placed)).decide(small).node
+    assert make_engine(make_cluster(make_node("n1"), placed, features=off)).decide(small).node == "n1"
+
+
+def test_a_resize_at_pod_level_counts_for_nothing_where_the_gate_is_closed() -> None:
+    shrinking = make_pod("placed").pod_level(cpu="1").on("n1")
+    shrinking = shrinking.status(resources=ResourceRequirements(requests={"cpu": "4"}))
+    small = make_pod("small").requests(cpu="2").build()
+    assert not make_engine(make_cluster(make_node("n1"), shrinking)).decide(small).node
+    off = Features(pod_level_resize=False)
+    assert make_engine(make_cluster(make_node("n1"), shrinking, features=off)).decide(small).node == "n1"

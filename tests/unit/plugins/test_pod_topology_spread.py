@@ -6,6 +6,7 @@ from tests.reading import rejections, scores_of, statuses
 from kubesched.api.affinity import TopologySpreadConstraint
 from kubesched.api.meta import LabelSelector, ObjectMeta
 from kubesched.api.workloads import Service, ServiceSpec
+from kubesched.config.features import Features
 from kubesched.framework.decision import Decision
 from kubesched.framework.status import Code
 
@@ -92,3 +93,18 @@ def test_pods_of_a_service_are_spread_over_hosts_by_default() -> None:
 def test_each_constraint_is_judged_on_its_own() -> None:
     decision = decide(WEB.spread(ZONE, max_skew=2, app="web").spread(HOSTNAME, app="web"), *web_on("b1"))
     assert rejections(decision) == {"b1": SKEWED}
+
+
+def test_match_label_keys_count_for_nothing_where_the_gate_is_closed() -> None:
+    other_version = make_pod("old").label(app="a", version="1").on("n1")
+    constraint = TopologySpreadConstraint(
+        max_skew=1,
+        topology_key=HOSTNAME,
+        when_unsatisfiable="DoNotSchedule",
+        label_selector=LabelSelector(match_labels={"app": "a"}),
+        match_label_keys=("version",),
+    )
+    pod = make_pod("new").label(app="a", version="2").spread_constraint(constraint).build()
+    for features, fit in ((Features(), 2), (Features(match_label_keys_in_spread=False), 1)):
+        state = make_cluster(make_node("n1"), make_node("n2"), other_version, features=features)
+        assert make_engine(state).decide(pod).feasible == fit

@@ -4,6 +4,7 @@ import pytest
 from tests.builders import make_cluster, make_engine, make_node, make_pod
 from tests.reading import rejections, scores_of
 
+from kubesched.config.features import Features
 from kubesched.framework.decision import Outcome
 
 
@@ -37,8 +38,8 @@ def test_a_toleration_of_another_effect_does_not_help_the_score() -> None:
 
 
 def test_numbers_are_compared_only_behind_the_feature_gate() -> None:
-    state = make_cluster(make_node("n1").taint("sla", "950"))
+    node = make_node("n1").taint("sla", "950")
     pod = make_pod("p").toleration("sla", "900", operator="Gt").build()
-    gate = {"TaintTolerationComparisonOperators": True}
-    assert make_engine(state).decide(pod, explain=True).outcome is Outcome.UNSCHEDULABLE
-    assert make_engine(state, features=gate).decide(pod, explain=True).node == "n1"
+    comparing = make_cluster(node, features=Features(taint_comparisons=True))
+    assert make_engine(make_cluster(node)).decide(pod, explain=True).outcome is Outcome.UNSCHEDULABLE
+    assert make_engine(comparing).decide(pod, explain=True).node == "n1"

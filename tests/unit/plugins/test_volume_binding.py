@@ -19,6 +19,7 @@ from tests.unit.plugins.volume_builders import (
 )
 
 from kubesched.api.meta import KubeObject
+from kubesched.config.features import Features
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import PluginContext
@@ -330,7 +331,7 @@ def test_scores_are_off_by_default_and_by_capacity_behind_the_gate() -> None:
     state.apply(local_volume("large", on="b", size="100Gi"))
     cycle = Cycle(POD, state)
     assert VolumeBinding().pre_score(cycle, Nodes(state)) in SKIPS
-    plugin = VolumeBinding(context=PluginContext({"StorageCapacityScoring": True}))
+    plugin = VolumeBinding(context=PluginContext(Features(storage_capacity_scoring=True)))
     assert plugin.pre_filter(cycle) is None
     assert plugin.pre_score(cycle, Nodes(state)) is None
     scores = plugin.score(cycle, Nodes(state))

@@ -17,8 +17,10 @@ from tests.unit.plugins.volume_builders import (
 )
 
 from kubesched.api.meta import KubeObject
+from kubesched.config.features import Features
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import WhatIf
+from kubesched.framework.plugin import PluginContext
 from kubesched.plugins.node_volume_limits import TOO_MANY, NodeVolumeLimits
 
 DRIVER = "csi.example.com"
@@ -122,3 +124,22 @@ def test_missing_claim_is_reported() -> None:
 def test_placed_pods_with_lost_claims_do_not_count() -> None:
     objects = [node("a"), csi_node("a", {DRIVER: 1}), *bound("x"), pod("other", claims=("gone",), on="a")]
     assert ask(NodeVolumeLimits(), make_cluster(*objects), pod(claims=("x",))) == {}
+
+
+def test_node_without_a_driver_that_must_be_there_is_rejected_behind_the_gate() -> None:
+    driver = make("CSIDriver", DRIVER, spec={"preventPodSchedulingIfMissing": True})
+    objects = [node("a"), node("b"), node("c"), csi_node("a", {DRIVER: 9}), csi_node("b", {"other": 9}), *bound("x")]
+    scaling = NodeVolumeLimits(context=PluginContext(Features(missing_volume_drivers=True)))
+    missing = f"{DRIVER} CSI driver is not installed on the node"
+    assert ask(NodeVolumeLimits(), make_cluster(*objects, driver), pod(claims=("x",))) == {}
+    assert ask(scaling, make_cluster(*objects), pod(claims=("x",))) == {}
+    assert ask(scaling, make_cluster(*objects, driver), pod(claims=("x",))) == {"b": (missing,), "c": (missing,)}
+
+
+def test_a_driver_that_appears_on_a_node_opens_it_behind_the_gate() -> None:
+    driver = make("CSIDriver", DRIVER, spec={"preventPodSchedulingIfMissing": True})
+    state = make_cluster(node("a"), driver, csi_node("a", {}), *bound("x"))
+    scaling = NodeVolumeLimits(context=PluginContext(Features(missing_volume_drivers=True)))
+    assert ask(scaling, state, pod(claims=("x",)))
+    state.apply(csi_node("a", {DRIVER: 1}))
+    assert ask(scaling, state, pod(claims=("x",))) == {}

@@ -6,12 +6,14 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 
+import pytest
 from tests import virtual_time
 from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
 from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal
 
 from kubesched import config
 from kubesched.api.pod import Pod
+from kubesched.config.features import DEFAULT_FEATURES
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.plugin import PermitPlugin, Plugin
 from kubesched.framework.registry import Registry
@@ -32,7 +34,9 @@ class SlowCluster(MemoryCluster):
 class Living:
     """A scheduler at work, on a loop."""
 
-    def __init__(self, cluster: MemoryCluster, slice_seconds: float, plugins: Sequence[type[Plugin]]) -> None:
+    def __init__(
+        self, cluster: MemoryCluster, slice_seconds: float, plugins: Sequence[type[Plugin]], features: config.Features
+    ) -> None:
         self.cluster = cluster
         self.attempts: list[Attempt] = []
         enabled = {"enabled": [{"name": plugin.name} for plugin in plugins]}
@@ -41,7 +45,8 @@ class Living:
                 "apiVersion": "kubescheduler.config.k8s.io/v1",
                 "kind": "KubeSchedulerConfiguration",
                 "profiles": [{"plugins": {"multiPoint": enabled}}],
-            }
+            },
+            features=features,
         )
         self.scheduler = Scheduler(
             configuration,
@@ -74,9 +79,13 @@ class Doorkeeper(PermitPlugin):
 
 @contextlib.asynccontextmanager
 async def living(
-    cluster: MemoryCluster | None = None, *, slice_seconds: float = 1.0, plugins: Sequence[type[Plugin]] = ()
+    cluster: MemoryCluster | None = None,
+    *,
+    slice_seconds: float = 1.0,
+    plugins: Sequence[type[Plugin]] = (),
+    features: config.Features = DEFAULT_FEATURES,
 ) -> AsyncIterator[Living]:
-    world = Living(cluster or MemoryCluster(), slice_seconds, plugins)
+    world = Living(cluster or MemoryCluster(), slice_seconds, plugins, features)
     running = asyncio.create_task(world.loop.run())
     try:
         yield world
@@ -168,9 +177,10 @@ def test_other_tasks_get_their_turn_while_many_pods_wait() -> None:
     virtual_time.run(story())
 
 
-def test_preemptors_that_come_together_do_not_choose_the_same_victims() -> None:
+@pytest.mark.parametrize("evicting", ["first", "later"])
+def test_preemptors_that_come_together_do_not_choose_the_same_victims(evicting: str) -> None:
     async def story() -> None:
-        async with living() as world:
+        async with living(features=config.Features(async_preemption=evicting == "later")) as world:
             world.cluster.graceful = True
             full = [make_pod(f"on-{node}").requests(cpu="4").on(node) for node in ("a", "b")]
             world.see(*(make_node(name).capacity(cpu="4") for name in ("a", "b")), *full)

@@ -7,6 +7,7 @@ from tests.unit.scheduler.memory_writer import MemoryCluster, Running
 
 from kubesched import config
 from kubesched.api.meta import KubeObject
+from kubesched.config.features import DEFAULT_FEATURES
 from kubesched.scheduler.queue import SchedulingQueue
 from kubesched.scheduler.queued_pod import QueuedPod
 from kubesched.scheduler.scheduler import Attempt, Scheduler
@@ -15,11 +16,13 @@ from kubesched.scheduler.scheduler import Attempt, Scheduler
 class World:
     """Begins with some objects that the watch has told of. Time passes, and the watch tells, only when asked to."""
 
-    def __init__(self, *objects: PodBuilder | NodeBuilder | KubeObject) -> None:
+    def __init__(
+        self, *objects: PodBuilder | NodeBuilder | KubeObject, features: config.Features = DEFAULT_FEATURES
+    ) -> None:
         self.now = 0.0
         self.cluster = MemoryCluster()
         self.scheduler = Scheduler(
-            config.default(), self.cluster, clock=lambda: self.now, draw=lambda among: 0, now=lambda: self.now
+            config.default(features), self.cluster, clock=lambda: self.now, draw=lambda among: 0, now=lambda: self.now
         )
         self.see(*objects)
 

@@ -3,6 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.builders import make_node, make_pod
+from tests.device_builders import device, make_claim, make_class, make_counters, make_slice, with_claims
 
 from kubesched import config
 from kubesched.api.pod import Pod
@@ -122,6 +124,19 @@ def test_an_explanation_names_the_claim_that_holds_a_device() -> None:
     text = "".join((NODE, CLASS, SLICE % "", TEMPLATE, held, pod("p")))
     found = explain(SimulatedCluster(loads(text).objects, config.default()), "default/p")
     assert found.devices[0].requests[0].devices[0].reason == "in use by default/held"
+
+
+def test_an_explanation_names_the_gate_that_keeps_a_device_from_everybody() -> None:
+    counters = make_counters("n1", slots=4)
+    devices = device("slow", conditions=("up",)), device("half", draws={"slots": 1})
+    objects = make_node("n1").build(), make_class(), make_slice("n1", *devices, of=2), counters, make_claim("c")
+    asking = with_claims(make_pod("p"), "c").build()
+    off = config.Features(device_binding_conditions=False, device_partitions=False)
+    found = explain(SimulatedCluster([*objects, asking], config.default(off)), "default/p")
+    assert [verdict.reason for verdict in found.devices[0].requests[0].devices] == [
+        "has binding conditions, but the feature gate DRADeviceBindingConditions is off",
+        "draws from counters, but the feature gate DRAPartitionableDevices is off",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
     def __init__(self, args: DefaultPreemptionArgs | None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
         self._args = args or DefaultPreemptionArgs()
+        self._holds_back = self.context.features.async_preemption
         self._by_importance: ByImportance | None = None
         self._next_start = 0
         self._evicting: dict[str, Pod | None] = {}
@@ -56,6 +57,8 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
 
     def events_to_register(self) -> tuple[Interest, ...]:
         """Registered so that a gated pod hears of its victims; the plugins that will let it pass then have the word."""
+        if not self._holds_back:
+            return ()
         return (waits_for(Kind.POD, Action.DELETE, _leave_it_to_others),)
 
     def _enough(self, rows: int) -> int:

@@ -71,7 +71,7 @@ class DeviceView:
     """All that is known about devices on one cluster; profiles share it."""
 
     def __init__(self, state: ClusterState) -> None:
-        self.ledger = Ledger(state.objects)
+        self.ledger = Ledger(state.objects, shares=state.features.device_capacity)
         self.inventories = Inventories(state, self.ledger)
         self._state = state
         self.selectors = Selectors()
@@ -108,7 +108,7 @@ class DeviceView:
 
     def _demand(self, specs: Sequence[ResourceClaimSpec]) -> Demand:
         classes = {found.name: found for found in self._state.objects.all(DeviceClass)}
-        demand = Demand(specs, classes, self.selectors)
+        demand = Demand(specs, classes, self.selectors, self._state.features)
         names = demand.names
         likeness = self._likenesses.get(names)
         if likeness is None:

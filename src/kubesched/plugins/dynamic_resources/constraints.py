@@ -75,10 +75,10 @@ class DistinctAttribute(Constraint):
         self._count -= 1
 
 
-def begin(constraint: DeviceConstraint) -> Constraint | None:
+def begin(constraint: DeviceConstraint, *, knows_distinct: bool = True) -> Constraint | None:
     """A constraint for a new search; None if it is of a kind that is not known."""
     if constraint.match_attribute is not None:
         return MatchAttribute(constraint.match_attribute, constraint.requests)
-    if constraint.distinct_attribute is not None:
+    if constraint.distinct_attribute is not None and knows_distinct:
         return DistinctAttribute(constraint.distinct_attribute, constraint.requests)
     return None

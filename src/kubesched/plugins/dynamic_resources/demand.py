@@ -20,6 +20,7 @@ from kubesched.api.device_claims import (
     ResourceClaimSpec,
 )
 from kubesched.api.devices import DeviceClass, DeviceTaint
+from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.plugins.dynamic_resources.capacity import Amounts, amounts_taken
 from kubesched.plugins.dynamic_resources.device_kinds import DeviceKind
 from kubesched.plugins.dynamic_resources.likeness import Likeness
@@ -47,8 +48,15 @@ class Wanted:
     """One request, or one of its alternatives, with what is known about kinds of devices."""
 
     def __init__(
-        self, request: str, asked: ExactDeviceRequest | DeviceSubRequest, selection: Selection, *, claim: int
+        self,
+        request: str,
+        asked: ExactDeviceRequest | DeviceSubRequest,
+        selection: Selection,
+        *,
+        claim: int,
+        capacity: bool = True,
     ) -> None:
+        """`capacity` if it may ask for some of a device."""
         self.request = request
         self.alternative = asked.name if isinstance(asked, DeviceSubRequest) else ""
         self.name = f"{request}/{self.alternative}" if self.alternative else request
@@ -61,7 +69,7 @@ class Wanted:
         self.selection = selection
         self.likeness = Likeness(None)
         """By which devices that look the same to the demand are judged once."""
-        self._capacity: Mapping[str, str | int | float] = asked.capacity.requests if asked.capacity else {}
+        self._capacity: Mapping[str, str | int | float] = asked.capacity.requests if capacity and asked.capacity else {}
         self._selected: WeakKeyDictionary[DeviceKind, bool | str] = WeakKeyDictionary()
         self._amounts: WeakKeyDictionary[DeviceKind, Amounts | str] = WeakKeyDictionary()
         self._kept_away: WeakKeyDictionary[DeviceKind, DeviceTaint | None] = WeakKeyDictionary()
@@ -109,15 +117,23 @@ class Demand:
     """Claims to be allocated together, in order. Compared by identity."""
 
     def __init__(
-        self, specs: Sequence[ResourceClaimSpec], classes: Mapping[str, DeviceClass], selectors: Selectors
+        self,
+        specs: Sequence[ResourceClaimSpec],
+        classes: Mapping[str, DeviceClass],
+        selectors: Selectors,
+        features: Features = DEFAULT_FEATURES,
     ) -> None:
+        self.features = features
         self.fault: Problem | None = None
         """What is wrong with the claims or classes themselves, whatever the node."""
         self.claims: tuple[ClaimDemand, ...] = ()
         self.likeness = Likeness(None)
         try:
             self.claims = tuple(
-                ClaimDemand(spec, tuple(_wanted(request, i, classes, selectors) for request in spec.devices.requests))
+                ClaimDemand(
+                    spec,
+                    tuple(_wanted(request, i, classes, selectors, features) for request in spec.devices.requests),
+                )
                 for i, spec in enumerate(specs)
             )
         except Problem as problem:
@@ -145,9 +161,15 @@ class Demand:
 
 
 def _wanted(
-    request: DeviceRequest, claim: int, classes: Mapping[str, DeviceClass], selectors: Selectors
+    request: DeviceRequest,
+    claim: int,
+    classes: Mapping[str, DeviceClass],
+    selectors: Selectors,
+    features: Features,
 ) -> tuple[Wanted, ...]:
     alternatives = request.first_available or ((request.exactly,) if request.exactly is not None else ())
+    if not features.device_capacity and not features.has_plain_devices:
+        _refuse_capacity(request, alternatives, claim)
     made: list[Wanted] = []
     for asked in alternatives:
         name = asked.name if isinstance(asked, DeviceSubRequest) else request.name
@@ -163,8 +185,19 @@ def _wanted(
             raise Problem(words, claim=claim)
         if asked.allocation_mode not in (EXACT_COUNT, ALL_DEVICES):
             raise Problem(f"{where}: unsupported count mode {escaped(asked.allocation_mode)}", claim=claim)
-        made.append(Wanted(request.name, asked, selectors.of(found, asked.selectors), claim=claim))
+        selection = selectors.of(found, asked.selectors)
+        made.append(Wanted(request.name, asked, selection, claim=claim, capacity=features.device_capacity))
     return tuple(made)
+
+
+def _refuse_capacity(
+    request: DeviceRequest, alternatives: Sequence[ExactDeviceRequest | DeviceSubRequest], claim: int
+) -> None:
+    for asked in alternatives:
+        if asked.capacity is not None:
+            what = f"subrequest {asked.name}" if isinstance(asked, DeviceSubRequest) else f"request {request.name}"
+            reason = "has capacity requests, but the DRAConsumableCapacity feature is disabled"
+            raise Problem(f"claim {{claim}}, {escaped(what)}: {reason}", claim=claim)
 
 
 def escaped(text: str) -> str:

@@ -12,6 +12,7 @@ from kubesched.api.devices import AttributeValue, CapacityPolicy, Device, Device
 from kubesched.api.quantity import QuantityText, parse_quantity
 from kubesched.cel import Version, view_device
 from kubesched.cel.device import MODEST
+from kubesched.config.features import DEFAULT_FEATURES, Features
 
 _LONGEST = 3 * MODEST
 
@@ -42,7 +43,7 @@ class DeviceKind:
         "taints",
     )
 
-    def __init__(self, driver: str, device: Device, frame: bytes) -> None:
+    def __init__(self, driver: str, device: Device, frame: bytes, features: Features = DEFAULT_FEATURES) -> None:
         self.driver = driver
         self.frame = frame
         """Equal for kinds that differ in nothing but attributes."""
@@ -50,9 +51,13 @@ class DeviceKind:
         """Whether no attribute is such that every expression would break on it, or take longer because of it."""
         self.device = device
         """One such device."""
-        self.is_shared = device.allow_multiple_allocations
+        self.is_shared = device.allow_multiple_allocations and features.device_capacity
         self.capacity = {
-            name: Capacity(parse_quantity(given.value).nano(), given.value, given.request_policy)
+            name: Capacity(
+                parse_quantity(given.value).nano(),
+                given.value,
+                given.request_policy if features.device_capacity else None,
+            )
             for name, given in device.capacity.items()
         }
         self.consumes: tuple[tuple[CounterName, int], ...] = tuple(
@@ -60,7 +65,7 @@ class DeviceKind:
             for used in device.consumes_counters
             for name, counter in used.counters.items()
         )
-        self.taints: tuple[DeviceTaint, ...] = device.taints
+        self.taints: tuple[DeviceTaint, ...] = device.taints if features.device_taints else ()
 
     def attribute(self, name: str) -> tuple[str, AttributeValue] | None:
         """The value of an attribute by its full name; an own attribute of the driver may go without the domain."""
@@ -75,7 +80,8 @@ class DeviceKind:
 class DeviceKinds:
     """Finds or makes the kind of a device. A kind lives as long as somebody uses it."""
 
-    def __init__(self) -> None:
+    def __init__(self, features: Features = DEFAULT_FEATURES) -> None:
+        self._features = features
         self._known: weakref.WeakValueDictionary[bytes, DeviceKind] = weakref.WeakValueDictionary()
         self._encode = msgspec.json.Encoder().encode
 
@@ -86,7 +92,7 @@ class DeviceKinds:
         fingerprint = frame + self._encode(device.attributes)
         found = self._known.get(fingerprint)
         if found is None:
-            found = self._known[fingerprint] = DeviceKind(driver, device, frame)
+            found = self._known[fingerprint] = DeviceKind(driver, device, frame, self._features)
         return found
 
 

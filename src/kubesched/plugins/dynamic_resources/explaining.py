@@ -111,6 +111,8 @@ class _Page:
         if not wanted.has_admin_access and self._use.busy >> i & 1:
             spec = spot.slice.spec
             return f"in use by {', '.join(self._holders[spec.driver, spec.pool.name, spot.device.name])}"
+        if spot.is_withheld:
+            return "has binding conditions, but the feature gate DRADeviceBindingConditions is off"
         refusal = wanted.selection.refusal(wanted.likeness.of(spot.kind))
         if refusal is not None:
             where, text = refusal
@@ -143,6 +145,8 @@ class _Page:
         left = dict(zip(self._inventory.pools[pool].counters, self._use.counters[pool]))
         if not spot.kind.consumes or (spot.kind.is_shared and i in self._consumed):
             return ""
+        if any(name not in left for name, _ in spot.kind.consumes):
+            return "draws from counters, but the feature gate DRAPartitionableDevices is off"
         short = next((f"{name[0]}/{name[1]}" for name, nano in spot.kind.consumes if left[name] < nano), "")
         short = short or next((f"{name[0]}/{name[1]}" for name, nano in left.items() if nano < 0), "")
         return f"too little left of counter {short}" if short else ""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from kubesched.api.devices import ResourceSlice
 from kubesched.api.node import Node
+from kubesched.config.features import Features
 from kubesched.framework.nodes import Nodes
 from kubesched.plugins.dynamic_resources.device_kinds import CounterName, DeviceKinds
 from kubesched.plugins.dynamic_resources.ledger import Ledger, PoolUse
@@ -95,19 +96,25 @@ def _left(pool: Pool, use: PoolUse) -> dict[CounterName, int]:
 class _Published:
     """A slice, and what nodes need to know of it."""
 
-    def __init__(self, slice_: ResourceSlice) -> None:
+    def __init__(self, slice_: ResourceSlice, features: Features) -> None:
         spec = slice_.spec
         self.slice = slice_
+        self._is_hidden = not features.device_partitions and (
+            spec.per_device_node_selection or bool(spec.shared_counters)
+        )
+        """Whether no node sees it: it needs a feature that is off. Its pool is not whole without it, though."""
         self.pool: PoolId = (spec.driver, spec.pool.name)
         self.is_for_everybody = bool(spec.shared_counters)
         """Counters are needed wherever a device draws from them."""
-        self.local_to = "" if self.is_for_everybody else spec.node_name or ""
+        self.local_to = "" if self.is_for_everybody or self._is_hidden else spec.node_name or ""
         self._reach = Reach(spec)
         per_device = spec.per_device_node_selection
         self._devices = tuple(Reach(device) for device in spec.devices) if per_device else ()
         self._by_device = per_device and not self._reach.is_said
 
     def is_seen_from(self, node: Node) -> bool:
+        if self._is_hidden:
+            return False
         if self.is_for_everybody:
             return True
         if self._by_device:
@@ -115,6 +122,8 @@ class _Published:
         return self._reach.includes(node)
 
     def rows(self, nodes: Nodes) -> Iterable[int]:
+        if self._is_hidden:
+            return ()
         if self.is_for_everybody:
             return range(len(nodes))
         if self._by_device:
@@ -135,7 +144,7 @@ class Inventories:
         self.changes: ChangeLog[int] = ChangeLog()
         self._state = state
         self._ledger = ledger
-        self._kinds = DeviceKinds()
+        self._kinds = DeviceKinds(state.features)
         self._published: dict[str, _Published] = {}
         self._of_pool: dict[PoolId, dict[str, _Published]] = {}
         self._local: dict[str, dict[str, _Published]] = {}
@@ -221,7 +230,7 @@ class Inventories:
             self._home_of(before).pop(key)
         if slice_ is None:
             return None
-        one = self._published[key] = _Published(slice_)
+        one = self._published[key] = _Published(slice_, self._state.features)
         self._of_pool.setdefault(one.pool, {})[key] = one
         self._home_of(one)[key] = one
         return one
@@ -289,5 +298,5 @@ class Inventories:
         built = self._built.setdefault(pool_id, {})
         if key not in built:
             everywhere = (one.slice for one in self._of_pool[pool_id].values())
-            built[key] = build_pool(pool_id, current, everywhere, reachable, self._kinds)
+            built[key] = build_pool(pool_id, current, everywhere, reachable, self._kinds, self._state.features)
         return built[key]

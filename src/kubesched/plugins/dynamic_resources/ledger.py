@@ -6,6 +6,8 @@ it. At every moment its devices are taken, so that two pods never get one device
 
 from __future__ import annotations
 
+import msgspec
+
 from kubesched.api.device_claims import EXTENDED_RESOURCE_CLAIM, AllocatedDevice, AllocationResult, ResourceClaim
 from kubesched.api.pod import Pod
 from kubesched.api.quantity import parse_quantity
@@ -58,10 +60,12 @@ NOTHING_IN_USE = PoolUse()
 class Ledger:
     """All claims that hold devices, and those that are about to."""
 
-    def __init__(self, objects: ObjectStore) -> None:
+    def __init__(self, objects: ObjectStore, *, shares: bool = True) -> None:
+        """Without `shares`, whoever has some of a device has all of it."""
         self.changes: ChangeLog[PoolId] = ChangeLog()
         """The pools whose use changed."""
         self._objects = objects
+        self._shares = shares
         self._position = 0
         self._seen: dict[str, ResourceClaim] = {}
         """Claims by key, as the watch shows them."""
@@ -194,14 +198,21 @@ class Ledger:
 
     def _count_claim(self, key: str) -> None:
         claim = self._assumed.get(key) or self._seen.get(key)
-        self._hold(key, _held_by(claim.status.allocation) if claim is not None else ())
+        self._hold(key, self._held_by(claim.status.allocation) if claim is not None else ())
 
     def _count_pending(self, identity: str) -> None:
         """A claim that the watch shows to be allocated counts once, also while it is still thought to be pending."""
         key = identity.partition(" ")[0]
         claim = self._seen.get(key)
         is_shown = claim is not None and identity_of(claim) == identity and claim.status.allocation is not None
-        self._hold(f"pending {identity}", () if is_shown else _held_by(self._pending[identity]))
+        self._hold(f"pending {identity}", () if is_shown else self._held_by(self._pending[identity]))
+
+    def _held_by(self, allocation: AllocationResult | None) -> tuple[AllocatedDevice, ...]:
+        """Who has admin access uses devices beside their owner."""
+        if allocation is None:
+            return ()
+        held = (device for device in allocation.devices.results if not device.admin_access)
+        return tuple(held if self._shares else (msgspec.structs.replace(device, share_id=None) for device in held))
 
     def _hold(self, holder: str, devices: tuple[AllocatedDevice, ...]) -> None:
         before = self._held.pop(holder, ())
@@ -222,13 +233,6 @@ class Ledger:
 def identity_of(claim: ResourceClaim) -> str:
     """A claim that is made anew under the same name is another one."""
     return f"{claim.key} {claim.metadata.uid}"
-
-
-def _held_by(allocation: AllocationResult | None) -> tuple[AllocatedDevice, ...]:
-    """Who has admin access uses devices beside their owner."""
-    if allocation is None:
-        return ()
-    return tuple(device for device in allocation.devices.results if not device.admin_access)
 
 
 def _is_for_extended_resources(claim: ResourceClaim) -> bool:

@@ -13,6 +13,7 @@ from kubesched.api.devices import DeviceClass
 from kubesched.api.pod import Pod
 from kubesched.api.selectors import compile_node_selector
 from kubesched.config.args import DynamicResourcesArgs
+from kubesched.config.defaults import BINDING_TIMEOUT, SEARCH_TIMEOUT
 from kubesched.framework.cycle import Cycle, CycleStateMissingError
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.events import Interest
@@ -78,9 +79,13 @@ class DynamicResources(
 
     def __init__(self, args: DynamicResourcesArgs | None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
-        args = args or DynamicResourcesArgs()
-        self.binding_timeout = float(args.binding_timeout)
-        self._filter_timeout = float(args.filter_timeout)
+        args, features = args or DynamicResourcesArgs(), self.context.features
+        # What may be allocated at all (shares, taints, counters) is the business of the search, see `DeviceView`.
+        self.waits_for_devices = features.device_binding_conditions
+        self.binding_timeout = float(BINDING_TIMEOUT if args.binding_timeout is None else args.binding_timeout)
+        timeout = SEARCH_TIMEOUT if args.filter_timeout is None else args.filter_timeout
+        self._filter_timeout = float(timeout) if features.device_search_timeout else 0.0
+        self._knows_alternatives = features.device_alternatives
 
     def events_to_register(self) -> tuple[Interest, ...]:
         return hints.interests()
@@ -124,7 +129,7 @@ class DynamicResources(
         if allocation is not None:
             if allocation.node_selector is not None:
                 attempt.nodes_of[index] = compile_node_selector(allocation.node_selector)
-            if is_lost(claim, self.context.now(), self.binding_timeout):
+            if self.waits_for_devices and is_lost(claim, self.context.now(), self.binding_timeout):
                 attempt.lost.add(index)
             return None
         if self._view(cycle).ledger.is_pending(claim):
@@ -132,6 +137,9 @@ class DynamicResources(
         if claim is attempt.extended_claim:
             return None
         for request in claim.spec.devices.requests:
+            if request.exactly is None and request.first_available and not self._knows_alternatives:
+                where = f"resource claim {claim.key}, request {request.name}"
+                return unresolvable(f"{where}: has subrequests, but the DRAPrioritizedList feature is disabled")
             fault = _request_fault(claim, request, cycle)
             if fault is not None:
                 return fault
@@ -246,12 +254,13 @@ class DynamicResources(
     # -- which node is best -------------------------------------------------------------------------------------------
 
     def score_question(self, cycle: Cycle) -> Hashable:
-        if NOTES not in cycle.notes and self.name not in cycle.skipped_filters:
+        is_asked = NOTES in cycle.notes or self.name in cycle.skipped_filters
+        if self._knows_alternatives and not is_asked:
             raise CycleStateMissingError(self.name)
-        return ASKED_ANEW if _may_differ(cycle) else None
+        return ASKED_ANEW if self._may_differ(cycle) else None
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
-        if not _may_differ(cycle):
+        if not self._may_differ(cycle):
             return 0
         attempt = self._attempt(cycle)
         scores = np.zeros(cycle.state.nodes.size, dtype=np.int64)
@@ -324,6 +333,13 @@ class DynamicResources(
 
     # -- the rest -----------------------------------------------------------------------------------------------------
 
+    def _may_differ(self, cycle: Cycle) -> bool:
+        """Whether scores may differ from node to node, for this pod or for one that is like it but has other claims."""
+        if not self._knows_alternatives:
+            return False
+        attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
+        return attempt is not None and bool(attempt.claims or cycle.pod.spec.resource_claims)
+
     def _attempt(self, cycle: Cycle) -> ClaimAttempt:
         attempt: ClaimAttempt = cycle.read(NOTES)
         return attempt
@@ -344,12 +360,6 @@ def _request_fault(claim: ResourceClaim, request: DeviceRequest, cycle: Cycle) -
         if cycle.state.objects.get(DeviceClass, one.device_class_name) is None:
             return unresolvable(f"request {name}: device class {one.device_class_name} does not exist")
     return None
-
-
-def _may_differ(cycle: Cycle) -> bool:
-    """Whether scores may differ from node to node, for this pod or for one that is like it but has other claims."""
-    attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
-    return attempt is not None and bool(attempt.claims or cycle.pod.spec.resource_claims)
 
 
 def _is_idle(claim: ResourceClaim, pod: Pod) -> bool:

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from kubesched.api.devices import Device, ResourceSlice
 from kubesched.api.quantity import parse_quantity
+from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.plugins.dynamic_resources.device_kinds import CounterName, DeviceKind, DeviceKinds
 
 PoolId = tuple[str, str]
@@ -25,6 +28,8 @@ class Spot(NamedTuple):
     slice: ResourceSlice
     is_reachable: bool
     """Whether the node may use it, where that is said for each device rather than for the slice."""
+    is_withheld: bool = False
+    """Whether nobody gets it, since it has binding conditions and that feature is off."""
 
     @property
     def has_alternative_nodes(self) -> bool:
@@ -69,7 +74,9 @@ class Pool:
 
     def shape(self, like: Callable[[DeviceKind], DeviceKind]) -> tuple[object, ...]:
         """Equal for pools in which every search ends in the same places, for whoever cannot tell some kinds apart."""
-        spots = tuple((like(spot.kind), spot.is_reachable, spot.has_alternative_nodes) for spot in self.spots)
+        spots = tuple(
+            (like(spot.kind), spot.is_reachable, spot.is_withheld, spot.has_alternative_nodes) for spot in self.spots
+        )
         return self.driver, self.is_incomplete, bool(self.fault), spots, tuple(self.counters)
 
 
@@ -91,6 +98,7 @@ def build_pool(
     everywhere: Iterable[ResourceSlice],
     reachable: Sequence[frozenset[int] | None],
     kinds: DeviceKinds,
+    features: Features = DEFAULT_FEATURES,
 ) -> Pool | None:
     """The pool made of the slices seen from a node; None if those are obsolete.
 
@@ -119,7 +127,7 @@ def build_pool(
             for name, counter in counter_set.counters.items():
                 counters[counter_set.name, name] = parse_quantity(counter.value).nano()
     spots = tuple(
-        Spot(device, kinds.of(one.spec.driver, device), one, allowed is None or position in allowed)
+        _spot(device, kinds, one, features, is_reachable=allowed is None or position in allowed)
         for one, allowed in in_order
         if not one.spec.shared_counters
         for position, device in enumerate(one.spec.devices)
@@ -128,8 +136,15 @@ def build_pool(
         (device.name, kinds.of(other.spec.driver, device)) for other in unseen for device in other.spec.devices
     )
     consumers = [*(spot.device for spot in spots), *(device for other in unseen for device in other.spec.devices)]
-    fault = _duplicate(spots) or _unknown_counter(consumers, sets, counters)
+    fault = _duplicate(spots) or (features.device_partitions and _unknown_counter(consumers, sets, counters))
     return Pool(pool_id, fault=fault) if fault else Pool(pool_id, spots, counters, elsewhere)
+
+
+def _spot(device: Device, kinds: DeviceKinds, slice_: ResourceSlice, features: Features, *, is_reachable: bool) -> Spot:
+    if features.has_plain_devices and device.binds_to_node:
+        device = msgspec.structs.replace(device, binds_to_node=False)
+    is_withheld = bool(device.binding_conditions) and not features.device_binding_conditions
+    return Spot(device, kinds.of(slice_.spec.driver, device), slice_, is_reachable, is_withheld)
 
 
 def _duplicate(spots: Sequence[Spot]) -> str:

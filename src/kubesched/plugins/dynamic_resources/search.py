@@ -105,7 +105,7 @@ class Search:
             raise Problem(words, claim=number)
         constraints: list[Constraint] = []
         for position, asked in enumerate(claim.spec.devices.constraints):
-            constraint = begin(asked)
+            constraint = begin(asked, knows_distinct=not self._demand.features.has_plain_devices)
             if constraint is None:
                 words = f"claim {{claim}}, constraint #{position}: empty constraint (unsupported constraint type?)"
                 raise Problem(words, claim=number)
@@ -200,6 +200,8 @@ class Search:
     def _suits(self, wanted: Wanted, spot: int) -> bool:
         """Whether the request may have the device, whoever has it now."""
         place = self._spots[spot]
+        if place.is_withheld:
+            return False
         return wanted.selects(place.kind) and place.is_reachable and self._has_room(wanted, spot)
 
     def _has_room(self, wanted: Wanted, spot: int) -> bool:
@@ -221,6 +223,8 @@ class Search:
         """Give the device to the request, if nothing speaks against it."""
         kind = self._spots[spot].kind
         if must and self._blocked(claim, wanted) >> spot & 1:
+            return False
+        if kind.consumes and not self._demand.features.device_partitions:
             return False
         draws = bool(kind.consumes) and not (kind.is_shared and (spot in self._consumed or spot in self._shared))
         if draws and not self._draw(spot):

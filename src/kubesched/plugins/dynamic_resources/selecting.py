@@ -116,7 +116,7 @@ def _as_cel_sees(kind: DeviceKind) -> Device:
         kind.driver,
         {name: _attribute(found) for name, found in kind.device.attributes.items()},
         {name: parse_quantity(found.value) for name, found in kind.device.capacity.items()},
-        allow_multiple_allocations=kind.is_shared,
+        allow_multiple_allocations=kind.device.allow_multiple_allocations,
     )
 
 

@@ -32,7 +32,9 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     ) -> None:
         super().__init__(args, context)
         args = args or NodeResourcesBalancedAllocationArgs()
-        self._allocation = Allocation(args.resources, _requests, defaults=False)
+        self._pod_level = self.context.features.pod_level_resources
+        self._pod_level_resize = self.context.features.pod_level_resize
+        self._allocation = Allocation(args.resources, self._requests, defaults=False)
 
     def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
         # Pods that ask for nothing would all be drawn to the same node.
@@ -66,6 +68,9 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         scores = self.score(cycle, node.alone)
         return scores if isinstance(scores, int) else int(scores[0])
 
+    def _requests(self, pod: Pod) -> Quantities:
+        return pod_requests(pod, from_status=True, pod_level=self._pod_level, pod_level_resize=self._pod_level_resize)
+
 
 def _evenness_of_two(first: float, second: float) -> int:
     """`_evenness` of the fractions of two resources, without arrays."""
@@ -74,10 +79,6 @@ def _evenness_of_two(first: float, second: float) -> int:
     if second > 1.0:
         second = 1.0
     return int((1 - abs((first - second) / 2)) * MAX_NODE_SCORE)
-
-
-def _requests(pod: Pod) -> Quantities:
-    return pod_requests(pod, from_status=True)
 
 
 def _evenness(used: Int64, offered: Int64) -> Int64:

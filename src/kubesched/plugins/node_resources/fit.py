@@ -85,9 +85,11 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             raise ProfileError("; ".join(faults))
         self._allocation = Allocation(self._args.scoring_strategy.resources, _scoring_requests, defaults=True)
         self._strategy = strategy(self._args.scoring_strategy)
+        self._pod_level = self.context.features.pod_level_resources
+        self._waits_for_classes = self.context.features.devices_as_resources
 
     def events_to_register(self) -> tuple[Interest, ...]:
-        return hints.interests()
+        return hints.interests(device_classes=self._waits_for_classes)
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
         memo = cycle.facts.memo
@@ -147,7 +149,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def _demand(self, cycle: Cycle) -> Demand:
         amounts = {
             name: amount
-            for name, quantity in pod_requests(cycle.pod).items()
+            for name, quantity in pod_requests(cycle.pod, pod_level=self._pod_level).items()
             if is_countable(name) and (amount := whole(name, quantity)) > 0 and not self._is_ignored(name)
         }
         fixed = [name for name in (CPU, MEMORY, EPHEMERAL_STORAGE) if name in amounts]

@@ -6,7 +6,7 @@ from kubesched.api.devices import IMPLICIT_PREFIX, DeviceClass
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.quantity import parse_quantity
-from kubesched.api.requests import PODS, is_countable, pod_requests, whole
+from kubesched.api.requests import PODS, Quantities, is_countable, pod_requests, whole
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.plugins.device_resources import is_served
 from kubesched.plugins.hinting import has_node, is_same_pod, queue_if, waits_for
@@ -15,12 +15,14 @@ from kubesched.state.cluster import ClusterState
 Amounts = dict[str, int]
 
 
-def interests() -> tuple[Interest, ...]:
-    return (
+def interests(*, device_classes: bool = True) -> tuple[Interest, ...]:
+    """What to wait for; `device_classes` if those may stand for resources."""
+    always = (
         waits_for(Kind.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, after_pod),
         waits_for(Kind.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, after_node),
-        waits_for(Kind.DEVICE_CLASS, Action.ADD | Action.UPDATE, after_device_class),
     )
+    classes = waits_for(Kind.DEVICE_CLASS, Action.ADD | Action.UPDATE, after_device_class)
+    return (*always, classes) if device_classes else always
 
 
 def after_pod(pod: Pod, old: Pod, new: Pod | None, state: ClusterState) -> Hint:
@@ -31,8 +33,7 @@ def after_pod(pod: Pod, old: Pod, new: Pod | None, state: ClusterState) -> Hint:
         return Hint.QUEUE
     if not new.spec.node_name:
         return Hint.SKIP
-    before, after = _wanted(old, from_status=True), _wanted(new, from_status=True)
-    wanted = _wanted(pod, from_status=True)
+    before, after, wanted = (_placed(one, state) for one in (old, new, pod))
     return queue_if(any(before.get(name, 0) > after.get(name, 0) for name in wanted))
 
 
@@ -41,7 +42,7 @@ def after_node(pod: Pod, old: Node | None, new: Node, state: ClusterState) -> Hi
 
     Resources that the profile ignores count here, as they do in kube-scheduler.
     """
-    wanted = {**_wanted(pod), PODS: 1}
+    wanted = {**_counted(pod_requests(pod, pod_level=state.features.pod_level_resources)), PODS: 1}
     offered = _offered(new)
     by_devices = {name for name in wanted if not offered.get(name) and is_served(name, state)}
     if any(amount > offered.get(name, 0) for name, amount in wanted.items() if name not in by_devices):
@@ -62,8 +63,12 @@ def after_device_class(pod: Pod, old: DeviceClass | None, new: DeviceClass, stat
     return queue_if(not provided.isdisjoint(pod_requests(pod)))
 
 
-def _wanted(pod: Pod, *, from_status: bool = False) -> Amounts:
-    requests = pod_requests(pod, from_status=from_status)
+def _placed(pod: Pod, state: ClusterState) -> Amounts:
+    """As in kube-scheduler, pod-level requests count here even if that feature is off."""
+    return _counted(pod_requests(pod, from_status=True, pod_level_resize=state.features.pod_level_resize))
+
+
+def _counted(requests: Quantities) -> Amounts:
     amounts = {name: whole(name, quantity) for name, quantity in requests.items() if is_countable(name)}
     return {name: amount for name, amount in amounts.items() if amount > 0}
 

@@ -39,9 +39,10 @@ class Constraint(NamedTuple):
 class Constraints:
     """Finds the constraints of pods under one configuration."""
 
-    def __init__(self, args: PodTopologySpreadArgs) -> None:
+    def __init__(self, args: PodTopologySpreadArgs, *, match_label_keys: bool = True) -> None:
         self.system_defaulted = args.defaulting_type == "System"
         self._defaults = SYSTEM_DEFAULTS if self.system_defaulted else args.default_constraints
+        self._match_label_keys = match_label_keys
         self._actions_by_default = {constraint.when_unsatisfiable for constraint in self._defaults}
 
     def hard(self, cycle: Cycle) -> tuple[Constraint, ...]:
@@ -58,7 +59,7 @@ class Constraints:
             return self._defaulted(cycle, action) if action in self._actions_by_default else ()
         memo, key = cycle.facts.memo, (Constraint, action)
         if key not in memo:
-            memo[key] = _compiled(own, cycle.pod, action)
+            memo[key] = self._compiled(own, cycle.pod, action)
         return memo[key]  # type: ignore[no-any-return]
 
     def _defaulted(self, cycle: Cycle, action: str) -> tuple[Constraint, ...]:
@@ -71,9 +72,32 @@ class Constraints:
         known: Any = cycle.facts.memo.get(key)
         if known is None or known[0] != valid_for:
             selector = default_selector(pod, objects)
-            compiled = () if selector.is_empty else _compiled(self._defaults, pod, action)
+            compiled = () if selector.is_empty else self._compiled(self._defaults, pod, action)
             known = cycle.facts.memo[key] = (valid_for, tuple(c._replace(selector=selector) for c in compiled))
         return known[1]  # type: ignore[no-any-return]
+
+    def _compiled(
+        self, constraints: Iterable[TopologySpreadConstraint], pod: Pod, action: str
+    ) -> tuple[Constraint, ...]:
+        return tuple(
+            Constraint(
+                max_skew=c.max_skew,
+                topology_key=c.topology_key,
+                selector=self._selector(c, pod),
+                min_domains=1 if c.min_domains is None else c.min_domains,
+                honors_affinity=c.node_affinity_policy != "Ignore",
+                honors_taints=c.node_taints_policy == "Honor",
+            )
+            for c in constraints
+            if c.when_unsatisfiable == action
+        )
+
+    def _selector(self, constraint: TopologySpreadConstraint, pod: Pod) -> Selector:
+        """The selector with matchLabelKeys worked in; the API server may have done that already, which does no harm."""
+        labels = pod.metadata.labels
+        keys = constraint.match_label_keys if self._match_label_keys else ()
+        same = {key: labels[key] for key in keys if key in labels}
+        return compile_selector(constraint.label_selector).also(selector_from_labels(same or {}).requirements)
 
 
 def default_selector(pod: Pod, objects: ObjectStore) -> Selector:
@@ -98,25 +122,3 @@ def _requirements_of(owner: OwnerReference, namespace: str, objects: ObjectStore
         return ()
     found = objects.get(kind, owner.name, namespace)
     return () if found is None else compile_selector(found.spec.selector).requirements  # type: ignore[attr-defined]
-
-
-def _compiled(constraints: Iterable[TopologySpreadConstraint], pod: Pod, action: str) -> tuple[Constraint, ...]:
-    return tuple(
-        Constraint(
-            max_skew=c.max_skew,
-            topology_key=c.topology_key,
-            selector=_selector(c, pod),
-            min_domains=1 if c.min_domains is None else c.min_domains,
-            honors_affinity=c.node_affinity_policy != "Ignore",
-            honors_taints=c.node_taints_policy == "Honor",
-        )
-        for c in constraints
-        if c.when_unsatisfiable == action
-    )
-
-
-def _selector(constraint: TopologySpreadConstraint, pod: Pod) -> Selector:
-    """The selector with matchLabelKeys worked in; the API server may have done that already, which does no harm."""
-    labels = pod.metadata.labels
-    same = {key: labels[key] for key in constraint.match_label_keys if key in labels}
-    return compile_selector(constraint.label_selector).also(selector_from_labels(same or {}).requirements)

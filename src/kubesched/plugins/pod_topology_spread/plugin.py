@@ -36,9 +36,11 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
 
     def __init__(self, args: PodTopologySpreadArgs | None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
-        self._constraints = Constraints(args or PodTopologySpreadArgs())
-        numeric = self.context.enabled("TaintTolerationComparisonOperators", default=False)
-        self._counted_nodes = CountedNodesOf(numeric=numeric)
+        features = self.context.features
+        self._constraints = Constraints(
+            args or PodTopologySpreadArgs(), match_label_keys=features.match_label_keys_in_spread
+        )
+        self._counted_nodes = CountedNodesOf(numeric=features.taint_comparisons)
 
     def events_to_register(self) -> tuple[Interest, ...]:
         return SpreadHints(self._constraints).interests()

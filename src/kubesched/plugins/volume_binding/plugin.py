@@ -48,7 +48,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
 
     def __init__(self, args: VolumeBindingArgs | None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
-        scores = self.context.enabled("StorageCapacityScoring", False)
+        scores = self.context.features.storage_capacity_scoring
         self._scorer = CapacityScorer(args.shape if args else None) if scores else None
         self._verdict_of_troubles = self._number_troubles()
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from kubesched.api.quantity import QuantityText, parse_quantity
 from kubesched.config.args import UtilizationShapePoint
+from kubesched.config.defaults import LESS_USED_IS_BETTER
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import MAX_NODE_SCORE
 from kubesched.plugins.broken_line import broken_line
@@ -17,7 +18,6 @@ from kubesched.plugins.volume_binding.search import Findings, VolumeSearch
 from kubesched.plugins.volume_claims import class_of
 from kubesched.state.columns import Int64
 
-_DEFAULT_SHAPE = (UtilizationShapePoint(utilization=0, score=10), UtilizationShapePoint(utilization=100, score=0))
 _SHAPE_SCALE = MAX_NODE_SCORE // 10
 _FULL = 100
 _STORAGE = "storage"
@@ -27,7 +27,7 @@ class CapacityScorer:
     """The mean, over storage classes, of a broken line from utilization to score."""
 
     def __init__(self, shape: Sequence[UtilizationShapePoint] | None) -> None:
-        self._points = [(point.utilization, point.score * _SHAPE_SCALE) for point in shape or _DEFAULT_SHAPE]
+        self._points = [(point.utilization, point.score * _SHAPE_SCALE) for point in shape or LESS_USED_IS_BETTER]
 
     def scores(self, findings: Findings, search: VolumeSearch, nodes: Nodes) -> Int64:
         return np.array([self._score(findings, search, nodes, i) for i in range(len(nodes))], dtype=np.int64)
