@@ -164,6 +164,13 @@ def test_csi_driver_may_change_how_much_it_attaches() -> None:
     assert refused(lambda: updated(kinds.CSI_NODES, old, drivers=[{**driver, "nodeID": "m"}]))[0][0] == "spec.drivers"
 
 
+def test_csi_driver_that_lost_its_name_is_refused() -> None:
+    old = created(kinds.CSI_NODES)
+    nameless = {"nodeID": "n", "allocatable": {"count": 3}, "topologyKeys": []}
+    [(field, _)] = refused(lambda: updated(kinds.CSI_NODES, old, drivers=[nameless]))
+    assert field == "spec.drivers[0].name"
+
+
 # -- policy -----------------------------------------------------------------------------------------------------------
 
 
