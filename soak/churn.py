@@ -8,12 +8,14 @@ from typing import Any
 
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.errors import ApiError
-from kubesched.sandbox.kinds import DEPLOYMENTS, NODES, PODS, PRIORITY_CLASSES, Object
-from kubesched.sandbox.nodes import DURATION, HollowNodes, node_manifest
+from kubesched.sandbox.kinds import DEPLOYMENTS, NODES, PODS, PRIORITY_CLASSES, RESOURCE_CLAIM_TEMPLATES, Object
+from kubesched.sandbox.nodes import DRIVER, DURATION, HollowNodes, node_manifest, publish_gpus
 
 NODES_KEPT = 40
 APPS = 8
 MOST_PODS = 500
+GPUS = 2
+"""Of each node."""
 FITS_NOWHERE = "soak.kubesched.io/fits-nowhere"
 """A label of pods that nobody may ever place."""
 _NAMESPACE = "default"
@@ -35,6 +37,7 @@ class Churn:
             (4, self._taint_or_not),
             (4, self._label_node),
             (2, self._replace_node),
+            (8, self._create_with_gpu),
             (2, self._create_big_and_important),
             (2, self._create_that_fits_nowhere),
         ]
@@ -42,6 +45,9 @@ class Churn:
     def begin(self) -> None:
         """The cluster before anything happens."""
         self._api.create(PRIORITY_CLASSES, "", {"metadata": {"name": "important"}, "value": 1000})
+        gpu = {"requests": [{"name": "gpu", "exactly": {"deviceClassName": DRIVER}}]}
+        template = {"metadata": {"name": "gpu"}, "spec": {"spec": {"devices": gpu}}}
+        self._api.create(RESOURCE_CLAIM_TEMPLATES, _NAMESPACE, template)
         for _ in range(NODES_KEPT):
             self._add_node()
         for i in range(APPS):
@@ -74,6 +80,12 @@ class Churn:
         if len(self._api.records(PODS)) < MOST_PODS:
             seconds = self._rng.choice((5, 20, 60))
             self._create("task", self._spec(self._rng.randrange(APPS)), {DURATION: f"{seconds}s"})
+
+    def _create_with_gpu(self) -> None:
+        seconds = self._rng.choice((5, 20, 60))
+        claims = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
+        spec = {"resourceClaims": claims, "containers": [_container("100m", "256Mi")]}
+        self._create("training", spec, {DURATION: f"{seconds}s"})
 
     def _create_big_and_important(self) -> None:
         """Most of a node for a while: others may have to go for it."""
@@ -149,7 +161,9 @@ class Churn:
         self._made += 1
         capacity = {"cpu": "8", "memory": "32Gi", "pods": "40"}
         template = {"status": {"capacity": capacity, "allocatable": capacity}}
-        self._hollow.add([node_manifest(f"node-{self._made}", self._made, template)])
+        node = node_manifest(f"node-{self._made}", self._made, template)
+        self._hollow.add([node])
+        publish_gpus(self._api, [node["metadata"]["name"]], GPUS)
 
     def _any_node(self) -> Object:
         return self._rng.choice(self._api.select(NODES))

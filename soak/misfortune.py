@@ -25,6 +25,8 @@ _PALETTE = (
     Rule(what="freeze", probability=0.02, resource="pods/binding", count=20),
     Rule(what="freeze", probability=0.002, verb="watch", count=2),
     Rule(what="500-before", probability=0.5, resource="leases"),
+    Rule(what="500-after", probability=0.5, resource="resourceclaims/status"),
+    Rule(what="409", probability=0.3, resource="resourceclaims/status"),
 )
 _MOST_AT_ONCE = 3
 _CALM = (3.0, 15.0)

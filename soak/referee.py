@@ -1,4 +1,4 @@
-"""Sees every change of the cluster and cries foul: pods bound twice, nodes that hold more than they have."""
+"""Sees every change of the cluster and cries foul: pods bound twice, devices given twice, nodes that hold too much."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 from kubesched.api.quantity import parse_quantity
 from kubesched.sandbox.api import Api, Event
-from kubesched.sandbox.kinds import NODES, PODS, Object
+from kubesched.sandbox.kinds import NODES, PODS, RESOURCE_CLAIMS, Object
 
 _RESOURCES = ("cpu", "memory", "pods")
 Amounts = dict[str, int]
+Device = tuple[str, str, str]
 
 
 class Referee:
@@ -24,7 +25,10 @@ class Referee:
         self._held: defaultdict[str, dict[str, Amounts]] = defaultdict(dict)
         """By node, what each pod there holds, by the pod's uid."""
         self._keys: dict[str, str] = {}
+        self._holders: dict[Device, str] = {}
+        """By device, the claim that has it."""
         api.subscribe((NODES, PODS), self._see)
+        api.subscribe((RESOURCE_CLAIMS,), self._see_claim)
 
     def truth(self) -> dict[str, Any]:
         """Of each node that has any, the pods and what they ask for in all."""
@@ -55,6 +59,17 @@ class Referee:
             self.bound += 1
             self._check_room(node, name)
 
+    def _see_claim(self, event: Event) -> None:
+        name = event.object["metadata"]["name"]
+        before = set() if event.old is None else _devices(event.old)
+        after = set() if event.type == "DELETED" else _devices(event.object)
+        for device in before - after:
+            self._holders.pop(device, None)
+        for device in after - before:
+            holder = self._holders.setdefault(device, name)
+            if holder != name:
+                self.fouls.append(f"{'/'.join(device)} belongs to claim {holder}, and was given to {name}")
+
     def _check_room(self, node: str, pod: str) -> None:
         held, offered = _sum(self._held[node].values()), self._offered.get(node, {})
         for resource, amount in offered.items():
@@ -65,6 +80,12 @@ class Referee:
 def _requests(pod: Object) -> Amounts:
     requests = [container["resources"].get("requests") or {} for container in pod["spec"]["containers"]]
     return {**_sum(_amounts({"cpu": "0", "memory": "0", "pods": "0", **each}) for each in requests), "pods": 1}
+
+
+def _devices(claim: Object) -> set[Device]:
+    allocation = (claim.get("status") or {}).get("allocation") or {}
+    results = (allocation.get("devices") or {}).get("results") or ()
+    return {(each["driver"], each["pool"], each["device"]) for each in results}
 
 
 def _amounts(quantities: Mapping[str, str]) -> Amounts:

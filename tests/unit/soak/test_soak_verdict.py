@@ -9,7 +9,7 @@ from soak.verdict import Sample, belief_is_truth, memory_is_flat
 from tests.sandbox_server import fresh_api
 
 from kubesched.sandbox.api import Api
-from kubesched.sandbox.kinds import NODES, PODS
+from kubesched.sandbox.kinds import NODES, PODS, RESOURCE_CLAIMS
 from kubesched.sandbox.nodes import HollowNodes
 
 
@@ -58,6 +58,21 @@ def test_a_pod_that_changes_its_node_is_a_foul(api: Api) -> None:
     pod = api.get(PODS, "default", "web")
     api.store.put("pods", {**pod, "spec": {**pod["spec"], "nodeName": "node-2"}})
     assert referee.fouls == ["pod web was on node-1, and then was bound to node-2"]
+
+
+def test_a_device_that_two_claims_have_is_a_foul_until_one_gives_it_back(api: Api) -> None:
+    referee = Referee(api)
+    result = {"request": "gpu", "driver": "gpu.example.com", "pool": "node-1", "device": "gpu-0"}
+    status = {"allocation": {"devices": {"results": [result]}}}
+    for name in ("first", "second", "third"):
+        gpu = {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}
+        api.create(RESOURCE_CLAIMS, "default", {"metadata": {"name": name}, "spec": {"devices": gpu}})
+    api.patch(RESOURCE_CLAIMS, "default", "first", {"status": status}, subresource="status")
+    api.patch(RESOURCE_CLAIMS, "default", "first", {"status": {"allocation": None}}, subresource="status")
+    api.patch(RESOURCE_CLAIMS, "default", "second", {"status": status}, subresource="status")
+    assert referee.fouls == []
+    api.patch(RESOURCE_CLAIMS, "default", "third", {"status": status}, subresource="status")
+    assert referee.fouls == ["gpu.example.com/node-1/gpu-0 belongs to claim second, and was given to third"]
 
 
 @pytest.mark.parametrize(("per_minute", "is_flat"), [(0.0, True), (0.3, True), (1.5, False)])
