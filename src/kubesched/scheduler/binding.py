@@ -103,7 +103,7 @@ class BindingCycle:
         volumes: VolumeWrites | None = cycle.notes.get(RESERVED)
         has_claims = self._claims.concerns(profile, cycle)
         if volumes is not None or has_claims:
-            await self._tell_expected_node(pod, decision.node)
+            await self.tell_expected_node(pod, decision.node)
         try:
             if volumes is not None:
                 await self._writer.write_volumes(pod, volumes)
@@ -114,14 +114,17 @@ class BindingCycle:
             if broken is not None:
                 return error(f'running PreBind plugin "DynamicResources": {broken.message}')
         for plugin in profile.at("pre_bind", PreBindPlugin):
-            answer = _finished(plugin.pre_bind(cycle, pod, decision.node))
+            given = plugin.pre_bind(cycle, pod, decision.node)
+            if given is not None and isawaitable(given):
+                await self.tell_expected_node(pod, decision.node)
+            answer = _finished(given)
             watch = cycle.watch_of_plugins
             status = await (answer if watch is None else watch.timed_wait(plugin.name, "PreBind", answer))
             if status is not None:
                 return error(f'running PreBind plugin "{plugin.name}": {status.message}')
         return None
 
-    async def _tell_expected_node(self, pod: Pod, node_name: str) -> None:
+    async def tell_expected_node(self, pod: Pod, node_name: str) -> None:
         """What comes next may take a while, so everybody may see already where the pod is going."""
         if not self._tells_expected_node or pod.status.nominated_node_name == node_name:
             return

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from kubesched.scheduler.attempt import Attempt
 from kubesched.scheduler.scheduler import Scheduler
@@ -23,7 +24,7 @@ class SchedulingLoop:
     """Drives one scheduler. Whoever tells the scheduler of a change calls `wake` afterwards.
 
     There is one writer: all that touches the scheduler runs on the event loop, between two awaits of which nobody else
-    does. Deciding is done in slices, so that reading the watch and renewing a lease never wait for long.
+    does. Deciding is done in slices, so that reading the watch never waits for long.
     """
 
     def __init__(
@@ -40,6 +41,8 @@ class SchedulingLoop:
         self._awake = asyncio.Event()
         scheduler.waiting.on_settled = self.wake
         self._unfinished: set[asyncio.Task[None]] = set()
+        self._telling: dict[str, asyncio.Task[None]] = {}
+        """What is being told about pods that wait for a Permit plugin, by their identity."""
         self._stopping = False
 
     def wake(self) -> None:
@@ -107,21 +110,31 @@ class SchedulingLoop:
         """What is left to be done, under way; None if there is nothing, or not yet."""
         if attempt.phase == "done":
             self._over(attempt)
-        elif attempt.phase != "waiting":
-            task = asyncio.create_task(self._finish(attempt), name=f"finish {attempt.queued.key}")
-            self._unfinished.add(task)
-            task.add_done_callback(self._finished)
-            return task
+        elif attempt.phase == "waiting":
+            self._telling[attempt.queued.identity] = self._begun(self._scheduler.wait(attempt), attempt)
+        else:
+            return self._begun(self._finish(attempt), attempt)
         return None
+
+    def _begun(self, work: Coroutine[Any, Any, None], attempt: Attempt) -> asyncio.Task[None]:
+        task = asyncio.create_task(self._done(work, attempt), name=f"finish {attempt.queued.key}")
+        self._unfinished.add(task)
+        task.add_done_callback(self._finished)
+        return task
+
+    async def _done(self, work: Coroutine[Any, Any, None], attempt: Attempt) -> None:
+        try:
+            await work
+        except Exception:  # all that plugins and writers do is reported; this is a bug of ours, and no reason to stop
+            _log.exception("the attempt at pod %s could not be finished", attempt.queued.key)
 
     async def _finish(self, attempt: Attempt) -> None:
         try:
+            if self._telling and (telling := self._telling.pop(attempt.queued.identity, None)) is not None:
+                await telling
             await self._scheduler.finish(attempt)
-        except (
-            Exception
-        ):  # `finish` reports whatever plugins and writers do; this is a bug of ours, and no reason to stop
-            _log.exception("the attempt at pod %s could not be finished", attempt.queued.key)
-        self._over(attempt)
+        finally:
+            self._over(attempt)
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._unfinished.discard(task)

@@ -230,6 +230,10 @@ class Scheduler:
             over.append(attempt)
         return over
 
+    async def wait(self, attempt: Attempt) -> None:
+        """While a pod waits for a Permit plugin, everybody may see where it will go. To be over before `finish`."""
+        await self._binding.tell_expected_node(attempt.queued.pod, attempt.node)
+
     async def finish(self, attempt: Attempt) -> None:
         """Carry out what was decided."""
         if attempt.phase == "assumed":

@@ -12,7 +12,7 @@ from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
 from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal
 
 from kubesched import config
-from kubesched.api.pod import Pod
+from kubesched.api.pod import Pod, PodCondition
 from kubesched.config.features import DEFAULT_FEATURES
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.plugin import PermitPlugin, Plugin
@@ -202,6 +202,50 @@ def test_pod_that_was_let_in_is_bound_at_once() -> None:
             [waiting] = world.scheduler.waiting
             waiting.allow("Doorkeeper")
             await asyncio.sleep(0.01)
+            assert world.outcomes == ["bound"]
+
+    virtual_time.run(story())
+
+
+def test_pod_that_waits_to_be_let_in_shows_where_it_will_go() -> None:
+    told: list[str | None] = []
+
+    class Listening(MemoryCluster):
+        async def patch_status(
+            self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None
+        ) -> None:
+            told.append(nominated_node_name)
+            await super().patch_status(pod, condition=condition, nominated_node_name=nominated_node_name)
+
+    async def story() -> None:
+        async with living(Listening(), plugins=[Doorkeeper]) as world:
+            world.see(make_node("n1"), make_pod("a"))
+            await asyncio.sleep(1)
+            assert told == ["n1"]
+            world.cluster.tell(world.scheduler)
+            await asyncio.sleep(59.5)  # nobody lets it in
+            assert told[1] == ""
+
+    virtual_time.run(story())
+
+
+def test_pod_is_bound_only_after_it_was_told_where_it_will_go() -> None:
+    class Slow(MemoryCluster):
+        async def patch_status(
+            self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None
+        ) -> None:
+            await asyncio.sleep(5)
+            await super().patch_status(pod, condition=condition, nominated_node_name=nominated_node_name)
+
+    async def story() -> None:
+        async with living(Slow(), plugins=[Doorkeeper]) as world:
+            world.see(make_node("n1"), make_pod("a"))
+            await asyncio.sleep(1)
+            [waiting] = world.scheduler.waiting
+            waiting.allow("Doorkeeper")
+            await asyncio.sleep(3)
+            assert world.outcomes == []
+            await asyncio.sleep(2)
             assert world.outcomes == ["bound"]
 
     virtual_time.run(story())
