@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 from tests.builders import Json
 from tests.integration.conftest import StartDaemon
+from tests.integration.daemon_process import Daemon
 from tests.integration.live_cluster import LiveCluster, wait_until
 from tests.unit.scheduler.extender_server import ExtenderServer, filtering, passing
 
 from kubesched.sandbox.api import PatchKind
+from kubesched.sandbox.http import Rule
 from kubesched.sandbox.kinds import NODES, PODS
 
 PAIRS = '''
@@ -159,28 +161,44 @@ def test_plugin_that_breaks_concerns_its_own_pods_only(
     assert daemon.stop() == 0
 
 
-def test_plugin_that_keeps_the_scheduler_busy_costs_neither_the_lease_nor_the_health_checks(
-    cluster: LiveCluster, start_daemon: StartDaemon, tmp_path: Path
-) -> None:
+def _thinking(cluster: LiveCluster, start_daemon: StartDaemon, directory: Path) -> Daemon:
+    """A daemon with a short lease and a pod on its mind, until the file `over` is in the directory."""
     cluster.add_node("node")
     cluster.add_pod("pod")
-    thinking, over = tmp_path / "thinking", tmp_path / "over"
+    thinking, over = directory / "thinking", directory / "over"
     profile = {
         "schedulerName": "default-scheduler",
         "plugins": {"filter": {"enabled": [{"name": "Ponderous"}]}},
         "pluginConfig": [{"name": "Ponderous", "args": {"thinking": str(thinking), "over": str(over)}}],
     }
     election = {"leaderElect": True, "leaseDuration": "2s", "renewDeadline": "1500ms", "retryPeriod": "300ms"}
-    environ = _installed(tmp_path, "Ponderous", PONDEROUS)
+    environ = _installed(directory, "Ponderous", PONDEROUS)
     daemon = start_daemon(cluster, config={"profiles": [profile], "leaderElection": election}, environ=environ)
     wait_until(thinking.exists, "the plugin at work")
+    return daemon
+
+
+def test_scheduler_that_is_stuck_when_it_loses_the_lease_is_left_behind(
+    cluster: LiveCluster, start_daemon: StartDaemon, tmp_path: Path
+) -> None:
+    daemon = _thinking(cluster, start_daemon, tmp_path)
+    cluster.misbehave(Rule("500-before", resource="leases"))
+    assert daemon.wait_exit(within=60) == 1
+    assert daemon.log_lines("Leaderelection lost")
+    assert cluster.node_of("pod") == ""
+
+
+def test_plugin_that_keeps_the_scheduler_busy_costs_neither_the_lease_nor_the_health_checks(
+    cluster: LiveCluster, start_daemon: StartDaemon, tmp_path: Path
+) -> None:
+    daemon = _thinking(cluster, start_daemon, tmp_path)
     since, renewals = time.monotonic(), set[str]()
     while time.monotonic() < since + 3:  # longer than the lease would last
         renewals.add(cluster.lease()["renewTime"])
         assert daemon.get("/livez").status == 200
     assert len(renewals) > 3
     assert cluster.node_of("pod") == ""
-    over.touch()
+    (tmp_path / "over").touch()
     wait_until(lambda: cluster.node_of("pod"), "the pod bound")
     assert daemon.stop() == 0
 

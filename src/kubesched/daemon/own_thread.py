@@ -17,8 +17,8 @@ import uvloop
 
 from kubesched.daemon.logging import Log
 
-PATIENCE = 15.0
-"""Seconds that work is waited for once it was told to end; then it is left behind."""
+PATIENCE = 5.0
+"""Seconds that a thread is waited for once its work was told to end; then it is left behind."""
 
 log = Log(__name__)
 
@@ -28,12 +28,13 @@ T = TypeVar("T")
 class OwnThread:
     """Enter it to start the thread, leave it to end the thread. All methods are for other threads to call."""
 
-    def __init__(self, name: str, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, name: str, *, patience: float = PATIENCE, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._loop = uvloop.new_event_loop()
         # A thread that is stuck in a plugin must not keep the process from ending.
         self._thread = threading.Thread(target=self._live, name=name, daemon=True)
         self._asked_at: float | None = None
+        self._patience = patience
 
     def __enter__(self) -> OwnThread:
         self._thread.start()
@@ -43,7 +44,7 @@ class OwnThread:
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.post(self._loop.stop)
-        self._thread.join(PATIENCE)
+        self._thread.join(self._patience)
         if self._thread.is_alive():
             log.error("A thread did not end in time and is left behind", thread=self._thread.name)
 
@@ -76,7 +77,9 @@ class OwnThread:
         except asyncio.CancelledError:
             if not over.done():
                 self.post(lambda: doing[0].cancel())
-                await asyncio.wait((over,), timeout=PATIENCE)
+                await asyncio.wait((over,), timeout=self._patience)
+                if not over.done():
+                    self._patience = 0.0  # it is stuck: nobody waits for it a second time
             if over.done() and not over.cancelled():
                 over.exception()  # nobody asks for it any more
             raise

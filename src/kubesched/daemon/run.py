@@ -48,6 +48,9 @@ from kubesched.kube.observer import Observer
 from kubesched.kube.resources import LEASES
 from kubesched.plugins.registry import all_plugins
 
+HANG_UP_WITHIN = 2.0
+"""Seconds after which connections are left to the end of the process: the thread that has them may be stuck."""
+
 log = Log(__name__)
 
 _WRONG_INPUT = (
@@ -122,7 +125,9 @@ async def _run(settings: Completed, logging: Logging, environ: Mapping[str, str]
             except Exception as mistake:  # ours, whatever its type: nobody should take it for theirs
                 raise RuntimeError("the scheduler broke") from mistake
     finally:
-        await scheduling.run(connections.transport.close())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(HANG_UP_WITHIN):
+                await scheduling.run(connections.transport.close())
         await connections.transport_of_leases.close()
     return 0
 

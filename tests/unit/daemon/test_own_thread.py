@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from kubesched.daemon import own_thread
 from kubesched.daemon.own_thread import OwnThread
 
 
@@ -82,15 +81,15 @@ def blocked(thread: OwnThread, meanwhile: Callable[[], Awaitable[None]]) -> None
     asyncio.run(main())
 
 
-def test_thread_that_is_blocked_keeps_nobody_waiting(thread: OwnThread, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_thread, "PATIENCE", 0.05)
+def test_thread_that_is_blocked_keeps_nobody_waiting() -> None:
+    with OwnThread("there", patience=0.05) as thread:
 
-    async def meanwhile() -> None:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.01):
-                await thread.run(where())
+        async def meanwhile() -> None:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.01):
+                    await thread.run(where())
 
-    blocked(thread, meanwhile)
+        blocked(thread, meanwhile)
 
 
 def test_thread_that_is_blocked_is_noticed() -> None:
@@ -110,12 +109,9 @@ def test_thread_that_is_blocked_is_noticed() -> None:
         assert thread.silence() == 0
 
 
-def test_thread_that_does_not_end_is_left_behind(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(own_thread, "PATIENCE", 0.05)
+def test_thread_that_does_not_end_is_left_behind(caplog: pytest.LogCaptureFixture) -> None:
     over = threading.Event()
-    with OwnThread("there") as thread:
+    with OwnThread("there", patience=0.05) as thread:
         thread.post(over.wait)
     over.set()
     assert "left behind" in caplog.text
