@@ -11,13 +11,13 @@ from kubesched.cli.input import refuse
 from kubesched.cli.printing import console, print_json, print_yaml, skipped_note
 from kubesched.cli.progress import progress_bar
 from kubesched.cli.simulation import (
-    bad_profiles_refused,
+    Policy,
     config_option,
     file_option,
     manifests_of,
     output_option,
+    policy_of,
     seed_option,
-    settings_of,
 )
 from kubesched.cli.simulation_result import MOST_NODES, MOST_ROWS, ResultPrinter
 from kubesched.scheduler.run_now import StillWaitingError
@@ -52,8 +52,9 @@ def simulate(
     and Jobs are expanded to pods. The annotations kubesched.io/arrival and kubesched.io/duration, on a pod or in a
     template, say when pods come and how long they run.
     """
-    manifests = manifests_of(files, workloads=True)
-    report = run(manifests, config_file, seed, record)
+    policy = policy_of(config_file)
+    manifests = manifests_of(files, policy, workloads=True)
+    report = run(manifests, policy, seed, record)
     match output:
         case "json":
             print_json({**report.to_plain(), "skipped": dict(manifests.skipped)})
@@ -69,14 +70,12 @@ def simulate(
                 out.print(skipped_note(manifests.skipped))
 
 
-def run(manifests: Manifests, config_file: str | None, seed: int, record: IO[str] | None = None) -> SimulationReport:
+def run(manifests: Manifests, policy: Policy, seed: int, record: IO[str] | None = None) -> SimulationReport:
     """One simulation from beginning to end, with a progress bar; or what is wrong with the policy, and the end."""
-    settings = settings_of(config_file)
     garbage.collect_seldom()
-    with bad_profiles_refused(config_file):
-        simulation = Simulation(manifests.objects, settings, seed=seed, record=record)
+    simulation = Simulation(manifests.objects, policy.settings, seed=seed, record=record)
     try:
         with progress_bar("Simulating") as progress:
             return simulation.run(progress)
     except StillWaitingError as error:
-        refuse([f"{config_file or 'configuration'}: {error}"])
+        refuse([f"{policy}: {error}"])

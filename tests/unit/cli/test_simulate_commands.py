@@ -121,12 +121,12 @@ def test_compare_shows_where_pods_end_up_under_each_policy(tmp_path: Path) -> No
     assert [figures["nodes_used"] for figures in found["figures"]] == [2, 1]
 
 
-@pytest.mark.parametrize(
-    "command", [("simulate",), ("compare", "--config", "nowhere.yaml"), ("capacity", "--pod", "-")]
-)
-def test_bad_input_is_named_and_refused(command: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("command", [("simulate",), ("compare",), ("capacity", "--pod", "-")])
+def test_bad_input_is_named_and_refused(command: tuple[str, ...], tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(MOST_ALLOCATED)
     bad = "{apiVersion: v1, kind: Pod, metadata: {name: p, annotations: {kubesched.io/arrival: soon}}}"
-    result = run(*command, "-f", "-", stdin=bad)
+    result = run(*command, "--config", str(policy), "-f", "-", stdin=bad)
     assert result.exit_code == 2
     assert "<stdin>: document 1 (Pod default/p): metadata.annotations.kubesched.io/arrival: expected" in result.stderr
 
