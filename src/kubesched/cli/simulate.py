@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO
 
 import click
@@ -20,6 +23,7 @@ from kubesched.cli.simulation import (
     seed_option,
 )
 from kubesched.cli.simulation_result import MOST_NODES, MOST_ROWS, ResultPrinter
+from kubesched.scheduler.recording_file import open_recording
 from kubesched.scheduler.run_now import StillWaitingError
 from kubesched.simulate.html import page
 from kubesched.simulate.manifests import Manifests
@@ -34,9 +38,7 @@ from kubesched.simulate.simulation import Simulation
 @output_option("json", "yaml", "html")
 @click.option("--all-pods", is_flag=True, help=f"Show every pod, also if there are more than {MOST_ROWS}.")
 @click.option("--all-nodes", is_flag=True, help=f"Show every node, also if there are more than {MOST_NODES}.")
-@click.option(
-    "--record", type=click.File("w", encoding="utf-8", lazy=False), help="Where to write what `kubesched replay` reads."
-)
+@click.option("--record", help="Where to write what `kubesched replay` reads. A file that is there is kept as FILE.1.")
 def simulate(
     files: tuple[str, ...],
     config_file: str | None,
@@ -44,7 +46,7 @@ def simulate(
     output: str,
     all_pods: bool,
     all_nodes: bool,
-    record: IO[str] | None,
+    record: str | None,
 ) -> None:
     """Run pods and workloads on the nodes of the manifests in virtual time, to the end.
 
@@ -54,7 +56,8 @@ def simulate(
     """
     policy = policy_of(config_file)
     manifests = manifests_of(files, policy, workloads=True)
-    report = run(manifests, policy, seed, record)
+    with _recording(record) as stream:
+        report = run(manifests, policy, seed, stream)
     match output:
         case "json":
             print_json({**report.to_plain(), "skipped": dict(manifests.skipped)})
@@ -68,6 +71,24 @@ def simulate(
             if manifests.skipped:
                 out.print()
                 out.print(skipped_note(manifests.skipped))
+
+
+@contextmanager
+def _recording(file: str | None) -> Iterator[IO[str] | None]:
+    if file is None:
+        yield None
+        return
+    if file == "-":
+        yield sys.stdout
+        return
+    try:
+        stream = open_recording(
+            file, lambda kept: click.echo(f"{file}: kept the earlier recording as {kept}", err=True)
+        )
+    except OSError as error:
+        refuse([f"{file}: {error.strerror or error}"])
+    with stream:
+        yield stream
 
 
 def run(manifests: Manifests, policy: Policy, seed: int, record: IO[str] | None = None) -> SimulationReport:

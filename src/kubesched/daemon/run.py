@@ -39,6 +39,7 @@ from kubesched.kube.leader_election import LeaderElector, LeaseLostError
 from kubesched.kube.lease import LeaseLock, new_identity
 from kubesched.kube.resources import LEASES
 from kubesched.plugins.registry import all_plugins
+from kubesched.scheduler.recording_file import open_recording
 
 log = Log(__name__)
 
@@ -305,4 +306,4 @@ def _listen_to_signals(stopping: asyncio.Event, replica: Replica) -> None:
 def _record_file(settings: Completed) -> contextlib.AbstractContextManager[IO[str] | None]:
     if not settings.options.record:
         return contextlib.nullcontext()
-    return open(settings.options.record, "w", encoding="utf-8")
+    return open_recording(settings.options.record, lambda kept: log.info("Kept the earlier recording", file=str(kept)))
