@@ -90,12 +90,20 @@ def sandbox(
         seed=seed,
         node_grace=_SOON if story else Plan.node_grace,
     )
+    if warning := _warning(plan):
+        click.echo(warning, err=True)
     with bad_profiles_refused(config_file):
         try:
             garbage.collect_seldom()
             uvloop.run(_run(plan, story, seconds))
         except (ExposedError, OSError) as error:
             refuse([f"sandbox: {error}"])
+
+
+def _warning(plan: Plan) -> str:
+    if plan.token is None or plan.tls:
+        return ""
+    return "--token without --tls: kubectl sends no token over plain http, so all its calls end in 401; add --tls"
 
 
 async def _run(plan: Plan, story: Scenario | None, seconds: float | None) -> None:
@@ -108,7 +116,7 @@ async def _run(plan: Plan, story: Scenario | None, seconds: float | None) -> Non
     try:
         out = console()
         if out.is_terminal:
-            await _show(box, story, seconds, ended)
+            await _show(box, story, seconds, ended, warning=_warning(plan))
         else:
             await _tell(box, out, story, seconds, ended, nodes=len(plan.nodes))
         out.print(summary(box))
@@ -116,7 +124,9 @@ async def _run(plan: Plan, story: Scenario | None, seconds: float | None) -> Non
         await box.stop()
 
 
-async def _show(box: Sandbox, story: Scenario | None, seconds: float | None, ended: asyncio.Event) -> None:
+async def _show(
+    box: Sandbox, story: Scenario | None, seconds: float | None, ended: asyncio.Event, *, warning: str
+) -> None:
     """The live view, until somebody ends it. A story that is over leaves a cluster to play with."""
     saying = ""
 
@@ -133,7 +143,7 @@ async def _show(box: Sandbox, story: Scenario | None, seconds: float | None, end
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     while not ended.is_set():
-                        live.update(view(box, height=screen.height, saying=saying), refresh=True)
+                        live.update(view(box, height=screen.height, saying=saying, warning=warning), refresh=True)
                         with contextlib.suppress(TimeoutError):
                             async with asyncio.timeout(1 / _LOOKS_PER_SECOND):
                                 await ended.wait()
