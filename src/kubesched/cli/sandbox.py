@@ -16,15 +16,15 @@ from rich.live import Live
 from rich.text import Text
 
 from kubesched import garbage
-from kubesched.api.yaml import YamlError, documents
-from kubesched.cli.input import read, refuse
+from kubesched.cli.input import refuse, told
+from kubesched.cli.node_file import nodes_of
 from kubesched.cli.printing import STRONG, console, counted
 from kubesched.cli.sandbox_story import summary
 from kubesched.cli.sandbox_view import line, view
 from kubesched.cli.simulation import bad_profiles_refused, config_option, settings_of
 from kubesched.sandbox.box import Plan, Sandbox
+from kubesched.sandbox.errors import ApiError
 from kubesched.sandbox.http import ExposedError, FaultError, Rule, parse_fault
-from kubesched.sandbox.kinds import Object
 from kubesched.sandbox.nodes import node_manifests
 from kubesched.sandbox.scenarios import SCENARIOS, Scenario, Stage
 from kubesched.sandbox.scenarios.playing import play
@@ -74,7 +74,7 @@ def sandbox(
     """
     story = SCENARIOS[scenario] if scenario else None
     settings = settings_of(config_file)
-    nodes = node_manifests(_templates(node_file) if node_file else story.nodes if story else count)
+    nodes = nodes_of(node_file) if node_file else node_manifests(story.nodes if story else count)
     plan = Plan(
         nodes=nodes,
         gpus=gpus,
@@ -96,8 +96,12 @@ def sandbox(
         try:
             garbage.collect_seldom()
             uvloop.run(_run(plan, story, seconds))
-        except (ExposedError, OSError) as error:
+        except ExposedError as error:
             refuse([f"sandbox: {error}"])
+        except ApiError as error:
+            refuse([f"{node_file or 'sandbox'}: {error}"])
+        except OSError as error:
+            refuse([told(error, error.filename2 or error.filename or "sandbox")])
 
 
 def _warning(plan: Plan) -> str:
@@ -171,21 +175,6 @@ async def _tell(
 async def _play(box: Sandbox, story: Scenario | None, say: Callable[[str], None]) -> None:
     if story is not None:
         await play(story, Stage(box.api, box.nodes), say)
-
-
-def _templates(file: str) -> list[Object]:
-    source, text = read(file)
-    try:
-        values = [document.value for document in documents(text)]
-    except YamlError as error:
-        refuse([f"{source}: {error}"])
-    found: list[Object] = []
-    for value in values:
-        found += value.get("items", []) if isinstance(value, dict) and value.get("kind") == "List" else [value]
-    wrong = [i for i, each in enumerate(found) if not isinstance(each, dict) or each.get("kind") != "Node"]
-    if wrong or not found:
-        refuse([f"{source}: document {i + 1}: expected a Node" for i in wrong] or [f"{source}: no Node in it"])
-    return found
 
 
 def _rules(texts: tuple[str, ...]) -> list[Rule]:

@@ -10,7 +10,7 @@ from typing import IO
 import click
 
 from kubesched import garbage
-from kubesched.cli.input import refuse
+from kubesched.cli.input import refuse, told
 from kubesched.cli.printing import console, print_json, print_yaml, skipped_note
 from kubesched.cli.progress import progress_bar
 from kubesched.cli.simulation import (
@@ -86,7 +86,7 @@ def _recording(file: str | None) -> Iterator[IO[str] | None]:
             file, lambda kept: click.echo(f"{file}: kept the earlier recording as {kept}", err=True)
         )
     except OSError as error:
-        refuse([f"{file}: {error.strerror or error}"])
+        refuse([told(error, file)])
     with stream:
         yield stream
 

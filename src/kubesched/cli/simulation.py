@@ -90,10 +90,16 @@ def policy_of(config_file: str | None) -> Policy:
 def manifests_of(files: Iterable[str], *policies: Policy, workloads: bool = False) -> Manifests:
     """What is in the files and may matter to one of the policies; or all that is wrong with it, and the end."""
     custom = frozenset().union(*(policy.custom_resources for policy in policies))
+    files = list(files)
     try:
-        return load(files, workloads=workloads, custom=custom)
+        manifests = load(files, workloads=workloads, custom=custom)
     except ManifestError as error:
         refuse(error.lines)
+    if not manifests.objects:
+        others = ", ".join(f"{count} {kind}" for kind, count in manifests.skipped.items())
+        sources = ", ".join("<stdin>" if file == "-" else file for file in files)
+        refuse([f"{sources}: nothing that scheduling looks at{', only ' if others else ''}{others}"])
+    return manifests
 
 
 @contextmanager

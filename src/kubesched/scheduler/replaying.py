@@ -105,6 +105,8 @@ class Replay:
                 entry = msgspec.json.decode(text)
             except msgspec.DecodeError as problem:
                 raise ReplayError(f"line {line}: {problem}") from problem
+            except RecursionError as problem:
+                raise ReplayError(f"line {line}: nested too deeply") from problem
             if not isinstance(entry, dict):
                 raise ReplayError(f"line {line}: expected an object")
             yield line, entry

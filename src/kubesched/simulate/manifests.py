@@ -75,7 +75,7 @@ def _sources(paths: Iterable[str], reading: _Reading) -> list[str]:
     found: dict[str, None] = {}
     for path in paths:
         directory = Path(path)
-        if path == "-" or not directory.is_dir():
+        if path in ("-", "") or not directory.is_dir():
             found[path] = None
             continue
         files = sorted(str(file) for file in directory.rglob("*") if file.suffix in SUFFIXES and file.is_file())
@@ -87,10 +87,13 @@ def _sources(paths: Iterable[str], reading: _Reading) -> list[str]:
 
 def _bytes_of(source: str, reading: _Reading) -> bytes | None:
     try:
-        return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+        if source == "-":
+            return sys.stdin.buffer.read()
+        with open(source, "rb") as file:
+            return file.read()
     except (OSError, ValueError) as error:
         problem = error.strerror if isinstance(error, OSError) else None
-        reading.say(f"{source}: {problem or error}")
+        reading.say(f"{source or repr(source)}: {problem or error}")
         return None
 
 
