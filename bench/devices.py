@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import random
-from collections import deque
-
 from msgspec.structs import replace
 
 from bench import clusters
-from bench.loop import BOUND
+from bench.loop import Binder, Loop
 from bench.measure import cpu_us
-from kubesched import config
 from kubesched.api.device_claims import (
     DeviceClaim,
     DeviceRequest,
@@ -30,8 +26,8 @@ from kubesched.api.devices import (
     ResourceSlice,
     ResourceSliceSpec,
 )
-from kubesched.api.meta import KubeObject, ObjectMeta, OwnerReference
-from kubesched.api.pod import Pod, PodCondition, PodResourceClaim, PodResourceClaimStatus
+from kubesched.api.meta import ObjectMeta, OwnerReference
+from kubesched.api.pod import Pod, PodResourceClaim, PodResourceClaimStatus
 from kubesched.plugins.dynamic_resources.writes import (
     ClaimWrite,
     DeallocateClaim,
@@ -39,9 +35,6 @@ from kubesched.plugins.dynamic_resources.writes import (
     UnreserveClaim,
     applied,
 )
-from kubesched.plugins.volume_binding.writes import VolumeWrites
-from kubesched.scheduler.run_now import run_now
-from kubesched.scheduler.scheduler import Scheduler
 
 NODES = 5000
 DEVICES = 8
@@ -102,78 +95,54 @@ def pod_with_claim(i: int) -> tuple[Pod, ResourceClaim]:
     return pod, ResourceClaim(metadata=meta, spec=claim_spec(i))
 
 
+class DeviceBinder(Binder):
+    """Takes what is written to claims as well."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.claims: dict[str, ResourceClaim] = {}
+        self._version = 0
+
+    async def write_claim(self, pod: Pod, write: ClaimWrite) -> ResourceClaim | None:
+        assert isinstance(write, ReserveClaim | UnreserveClaim | DeallocateClaim)
+        stored = self.claims[write.claim.key]
+        self._version += 1
+        claim = applied(write, stored)
+        claim = replace(claim, metadata=replace(claim.metadata, resource_version=str(self._version)))
+        self.claims[claim.key] = claim
+        self.unseen.append((stored, claim))
+        return claim
+
+
 class DeviceLoop:
     """A scheduler on a cluster with devices; everything that is written is told by the watch."""
 
     def __init__(self, nodes: int = NODES) -> None:
-        self.bound = 0
-        self._pods = self._version = 0
-        self._claims: dict[str, ResourceClaim] = {}
-        self._unseen: deque[tuple[KubeObject, KubeObject]] = deque()
-        self._scheduler = Scheduler(config.default(), self, clock=lambda: 0.0, draw=random.Random(0).randrange)
-        self._scheduler.added(device_class())
+        self._pods = 0
+        self._binder = DeviceBinder()
+        self._loop = Loop(nodes, self._binder)
+        self._loop.scheduler.added(device_class())
         for i in range(nodes):
-            self._scheduler.added(clusters.node(i))
-            self._scheduler.added(resource_slice(i))
+            self._loop.scheduler.added(resource_slice(i))
 
     def add(self, pods: int) -> None:
         for i in range(self._pods, self._pods + pods):
             pod, claim = pod_with_claim(i)
-            self._claims[claim.key] = claim
-            self._scheduler.added(claim)
-            self._scheduler.added(pod)
+            self._binder.claims[claim.key] = claim
+            self._loop.scheduler.added(claim)
+            self._loop.scheduler.added(pod)
         self._pods += pods
 
     def run(self, attempts: int) -> None:
-        for _ in range(attempts):
-            attempt = self._scheduler.pop()
-            assert attempt is not None
-            self._scheduler.decide(attempt)
-            run_now(self._scheduler.finish(attempt))
-            while self._unseen:
-                self._scheduler.updated(*self._unseen.popleft())
+        self._loop.run(attempts)
 
     def placing(self, pods: int) -> float:
         """CPU microseconds per pod, from its turn until the watch has shown it bound with its devices."""
         self.add(pods)
-        before = self.bound
+        before = self._binder.bound
         spent = cpu_us(lambda: self.run(pods))
-        assert self.bound == before + pods
+        assert self._binder.bound == before + pods
         return spent / pods
-
-    # -- what is written ----------------------------------------------------------------------------------------------
-
-    async def bind(self, pod: Pod, node_name: str) -> None:
-        self.bound += 1
-        seen = replace(
-            pod,
-            metadata=replace(pod.metadata, resource_version=str(self.bound)),
-            spec=replace(pod.spec, node_name=node_name),
-            status=replace(pod.status, conditions=(BOUND,)),
-        )
-        self._unseen.append((pod, seen))
-
-    async def write_claim(self, pod: Pod, write: ClaimWrite) -> ResourceClaim | None:
-        assert isinstance(write, ReserveClaim | UnreserveClaim | DeallocateClaim)
-        stored = self._claims[write.claim.key]
-        self._version += 1
-        claim = applied(write, stored)
-        claim = replace(claim, metadata=replace(claim.metadata, resource_version=str(self._version)))
-        self._claims[claim.key] = claim
-        self._unseen.append((stored, claim))
-        return claim
-
-    async def patch_status(self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None) -> None:
-        pass
-
-    async def evict(self, pod: Pod, condition: PodCondition) -> None:
-        raise AssertionError("nobody preempts in these benchmarks")
-
-    async def write_volumes(self, pod: Pod, writes: VolumeWrites) -> None:
-        raise AssertionError("there are no volumes in these benchmarks")
-
-    def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
-        pass
 
 
 def growing(pods: int = 1000, rounds: int = 8) -> list[float]:

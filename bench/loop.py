@@ -12,6 +12,7 @@ from bench import clusters
 from bench.measure import cpu_us
 from kubesched import config
 from kubesched.api.device_claims import ResourceClaim
+from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.plugins.dynamic_resources.writes import ClaimWrite
@@ -28,7 +29,7 @@ class Binder:
     """Binds in memory. What was bound waits to be told by the watch, as a version of its own."""
 
     def __init__(self) -> None:
-        self.unseen: deque[tuple[Pod, Pod]] = deque()
+        self.unseen: deque[tuple[KubeObject, KubeObject]] = deque()
         self.bound = 0
 
     async def bind(self, pod: Pod, node_name: str) -> None:
@@ -60,9 +61,9 @@ class Binder:
 class Loop:
     """A scheduler with its binder, in virtual time."""
 
-    def __init__(self, nodes: int) -> None:
+    def __init__(self, nodes: int, binder: Binder | None = None) -> None:
         self.now = 0.0
-        self.binder = Binder()
+        self.binder = binder or Binder()
         draw = random.Random(0).randrange
         self.scheduler = Scheduler(config.default(), self.binder, clock=lambda: self.now, draw=draw)
         self.nodes = [clusters.node(i) for i in range(nodes)]

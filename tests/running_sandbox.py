@@ -8,12 +8,11 @@ import os
 import random
 import shutil
 import subprocess
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+from tests.background_loop import in_background
 from tests.sandbox_server import fresh_api, serving
 
 from kubesched import config
@@ -58,39 +57,24 @@ class Sandbox:
         return done.stdout + done.stderr if fails else done.stdout
 
 
+@contextlib.asynccontextmanager
+async def _running(nodes: int) -> AsyncIterator[Sandbox]:
+    api = fresh_api()
+    hollow = HollowNodes(api, random.Random(1), pace=FAST)
+    hollow.add(node_manifests(nodes))
+    runner = Runner(api, [*standard_controllers(api), hollow])
+    inside = SchedulerInside(api, config.default())
+    async with serving(api) as server:
+        runner.start()
+        scheduling = asyncio.create_task(inside.run())
+        yield Sandbox(api, hollow, server, asyncio.get_running_loop())
+        await inside.stop()
+        await scheduling
+        await runner.stop()
+
+
 @contextlib.contextmanager
 def running_sandbox(nodes: int = 4) -> Iterator[Sandbox]:
     """A cluster in a thread of its own."""
-    started: Future[tuple[Sandbox, asyncio.Event]] = Future()
-
-    async def run() -> None:
-        api, ended = fresh_api(), asyncio.Event()
-        hollow = HollowNodes(api, random.Random(1), pace=FAST)
-        hollow.add(node_manifests(nodes))
-        runner = Runner(api, [*standard_controllers(api), hollow])
-        inside = SchedulerInside(api, config.default())
-        async with serving(api) as server:
-            runner.start()
-            scheduling = asyncio.create_task(inside.run())
-            started.set_result((Sandbox(api, hollow, server, asyncio.get_running_loop()), ended))
-            await ended.wait()
-            await inside.stop()
-            await scheduling
-            await runner.stop()
-
-    def main() -> None:
-        try:
-            asyncio.run(run())
-        except BaseException as error:
-            if started.done():
-                raise
-            started.set_exception(error)
-
-    thread = threading.Thread(target=main, name="sandbox")
-    thread.start()
-    sandbox, ended = started.result(10)
-    try:
+    with in_background(_running(nodes)) as (sandbox, _):
         yield sandbox
-    finally:
-        sandbox._loop.call_soon_threadsafe(ended.set)
-        thread.join(10)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import random
-import threading
 from collections.abc import AsyncIterator, Iterator
-from concurrent.futures import Future
 from typing import Any
 
 import aiohttp
 import pytest
+from tests.background_loop import in_background
 
 from kubesched.sandbox.api import Api, Stamps, bootstrap
 from kubesched.sandbox.errors import ApiError
@@ -56,27 +54,5 @@ async def client(server: Server, **options: Any) -> AsyncIterator[aiohttp.Client
 @contextlib.contextmanager
 def serving_in_thread(api: Api | None = None, **options: Any) -> Iterator[Server]:
     """The same, in a thread of its own. Nothing of the Api may be touched from outside while it runs."""
-    started: Future[tuple[Server, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
-
-    async def run() -> None:
-        ended = asyncio.Event()
-        async with serving(api, **options) as server:
-            started.set_result((server, asyncio.get_running_loop(), ended))
-            await ended.wait()
-
-    def main() -> None:
-        try:
-            asyncio.run(run())
-        except BaseException as error:
-            if started.done():
-                raise
-            started.set_exception(error)
-
-    thread = threading.Thread(target=main, name="sandbox-server")
-    thread.start()
-    server, loop, ended = started.result(10)
-    try:
+    with in_background(serving(api, **options)) as (server, _):
         yield server
-    finally:
-        loop.call_soon_threadsafe(ended.set)
-        thread.join(10)

@@ -30,7 +30,11 @@ def custom_kind(resource: str) -> type[CustomObject]:
 
 def read_custom(resource: str, content: dict[str, Any]) -> CustomObject:
     """The object with this content. msgspec.ValidationError if its metadata is none."""
-    metadata = msgspec.convert(content.get("metadata") or {}, ObjectMeta)
+    return custom_object(resource, content, msgspec.convert(content.get("metadata") or {}, ObjectMeta))
+
+
+def custom_object(resource: str, content: dict[str, Any], metadata: ObjectMeta) -> CustomObject:
+    """The same where the metadata has been read already."""
     return custom_kind(resource)(
         api_version=content.get("apiVersion", ""),
         kind=content.get("kind", ""),

@@ -88,10 +88,22 @@ def _yaml(text: str) -> Iterator[Document]:
         mark = error.problem_mark or error.context_mark
         problem = ", ".join(part for part in (error.context, error.problem) if part)
         raise YamlError(problem, *((mark.line + 1, mark.column + 1) if mark else ())) from error
+    except yaml.reader.ReaderError as error:
+        raise _unreadable(text, error) from error
     except yaml.YAMLError as error:
         raise YamlError(" ".join(str(error).split())) from error
     except RecursionError as error:
         raise YamlError("nested too deeply") from error
+
+
+def _unreadable(text: str, error: yaml.reader.ReaderError) -> YamlError:
+    """A character that YAML does not allow. Where it is, the parsers count in their own ways."""
+    character = chr(error.character) if isinstance(error.character, int) and error.character >= 0 else ""
+    at = text.find(character) if character else -1
+    if at < 0:
+        return YamlError(" ".join(str(error).split()))
+    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+    return YamlError(f"{character!r} is not a character that YAML allows", line, column)
 
 
 class _Reader:

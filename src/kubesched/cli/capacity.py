@@ -12,13 +12,12 @@ from kubesched.cli.input import refuse
 from kubesched.cli.printing import BAD, FAINT, GOOD, console, counted, heading, print_json, print_yaml, table
 from kubesched.cli.progress import progress_bar
 from kubesched.cli.simulation import (
-    bad_profiles_refused,
     config_option,
     file_option,
     manifests_of,
     output_option,
+    policy_of,
     seed_option,
-    settings_of,
 )
 from kubesched.config import Features
 from kubesched.simulate.capacity import Capacity, model_of
@@ -54,11 +53,11 @@ def capacity(
     Copies are placed one after another beside the pods that run already. Pods that are pending do not count, and
     nobody is evicted.
     """
-    manifests = manifests_of([*files, pod_file], workloads=True)
+    policy = policy_of(config_file, features)
+    manifests = manifests_of([*files, pod_file], policy, workloads=True)
     source = "<stdin>" if pod_file == "-" else pod_file
     model = _model(manifests, source)
-    with bad_profiles_refused(config_file):
-        cluster = SimulatedCluster(_others(manifests, source), settings_of(config_file, features), seed=seed)
+    cluster = SimulatedCluster(_others(manifests, source), policy.settings, seed=seed)
     with progress_bar("Placing copies") as progress:
         found = measure(cluster, model, most=most, progress=progress)
     match output:

@@ -12,9 +12,9 @@ from kubesched.cli.input import refuse
 from kubesched.cli.printing import console, listed, print_json, skipped_note
 from kubesched.cli.simulation import simulated, simulation_options
 from kubesched.config import Features
-from kubesched.simulate.admission import DEFAULT_NAMESPACE
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.explanation import explain as explain_pod
+from kubesched.simulate.kinds import DEFAULT_NAMESPACE
 
 
 @click.command()

@@ -17,9 +17,14 @@ def read(file: str) -> tuple[str, str]:
         data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
         return source, data.decode()
     except OSError as error:
-        refuse([f"{source}: {error.strerror or error}"])
+        refuse([told(error, source)])
     except UnicodeDecodeError:
         refuse([f"{source}: not UTF-8 text"])
+
+
+def told(error: OSError, where: str) -> str:
+    """What went wrong, in a line."""
+    return f"{where}: {error.strerror or error}"
 
 
 def refuse(lines: Iterable[str]) -> NoReturn:

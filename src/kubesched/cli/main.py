@@ -8,8 +8,19 @@ import click
 
 from kubesched import __version__
 
-COMMANDS = ("capacity", "compare", "config", "explain", "place", "replay", "run", "sandbox", "simulate")
-"""Each is the attribute of its name in the module of its name."""
+COMMANDS = {
+    "capacity": "Say how many more of a pod fit on the cluster of the manifests, and what stops the next one.",
+    "compare": "Simulate the manifests once per policy, and show the results side by side.",
+    "config": "Check, complete and convert scheduler configurations.",
+    "explain": "Explain the decision for one pod: the verdict on every node, the scores, the choice, and preemption.",
+    "place": "Place all pending pods of the manifests, one after another, and tell where they go.",
+    "replay": "Run a recording again and compare every decision.",
+    "run": "Schedule on a live cluster, with kube-scheduler's flags.",
+    "sandbox": "A cluster in a box: an API server that kubectl talks to, hollow nodes, controllers and the scheduler.",
+    "simulate": "Run pods and workloads on the nodes of the manifests in virtual time, to the end.",
+}
+"""Each is the attribute of its name in the module of its name; with the first sentence of its help, so that the list of
+commands can be shown without loading any."""
 
 
 class CommandsByModule(click.Group):
@@ -23,6 +34,10 @@ class CommandsByModule(click.Group):
             return None
         command: click.Command = getattr(import_module(f"kubesched.cli.{cmd_name}"), cmd_name)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 @click.group(cls=CommandsByModule, context_settings={"help_option_names": ["-h", "--help"]})

@@ -3,32 +3,41 @@
 from __future__ import annotations
 
 import sys
-from typing import IO
 
 import click
 
-from kubesched.cli.input import refuse
+from kubesched.cli.input import refuse, told
 from kubesched.cli.printing import BAD, GOOD, console, counted, print_json, table
+from kubesched.cli.simulation import bad_profiles_refused
+from kubesched.plugins.registry import all_plugins
 from kubesched.scheduler.replaying import Difference, Replay, ReplayError
 
 MOST_ROWS = 40
 
 
 @click.command()
-@click.argument("recording", type=click.File("r", encoding="utf-8"))
+@click.argument("recording")
 @click.option(
     "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="How to print."
 )
-def replay(recording: IO[str], output: str) -> None:
+def replay(recording: str, output: str) -> None:
     """Run a recording again and compare every decision. `-` reads it from standard input.
 
     Exits with 0 if all decisions are the same, with 1 if some are not.
     """
+    source = "<stdin>" if recording == "-" else recording
+    with bad_profiles_refused(source):
+        plugins = all_plugins()
     try:
-        run = Replay(recording)
-        differences = run.run()
-    except (ReplayError, UnicodeDecodeError) as problem:
-        refuse([f"{recording.name}: {problem}"])
+        with click.open_file(recording, encoding="utf-8") as lines:
+            run = Replay(lines, plugins)
+            differences = run.run()
+    except OSError as error:
+        refuse([told(error, source)])
+    except UnicodeDecodeError:
+        refuse([f"{source}: not UTF-8 text"])
+    except ReplayError as problem:
+        refuse([f"{source}: {problem}"])
     if output == "json":
         print_json({"decisions": run.decisions, "differences": [each._asdict() for each in differences]})
     else:

@@ -16,17 +16,17 @@ from rich.live import Live
 from rich.text import Text
 
 from kubesched import garbage
-from kubesched.api.yaml import YamlError, documents
 from kubesched.cli.feature_gates import feature_gates_option
-from kubesched.cli.input import read, refuse
+from kubesched.cli.input import refuse, told
+from kubesched.cli.node_file import nodes_of
 from kubesched.cli.printing import STRONG, console, counted
 from kubesched.cli.sandbox_story import summary
 from kubesched.cli.sandbox_view import line, view
 from kubesched.cli.simulation import bad_profiles_refused, config_option, settings_of
 from kubesched.config import Features
 from kubesched.sandbox.box import Plan, Sandbox
+from kubesched.sandbox.errors import ApiError
 from kubesched.sandbox.http import ExposedError, FaultError, Rule, parse_fault
-from kubesched.sandbox.kinds import Object
 from kubesched.sandbox.nodes import node_manifests
 from kubesched.sandbox.scenarios import SCENARIOS, Scenario, Stage
 from kubesched.sandbox.scenarios.playing import play
@@ -78,7 +78,7 @@ def sandbox(
     """
     story = SCENARIOS[scenario] if scenario else None
     settings = settings_of(config_file, features)
-    nodes = node_manifests(_templates(node_file) if node_file else story.nodes if story else count)
+    nodes = nodes_of(node_file) if node_file else node_manifests(story.nodes if story else count)
     plan = Plan(
         nodes=nodes,
         gpus=gpus,
@@ -94,12 +94,24 @@ def sandbox(
         seed=seed,
         node_grace=_SOON if story else Plan.node_grace,
     )
+    if warning := _warning(plan):
+        click.echo(warning, err=True)
     with bad_profiles_refused(config_file):
         try:
             garbage.collect_seldom()
             uvloop.run(_run(plan, story, seconds))
-        except (ExposedError, OSError) as error:
+        except ExposedError as error:
             refuse([f"sandbox: {error}"])
+        except ApiError as error:
+            refuse([f"{node_file or 'sandbox'}: {error}"])
+        except OSError as error:
+            refuse([told(error, error.filename2 or error.filename or "sandbox")])
+
+
+def _warning(plan: Plan) -> str:
+    if plan.token is None or plan.tls:
+        return ""
+    return "--token without --tls: kubectl sends no token over plain http, so all its calls end in 401; add --tls"
 
 
 async def _run(plan: Plan, story: Scenario | None, seconds: float | None) -> None:
@@ -112,7 +124,7 @@ async def _run(plan: Plan, story: Scenario | None, seconds: float | None) -> Non
     try:
         out = console()
         if out.is_terminal:
-            await _show(box, story, seconds, ended)
+            await _show(box, story, seconds, ended, warning=_warning(plan))
         else:
             await _tell(box, out, story, seconds, ended, nodes=len(plan.nodes))
         out.print(summary(box))
@@ -120,7 +132,9 @@ async def _run(plan: Plan, story: Scenario | None, seconds: float | None) -> Non
         await box.stop()
 
 
-async def _show(box: Sandbox, story: Scenario | None, seconds: float | None, ended: asyncio.Event) -> None:
+async def _show(
+    box: Sandbox, story: Scenario | None, seconds: float | None, ended: asyncio.Event, *, warning: str
+) -> None:
     """The live view, until somebody ends it. A story that is over leaves a cluster to play with."""
     saying = ""
 
@@ -137,7 +151,7 @@ async def _show(box: Sandbox, story: Scenario | None, seconds: float | None, end
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     while not ended.is_set():
-                        live.update(view(box, height=screen.height, saying=saying), refresh=True)
+                        live.update(view(box, height=screen.height, saying=saying, warning=warning), refresh=True)
                         with contextlib.suppress(TimeoutError):
                             async with asyncio.timeout(1 / _LOOKS_PER_SECOND):
                                 await ended.wait()
@@ -165,21 +179,6 @@ async def _tell(
 async def _play(box: Sandbox, story: Scenario | None, say: Callable[[str], None]) -> None:
     if story is not None:
         await play(story, Stage(box.api, box.nodes), say)
-
-
-def _templates(file: str) -> list[Object]:
-    source, text = read(file)
-    try:
-        values = [document.value for document in documents(text)]
-    except YamlError as error:
-        refuse([f"{source}: {error}"])
-    found: list[Object] = []
-    for value in values:
-        found += value.get("items", []) if isinstance(value, dict) and value.get("kind") == "List" else [value]
-    wrong = [i for i, each in enumerate(found) if not isinstance(each, dict) or each.get("kind") != "Node"]
-    if wrong or not found:
-        refuse([f"{source}: document {i + 1}: expected a Node" for i in wrong] or [f"{source}: no Node in it"])
-    return found
 
 
 def _rules(texts: tuple[str, ...]) -> list[Rule]:

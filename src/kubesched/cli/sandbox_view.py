@@ -17,11 +17,13 @@ _LINES_AROUND = 14
 """Lines that everything but nodes and decisions takes."""
 
 
-def view(sandbox: Sandbox, *, height: int, saying: str = "") -> RenderableType:
+def view(sandbox: Sandbox, *, height: int, saying: str = "", warning: str = "") -> RenderableType:
     """What to show now on a terminal of that many lines."""
     nodes = usage(sandbox.scheduler)
     shown = min(len(nodes), _MOST_NODES, max(height // 3, 3))
     parts: list[RenderableType] = [_head(sandbox)]
+    if warning:
+        parts.append(Text(warning, style=BAD))
     if saying:
         parts.append(Panel(Text(saying), expand=False, border_style=STRONG))
     parts += [_nodes(nodes, shown), _queue(sandbox), _decisions(sandbox, max(height - shown - _LINES_AROUND, 3))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
@@ -14,7 +15,7 @@ from kubesched.cli.input import read, refuse
 from kubesched.config import Features
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.registry import DuplicatePluginError, NotAPluginError
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.cluster import SimulatedCluster, awaited_custom_resources
 from kubesched.simulate.manifests import ManifestError, Manifests, load
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -55,6 +56,18 @@ def simulation_options(command: F) -> F:
     return command
 
 
+@dataclass(frozen=True)
+class Policy:
+    """A configuration whose profiles can be made, and what it has to read for them."""
+
+    file: str | None
+    settings: configuration.SchedulerConfiguration
+    custom_resources: frozenset[str]
+
+    def __str__(self) -> str:
+        return self.file or "configuration"
+
+
 def settings_of(config_file: str | None, features: Features) -> configuration.SchedulerConfiguration:
     """The configuration that was asked for, or the default; or what is wrong with it, and the end."""
     if config_file is None:
@@ -69,12 +82,26 @@ def settings_of(config_file: str | None, features: Features) -> configuration.Sc
     return settings
 
 
-def manifests_of(files: Iterable[str], *, workloads: bool = False) -> Manifests:
-    """What is in the files; or all that is wrong with it, and the end."""
+def policy_of(config_file: str | None, features: Features) -> Policy:
+    """The policy that was asked for; or what is wrong with it, and the end."""
+    settings = settings_of(config_file, features)
+    with bad_profiles_refused(config_file):
+        return Policy(config_file, settings, awaited_custom_resources(settings))
+
+
+def manifests_of(files: Iterable[str], *policies: Policy, workloads: bool = False) -> Manifests:
+    """What is in the files and may matter to one of the policies; or all that is wrong with it, and the end."""
+    custom = frozenset().union(*(policy.custom_resources for policy in policies))
+    files = list(files)
     try:
-        return load(files, workloads=workloads)
+        manifests = load(files, workloads=workloads, custom=custom)
     except ManifestError as error:
         refuse(error.lines)
+    if not manifests.objects:
+        others = ", ".join(f"{count} {kind}" for kind, count in manifests.skipped.items())
+        sources = ", ".join("<stdin>" if file == "-" else file for file in files)
+        refuse([f"{sources}: nothing that scheduling looks at{', only ' if others else ''}{others}"])
+    return manifests
 
 
 @contextmanager
@@ -92,7 +119,6 @@ def simulated(
     files: tuple[str, ...], config_file: str | None, features: Features, seed: int
 ) -> tuple[SimulatedCluster, Manifests]:
     """The cluster that the options describe; or all that is wrong with them, and the end."""
-    settings = settings_of(config_file, features)
-    manifests = manifests_of(files)
-    with bad_profiles_refused(config_file):
-        return SimulatedCluster(manifests.objects, settings, seed=seed), manifests
+    policy = policy_of(config_file, features)
+    manifests = manifests_of(files, policy)
+    return SimulatedCluster(manifests.objects, policy.settings, seed=seed), manifests

@@ -47,6 +47,7 @@ from kubesched.kube.lease import LeaseLock, new_identity
 from kubesched.kube.observer import Observer
 from kubesched.kube.resources import LEASES
 from kubesched.plugins.registry import all_plugins
+from kubesched.scheduler.recording_file import open_recording
 
 HANG_UP_WITHIN = 2.0
 """Seconds after which connections are left to the end of the process: the thread that has them may be stuck."""
@@ -304,4 +305,4 @@ def _listen_to_signals(stopping: asyncio.Event, replica: Replica, scheduling: Ow
 def _record_file(settings: Completed) -> contextlib.AbstractContextManager[IO[str] | None]:
     if not settings.options.record:
         return contextlib.nullcontext()
-    return open(settings.options.record, "w", encoding="utf-8")
+    return open_recording(settings.options.record, lambda kept: log.info("Kept the earlier recording", file=str(kept)))

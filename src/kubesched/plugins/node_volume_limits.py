@@ -24,7 +24,7 @@ from kubesched.plugins.volume_attachments import (
     volumes_wanted,
 )
 from kubesched.plugins.volume_csi_nodes import NO_LIMIT, CSINodeColumns
-from kubesched.plugins.volume_migration import inline_migration_of
+from kubesched.plugins.volume_migration import migration_of
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32
 from kubesched.state.facts import claim_names
@@ -136,6 +136,6 @@ def _after_pod_left(pod: Pod, old: Pod, new: None, state: ClusterState) -> Hint:
 
 def _after_detaching(pod: Pod, old: VolumeAttachment, new: None, state: ClusterState) -> Hint:
     """A volume was detached: for claims by any driver will do, for disks that the pod names by that of the disk."""
-    inline = (inline_migration_of(volume) for volume in pod.spec.volumes)
+    inline = (migration_of(volume) for volume in pod.spec.volumes)
     same_driver = any(migration is not None and migration.driver == old.spec.attacher for migration in inline)
     return queue_if(bool(claim_names(pod)) or same_driver)

@@ -17,7 +17,6 @@ from kubesched.plugins.volume_migration import (
     TranslationError,
     handle_of,
     inline_handle_of,
-    inline_migration_of,
     migration_of,
 )
 from kubesched.state.cluster import ClusterState
@@ -47,7 +46,7 @@ def attachable_count(pod: Pod, facts: PodFacts) -> int:
     """How many volumes of the pod may need attaching; some of them may turn out to be one, or to need nothing."""
     found: int | None = facts.memo.get(AttachedVolume)
     if found is None:
-        inline = sum(inline_migration_of(volume) is not None for volume in pod.spec.volumes)
+        inline = sum(migration_of(volume) is not None for volume in pod.spec.volumes)
         found = facts.memo[AttachedVolume] = len(claims_used(pod)) + inline
     return found
 
@@ -72,7 +71,7 @@ def volumes_in_use(pod: Pod, objects: ObjectStore) -> set[AttachedVolume]:
 
 
 def _inline_volume(volume: Volume) -> AttachedVolume | None:
-    migration = inline_migration_of(volume)
+    migration = migration_of(volume)
     if migration is None:
         return None
     try:
@@ -102,7 +101,7 @@ def _volume_behind(claim: PersistentVolumeClaim, objects: ObjectStore) -> Attach
     if volume.spec.csi is not None:
         driver, handle = volume.spec.csi.driver, volume.spec.csi.volume_handle
     else:
-        migration = migration_of(volume)
+        migration = migration_of(volume.spec)
         if migration is None:
             return None
         try:

@@ -11,7 +11,7 @@ import msgspec
 
 from kubesched.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.pod import Volume
-from kubesched.api.storage import PersistentVolume
+from kubesched.api.storage import PersistentVolume, PersistentVolumeSpec
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 BETA_ZONE, BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
@@ -45,58 +45,39 @@ class TranslationError(ValueError):
     """A disk that its driver could not name."""
 
 
-def migration_of(pv: PersistentVolume) -> Migration | None:
-    """The migration that a volume is subject to, if it is an in-tree disk."""
-    spec = pv.spec
-    if spec.gce_persistent_disk is not None:
+def migration_of(disk: PersistentVolumeSpec | Volume) -> Migration | None:
+    """The migration that a volume, or what a pod names without a claim, is subject to, if it is an in-tree disk."""
+    if disk.gce_persistent_disk is not None:
         return GCE_PD
-    if spec.aws_elastic_block_store is not None:
+    if disk.aws_elastic_block_store is not None:
         return AWS_EBS
-    if spec.cinder is not None:
+    if disk.cinder is not None:
         return CINDER
-    if spec.azure_disk is not None:
+    if disk.azure_disk is not None:
         return AZURE_DISK
-    return PORTWORX if spec.portworx_volume is not None else None
-
-
-def inline_migration_of(volume: Volume) -> Migration | None:
-    """The same for a disk that a pod names without a claim."""
-    if volume.gce_persistent_disk is not None:
-        return GCE_PD
-    if volume.aws_elastic_block_store is not None:
-        return AWS_EBS
-    if volume.cinder is not None:
-        return CINDER
-    if volume.azure_disk is not None:
-        return AZURE_DISK
-    return PORTWORX if volume.portworx_volume is not None else None
+    return PORTWORX if disk.portworx_volume is not None else None
 
 
 def handle_of(pv: PersistentVolume) -> str:
     """What the driver calls an in-tree volume."""
-    spec = pv.spec
-    if spec.gce_persistent_disk is not None:
-        return _gce_handle(pv, spec.gce_persistent_disk.pd_name)
-    if spec.aws_elastic_block_store is not None:
-        return _ebs_handle(spec.aws_elastic_block_store.volume_id)
-    if spec.cinder is not None:
-        return spec.cinder.volume_id
-    if spec.azure_disk is not None:
-        return spec.azure_disk.disk_uri
-    return spec.portworx_volume.volume_id if spec.portworx_volume is not None else ""
+    disk = pv.spec.gce_persistent_disk
+    return _handle(pv.spec) if disk is None else _gce_handle(pv, disk.pd_name)
 
 
 def inline_handle_of(volume: Volume) -> str:
     """What the driver calls a disk that a pod names without a claim."""
-    if volume.gce_persistent_disk is not None:
-        return f"projects/{_ANY}/zones/{_ANY}/disks/{volume.gce_persistent_disk.pd_name}"
-    if volume.aws_elastic_block_store is not None:
-        return _ebs_handle(volume.aws_elastic_block_store.volume_id)
-    if volume.cinder is not None:
-        return volume.cinder.volume_id
-    if volume.azure_disk is not None:
-        return volume.azure_disk.disk_uri
-    return volume.portworx_volume.volume_id if volume.portworx_volume is not None else ""
+    disk = volume.gce_persistent_disk
+    return _handle(volume) if disk is None else f"projects/{_ANY}/zones/{_ANY}/disks/{disk.pd_name}"
+
+
+def _handle(disk: PersistentVolumeSpec | Volume) -> str:
+    if disk.aws_elastic_block_store is not None:
+        return _ebs_handle(disk.aws_elastic_block_store.volume_id)
+    if disk.cinder is not None:
+        return disk.cinder.volume_id
+    if disk.azure_disk is not None:
+        return disk.azure_disk.disk_uri
+    return disk.portworx_volume.volume_id if disk.portworx_volume is not None else ""
 
 
 def translated_affinity(pv: PersistentVolume, migration: Migration) -> NodeSelector | None:

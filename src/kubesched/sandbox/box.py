@@ -56,8 +56,8 @@ class Sandbox:
     def __init__(self, plan: Plan) -> None:
         """ValueError if it must not listen where it was told to."""
         self._plan = plan
-        self._folder = tempfile.TemporaryDirectory(prefix="kubesched-sandbox-")
         self._store = SqliteStore(plan.data_dir) if plan.data_dir else Store()
+        self._folder = tempfile.TemporaryDirectory(prefix="kubesched-sandbox-")
         rng = random.Random(plan.seed)
         self.api = Api(self._store, Stamps(rng=rng))
         self._authority: bytes | None = None
@@ -73,12 +73,16 @@ class Sandbox:
         return self._inside.scheduler
 
     async def start(self) -> None:
-        """OSError if the port is taken."""
+        """OSError if the port is taken or the kubeconfig cannot be written, ApiError if a node cannot be."""
         running = asyncio.get_running_loop()
         began = running.time()
         self.chronicle = Chronicle(lambda: running.time() - began)
         await self.server.start()
-        bootstrap(self.api, authority=(self._authority or b"").decode(), port=self.server.port)
+        try:
+            self._populate()
+        except Exception:
+            await self._close()
+            raise
         self._inside = SchedulerInside(
             self.api,
             self._plan.configuration,
@@ -88,6 +92,10 @@ class Sandbox:
         )
         self._scheduling = asyncio.create_task(self._schedule(), name="scheduling")
         self._controllers.start()
+
+    def _populate(self) -> None:
+        """All that is there before anybody is at work: what may be refused is refused here."""
+        bootstrap(self.api, authority=(self._authority or b"").decode(), port=self.server.port)
         self.nodes.add(self._plan.nodes)
         if self._plan.gpus:
             publish_gpus(self.api, [node["metadata"]["name"] for node in self._plan.nodes], self._plan.gpus)
@@ -102,6 +110,9 @@ class Sandbox:
         await self._inside.stop()
         await self._scheduling
         await self._controllers.stop()
+        await self._close()
+
+    async def _close(self) -> None:
         await self.server.stop()
         await self._store.close()
         self._folder.cleanup()
@@ -110,9 +121,9 @@ class Sandbox:
         if not self._plan.tls:
             return None
         made = self_signed({"localhost", "127.0.0.1", self._plan.host} - {"0.0.0.0", "::"})
-        self._authority = made.certificate
+        self._authority = made.cert
         certificate, key = Path(self._folder.name, "tls.crt"), Path(self._folder.name, "tls.key")
-        certificate.write_bytes(made.certificate)
+        certificate.write_bytes(made.cert)
         key.touch(mode=0o600)
         key.write_bytes(made.key)
         return server_context(certificate, key)

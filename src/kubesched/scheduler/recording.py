@@ -12,6 +12,7 @@ from typing import IO, Any, cast
 
 import msgspec
 
+from kubesched.api.custom import CustomObject
 from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
@@ -157,4 +158,6 @@ def described(attempt: Attempt) -> dict[str, Any]:
 
 
 def _plain(obj: KubeObject) -> dict[str, Any]:
+    if isinstance(obj, CustomObject):
+        return {"resource": obj.resource, "content": obj.content}
     return {**msgspec.to_builtins(obj), "kind": type(obj).__name__}

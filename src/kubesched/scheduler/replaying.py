@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kubesched import config
+from kubesched.api.custom import read_custom
 from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
@@ -105,6 +106,8 @@ class Replay:
                 entry = msgspec.json.decode(text)
             except msgspec.DecodeError as problem:
                 raise ReplayError(f"line {line}: {problem}") from problem
+            except RecursionError as problem:
+                raise ReplayError(f"line {line}: nested too deeply") from problem
             if not isinstance(entry, dict):
                 raise ReplayError(f"line {line}: expected an object")
             yield line, entry
@@ -170,11 +173,13 @@ class Replay:
 
     def _object(self, entry: Entry, field: str) -> KubeObject:
         plain = entry.get(field)
-        kind = KINDS.get(plain.get("kind", "")) if isinstance(plain, dict) else None
-        if kind is None:
-            raise ReplayError(f"line {self._line}: {field}: expected a Kubernetes object of a kind that is known")
         try:
-            return msgspec.convert(plain, kind)
+            match plain:
+                case {"resource": str(resource), "content": dict(content)}:
+                    return read_custom(resource, content)
+                case {"kind": str(kind)} if kind in KINDS:
+                    return msgspec.convert(plain, KINDS[kind])
+            raise ReplayError(f"line {self._line}: {field}: expected a Kubernetes object of a kind that is known")
         except msgspec.ValidationError as problem:
             raise ReplayError(f"line {self._line}: {field}: {problem}") from problem
 

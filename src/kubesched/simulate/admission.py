@@ -11,6 +11,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from kubesched.api.affinity import Affinity, PodAffinity, PodAffinityTerm
+from kubesched.api.custom import CustomObject
 from kubesched.api.meta import KubeObject, LabelSelectorRequirement, ObjectMeta
 from kubesched.api.node import Node
 from kubesched.api.pod import Container, Pod, PodSpec, ResourceRequirements
@@ -18,10 +19,9 @@ from kubesched.api.requests import CPU, MEMORY, pod_requests
 from kubesched.api.schema import Mistake
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubesched.api.workloads import Namespace, PriorityClass
-from kubesched.simulate.kinds import NAMESPACED
+from kubesched.simulate.kinds import DEFAULT_NAMESPACE, NAMESPACED
 from kubesched.simulate.workload_kinds import Workload
 
-DEFAULT_NAMESPACE = "default"
 SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _NAME_LABEL = "kubernetes.io/metadata.name"
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
@@ -34,6 +34,8 @@ replace = msgspec.structs.replace
 
 def named(obj: KubeObject, serial: int) -> KubeObject:
     """The object with the name and namespace it would get; `serial` tells generated names apart."""
+    if isinstance(obj, CustomObject):
+        return obj
     meta = obj.metadata
     namespace = (meta.namespace or DEFAULT_NAMESPACE) if type(obj).__name__ in NAMESPACED else ""
     name = meta.name or (f"{meta.generate_name}{serial:05}" if meta.generate_name else "")

@@ -13,6 +13,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
 from kubesched.framework.engine import Engine
+from kubesched.framework.interests import custom_resources
 from kubesched.framework.plugin import PluginContext, QueueSortPlugin
 from kubesched.framework.profile import Profile
 from kubesched.framework.registry import Registry
@@ -26,6 +27,12 @@ def profiles_of(configuration: SchedulerConfiguration, plugins: Registry | None 
     registry = all_plugins() if plugins is None else plugins
     context = PluginContext(features=configuration.features, now=time.time, stopwatch=time.monotonic)
     return {config.scheduler_name: Profile(config, registry, context) for config in configuration.profiles}
+
+
+def awaited_custom_resources(configuration: SchedulerConfiguration, plugins: Registry | None = None) -> frozenset[str]:
+    """The resources that matter only because plugins of the configuration wait for them: `racks.v1.example.com`."""
+    profiles = profiles_of(configuration, plugins)
+    return custom_resources(plugin for profile in profiles.values() for plugin in profile.plugins.values())
 
 
 class SimulatedCluster:

@@ -52,6 +52,8 @@ NAMESPACED = frozenset(
     )
 )
 
+DEFAULT_NAMESPACE = "default"
+
 LIST = "List"
 
 

@@ -22,6 +22,7 @@ from kubesched.api.schema import Mistake, convert
 from kubesched.api.yaml import YamlError, documents
 from kubesched.simulate.admission import complete, named, unknown_priority_classes
 from kubesched.simulate.checks import mistakes_in
+from kubesched.simulate.custom import CustomResources
 from kubesched.simulate.kinds import LIST, kind_of
 from kubesched.simulate.trace import trace_mistakes
 
@@ -47,12 +48,13 @@ class Manifests:
     """The file of each object; those that nobody wrote, which are namespaces, come last and have none."""
 
 
-def load(paths: Iterable[str], *, workloads: bool = False) -> Manifests:
+def load(paths: Iterable[str], *, workloads: bool = False, custom: Iterable[str] = ()) -> Manifests:
     """Everything in some files and directories; `-` is standard input. Raises ManifestError.
 
-    With `workloads`, those that make pods are read with their templates.
+    With `workloads`, those that make pods are read with their templates. `custom` are the resources, such as
+    `racks.v1.example.com`, that are read because plugins wait for them.
     """
-    reading = _Reading(workloads)
+    reading = _Reading(workloads, CustomResources(custom))
     for source in _sources(paths, reading):
         data = _bytes_of(source, reading)
         if data is not None:
@@ -60,9 +62,11 @@ def load(paths: Iterable[str], *, workloads: bool = False) -> Manifests:
     return reading.finish()
 
 
-def loads(text: str | bytes, source: str = "<text>", *, workloads: bool = False) -> Manifests:
+def loads(
+    text: str | bytes, source: str = "<text>", *, workloads: bool = False, custom: Iterable[str] = ()
+) -> Manifests:
     """The same for text at hand."""
-    reading = _Reading(workloads)
+    reading = _Reading(workloads, CustomResources(custom))
     reading.file(source, text.encode() if isinstance(text, str) else text)
     return reading.finish()
 
@@ -71,7 +75,7 @@ def _sources(paths: Iterable[str], reading: _Reading) -> list[str]:
     found: dict[str, None] = {}
     for path in paths:
         directory = Path(path)
-        if path == "-" or not directory.is_dir():
+        if path in ("-", "") or not directory.is_dir():
             found[path] = None
             continue
         files = sorted(str(file) for file in directory.rglob("*") if file.suffix in SUFFIXES and file.is_file())
@@ -83,10 +87,13 @@ def _sources(paths: Iterable[str], reading: _Reading) -> list[str]:
 
 def _bytes_of(source: str, reading: _Reading) -> bytes | None:
     try:
-        return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+        if source == "-":
+            return sys.stdin.buffer.read()
+        with open(source, "rb") as file:
+            return file.read()
     except (OSError, ValueError) as error:
         problem = error.strerror if isinstance(error, OSError) else None
-        reading.say(f"{source}: {problem or error}")
+        reading.say(f"{source or repr(source)}: {problem or error}")
         return None
 
 
@@ -117,9 +124,11 @@ def _decoder(kind: type[Any]) -> msgspec.json.Decoder[Any]:
 class _Reading:
     """One reading of some files: objects with the places they were found at, and lines about mistakes."""
 
-    def __init__(self, workloads: bool) -> None:
+    def __init__(self, workloads: bool, custom: CustomResources) -> None:
         self.lines: list[str] = []
         self._workloads = workloads
+        self._custom = custom
+        self._maybe_custom: list[tuple[_Place, dict[str, Any]]] = []
         self._objects: list[KubeObject] = []
         self._places: list[_Place] = []
         self._skipped: Counter[str] = Counter()
@@ -131,6 +140,7 @@ class _Reading:
         self.lines.append(line if printable else "".join(c if c.isprintable() else repr(c)[1:-1] for c in line))
 
     def finish(self) -> Manifests:
+        self._add_custom()
         for index, mistake in unknown_priority_classes(self._objects):
             self._complain(self._places[index], self._objects[index], [mistake])
         if self.lines:
@@ -213,13 +223,30 @@ class _Reading:
             return
         record = kind_of(api_version, kind, workloads=self._workloads)
         if record is None:
-            self._skipped[kind] += 1
+            self._foreign(place, {**value, "apiVersion": api_version, "kind": kind})
         elif isinstance(record, Mistake):
             self._complain(place, value, [record])
         else:
             obj, mistakes = convert(value, record)
             if obj is None:
                 self._complain(place, value, mistakes + _further_mistakes(value, record, mistakes))
+            else:
+                self._add(place, obj)
+
+    def _foreign(self, place: _Place, value: dict[str, Any]) -> None:
+        if self._custom.may_have(value["apiVersion"]):
+            self._maybe_custom.append((place, value))
+        elif not self._custom.define(value):
+            self._skipped[value["kind"]] += 1
+
+    def _add_custom(self) -> None:
+        """Once all definitions have been seen: those may come after what they define."""
+        for place, value in self._maybe_custom:
+            obj = self._custom.read(value)
+            if obj is None:
+                self._skipped[value["kind"]] += 1
+            elif isinstance(obj, list):
+                self._complain(place, value, obj)
             else:
                 self._add(place, obj)
 
@@ -289,7 +316,7 @@ def _is_list_of_ours(kind: str) -> bool:
 def _title(subject: KubeObject | dict[str, Any]) -> str:
     """`Pod shop/web-1`, as far as it is known."""
     if isinstance(subject, KubeObject):
-        return f"{type(subject).__name__} {subject.key if subject.name else ''}".rstrip()
+        return f"{subject.kind or type(subject).__name__} {subject.key if subject.name else ''}".rstrip()
     meta = subject.get("metadata")
     meta = meta if isinstance(meta, dict) else {}
     names = (meta.get("namespace"), meta.get("name"))

@@ -54,4 +54,21 @@ def test_a_file_that_is_no_recording_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_recording_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
-    assert run("simulate", "-f", NIGHTLY, "--record", str(tmp_path / "no" / "such")).exit_code == 2
+    nowhere = str(tmp_path / "no" / "such")
+    result = run("simulate", "-f", NIGHTLY, "--record", nowhere)
+    assert (result.exit_code, result.stderr) == (2, f"{nowhere}: No such file or directory\n")
+
+
+def test_an_earlier_recording_is_kept(tmp_path: Path) -> None:
+    recording = recorded(tmp_path)
+    recording.write_text("precious")
+    result = run("simulate", "-f", NIGHTLY, "--record", str(recording))
+    assert result.stderr == f"{recording}: kept the earlier recording as {recording}.1\n"
+    assert (tmp_path / "night.jsonl.1").read_text() == "precious"
+    assert run("replay", str(recording)).exit_code == 0
+
+
+def test_input_that_is_refused_leaves_the_recording_alone(tmp_path: Path) -> None:
+    recording = recorded(tmp_path)
+    assert run("simulate", "-f", str(tmp_path / "missing"), "--record", str(recording)).exit_code == 2
+    assert [file.name for file in tmp_path.iterdir()] == ["night.jsonl"]

@@ -55,11 +55,18 @@ def test_objects_outlive_the_process_in_a_data_directory(tmp_path: Path) -> None
     assert "node-2" in result.stdout
 
 
+def test_token_that_kubectl_would_not_send_is_warned_of() -> None:
+    result = run("--nodes", "0", "--for", "0.1", "--token", "secret")
+    assert result.returncode == 0
+    assert result.stderr.startswith("--token without --tls: kubectl sends no token over plain http")
+    assert run("--nodes", "0", "--for", "0.1", "--token", "secret", "--tls").stderr == ""
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--host", "0.0.0.0"], "will not listen on 0.0.0.0"),
-        (["--fault", "nonsense"], "--fault nonsense:"),
+        (["--fault", "418"], "--fault 418: '418' is no fault; there are "),
         (["--node-file", "/nowhere.yaml"], "/nowhere.yaml: No such file"),
         (["--config", "/nowhere.yaml"], "/nowhere.yaml: No such file"),
     ],

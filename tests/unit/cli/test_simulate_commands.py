@@ -11,7 +11,8 @@ from click.testing import CliRunner, Result
 
 from kubesched.cli.main import main
 
-SHOP = str(Path(__file__).parents[3] / "examples" / "shop")
+EXAMPLES = Path(__file__).parents[3] / "examples"
+SHOP, NIGHTLY = str(EXAMPLES / "shop"), str(EXAMPLES / "nightly.yaml")
 NODE = (
     "---\n{apiVersion: v1, kind: Node, metadata: {name: n%d, labels: {topology.kubernetes.io/zone: z%d}},"
     " status: {capacity: {cpu: 4, memory: 8Gi, pods: 110}}}\n"
@@ -62,6 +63,12 @@ def test_many_pods_are_cut_short_unless_all_are_wanted() -> None:
     assert "10 more in between (--all-nodes shows them)" in brief
     full = run("simulate", "-f", "-", "--all-pods", "--all-nodes", stdin=trace).stdout
     assert "more (" not in full
+
+
+@pytest.mark.parametrize("output", ["json", "yaml"])
+def test_example_of_a_night_is_printed_for_machines(output: str) -> None:
+    plain = yaml.safe_load(run("simulate", "-f", NIGHTLY, "-o", output).stdout)
+    assert max(pod["arrived"] for pod in plain["pods"]) > 0
 
 
 def test_json_and_yaml_say_the_same() -> None:
@@ -121,12 +128,12 @@ def test_compare_shows_where_pods_end_up_under_each_policy(tmp_path: Path) -> No
     assert [figures["nodes_used"] for figures in found["figures"]] == [2, 1]
 
 
-@pytest.mark.parametrize(
-    "command", [("simulate",), ("compare", "--config", "nowhere.yaml"), ("capacity", "--pod", "-")]
-)
-def test_bad_input_is_named_and_refused(command: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("command", [("simulate",), ("compare",), ("capacity", "--pod", "-")])
+def test_bad_input_is_named_and_refused(command: tuple[str, ...], tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(MOST_ALLOCATED)
     bad = "{apiVersion: v1, kind: Pod, metadata: {name: p, annotations: {kubesched.io/arrival: soon}}}"
-    result = run(*command, "-f", "-", stdin=bad)
+    result = run(*command, "--config", str(policy), "-f", "-", stdin=bad)
     assert result.exit_code == 2
     assert "<stdin>: document 1 (Pod default/p): metadata.annotations.kubesched.io/arrival: expected" in result.stderr
 

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from kubesched.daemon.serving.self_signed import Pair
+from kubesched.kube.self_signed import Pair
 
 _PEM = serialization.Encoding.PEM
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.installed_plugin import install_plugin
 
 from kubesched.framework.plugin import FilterPlugin, Plugin
 from kubesched.framework.registry import DuplicatePluginError, NotAPluginError, Registry
@@ -21,16 +22,6 @@ def not_a_class():
 
 class Mine(FilterPlugin):
     name = "Mine"
-
-
-def install(site: Path, monkeypatch: pytest.MonkeyPatch, target: str) -> None:
-    """Another package on the path, with an entry point of ours."""
-    (site / "offering.py").write_text(OFFERED)
-    info = site / "offering-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: offering\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[kubesched.plugins]\noffered = offering:{target}\n")
-    monkeypatch.syspath_prepend(str(site))
 
 
 def test_plugins_are_found_by_name() -> None:
@@ -55,13 +46,15 @@ def test_a_plugin_must_have_a_name() -> None:
 def test_plugins_of_installed_packages_are_found_by_entry_point(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install(tmp_path, monkeypatch, "Offered")
+    install_plugin(tmp_path, monkeypatch, OFFERED, name="Offered")
     registry = in_tree()
     registry.register_installed()
     assert issubclass(registry["Offered"], FilterPlugin)
 
 
 def test_an_entry_point_that_leads_elsewhere_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    install(tmp_path, monkeypatch, "not_a_class")
-    with pytest.raises(NotAPluginError, match=r"'offered' \(offering:not_a_class\) is not a kubesched plugin class"):
+    install_plugin(tmp_path, monkeypatch, OFFERED, name="not_a_class")
+    with pytest.raises(
+        NotAPluginError, match=r"'offered' \(offering_not_a_class:not_a_class\) is not a kubesched plugin class"
+    ):
         Registry().register_installed()

@@ -176,7 +176,7 @@ FLAGS = FlagSet(
         ),
         *_flags(
             "Kubesched",
-            ("record", STRING, "Record all that happens to this file, for `kubesched replay`."),
+            ("record", STRING, "Record all that happens to FILE, for `kubesched replay`; an older one becomes FILE.1."),
             ("shadow", BOOL, "Bind nothing; decide for the pods that another scheduler binds, and report differences."),
         ),
         Flag("help", BOOL, "Global", "Show this text.", short="h"),

@@ -17,7 +17,8 @@ from kubesched.daemon.checks import TLS_VERSIONS, OptionsError
 from kubesched.daemon.logging import Log
 from kubesched.daemon.options import Options
 from kubesched.daemon.serving.ciphers import openssl_ciphers
-from kubesched.daemon.serving.self_signed import Pair, kept_in, self_signed
+from kubesched.daemon.serving.self_signed import kept_in, of_localhost
+from kubesched.kube.self_signed import Pair
 
 NAME = "kube-scheduler"
 """What files in --cert-dir are called."""
@@ -124,7 +125,7 @@ def _default_certificate(options: Options, now: datetime.datetime) -> Certificat
     if options.tls_cert_file or options.tls_private_key_file:
         return _certificate(options.tls_cert_file, options.tls_private_key_file, (), "--tls-cert-file")
     if not options.cert_dir:
-        return Certificate.of_pair(self_signed("localhost", ("127.0.0.1",), now))
+        return Certificate.of_pair(of_localhost(now))
     try:
         return Certificate.of_pair(kept_in(Path(options.cert_dir), NAME, now))
     except OSError as problem:

@@ -81,7 +81,7 @@ class VolumeSearch:
     def _reachable(self, volume: PersistentVolume, nodes: Nodes, findings: Findings, asked: Bool) -> Bool:
         """Per row whether a volume can be used; where a CSI driver serves in-tree volumes, by that driver's labels."""
         reachable = within(nodes, reach_of(volume))
-        migration = migration_of(volume)
+        migration = migration_of(volume.spec)
         if migration is None:
             return reachable
         self._csi_nodes.refresh()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Literal, get_args
 
@@ -57,19 +57,18 @@ def parse_fault(text: str) -> Rule:
     """A rule in the words of --fault: `429:p=0.1,verb=create,resource=pods,retry-after=1`."""
     what, _, options = text.partition(":")
     if what not in _WHATS:
-        raise FaultError(f"{text!r}: {what!r} is no fault; there are {', '.join(_WHATS)}")
+        raise FaultError(f"{what!r} is no fault; there are {', '.join(_WHATS)}")
     fields: dict[str, object] = {"what": what}
     for option in filter(None, options.split(",")):
         name, equals, value = option.partition("=")
-        field = _OPTIONS.get(name.strip())
-        if not equals or field is None:
-            raise FaultError(f"{text!r}: {option!r} is no option; there are {', '.join(_OPTIONS)}, each with =value")
-        fields[field] = value.strip()
-    try:
-        rule = msgspec.convert(fields, Rule, strict=False)
-    except msgspec.ValidationError as error:
-        raise FaultError(f"{text!r}: {error}") from None
-    return check(rule)
+        if not equals or name.strip() not in _OPTIONS:
+            raise FaultError(f"{option!r} is no option; there are {', '.join(_OPTIONS)}, each with =value")
+        field, kind = _OPTIONS[name.strip()]
+        try:
+            fields[field] = kind(value.strip())
+        except ValueError:
+            raise FaultError(f"{option!r}: expected {_EXPECTED[kind]}") from None
+    return check(msgspec.convert(fields, Rule))
 
 
 def check(rule: Rule) -> Rule:
@@ -83,14 +82,15 @@ def check(rule: Rule) -> Rule:
     return rule
 
 
-_OPTIONS = {
-    "p": "probability",
-    "verb": "verb",
-    "resource": "resource",
-    "count": "count",
-    "seconds": "seconds",
-    "retry-after": "retryAfter",
+_OPTIONS: dict[str, tuple[str, Callable[[str], object]]] = {
+    "p": ("probability", float),
+    "verb": ("verb", str),
+    "resource": ("resource", str),
+    "count": ("count", int),
+    "seconds": ("seconds", float),
+    "retry-after": ("retryAfter", int),
 }
+_EXPECTED: dict[Callable[[str], object], str] = {float: "a number", int: "a whole number"}
 
 
 class Faults:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from math import ceil
 
+from kubesched.kube.timestamps import micro_time
 from kubesched.sandbox.controllers.node_lifecycle import LEASE_NAMESPACE
 from kubesched.sandbox.controllers.ownership import owner_reference
 from kubesched.sandbox.kinds import NODES, Object
@@ -23,6 +23,5 @@ def lease_of(node: Object, now: float, period: float) -> Object:
 
 
 def renewed(lease: Object, now: float, period: float) -> Object:
-    stamp = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    spec = {**lease["spec"], "leaseDurationSeconds": ceil(_PERIODS * period), "renewTime": stamp}
+    spec = {**lease["spec"], "leaseDurationSeconds": ceil(_PERIODS * period), "renewTime": micro_time(now)}
     return {**lease, "spec": spec}

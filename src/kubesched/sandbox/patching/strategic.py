@@ -7,7 +7,8 @@ from typing import Any
 from kubesched.sandbox.errors import ApiError, bad_request, unprocessable, unsupported_media_type
 from kubesched.sandbox.kinds.resource import Object, Resource
 from kubesched.sandbox.patching.merge_patch import patch_object
-from kubesched.sandbox.schemas.table import ANY, Type, definition_of, field_type, object_type
+from kubesched.sandbox.patching.structure import type_of_field
+from kubesched.sandbox.schemas.table import Type, definition_of, object_type
 
 DIRECTIVE = "$patch"
 RETAIN_KEYS = "$retainKeys"
@@ -37,7 +38,7 @@ def _merged_maps(original: Object, patch: Object, type_: Type) -> Object:
     for key, order in patch.items():
         if key.startswith(SET_ORDER):
             field = _directed_field(key, SET_ORDER, "setElementOrder list")
-            _merge_ordered(result, patch, field, order, _type_inside(type_, field))
+            _merge_ordered(result, patch, field, order, type_of_field(type_, field))
             done |= {key, field}
     for key, value in patch.items():
         if key not in done:
@@ -77,7 +78,7 @@ def _merge_field(result: Object, key: str, value: Any, struct: Type) -> None:
     if value is None:
         result.pop(key, None)
         return
-    type_ = _type_inside(struct, key)
+    type_ = type_of_field(struct, key)
     old = result.get(key)
     if isinstance(old, dict) and isinstance(value, dict):
         result[key] = value if type_.replaces else _merged_maps(old, value, type_)
@@ -211,15 +212,6 @@ def _is_directive(key: str) -> bool:
 
 def _is_directed(value: Any) -> bool:
     return isinstance(value, dict) and DIRECTIVE in value
-
-
-def _type_inside(struct: Type, field: str) -> Type:
-    match struct.shape:
-        case "struct":
-            return field_type(struct, field)
-        case "map":
-            return struct.item
-    return ANY
 
 
 def _directed_field(key: str, prefix: str, what: str) -> str:

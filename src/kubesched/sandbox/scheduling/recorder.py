@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from datetime import UTC, datetime
-from typing import Any
+
+import msgspec
 
 from kubesched.api.pod import Pod
+from kubesched.kube.event_record import EventSeries, new_event, reference
+from kubesched.kube.timestamps import micro_time
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.errors import ApiError
 from kubesched.sandbox.kinds import EVENTS
@@ -38,53 +40,37 @@ class EventRecorder:
         if series is not None and now - series[2] < _SERIES_SECONDS and self._count(series, now):
             self._known[key] = (series[0], series[1], now, series[3] + 1)
             return
-        event = {
-            "metadata": {"name": self._name(pod, now), "namespace": pod.namespace},
-            "eventTime": _precise(now),
-            "reportingController": pod.spec.scheduler_name or self._controller,
-            "reportingInstance": f"{pod.spec.scheduler_name or self._controller}-{_HOST}",
-            "type": type,
-            "reason": reason,
-            "action": action,
-            "note": note,
-            "regarding": _reference(pod),
-        }
-        if related is not None:
-            event["related"] = _reference(related)
+        controller = pod.spec.scheduler_name or self._controller
+        event = new_event(
+            reference(pod, "v1", "Pod"),
+            related=None if related is None else reference(related, "v1", "Pod"),
+            type="Warning" if type == "Warning" else "Normal",
+            reason=reason,
+            action=action,
+            note=note,
+            controller=controller,
+            instance=f"{controller}-{_HOST}",
+            nanoseconds=self._moment(now),
+        )
         try:
-            name = self._api.create(EVENTS, pod.namespace, event)["metadata"]["name"]
+            self._api.create(EVENTS, pod.namespace, msgspec.to_builtins(event))
         except ApiError as error:  # most likely its namespace is on its way out
             _log.warning("the event %s of pod %s was not recorded: %s", reason, pod.key, error)
             return
-        self._known[key] = (pod.namespace, name, now, 1)
+        self._known[key] = (pod.namespace, event.metadata.name, now, 1)
         if len(self._known) > _REMEMBERED:
             self._known.popitem(last=False)
 
-    def _name(self, pod: Pod, now: float) -> str:
-        """Named after the pod and the moment; no moment is used twice."""
+    def _moment(self, now: float) -> int:
+        """In nanoseconds. Events are named after it, so none is used twice."""
         self._latest = max(int(now * 1e9), self._latest + 1)
-        return f"{pod.name}.{self._latest:x}"
+        return self._latest
 
     def _count(self, series: _Series, now: float) -> bool:
         namespace, name, _, count = series
-        patch = {"series": {"count": count + 1, "lastObservedTime": _precise(now)}}
+        patch = {"series": msgspec.to_builtins(EventSeries(count + 1, micro_time(now)))}
         try:
             self._api.patch(EVENTS, namespace, name, patch)
         except ApiError:
             return False
         return True
-
-
-def _reference(pod: Pod) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "namespace": pod.namespace,
-        "name": pod.name,
-        "uid": pod.uid,
-        "resourceVersion": pod.metadata.resource_version,
-    }
-
-
-def _precise(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -102,6 +102,18 @@ def test_pod_is_bound_and_people_are_told() -> None:
     virtual_time.run(story())
 
 
+def test_pod_of_the_longest_name_has_its_event_too() -> None:
+    async def story() -> None:
+        async with living() as cluster:
+            cluster.node("n1")
+            cluster.pod("a" * 253)
+            await asyncio.sleep(0.1)
+            [event] = cluster.events("Scheduled")
+            assert event["regarding"]["name"] == "a" * 253
+
+    virtual_time.run(story())
+
+
 def test_pod_that_fits_nowhere_says_so_until_a_node_comes() -> None:
     async def story() -> None:
         async with living() as cluster:
