@@ -52,10 +52,14 @@ def attachable_count(pod: Pod, facts: PodFacts) -> int:
     return found
 
 
-def volumes_wanted(pod: Pod, objects: ObjectStore) -> set[AttachedVolume]:
-    """The volumes a pending pod needs attached. All its claims must exist and be its own."""
-    volumes = {_volume_used(pod, use, objects) for use in claims_used(pod)}
-    volumes |= {_inline_volume(volume) for volume in pod.spec.volumes}
+def volumes_wanted(pod: Pod, objects: ObjectStore, *, migrating: bool = True) -> set[AttachedVolume]:
+    """The volumes a pending pod needs attached. All its claims must exist and be its own.
+
+    Without `migrating`, in-tree disks are left out: they are nobody's on nodes that know of no CSI driver.
+    """
+    volumes = {_volume_used(pod, use, objects, migrating) for use in claims_used(pod)}
+    if migrating:
+        volumes |= {_inline_volume(volume) for volume in pod.spec.volumes}
     return {volume for volume in volumes if volume is not None}
 
 
@@ -82,7 +86,7 @@ def _inline_volume(volume: Volume) -> AttachedVolume | None:
         raise VolumeFaultError(status, only_with_csi=True) from problem
 
 
-def _volume_used(pod: Pod, use: ClaimUse, objects: ObjectStore) -> AttachedVolume | None:
+def _volume_used(pod: Pod, use: ClaimUse, objects: ObjectStore, migrating: bool = True) -> AttachedVolume | None:
     if not use.name:
         raise VolumeFaultError(error("PersistentVolumeClaim had no name"))
     claim = objects.get(PersistentVolumeClaim, use.name, pod.namespace)
@@ -91,19 +95,19 @@ def _volume_used(pod: Pod, use: ClaimUse, objects: ObjectStore) -> AttachedVolum
         raise VolumeFaultError(unresolvable(missing))
     if use.is_ephemeral and (fault := foreign_claim_fault(pod, claim)):
         raise VolumeFaultError(error(fault))
-    return _volume_behind(claim, objects)
+    return _volume_behind(claim, objects, migrating)
 
 
-def _volume_behind(claim: PersistentVolumeClaim, objects: ObjectStore) -> AttachedVolume | None:
+def _volume_behind(claim: PersistentVolumeClaim, objects: ObjectStore, migrating: bool) -> AttachedVolume | None:
     """The volume of a claim, or the one that will be made for it; None if no driver attaches it."""
     volume = objects.get(PersistentVolume, claim.spec.volume_name) if claim.spec.volume_name else None
     if volume is None:
-        return _volume_to_come(claim, objects)
+        return _volume_to_come(claim, objects, migrating)
     if volume.spec.csi is not None:
         driver, handle = volume.spec.csi.driver, volume.spec.csi.volume_handle
     else:
         migration = migration_of(volume)
-        if migration is None:
+        if migration is None or not migrating:
             return None
         try:
             driver, handle = migration.driver, handle_of(volume)
@@ -112,12 +116,14 @@ def _volume_behind(claim: PersistentVolumeClaim, objects: ObjectStore) -> Attach
     return AttachedVolume(driver, handle) if driver and handle else None
 
 
-def _volume_to_come(claim: PersistentVolumeClaim, objects: ObjectStore) -> AttachedVolume | None:
+def _volume_to_come(claim: PersistentVolumeClaim, objects: ObjectStore, migrating: bool) -> AttachedVolume | None:
     class_name = class_of(claim)
     storage_class = objects.get(StorageClass, class_name) if class_name else None
     if storage_class is None or storage_class.provisioner in NOT_COUNTED:
         return None
     migration = MIGRATIONS.get(storage_class.provisioner)
+    if migration is not None and not migrating:
+        return None
     driver = migration.driver if migration else storage_class.provisioner
     return AttachedVolume(driver, "", unbound_claim=claim.key) if driver else None
 

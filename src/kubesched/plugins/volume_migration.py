@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from kubesched.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from kubesched.api.pod import Volume
-from kubesched.api.storage import PersistentVolume
+from kubesched.api.pod import DiskSource, Volume
+from kubesched.api.storage import InTreeVolumeSource, PersistentVolume
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 BETA_ZONE, BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
@@ -82,7 +82,7 @@ def handle_of(pv: PersistentVolume) -> str:
     if spec.cinder is not None:
         return spec.cinder.volume_id
     if spec.azure_disk is not None:
-        return spec.azure_disk.disk_uri
+        return _azure_handle(spec.azure_disk)
     return spec.portworx_volume.volume_id if spec.portworx_volume is not None else ""
 
 
@@ -95,7 +95,7 @@ def inline_handle_of(volume: Volume) -> str:
     if volume.cinder is not None:
         return volume.cinder.volume_id
     if volume.azure_disk is not None:
-        return volume.azure_disk.disk_uri
+        return _azure_handle(volume.azure_disk)
     return volume.portworx_volume.volume_id if volume.portworx_volume is not None else ""
 
 
@@ -166,8 +166,18 @@ def _gce_handle(pv: PersistentVolume, disk: str) -> str:
         )
     regions = {zone.rpartition("-")[0] for zone in zones}
     if len(regions) != 1:
-        raise TranslationError(f"failed to get region from zones: they are in several regions: {sorted(regions)}")
+        listed = " ".join(f"{region}:{{}}" for region in sorted(regions))
+        raise TranslationError(
+            f"failed to get region from zones: multiple or no regions gotten from zones, got: map[{listed}]"
+        )
     return f"projects/{_ANY}/regions/{regions.pop()}/disks/{disk}"
+
+
+def _azure_handle(disk: DiskSource | InTreeVolumeSource) -> str:
+    """The disk by its URI. Blobs have no successor, and a blob is what the API server makes of a disk of no kind."""
+    if disk.kind is not None and disk.kind.lower() != "managed":
+        raise TranslationError(f"kind({disk.kind}) is not supported in csi migration")
+    return disk.disk_uri
 
 
 def _ebs_handle(volume_id: str) -> str:

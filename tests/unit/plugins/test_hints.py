@@ -49,6 +49,7 @@ WEB, DB = OTHER.label(app="web").on("n"), OTHER.label(app="db").on("n")
 WITH_CLAIM = pod("waiting", claims=("data",))
 WITH_SCRATCH = pod("waiting", {"name": "scratch", "ephemeral": {}})
 WITH_DISK = pod("waiting", {"gcePersistentDisk": {"pdName": "d"}})
+WITH_BLOB = pod("waiting", {"azureDisk": {"diskName": "d", "diskURI": "https://d", "kind": "Shared"}})
 WITH_DRIVER = pod("waiting", {"csi": {"driver": "csi.example.com"}})
 HONORING = SPREAD.spec(
     topology_spread_constraints=(
@@ -158,6 +159,7 @@ HELPS: list[tuple[type[Plugin], Any, Event]] = [
     (NodeVolumeLimits, WITH_SCRATCH, Event(Kind.PERSISTENT_VOLUME_CLAIM, ADD, None, claim("waiting-scratch"))),
     (NodeVolumeLimits, WITH_CLAIM, Event(Kind.VOLUME_ATTACHMENT, DELETE, attachment("any.example.com"))),
     (NodeVolumeLimits, WITH_DISK, Event(Kind.VOLUME_ATTACHMENT, DELETE, attachment("pd.csi.storage.gke.io"))),
+    (NodeVolumeLimits, WITH_BLOB, Event(Kind.VOLUME_ATTACHMENT, DELETE, attachment("any.example.com"))),
     (NodeVolumeLimits, WITH_CLAIM, Event(Kind.CSI_NODE, ADD, None, csi_node("n"))),
     (NodeVolumeLimits, WITH_CLAIM, Event(Kind.CSI_NODE, UPDATE, csi_node("n", {"a": 1}), csi_node("n", {"a": 2}))),
     (VolumeBinding, WITH_CLAIM, Event(Kind.STORAGE_CLASS, ADD, None, storage_class("any"))),
