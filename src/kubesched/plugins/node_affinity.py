@@ -105,11 +105,16 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         return scaled_to_maximum(scores)
 
     def _after_node(self, pod: Pod, old: Node | None, new: Node, state: ClusterState) -> Hint:
-        """The node is what the pod asks for, and was not before. Of what the profile adds only the present counts."""
+        """The node is what the pod asks for, and was not before. Of what the profile adds only the present counts.
+
+        A malformed term makes it an error to find that the node is not, and then kube-scheduler tries the pod again.
+        """
         if self._enforced is not None and not node_matches(self._enforced, new):
             return Hint.SKIP
         required = RequiredNodes(pod)
-        return queue_if(required.allow(new) and (old is None or not required.allow(old)))
+        if not required.allow(new):
+            return queue_if(required.leave_in_doubt(new))
+        return queue_if(old is None or not required.allow(old))
 
     def _terms(self, cycle: Cycle) -> list[WeightedTerm]:
         affinity = _node_affinity(cycle.pod)
