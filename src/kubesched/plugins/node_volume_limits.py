@@ -59,11 +59,23 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         try:
             wanted = volumes_wanted(cycle.pod, cycle.state.objects)
         except VolumeFaultError as fault:
-            where = nodes.take(self._csi_nodes.present) if fault.only_with_csi else ~nodes.none()
-            return self.reject(where, fault.status)
+            return self._reject_for(fault, cycle, nodes)
         verdicts = self.reject(self._over_limit(wanted, nodes), TOO_MANY)
         if self._drivers_may_be_missing:
             self._reject_without_drivers(verdicts, wanted, cycle, nodes)
+        return verdicts
+
+    def _reject_for(self, fault: VolumeFaultError, cycle: Cycle, nodes: Nodes) -> Int32:
+        """Nodes without a CSINode have nothing to do with in-tree disks, but one of the claims may be at fault."""
+        verdicts = self.reject(~nodes.none(), fault.status)
+        if fault.only_with_csi:
+            elsewhere = ~nodes.take(self._csi_nodes.present)
+            try:
+                volumes_wanted(cycle.pod, cycle.state.objects, migrating=False)
+            except VolumeFaultError as other:
+                verdicts[elsewhere] = self.verdicts.id_of(other.status)
+            else:
+                verdicts[elsewhere] = 0
         return verdicts
 
     def _reject_without_drivers(self, verdicts: Int32, wanted: Set[AttachedVolume], cycle: Cycle, nodes: Nodes) -> None:

@@ -10,7 +10,14 @@ import numpy as np
 from kubesched.api.pod import Pod, Volume
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from kubesched.framework.status import Status, error, unresolvable
-from kubesched.plugins.volume_claims import ClaimUse, claim_not_found, claims_used, class_of, foreign_claim_fault
+from kubesched.plugins.volume_claims import (
+    ClaimUse,
+    claim_behind,
+    claim_not_found,
+    claims_used,
+    class_of,
+    foreign_claim_fault,
+)
 from kubesched.plugins.volume_migration import (
     MIGRATIONS,
     NOT_COUNTED,
@@ -57,9 +64,13 @@ def volumes_wanted(pod: Pod, objects: ObjectStore, *, migrating: bool = True) ->
 
     Without `migrating`, in-tree disks are left out: they are nobody's on nodes that know of no CSI driver.
     """
-    volumes = {_volume_used(pod, use, objects, migrating) for use in claims_used(pod)}
-    if migrating:
-        volumes |= {_inline_volume(volume) for volume in pod.spec.volumes}
+    volumes: set[AttachedVolume | None] = set()
+    for volume in pod.spec.volumes:  # in their order, since the first fault is told
+        use = claim_behind(pod, volume)
+        if use is not None:
+            volumes.add(_volume_used(pod, use, objects, migrating))
+        elif migrating:
+            volumes.add(_inline_volume(volume))
     return {volume for volume in volumes if volume is not None}
 
 

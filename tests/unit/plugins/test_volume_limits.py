@@ -4,6 +4,7 @@ import numpy as np
 from tests.builders import make_cluster
 from tests.unit.plugins.volume_builders import (
     SKIPS,
+    Json,
     ask,
     claim,
     csi_node,
@@ -138,6 +139,20 @@ def test_azure_blobs_have_no_driver_to_count_for() -> None:
 def test_missing_claim_is_reported() -> None:
     reason = 'looking up PVC default/x: persistentvolumeclaim "x" not found'
     assert ask(NodeVolumeLimits(), make_cluster(node("a")), pod(claims=("x",))) == {"a": (reason,)}
+
+
+def test_of_several_volumes_at_fault_the_first_is_told() -> None:
+    malformed: Json = {"awsElasticBlockStore": {"volumeID": "aws://zone/1"}}
+    missing: Json = {"ephemeral": {}}
+    state = make_cluster(node("a"), node("b"), csi_node("a", {}))
+    named = (
+        "converting volume(v0) from inline to csi: "
+        "failed to translate Kubernetes ID to EBS Volume ID Invalid format for AWS volume (aws://zone/1)"
+    )
+    claimed = 'looking up PVC default/p-v{}: persistentvolumeclaim "p-v{}" not found'
+    first, second = (claimed.format(i, i) for i in (0, 1))
+    assert ask(NodeVolumeLimits(), state, pod("p", malformed, missing)) == {"a": (named,), "b": (second,)}
+    assert ask(NodeVolumeLimits(), state, pod("p", missing, malformed)) == {"a": (first,), "b": (first,)}
 
 
 def test_placed_pods_with_lost_claims_do_not_count() -> None:
