@@ -78,6 +78,7 @@ class DiskSource(Record, frozen=True):
     volume_id: str = field(default="", name="volumeID")
     disk_name: str = ""
     disk_uri: str = field(default="", name="diskURI")
+    kind: str | None = None
     read_only: bool = False
     target_portal: str = ""
     iqn: str = ""

@@ -142,6 +142,8 @@ def label_requirement_fault(requirement: NodeSelectorRequirement) -> str:
                 return "for 'Gt', 'Lt' operators, exactly one value is required"
             if parse_int64(values[0]) is None:
                 return "for 'Gt', 'Lt' operators, the value must be an integer"
+        case unknown:  # of an API server newer than this
+            return f"{unknown!r} is not supported"
     return next((fault for value in values if (fault := label_value_fault(value))), "")
 
 

@@ -78,6 +78,7 @@ class InTreeVolumeSource(Record, frozen=True):
     volume_id: str = field(default="", name="volumeID")
     disk_name: str = ""
     disk_uri: str = field(default="", name="diskURI")
+    kind: str | None = None
     volume_path: str = ""
     share_name: str = ""
     partition: int = 0

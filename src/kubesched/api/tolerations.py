@@ -26,8 +26,10 @@ def tolerates(toleration: Toleration, taint: Taint, *, numeric: bool = False) ->
             return True
         case "" | "Equal":
             return toleration.value == taint.value
-        case _:
+        case "Lt" | "Gt":
             return numeric and _compares(toleration, taint)
+        case _:  # of an API server newer than this
+            return False
 
 
 def _compares(toleration: Toleration, taint: Taint) -> bool:

@@ -52,7 +52,9 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         added = args.added_affinity if args else None
         required = added.required_during_scheduling_ignored_during_execution if added else None
         self._enforced = None if required is None else compile_node_selector(required)
-        self._preferred = _weighted(added.preferred_during_scheduling_ignored_during_execution if added else ())
+        preferred = added.preferred_during_scheduling_ignored_during_execution if added else ()
+        self._preferred = _weighted(preferred)
+        self._adds_preferences = bool(preferred)
         for term in (*(self._enforced or ()), *(term for _, term in self._preferred)):
             if term.fault:
                 raise ProfileError(f"NodeAffinity: addedAffinity: {term.fault}")
@@ -89,7 +91,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
         affinity = _node_affinity(cycle.pod)
         if affinity is None or not affinity.preferred_during_scheduling_ignored_during_execution:
-            return None if self._preferred else SKIP_ALIKE
+            return None if self._adds_preferences else SKIP_ALIKE
         fault = next((term.fault for _, term in self._terms(cycle) if term.fault), "")
         return error(fault) if fault else None
 
@@ -103,11 +105,16 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         return scaled_to_maximum(scores)
 
     def _after_node(self, pod: Pod, old: Node | None, new: Node, state: ClusterState) -> Hint:
-        """The node is what the pod asks for, and was not before. Of what the profile adds only the present counts."""
+        """The node is what the pod asks for, and was not before. Of what the profile adds only the present counts.
+
+        A malformed term makes it an error to find that the node is not, and then kube-scheduler tries the pod again.
+        """
         if self._enforced is not None and not node_matches(self._enforced, new):
             return Hint.SKIP
         required = RequiredNodes(pod)
-        return queue_if(required.allow(new) and (old is None or not required.allow(old)))
+        if not required.allow(new):
+            return queue_if(required.leave_in_doubt(new))
+        return queue_if(old is None or not required.allow(old))
 
     def _terms(self, cycle: Cycle) -> list[WeightedTerm]:
         affinity = _node_affinity(cycle.pod)

@@ -44,6 +44,11 @@ class RequiredNodes:
         selected = self.terms is None or node_matches(self.terms, node)
         return selected and Selector(self.labels).matches(node.metadata.labels)
 
+    def leave_in_doubt(self, node: Node) -> bool:
+        """Whether a node that is not allowed might be, were it not for a malformed term."""
+        faulty = any(term.fault for term in self.terms or ())
+        return faulty and Selector(self.labels).matches(node.metadata.labels)
+
     def selects(self, nodes: Nodes) -> Bool:
         """Per row whether the pod may run there."""
         allowed = ~nodes.none() if self.terms is None else nodes.selected_by(self.terms)

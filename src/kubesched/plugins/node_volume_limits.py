@@ -7,7 +7,7 @@ from collections.abc import Set
 
 import numpy as np
 
-from kubesched.api.pod import Pod
+from kubesched.api.pod import Pod, Volume
 from kubesched.api.storage import CSIDriver, CSINode, VolumeAttachment
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
@@ -24,7 +24,7 @@ from kubesched.plugins.volume_attachments import (
     volumes_wanted,
 )
 from kubesched.plugins.volume_csi_nodes import NO_LIMIT, CSINodeColumns
-from kubesched.plugins.volume_migration import migration_of
+from kubesched.plugins.volume_migration import TranslationError, inline_handle_of, migration_of
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32
 from kubesched.state.facts import claim_names
@@ -59,20 +59,37 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         try:
             wanted = volumes_wanted(cycle.pod, cycle.state.objects)
         except VolumeFaultError as fault:
-            where = nodes.take(self._csi_nodes.present) if fault.only_with_csi else ~nodes.none()
-            return self.reject(where, fault.status)
+            return self._reject_for(fault, cycle, nodes)
         verdicts = self.reject(self._over_limit(wanted, nodes), TOO_MANY)
         if self._drivers_may_be_missing:
-            self._reject_without_drivers(verdicts, wanted, nodes)
+            self._reject_without_drivers(verdicts, wanted, cycle, nodes)
         return verdicts
 
-    def _reject_without_drivers(self, verdicts: Int32, wanted: Set[AttachedVolume], nodes: Nodes) -> None:
+    def _reject_for(self, fault: VolumeFaultError, cycle: Cycle, nodes: Nodes) -> Int32:
+        """Nodes without a CSINode have nothing to do with in-tree disks, but one of the claims may be at fault."""
+        verdicts = self.reject(~nodes.none(), fault.status)
+        if fault.only_with_csi:
+            elsewhere = ~nodes.take(self._csi_nodes.present)
+            try:
+                volumes_wanted(cycle.pod, cycle.state.objects, migrating=False)
+            except VolumeFaultError as other:
+                verdicts[elsewhere] = self.verdicts.id_of(other.status)
+            else:
+                verdicts[elsewhere] = 0
+        return verdicts
+
+    def _reject_without_drivers(self, verdicts: Int32, wanted: Set[AttachedVolume], cycle: Cycle, nodes: Nodes) -> None:
         """Of several drivers that a node lacks, the first by name is told."""
+        objects = cycle.state.objects
+        unmigrated = {volume.driver for volume in volumes_wanted(cycle.pod, objects, migrating=False)}
         for driver in sorted({volume.driver for volume in wanted}, reverse=True):
-            known = nodes.state.objects.get(CSIDriver, driver)
+            known = objects.get(CSIDriver, driver)
             if known is not None and known.spec.prevent_pod_scheduling_if_missing:
                 missing = self.verdicts.id_of(unschedulable(f"{driver} CSI driver is not installed on the node"))
-                verdicts[nodes.take(self._csi_nodes.lacking(driver))] = missing
+                lacking = self._csi_nodes.lacking(driver)
+                if driver not in unmigrated:
+                    lacking &= self._csi_nodes.present
+                verdicts[nodes.take(lacking)] = missing
 
     def _follow(self, state: ClusterState) -> None:
         if state is not self._state:
@@ -136,6 +153,16 @@ def _after_pod_left(pod: Pod, old: Pod, new: None, state: ClusterState) -> Hint:
 
 def _after_detaching(pod: Pod, old: VolumeAttachment, new: None, state: ClusterState) -> Hint:
     """A volume was detached: for claims by any driver will do, for disks that the pod names by that of the disk."""
-    inline = (migration_of(volume) for volume in pod.spec.volumes)
-    same_driver = any(migration is not None and migration.driver == old.spec.attacher for migration in inline)
-    return queue_if(bool(claim_names(pod)) or same_driver)
+    return queue_if(bool(claim_names(pod)) or any(_may_wait_for(v, old.spec.attacher) for v in pod.spec.volumes))
+
+
+def _may_wait_for(volume: Volume, driver: str) -> bool:
+    """Whether a disk is one of the driver's; as in kube-scheduler, also one that no driver can name."""
+    migration = migration_of(volume)
+    if migration is None:
+        return False
+    try:
+        inline_handle_of(volume)
+    except TranslationError:
+        return True
+    return migration.driver == driver

@@ -13,7 +13,7 @@ def scaled_to_maximum(scores: Int64 | int, *, reverse: bool = False) -> Int64 | 
         best = MAX_NODE_SCORE if scores else 0
         return MAX_NODE_SCORE - best if reverse else best
     largest = int(scores.max()) if len(scores) else 0
-    if largest == 0:
+    if largest <= 0:  # nothing to scale by; negative scores stay what they are, out of range
         return MAX_NODE_SCORE if reverse else scores
     scaled = truncated_division(MAX_NODE_SCORE * scores, largest)
     return MAX_NODE_SCORE - scaled if reverse else scaled

@@ -10,7 +10,14 @@ import numpy as np
 from kubesched.api.pod import Pod, Volume
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from kubesched.framework.status import Status, error, unresolvable
-from kubesched.plugins.volume_claims import ClaimUse, claim_not_found, claims_used, class_of, foreign_claim_fault
+from kubesched.plugins.volume_claims import (
+    ClaimUse,
+    claim_behind,
+    claim_not_found,
+    claims_used,
+    class_of,
+    foreign_claim_fault,
+)
 from kubesched.plugins.volume_migration import (
     MIGRATIONS,
     NOT_COUNTED,
@@ -51,10 +58,18 @@ def attachable_count(pod: Pod, facts: PodFacts) -> int:
     return found
 
 
-def volumes_wanted(pod: Pod, objects: ObjectStore) -> set[AttachedVolume]:
-    """The volumes a pending pod needs attached. All its claims must exist and be its own."""
-    volumes = {_volume_used(pod, use, objects) for use in claims_used(pod)}
-    volumes |= {_inline_volume(volume) for volume in pod.spec.volumes}
+def volumes_wanted(pod: Pod, objects: ObjectStore, *, migrating: bool = True) -> set[AttachedVolume]:
+    """The volumes a pending pod needs attached. All its claims must exist and be its own.
+
+    Without `migrating`, in-tree disks are left out: they are nobody's on nodes that know of no CSI driver.
+    """
+    volumes: set[AttachedVolume | None] = set()
+    for volume in pod.spec.volumes:  # in their order, since the first fault is told
+        use = claim_behind(pod, volume)
+        if use is not None:
+            volumes.add(_volume_used(pod, use, objects, migrating))
+        elif migrating:
+            volumes.add(_inline_volume(volume))
     return {volume for volume in volumes if volume is not None}
 
 
@@ -81,7 +96,7 @@ def _inline_volume(volume: Volume) -> AttachedVolume | None:
         raise VolumeFaultError(status, only_with_csi=True) from problem
 
 
-def _volume_used(pod: Pod, use: ClaimUse, objects: ObjectStore) -> AttachedVolume | None:
+def _volume_used(pod: Pod, use: ClaimUse, objects: ObjectStore, migrating: bool = True) -> AttachedVolume | None:
     if not use.name:
         raise VolumeFaultError(error("PersistentVolumeClaim had no name"))
     claim = objects.get(PersistentVolumeClaim, use.name, pod.namespace)
@@ -90,19 +105,19 @@ def _volume_used(pod: Pod, use: ClaimUse, objects: ObjectStore) -> AttachedVolum
         raise VolumeFaultError(unresolvable(missing))
     if use.is_ephemeral and (fault := foreign_claim_fault(pod, claim)):
         raise VolumeFaultError(error(fault))
-    return _volume_behind(claim, objects)
+    return _volume_behind(claim, objects, migrating)
 
 
-def _volume_behind(claim: PersistentVolumeClaim, objects: ObjectStore) -> AttachedVolume | None:
+def _volume_behind(claim: PersistentVolumeClaim, objects: ObjectStore, migrating: bool) -> AttachedVolume | None:
     """The volume of a claim, or the one that will be made for it; None if no driver attaches it."""
     volume = objects.get(PersistentVolume, claim.spec.volume_name) if claim.spec.volume_name else None
     if volume is None:
-        return _volume_to_come(claim, objects)
+        return _volume_to_come(claim, objects, migrating)
     if volume.spec.csi is not None:
         driver, handle = volume.spec.csi.driver, volume.spec.csi.volume_handle
     else:
         migration = migration_of(volume.spec)
-        if migration is None:
+        if migration is None or not migrating:
             return None
         try:
             driver, handle = migration.driver, handle_of(volume)
@@ -111,12 +126,14 @@ def _volume_behind(claim: PersistentVolumeClaim, objects: ObjectStore) -> Attach
     return AttachedVolume(driver, handle) if driver and handle else None
 
 
-def _volume_to_come(claim: PersistentVolumeClaim, objects: ObjectStore) -> AttachedVolume | None:
+def _volume_to_come(claim: PersistentVolumeClaim, objects: ObjectStore, migrating: bool) -> AttachedVolume | None:
     class_name = class_of(claim)
     storage_class = objects.get(StorageClass, class_name) if class_name else None
     if storage_class is None or storage_class.provisioner in NOT_COUNTED:
         return None
     migration = MIGRATIONS.get(storage_class.provisioner)
+    if migration is not None and not migrating:
+        return None
     driver = migration.driver if migration else storage_class.provisioner
     return AttachedVolume(driver, "", unbound_claim=claim.key) if driver else None
 

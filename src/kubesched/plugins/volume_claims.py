@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kubesched.api.pod import Pod
+from kubesched.api.pod import Pod, Volume
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
 
 _CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
@@ -20,13 +20,15 @@ class ClaimUse(NamedTuple):
 
 def claims_used(pod: Pod) -> list[ClaimUse]:
     """The claims behind a pod's volumes, in their order."""
-    uses: list[ClaimUse] = []
-    for volume in pod.spec.volumes:
-        if volume.persistent_volume_claim is not None:
-            uses.append(ClaimUse(volume.persistent_volume_claim.claim_name, is_ephemeral=False))
-        elif volume.ephemeral is not None:
-            uses.append(ClaimUse(f"{pod.name}-{volume.name}", is_ephemeral=True))
-    return uses
+    uses = (claim_behind(pod, volume) for volume in pod.spec.volumes)
+    return [use for use in uses if use is not None]
+
+
+def claim_behind(pod: Pod, volume: Volume) -> ClaimUse | None:
+    """The claim behind one volume of a pod, if there is one."""
+    if volume.persistent_volume_claim is not None:
+        return ClaimUse(volume.persistent_volume_claim.claim_name, is_ephemeral=False)
+    return None if volume.ephemeral is None else ClaimUse(f"{pod.name}-{volume.name}", is_ephemeral=True)
 
 
 def foreign_claim_fault(pod: Pod, claim: PersistentVolumeClaim) -> str:

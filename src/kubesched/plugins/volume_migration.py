@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from kubesched.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from kubesched.api.pod import Volume
-from kubesched.api.storage import PersistentVolume, PersistentVolumeSpec
+from kubesched.api.pod import DiskSource, Volume
+from kubesched.api.storage import InTreeVolumeSource, PersistentVolume, PersistentVolumeSpec
 
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 BETA_ZONE, BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
@@ -76,7 +76,7 @@ def _handle(disk: PersistentVolumeSpec | Volume) -> str:
     if disk.cinder is not None:
         return disk.cinder.volume_id
     if disk.azure_disk is not None:
-        return disk.azure_disk.disk_uri
+        return _azure_handle(disk.azure_disk)
     return disk.portworx_volume.volume_id if disk.portworx_volume is not None else ""
 
 
@@ -147,8 +147,18 @@ def _gce_handle(pv: PersistentVolume, disk: str) -> str:
         )
     regions = {zone.rpartition("-")[0] for zone in zones}
     if len(regions) != 1:
-        raise TranslationError(f"failed to get region from zones: they are in several regions: {sorted(regions)}")
+        listed = " ".join(f"{region}:{{}}" for region in sorted(regions))
+        raise TranslationError(
+            f"failed to get region from zones: multiple or no regions gotten from zones, got: map[{listed}]"
+        )
     return f"projects/{_ANY}/regions/{regions.pop()}/disks/{disk}"
+
+
+def _azure_handle(disk: DiskSource | InTreeVolumeSource) -> str:
+    """The disk by its URI. Blobs have no successor, and a blob is what the API server makes of a disk of no kind."""
+    if disk.kind is not None and disk.kind.lower() != "managed":
+        raise TranslationError(f"kind({disk.kind}) is not supported in csi migration")
+    return disk.disk_uri
 
 
 def _ebs_handle(volume_id: str) -> str:

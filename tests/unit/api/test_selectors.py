@@ -90,6 +90,7 @@ def test_empty_terms_of_a_node_selector_match_nothing_and_are_left_out() -> None
         (node_term("zone", "Exists", "a"), "values set must be empty"),
         (node_term("zone", "In", "a b"), "'a b' is not a label value"),
         (node_term("-zone", "Exists"), "'-zone' is not a label key"),
+        (node_term("zone", "Near", "5"), "'Near' is not supported"),  # type: ignore[arg-type]
         (node_term("metadata.name", "In", "n1"), ""),
         (node_term("metadata.name", "In", "n1", "n2"), "must have one element"),
         (node_term("metadata.name", "Exists"), "'Exists' is not supported for fields"),

@@ -52,6 +52,7 @@ def test_these_do_not(toleration: Toleration) -> None:
         ("Gt", "0", "7.5", False),
         ("Gt", "none", "7", False),
         ("Lt", str(2**63), "7", False),
+        ("Near", "6", "7", False),
     ],
 )
 def test_numbers_are_compared_where_the_gate_is_open(operator: str, bound: str, value: str, accepted: bool) -> None:

@@ -41,6 +41,7 @@ PLACED, PENDING = Kind.ASSIGNED_POD, Kind.PENDING_POD
 NODE, ZONED = make_node("n"), make_node("n").zone("a")
 WAITING = make_pod("waiting")
 PLAIN, OTHER = WAITING.build(), make_pod("other")
+MALFORMED = WAITING.requires_node(node_term("cores", "Gt", "-5"))
 PORT_80 = WAITING.host_port(80)
 BIG = WAITING.requests(cpu="2")
 NEAR_DB, FAR_FROM_DB = WAITING.pod_affinity(ZONE, app="db"), WAITING.pod_anti_affinity(ZONE, app="db")
@@ -49,6 +50,7 @@ WEB, DB = OTHER.label(app="web").on("n"), OTHER.label(app="db").on("n")
 WITH_CLAIM = pod("waiting", claims=("data",))
 WITH_SCRATCH = pod("waiting", {"name": "scratch", "ephemeral": {}})
 WITH_DISK = pod("waiting", {"gcePersistentDisk": {"pdName": "d"}})
+WITH_BLOB = pod("waiting", {"azureDisk": {"diskName": "d", "diskURI": "https://d", "kind": "Shared"}})
 WITH_DRIVER = pod("waiting", {"csi": {"driver": "csi.example.com"}})
 HONORING = SPREAD.spec(
     topology_spread_constraints=(
@@ -128,6 +130,8 @@ HELPS: list[tuple[type[Plugin], Any, Event]] = [
         WAITING.requires_node(node_term("a", "Exists"), node_term("metadata.name", "In", "n")),
         Event(Kind.NODE, ADD, None, NODE),
     ),
+    (NodeAffinity, MALFORMED, Event(Kind.NODE, ADD, None, NODE)),
+    (NodeAffinity, MALFORMED, Event(Kind.NODE, LABEL, NODE, NODE.label(disk="ssd"))),
     (NodePorts, PORT_80, Event(PLACED, DELETE, OTHER.host_port(80, ip="10.0.0.1").on("n"))),
     (NodePorts, PORT_80, Event(PLACED, DELETE, OTHER.host_port(80).nominated("n"))),
     (NodePorts, PORT_80, Event(Kind.NODE, ADD, None, NODE)),
@@ -158,6 +162,7 @@ HELPS: list[tuple[type[Plugin], Any, Event]] = [
     (NodeVolumeLimits, WITH_SCRATCH, Event(Kind.PERSISTENT_VOLUME_CLAIM, ADD, None, claim("waiting-scratch"))),
     (NodeVolumeLimits, WITH_CLAIM, Event(Kind.VOLUME_ATTACHMENT, DELETE, attachment("any.example.com"))),
     (NodeVolumeLimits, WITH_DISK, Event(Kind.VOLUME_ATTACHMENT, DELETE, attachment("pd.csi.storage.gke.io"))),
+    (NodeVolumeLimits, WITH_BLOB, Event(Kind.VOLUME_ATTACHMENT, DELETE, attachment("any.example.com"))),
     (NodeVolumeLimits, WITH_CLAIM, Event(Kind.CSI_NODE, ADD, None, csi_node("n"))),
     (NodeVolumeLimits, WITH_CLAIM, Event(Kind.CSI_NODE, UPDATE, csi_node("n", {"a": 1}), csi_node("n", {"a": 2}))),
     (VolumeBinding, WITH_CLAIM, Event(Kind.STORAGE_CLASS, ADD, None, storage_class("any"))),
@@ -225,7 +230,7 @@ DOES_NOT_HELP: list[tuple[type[Plugin], Any, Event]] = [
         WAITING.node_selector(disk="ssd"),
         Event(Kind.NODE, LABEL, NODE.label(disk="ssd"), ZONED.label(disk="ssd")),
     ),
-    (NodeAffinity, WAITING.requires_node(node_term("a", "Gt", "no number")), Event(Kind.NODE, ADD, None, NODE)),
+    (NodeAffinity, MALFORMED.node_selector(disk="ssd"), Event(Kind.NODE, ADD, None, NODE)),
     (NodePorts, PORT_80, Event(PLACED, DELETE, OTHER.host_port(81).on("n"))),
     (NodePorts, PORT_80, Event(PLACED, DELETE, OTHER.host_port(80, protocol="UDP").on("n"))),
     (NodePorts, PORT_80, Event(PLACED, DELETE, OTHER.host_port(80))),

@@ -64,3 +64,21 @@ def test_a_profile_may_add_affinity_to_every_pod() -> None:
     engine = make_engine(state, config=profile_of("NodeAffinity", args={"NodeAffinity": ADDED}))
     decision = engine.decide(make_pod("p").build(), explain=True)
     assert rejections(decision) == {"web": "node(s) didn't match scheduler-enforced node affinity"}
+
+
+def decide_with_preference(weight: int) -> Decision:
+    """In a profile that gives every pod a preference for nodes in a pool."""
+    preference = {"matchExpressions": [{"key": "pool", "operator": "Exists"}]}
+    preferred = [{"weight": weight, "preference": preference}]
+    args = {"addedAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+    state = make_cluster(make_node("batch").label(pool="batch"), make_node("web").label(pool="web"))
+    engine = make_engine(state, config=profile_of("NodeAffinity", args={"NodeAffinity": args}))
+    return engine.decide(make_pod("p").build(), explain=True)
+
+
+def test_a_preference_of_no_weight_scores_though_it_makes_no_difference() -> None:
+    assert scores_of(decide_with_preference(0), "NodeAffinity") == {"batch": 0, "web": 0}
+
+
+def test_a_preference_of_negative_weight_is_not_scaled_into_range() -> None:
+    assert 'plugin "NodeAffinity" returns an invalid score -5' in decide_with_preference(-5).message

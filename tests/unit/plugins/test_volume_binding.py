@@ -7,6 +7,7 @@ import pytest
 from tests.builders import HOSTNAME, ZONE, make_cluster
 from tests.unit.plugins.volume_builders import (
     SKIPS,
+    Json,
     ask,
     claim,
     csi_node,
@@ -98,6 +99,37 @@ def test_zone_label_of_an_in_tree_volume_stands_in_for_affinity() -> None:
         volume("v", labels={ZONE: "x"}, gcePersistentDisk={"pdName": "d"}),
     )
     assert ask(VolumeBinding(), state, POD) == {"b": UNREACHABLE}
+
+
+@pytest.mark.parametrize(
+    ("plugin", "disk", "labels", "problem"),
+    [
+        (
+            "kubernetes.io/azure-disk",
+            {"azureDisk": {"diskName": "d", "diskURI": "https://d", "kind": "Shared"}},
+            {},
+            "kind(Shared) is not supported in csi migration",
+        ),
+        (
+            "kubernetes.io/gce-pd",
+            {"gcePersistentDisk": {"pdName": "d"}},
+            {ZONE: "us-east1-a__eu-west1-b"},
+            "failed to get region from zones: multiple or no regions gotten from zones, "
+            "got: map[eu-west1:{} us-east1:{}]",
+        ),
+    ],
+)
+def test_volume_that_its_driver_cannot_name_is_an_error_where_that_driver_has_taken_over(
+    plugin: str, disk: Json, labels: Json, problem: str
+) -> None:
+    state = make_cluster(
+        node("a"),
+        node("b"),
+        csi_node("a", migrated=plugin),
+        claim("data", volume="v"),
+        volume("v", labels=labels, **disk),
+    )
+    assert ask(VolumeBinding(), state, POD) == {"a": (f"could not translate pv: {problem}",)}
 
 
 # -- claims that cannot be had ----------------------------------------------------------------------------------------

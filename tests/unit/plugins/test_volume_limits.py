@@ -4,6 +4,7 @@ import numpy as np
 from tests.builders import make_cluster
 from tests.unit.plugins.volume_builders import (
     SKIPS,
+    Json,
     ask,
     claim,
     csi_node,
@@ -116,9 +117,42 @@ def test_in_tree_disks_count_for_the_driver_that_replaced_their_plugin() -> None
     assert ask(NodeVolumeLimits(), state, pod("p", same)) == {}
 
 
+def test_azure_blobs_have_no_driver_to_count_for() -> None:
+    def disk(kind: str) -> dict[str, str]:
+        return {"diskName": "d", "diskURI": "/subscriptions/d", "kind": kind}
+
+    state = make_cluster(
+        node("a"),
+        node("b"),
+        csi_node("a", {"disk.csi.azure.com": 0}),
+        claim("blob", volume="v"),
+        volume("v", azureDisk=disk("Shared")),
+        claim("disk", volume="w"),
+        volume("w", azureDisk=disk("managed")),
+    )
+    assert ask(NodeVolumeLimits(), state, pod(claims=("blob",))) == {}
+    assert ask(NodeVolumeLimits(), state, pod(claims=("disk",))) == FULL
+    fault = "converting volume(v0) from inline to csi: kind(Dedicated) is not supported in csi migration"
+    assert ask(NodeVolumeLimits(), state, pod("p", {"azureDisk": disk("Dedicated")})) == {"a": (fault,)}
+
+
 def test_missing_claim_is_reported() -> None:
     reason = 'looking up PVC default/x: persistentvolumeclaim "x" not found'
     assert ask(NodeVolumeLimits(), make_cluster(node("a")), pod(claims=("x",))) == {"a": (reason,)}
+
+
+def test_of_several_volumes_at_fault_the_first_is_told() -> None:
+    malformed: Json = {"awsElasticBlockStore": {"volumeID": "aws://zone/1"}}
+    missing: Json = {"ephemeral": {}}
+    state = make_cluster(node("a"), node("b"), csi_node("a", {}))
+    named = (
+        "converting volume(v0) from inline to csi: "
+        "failed to translate Kubernetes ID to EBS Volume ID Invalid format for AWS volume (aws://zone/1)"
+    )
+    claimed = 'looking up PVC default/p-v{}: persistentvolumeclaim "p-v{}" not found'
+    first, second = (claimed.format(i, i) for i in (0, 1))
+    assert ask(NodeVolumeLimits(), state, pod("p", malformed, missing)) == {"a": (named,), "b": (second,)}
+    assert ask(NodeVolumeLimits(), state, pod("p", missing, malformed)) == {"a": (first,), "b": (first,)}
 
 
 def test_placed_pods_with_lost_claims_do_not_count() -> None:
@@ -134,6 +168,24 @@ def test_node_without_a_driver_that_must_be_there_is_rejected_behind_the_gate() 
     assert ask(NodeVolumeLimits(), make_cluster(*objects, driver), pod(claims=("x",))) == {}
     assert ask(scaling, make_cluster(*objects), pod(claims=("x",))) == {}
     assert ask(scaling, make_cluster(*objects, driver), pod(claims=("x",))) == {"b": (missing,), "c": (missing,)}
+
+
+def test_in_tree_disks_miss_no_driver_on_nodes_that_know_of_none() -> None:
+    driver = make("CSIDriver", "ebs.csi.aws.com", spec={"preventPodSchedulingIfMissing": True})
+    state = make_cluster(
+        *(node(name) for name in ("a", "b")),
+        csi_node("a", {}),
+        driver,
+        claim("old", volume="v"),
+        volume("v", awsElasticBlockStore={"volumeID": "vol-1"}),
+        claim("new", volume="w"),
+        csi_volume("w", "ebs.csi.aws.com"),
+    )
+    scaling = NodeVolumeLimits(context=PluginContext(Features(missing_volume_drivers=True)))
+    missing = ("ebs.csi.aws.com CSI driver is not installed on the node",)
+    assert ask(scaling, state, pod(claims=("old",))) == {"a": missing}
+    assert ask(scaling, state, pod("p", {"awsElasticBlockStore": {"volumeID": "vol-2"}})) == {"a": missing}
+    assert ask(scaling, state, pod(claims=("new",))) == {"a": missing, "b": missing}
 
 
 def test_a_driver_that_appears_on_a_node_opens_it_behind_the_gate() -> None:
