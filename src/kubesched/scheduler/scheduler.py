@@ -197,15 +197,10 @@ class Scheduler:
             self.queue.done(pod)
             attempt.phase, attempt.outcome = "done", "skipped"
             return
-        decision = attempt.decision = self.engine.decide(pod, watch=attempt.watch)
+        decision = attempt.decision = self.engine.decide(pod, watch=attempt.watch, find=self.pods.get)
         if decision.outcome is not Outcome.SCHEDULED:
             attempt.phase, attempt.failure = "failed", _failure_of(decision)
-            if decision.diagnosis is not None and pod.key not in self.pods and self._preemption_of(pod) is not None:
-                # Deleted meanwhile: nobody is to be evicted for it.
-                message = f'{decision.diagnosis.message()} preemption: pod "{pod.name}" not found'
-                attempt.failure.message, attempt.failure.nominated = message, None
-            else:
-                self._begin_preemption(attempt, decision)
+            self._begin_preemption(attempt, decision)
             return
         attempt.node = decision.node
         rejected = self._assume_and_reserve(pod, decision) or self._permit(attempt, decision)
