@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.quantity import parse_quantity
@@ -41,10 +43,14 @@ def pod_changes(old: Pod, new: Pod, features: Features = DEFAULT_FEATURES) -> li
         actions.append(Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
     if len(old.spec.tolerations) != len(new.spec.tolerations):
         actions.append(Action.UPDATE_POD_TOLERATION)
-    if old.status.resource_claim_statuses != new.status.resource_claim_statuses:
+    if _generated_claims(old) != _generated_claims(new):
         actions.append(Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
     kind = Kind.ASSIGNED_POD if new.spec.node_name else Kind.PENDING_POD
     return [ClusterEvent(kind, action) for action in actions or [Action.UPDATE]]
+
+
+def _generated_claims(pod: Pod) -> tuple[Any, ...]:
+    return pod.status.resource_claim_statuses, pod.status.extended_resource_claim_status
 
 
 def _scaled_down(old: Pod, new: Pod, features: Features) -> bool:
