@@ -38,6 +38,11 @@ class WaitingPod:
         return list(self._timeouts)
 
     @property
+    def patience(self) -> float:
+        """Seconds from the beginning until the first of them has taken too long."""
+        return min(self._timeouts.values(), default=0.0)
+
+    @property
     def is_settled(self) -> bool:
         return self.refusal is not None or not self._timeouts
 

@@ -142,6 +142,20 @@ def test_pod_with_an_error_is_tried_again_after_its_backoff_without_anybody_call
     virtual_time.run(story())
 
 
+def test_backoff_ends_with_a_whole_second_whenever_the_scheduler_began() -> None:
+    async def story() -> None:
+        await asyncio.sleep(0.9)
+        async with living() as world:
+            world.cluster.bind_refusals.append(Refusal("InternalError"))
+            world.see(make_node("n1"), make_pod("a"))
+            await asyncio.sleep(1.05)
+            assert world.outcomes == ["bind-error"]
+            await asyncio.sleep(0.1)
+            assert world.outcomes == ["bind-error", "bound"]
+
+    virtual_time.run(story())
+
+
 def test_who_stops_finishes_what_was_decided() -> None:
     async def story() -> None:
         async with living(SlowCluster()) as world:
