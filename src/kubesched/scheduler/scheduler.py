@@ -195,6 +195,7 @@ class Scheduler:
         pod = attempt.queued.pod
         if self._is_to_be_skipped(pod):
             self.queue.done(pod)
+            self.state.nominated.keep_only_name_of(pod)
             attempt.phase, attempt.outcome = "done", "skipped"
             return
         decision = attempt.decision = self.engine.decide(pod, watch=attempt.watch, find=self.pods.get)
