@@ -19,6 +19,7 @@ from kubesched.framework.events import Action, ClusterEvent, Hint, Interest, Kin
 from kubesched.framework.nodes import NodeView
 from kubesched.framework.plugin import FilterPlugin
 from kubesched.framework.status import Code, Status, unschedulable
+from kubesched.scheduler.changes import node_changes
 from kubesched.state.cluster import ClusterState
 
 NODE_ADDED = ClusterEvent(Kind.NODE, Action.ADD)
@@ -108,6 +109,12 @@ def test_where_a_pod_goes_by_the_word_of_a_plugin(plugin: type[Rejecting], place
         world.finish(attempt)
     places = {name: [pod for pods in group for pod in pods] for name, group in world.scheduler.queue.places().items()}
     assert {name: names(pods) for name, pods in places.items() if pods} == {place: ["a"]}
+
+
+@pytest.mark.parametrize(("before", "after", "differ"), [("1", "1000m", False), ("100u", "200u", True)])
+def test_node_offers_something_else_if_the_amount_differs_however_little(before: str, after: str, differ: bool) -> None:
+    old, new = (make_node("n1").capacity(cpu=cpu).build() for cpu in (before, after))
+    assert bool(node_changes(old, new)) is differ
 
 
 def test_who_waits_for_anything_new_hears_of_every_kind() -> None:
