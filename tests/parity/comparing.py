@@ -57,7 +57,8 @@ def _pod(ours: Json, theirs: Json) -> list[str]:
         found += _compare(name, _settled(field, ours), _settled(field, theirs), field)
     if theirs["outcome"] == "skipped":
         found += _compare(name, ours["skipped"].split(" (")[0], theirs["skipped"].split(" (")[0], "skipped")
-    found += _compare(name, bool(ours.get("scoreError")), bool(theirs.get("scoreError")), "scoreError")
+    _, _, score_error = theirs.get("scoreError", "").partition(": ")  # where it broke is told before
+    found += _compare(name, ours.get("scoreError", ""), score_error, "scoreError")
     schedule = theirs.get("schedule", {})
     for field in ("evaluatedNodes", "feasibleNodes"):
         if field in schedule:

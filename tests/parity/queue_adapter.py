@@ -41,7 +41,7 @@ class _Replay:
             choose=min,
         )
         queue = self.scheduler.queue
-        queue.on_move, queue.on_hint, queue.on_replay = self._on_move, self._on_hint, self._on_replay
+        queue.on_move, queue.listeners.on_hint, queue.on_replay = self._on_move, self._on_hint, self._on_replay
         self.known: dict[tuple[str, str], KubeObject] = {}
         self.open: list[Attempt] = []
         self._forget_step()

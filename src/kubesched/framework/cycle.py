@@ -21,10 +21,25 @@ class CycleStateMissingError(LookupError):
 class Cycle:
     """The pod, the cluster, and the notes of this attempt."""
 
-    __slots__ = ("facts", "notes", "pod", "skipped_filters", "skipped_scores", "state", "watch", "watch_of_plugins")
+    __slots__ = (
+        "facts",
+        "latest",
+        "notes",
+        "pod",
+        "priority",
+        "skipped_filters",
+        "skipped_scores",
+        "state",
+        "watch",
+        "watch_of_plugins",
+    )
 
     def __init__(self, pod: Pod, state: ClusterState, watch: Stopwatch | None = None) -> None:
         self.pod = pod
+        self.latest: Pod | None = pod
+        """The pod as the watch last showed it, which may have changed since its turn came; None if it is gone."""
+        self.priority = pod.priority
+        """The priority that counts: of the pod as it was when its turn came or, while room is made for it, as it is."""
         self.state = state
         self.watch = watch
         self.watch_of_plugins = watch if watch is not None and watch.is_detailed else None

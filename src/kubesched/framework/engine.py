@@ -117,12 +117,24 @@ class Engine:
                 return status.by(plugin.name)
         return None
 
-    def decide(self, pod: Pod, *, explain: bool = False, watch: Stopwatch | None = None) -> Decision:
-        """Find the best node for a pod, or say why there is none. Nothing is changed."""
+    def decide(
+        self,
+        pod: Pod,
+        *,
+        explain: bool = False,
+        watch: Stopwatch | None = None,
+        find: Callable[[str], Pod | None] | None = None,
+    ) -> Decision:
+        """Find the best node for a pod, or say why there is none. Nothing is changed.
+
+        `find` has the latest version of a pod by its name, for whoever makes room; without it this one is the latest.
+        """
         for follow in self.state.followers:
             follow()
         profile = self._profiles[pod.spec.scheduler_name]
         cycle = Cycle(pod, self.state, watch)
+        if find is not None:
+            cycle.latest = find(pod.key)
         decision = Decision(pod, profile.name, Outcome.SCHEDULED, cycle)
         try:
             self._decide(decision, cycle, profile, explain)
@@ -145,7 +157,8 @@ class Engine:
                 decision.outcome, decision.status = Outcome.ERROR, pre_filter.rejected
                 return
             diagnosis = Diagnosis(self._live(), rejected=pre_filter.rejected)
-            diagnosis.unschedulable_plugins |= pre_filter.narrowed_by
+            if not pre_filter.is_rejected_for_good:
+                diagnosis.unschedulable_plugins |= pre_filter.narrowed_by
             self._fail(decision, cycle, profile, diagnosis)
             return
         nominated = self._try_nominated(cycle, profile)
@@ -295,11 +308,12 @@ class Engine:
             if status is None:
                 decision.post_filter = result
                 return
-            if status.code is not Code.UNSCHEDULABLE:
+            if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE or not status.is_rejection:
                 found = result if status.is_rejection else None
                 decision.post_filter, decision.post_filter_status = found, status.by(plugin.name)
                 return
-            found = result or found
+            if found is None or found.nominated is None or (result is not None and result.nominated is not None):
+                found = result or found
             reasons += status.reasons
             rejector = rejector or plugin.name
         decision.post_filter = found

@@ -99,7 +99,7 @@ class ClusterEvent:
             return True
         pods = self.kind is Kind.POD and happened.kind in (Kind.ASSIGNED_POD, Kind.PENDING_POD)
         # A general update is not among the special ones, though it has all their bits.
-        same_kind = self.kind == happened.kind or pods
+        same_kind = self.kind in (happened.kind, Kind.ANY) or pods
         return same_kind and bool(self.action & happened.action) and happened.action <= self.action
 
 

@@ -34,6 +34,12 @@ class PreFilterOutcome:
         """The only nodes worth a look; None for all."""
         self.narrowed_by: set[str] = set()
 
+    @property
+    def is_rejected_for_good(self) -> bool:
+        """Whether one plugin ruled the pod out, so that it does not matter to which nodes others kept it."""
+        rejected = self.rejected
+        return rejected is not None and bool(rejected.plugin) and rejected.code is not Code.UNSCHEDULABLE
+
 
 class Plan(NamedTuple):
     """Whom to ask about pods that are alike: everybody but those who said once and for all that they have no say."""
@@ -95,7 +101,7 @@ class FilterRunner:
                 if answer.code is Code.UNSCHEDULABLE:
                     outcome.rejected = answer.by(plugin.name)
                     continue
-                if not answer.is_rejection:
+                if answer.code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                     answer = error(f'running PreFilter plugin "{plugin.name}": {answer.message}')
                 outcome.rejected = answer.by(plugin.name)
                 self._forget_skips_after(plugin, cycle)
@@ -262,7 +268,7 @@ class FilterRunner:
         """Pods nominated to a row that this pod must leave room for: other pods of the same or a higher priority."""
         pods = self.state.nominated.on_node(self.state.nodes.names[row])
         me = identity_of(cycle.pod)
-        ahead = [pod for pod in pods if pod.priority >= cycle.pod.priority and identity_of(pod) != me]
+        ahead = [pod for pod in pods if pod.priority >= cycle.priority and identity_of(pod) != me]
         return [PlacedPod(pod, self.state.facts(pod), row, assumed=True) for pod in ahead]
 
     def _judge_with_nominated(self, cycle: Cycle, verdicts: Verdicts) -> None:

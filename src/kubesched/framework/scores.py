@@ -250,7 +250,7 @@ def _is_answered_together(plugin: ScorePlugin) -> bool:
 def _out_of_range(plugin: ScorePlugin, scores: Scored) -> str:
     worst = scores if isinstance(scores, int) else int(scores[(scores < 0) | (scores > MAX_NODE_SCORE)][0])
     return (
-        f'plugin "{plugin.name}" returns an invalid score {worst}, '
+        f'applying score defaultWeights on Score plugins: plugin "{plugin.name}" returns an invalid score {worst}, '
         f"it should in the range of [0, {MAX_NODE_SCORE}] after normalizing"
     )
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kubesched.api.pod import Pod
-from kubesched.framework.status import Status, unschedulable
+from kubesched.config.duration import Duration
+from kubesched.framework.status import Status, error, unschedulable
 from kubesched.state.nominated import identity_of
 
 LONGEST_WAIT = 15 * 60.0
@@ -16,39 +17,60 @@ class WaitingPod:
     """One pod and the plugins that have yet to allow it."""
 
     def __init__(
-        self, pod: Pod, node_name: str, deadlines: dict[str, float], on_settled: Callable[[], None] = lambda: None
+        self,
+        pod: Pod,
+        node_name: str,
+        timeouts: dict[str, float],
+        since: float,
+        on_settled: Callable[[], None] = lambda: None,
     ) -> None:
         self.pod = pod
         self.node_name = node_name
-        self._deadlines = deadlines
+        self._timeouts = timeouts
+        self._since = since
         self._on_settled = on_settled
-        self.rejection: Status | None = None
+        self.refusal: Status | None = None
+        """Why the pod must not be bound: a rejection, or an error if it merely had to give way."""
 
     @property
     def pending_plugins(self) -> list[str]:
         """The plugins that the pod still waits for."""
-        return list(self._deadlines)
+        return list(self._timeouts)
+
+    @property
+    def patience(self) -> float:
+        """Seconds from the beginning until the first of them has taken too long."""
+        return min(self._timeouts.values(), default=0.0)
 
     @property
     def is_settled(self) -> bool:
-        return self.rejection is not None or not self._deadlines
+        return self.refusal is not None or not self._timeouts
 
     def allow(self, plugin: str) -> None:
         """The plugin has no more objections."""
-        if self._deadlines.pop(plugin, None) is not None and self.is_settled:
+        if self._timeouts.pop(plugin, None) is not None and self.is_settled:
             self._on_settled()
 
-    def reject(self, plugin: str, reason: str) -> None:
-        """The pod must not be bound. The first word counts."""
-        if not self.is_settled:
-            self.rejection = unschedulable(reason).by(plugin)
-            self._on_settled()
+    def reject(self, plugin: str, reason: str) -> bool:
+        """The pod must not be bound. The first word counts; whether this was it."""
+        return self._refuse(unschedulable(reason).by(plugin))
+
+    def preempt(self, plugin: str, reason: str) -> bool:
+        """The pod must give way to another. Nobody has anything against it, so it is tried again soon."""
+        return self._refuse(error(reason).by(plugin))
+
+    def _refuse(self, status: Status) -> bool:
+        if self.is_settled:
+            return False
+        self.refusal = status
+        self._on_settled()
+        return True
 
     def expire(self, now: float) -> None:
         """Whoever has not answered in time has rejected the pod."""
-        for plugin, deadline in self._deadlines.items():
-            if now >= deadline:
-                self.reject(plugin, "timeout")
+        plugin, timeout = min(self._timeouts.items(), key=lambda item: item[1], default=("", LONGEST_WAIT))
+        if plugin and now >= self._since + timeout:
+            self.reject(plugin, f"rejected due to timeout after waiting {Duration(timeout)} at plugin {plugin}")
 
 
 class WaitingPods:
@@ -74,9 +96,9 @@ class WaitingPods:
 
     def add(self, pod: Pod, node_name: str, timeouts: dict[str, float]) -> WaitingPod:
         """Begin to wait for plugins, each at most so many seconds."""
-        now = self._clock()
-        deadlines = {plugin: now + min(seconds, LONGEST_WAIT) for plugin, seconds in timeouts.items()}
-        waiting = self._pods[identity_of(pod)] = WaitingPod(pod, node_name, deadlines, lambda: self.on_settled())
+        capped = {plugin: min(seconds, LONGEST_WAIT) for plugin, seconds in timeouts.items()}
+        waiting = WaitingPod(pod, node_name, capped, self._clock(), lambda: self.on_settled())
+        self._pods[identity_of(pod)] = waiting
         return waiting
 
     def settled(self) -> list[WaitingPod]:

@@ -8,16 +8,19 @@ from collections.abc import Callable, Sequence
 from inspect import isawaitable
 from typing import Any
 
+from msgspec.structs import replace
+
 from kubesched.api.pod import Pod
 from kubesched.framework.decision import Decision
 from kubesched.framework.events import Action, ClusterEvent, Kind
 from kubesched.framework.extender import Extender, ExtenderError, ask_to_bind
-from kubesched.framework.plugin import BindPlugin, PostBindPlugin, PreBindPlugin
+from kubesched.framework.plugin import BindPlugin, Plugin, PostBindPlugin, PreBindPlugin
 from kubesched.framework.profile import Profile
 from kubesched.framework.status import BIND_IT, SKIP, Status, error
 from kubesched.plugins.volume_binding.writes import RESERVED, VolumeWrites
 from kubesched.scheduler.attempt import Attempt, Failure
 from kubesched.scheduler.claims import ClaimBinding
+from kubesched.scheduler.pre_binding import PreBinding
 from kubesched.scheduler.queue import SchedulingQueue
 from kubesched.scheduler.writer import ClusterWriter, WriteError
 from kubesched.state.cluster import ClusterState
@@ -48,16 +51,17 @@ class BindingCycle:
         self._claims = claims
         self._binders = [extender for extender in extenders if extender.binds]
         self._tells_expected_node = state.features.expected_node_told
+        self.pre_binding = PreBinding()
 
     async def run(self, attempt: Attempt) -> Failure | None:
-        """None once the pod is bound."""
+        """None once the pod is bound. If that fails, it is still to be taken back."""
         pod, decision = attempt.queued.pod, attempt.decision
         assert decision is not None
         profile, watch = self._profiles[decision.profile], attempt.watch
         if watch is not None:
             watch.start()
         try:
-            status = await self._pre_bind(profile, decision)
+            status = await self._pre_bind_unless_stopped(profile, decision)
             if watch is not None:
                 watch.lap("PreBind", status)
             if status is None:
@@ -68,7 +72,6 @@ class BindingCycle:
             _log.exception("binding pod %s broke", pod.key)
             status = error(f"{type(problem).__name__}: {problem}")
         if status is not None:
-            self.announce(await self.take_back(decision))
             return Failure(status, status.message)
         note = f"Successfully assigned {pod.key} to {attempt.node}"
         self._writer.record_event(pod, related=None, type="Normal", reason="Scheduled", action="Binding", note=note)
@@ -82,20 +85,35 @@ class BindingCycle:
         return None
 
     async def take_back(self, decision: Decision) -> Pod | None:
-        """Unreserve and forget. The pod as it was assumed; None if that had ended already, because it was deleted.
+        """Unreserve and forget. The pod as it was assumed; None if it was bound by somebody meanwhile.
 
         What was written is taken back before the pod is forgotten: until then nobody tries it again.
         """
         self._give_back(decision)
         await self._claims.carry_out(decision.cycle)
         placed = self._state.placed(decision.pod)
+        if placed is None:  # deleted meanwhile, but what plugins had set aside for it is free only now
+            return replace(decision.pod, spec=replace(decision.pod.spec, node_name=decision.node))
         self._state.forget(decision.pod)
-        return placed.pod if placed is not None and placed.assumed else None
+        return placed.pod if placed.assumed else None
 
     def announce(self, pod: Pod | None, concerns: Callable[[Pod], bool] | None = None) -> None:
         """What the pod held is free again, which may help others."""
         if pod is not None:
             self._queue.happened(ASSIGNED_POD_GONE, pod, None, concerns)
+
+    async def _pre_bind_unless_stopped(self, profile: Profile, decision: Decision) -> Status | None:
+        """A pod that must give way to another before it is bound fails as if a plugin had."""
+        try:
+            status = await self._pre_bind(profile, decision)
+        except asyncio.CancelledError:
+            stopped = self.pre_binding.end(decision.pod)
+            if stopped is None:
+                raise
+            return error(f'running PreBind plugin "{stopped.plugin}": {stopped.stopped}')
+        finally:
+            stopped = self.pre_binding.end(decision.pod)
+        return status if stopped is None else error(stopped.stopped)
 
     async def _pre_bind(self, profile: Profile, decision: Decision) -> Status | None:
         pod, cycle = decision.pod, decision.cycle
@@ -106,10 +124,12 @@ class BindingCycle:
             await self.tell_expected_node(pod, decision.node)
         try:
             if volumes is not None:
+                self.pre_binding.begin(pod, "VolumeBinding")
                 await self._writer.write_volumes(pod, volumes)
         except WriteError as problem:
             return error(f'running PreBind plugin "VolumeBinding": {problem}')
         if has_claims:
+            self.pre_binding.begin(pod, "DynamicResources")
             broken = await self._claims.bind(profile, cycle, decision.node)
             if broken is not None:
                 return error(f'running PreBind plugin "DynamicResources": {broken.message}')
@@ -117,11 +137,12 @@ class BindingCycle:
             given = plugin.pre_bind(cycle, pod, decision.node)
             if given is not None and isawaitable(given):
                 await self.tell_expected_node(pod, decision.node)
+                self.pre_binding.begin(pod, plugin.name)
             answer = _finished(given)
             watch = cycle.watch_of_plugins
             status = await (answer if watch is None else watch.timed_wait(plugin.name, "PreBind", answer))
             if status is not None:
-                return error(f'running PreBind plugin "{plugin.name}": {status.message}')
+                return _refusal("PreBind", plugin, status)
         return None
 
     async def tell_expected_node(self, pod: Pod, node_name: str) -> None:
@@ -157,12 +178,19 @@ class BindingCycle:
         if status is None or status is SKIP:
             return status
         if status is not BIND_IT:
-            return error(f'running Bind plugin "{plugin.name}": {status.message}')
+            return _refusal("Bind", plugin, status)
         try:
             await self._writer.bind(decision.pod, decision.node)
         except WriteError as problem:
             return error(f'running Bind plugin "{plugin.name}": {problem}')
         return None
+
+
+def _refusal(point: str, plugin: Plugin, status: Status) -> Status:
+    """What a plugin said when it would not go on: a rejection as it is, an error with the plugin's name."""
+    if status.is_rejection:
+        return status.by(plugin.name)
+    return error(f'running {point} plugin "{plugin.name}": {status.message}')
 
 
 async def _finished(answer: Any) -> Status | None:

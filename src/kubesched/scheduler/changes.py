@@ -59,9 +59,8 @@ def _scaled_down(old: Pod, new: Pod, features: Features) -> bool:
     return any(name not in after or amount.milli() > after[name].milli() for name, amount in before.items())
 
 
-def _amounts(node: Node) -> dict[str, tuple[int, int]]:
-    offered = {name: parse_quantity(text) for name, text in node.status.allocatable.items()}
-    return {name: (amount.value(), amount.milli()) for name, amount in offered.items()}
+def _amounts(node: Node) -> dict[str, int]:
+    return {name: parse_quantity(text).nano() for name, text in node.status.allocatable.items()}
 
 
 def _conditions(node: Node) -> dict[str, str]:

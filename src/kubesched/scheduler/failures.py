@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable
 
 from kubesched.api.pod import Pod, PodCondition
+from kubesched.framework.decision import Decision, Outcome
+from kubesched.framework.diagnosis import histogram
+from kubesched.framework.status import Code, Status, error, unresolvable
 from kubesched.scheduler.attempt import Attempt, Failure
 from kubesched.scheduler.queue import SchedulingQueue
 from kubesched.scheduler.writer import ClusterWriter, WriteError
@@ -32,6 +36,7 @@ class FailureReporter:
         try:
             if latest is not None and not latest.spec.node_name:
                 if identity_of(latest) != queued.identity:
+                    self._queue.nominate(queued.pod, "")
                     return  # deleted and made anew: another pod, with a life of its own
                 queued.pod = latest
                 self._queue.add_unschedulable(queued)
@@ -61,3 +66,44 @@ class FailureReporter:
 
 def _shortened(message: str) -> str:
     return message if len(message) <= _LONGEST_NOTE else f"{message[: _LONGEST_NOTE - 4]} ..."
+
+
+def failure_of(decision: Decision) -> Failure:
+    """Why no node was found."""
+    diagnosis = decision.diagnosis
+    if decision.outcome is Outcome.ERROR:
+        assert decision.status is not None
+        return Failure(error(decision.status.message), decision.status.message)
+    if diagnosis is None:
+        return Failure(unresolvable(decision.message), decision.message)  # there are no nodes at all
+    found = decision.post_filter
+    asked = decision.post_filter_status is not None or found is not None
+    nominated = (found.nominated if found is not None else None) if asked else ""
+    return Failure(
+        Status(Code.UNSCHEDULABLE),
+        decision.message,
+        nominated,
+        set(diagnosis.unschedulable_plugins),
+        set(diagnosis.pending_plugins),
+    )
+
+
+def breakdown(problem: Exception) -> Failure:
+    """Of a plugin that raised."""
+    message = f"{type(problem).__name__}: {problem}"
+    return Failure(error(message), message)
+
+
+def rejection(status: Status) -> Failure:
+    """The one node that was found is not to be had after all."""
+    if not status.is_rejection:
+        return Failure(status, status.message)
+    reasons = histogram(Counter(status.reasons))
+    message = f"0/1 nodes are available: {reasons}." if reasons else "0/1 nodes are available:"
+    pending = {status.plugin} if status.code is Code.PENDING else set()
+    return Failure(status, message, "", {status.plugin}, pending)
+
+
+def denial(status: Status) -> Failure:
+    """A pod waited for a Permit plugin, and in vain."""
+    return rejection(status if status.is_rejection else error(f"waiting on permit for pod: {status.message}"))

@@ -17,6 +17,7 @@ _SLICE = 0.02
 _UNFINISHED_AT_MOST = 1000
 """With so many bindings under way, the API server is the bottleneck, and deciding faster would only pile them up."""
 _BACKOFF_EVERY = 1.0
+"""Seconds; backoff ends with whole ones, so that is when to look."""
 _LEFTOVERS_EVERY = 30.0
 
 
@@ -43,6 +44,8 @@ class SchedulingLoop:
         self._unfinished: set[asyncio.Task[None]] = set()
         self._telling: dict[str, asyncio.Task[None]] = {}
         """What is being told about pods that wait for a Permit plugin, by their identity."""
+        self._alarms: dict[str, asyncio.TimerHandle] = {}
+        """When they will have waited long enough."""
         self._stopping = False
 
     def wake(self) -> None:
@@ -57,12 +60,12 @@ class SchedulingLoop:
     async def run(self) -> None:
         """Until `stop`, or until cancelled."""
         now = asyncio.get_running_loop().time
-        next_backoff, next_leftovers = now() + _BACKOFF_EVERY, now() + _LEFTOVERS_EVERY
+        next_backoff, next_leftovers = _next_second(now()), now() + _LEFTOVERS_EVERY
         while not self._stopping:
             self._awake.clear()
             if now() >= next_backoff:
                 self._scheduler.flush_backoff()
-                next_backoff = now() + _BACKOFF_EVERY
+                next_backoff = _next_second(now())
             if now() >= next_leftovers:
                 self._scheduler.flush_leftovers()
                 next_leftovers = now() + _LEFTOVERS_EVERY
@@ -112,9 +115,16 @@ class SchedulingLoop:
             self._over(attempt)
         elif attempt.phase == "waiting":
             self._telling[attempt.queued.identity] = self._begun(self._scheduler.wait(attempt), attempt)
+            self._set_alarm(attempt)
         else:
             return self._begun(self._finish(attempt), attempt)
         return None
+
+    def _set_alarm(self, attempt: Attempt) -> None:
+        waiting = self._scheduler.waiting.get(attempt.queued.pod)
+        if waiting is not None:
+            alarm = asyncio.get_running_loop().call_later(waiting.patience, self.wake)
+            self._alarms[attempt.queued.identity] = alarm
 
     def _begun(self, work: Coroutine[Any, Any, None], attempt: Attempt) -> asyncio.Task[None]:
         task = asyncio.create_task(self._done(work, attempt), name=f"finish {attempt.queued.key}")
@@ -131,6 +141,8 @@ class SchedulingLoop:
     async def _finish(self, attempt: Attempt) -> None:
         try:
             if self._telling and (telling := self._telling.pop(attempt.queued.identity, None)) is not None:
+                if (alarm := self._alarms.pop(attempt.queued.identity, None)) is not None:
+                    alarm.cancel()
                 await telling
             await self._scheduler.finish(attempt)
         finally:
@@ -143,3 +155,7 @@ class SchedulingLoop:
     def _over(self, attempt: Attempt) -> None:
         if self._on_attempt is not None:
             self._on_attempt(attempt)
+
+
+def _next_second(now: float) -> float:
+    return (now // _BACKOFF_EVERY + 1) * _BACKOFF_EVERY

@@ -33,7 +33,8 @@ class ObservedScheduler:
     def __init__(self, scheduler: Scheduler, observer: SchedulerObserver) -> None:
         self._scheduler = scheduler
         self._observer = observer
-        self._labels = scheduler.queue.observer = _Labels(observer)
+        self._labels = _Labels(observer)
+        scheduler.queue.observe(self._labels)
         scheduler.tell_of_awaited_devices(observer.awaited_devices)
 
     def __getattr__(self, name: str) -> Any:

@@ -20,7 +20,7 @@ class Group(NamedTuple):
     rejectors: frozenset[str]
     gating_plugin: str
     apart: str
-    """The name of a pod that cannot be lumped together with others, since its status matters too."""
+    """The name of a pod that cannot be lumped together with others, since its name or its status matters too."""
 
 
 class UnschedulablePool:
@@ -46,9 +46,9 @@ class UnschedulablePool:
     def put(self, pod: QueuedPod) -> None:
         """Add a pod, or find its new group after it changed."""
         self.remove(pod.key)
-        claims = pod.pod.spec.resource_claims or pod.pending_plugins
-        facts = self._state.facts(pod.pod)
-        group = Group(facts, frozenset(pod.rejectors), pod.gating_plugin, pod.key if claims else "")
+        spec, facts = pod.pod.spec, self._state.facts(pod.pod)
+        apart = spec.resource_claims or pod.pending_plugins or any(volume.ephemeral for volume in spec.volumes)
+        group = Group(facts, frozenset(pod.rejectors), pod.gating_plugin, pod.key if apart else "")
         self._pods[pod.key] = (pod, group)
         self._groups.setdefault(group, {})[pod.key] = pod
 

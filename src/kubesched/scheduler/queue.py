@@ -16,13 +16,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from kubesched.api.pod import Pod
-from kubesched.framework.events import Action, ClusterEvent, Hint, Interest, Kind
+from kubesched.framework.events import Action, ClusterEvent, Interest, Kind
 from kubesched.framework.plugin import PreEnqueuePlugin, QueueSortPlugin
 from kubesched.scheduler.backoff import Backoff
 from kubesched.scheduler.changes import pod_changes
 from kubesched.scheduler.in_flight import Happening, InFlight
+from kubesched.scheduler.listeners import Listeners, Worth
 from kubesched.scheduler.observer import QueueObserver
-from kubesched.scheduler.pool import Group, UnschedulablePool
+from kubesched.scheduler.pool import UnschedulablePool
 from kubesched.scheduler.queued_pod import OrderedPods, QueuedPod
 from kubesched.state.cluster import ClusterState
 from kubesched.state.nominated import identity_of
@@ -63,7 +64,7 @@ class SchedulingQueue:
         """
         self._state = state
         self._sorter = sorter
-        self._gates, self._interests = gates, interests
+        self._gates = gates
         self._clock = clock
         self._find = find
         self._may_cut_backoff_short = state.features.backoff_cut_short
@@ -73,12 +74,15 @@ class SchedulingQueue:
         self._backoff = OrderedPods(lambda pod: (self.backoff_until(pod), *self._order(pod)))
         self._errors = OrderedPods(lambda pod: (self.backoff_until(pod), pod.key))
         self._unschedulable = UnschedulablePool(state)
-        self._listeners: dict[tuple[str, ClusterEvent], dict[str, list[Interest]]] = {}
+        self.listeners = Listeners(state, interests)
         self._in_flight = InFlight()
         self.on_move: Callable[[str, str, str], None] | None = None
-        self.on_hint: Callable[[str, str, str, str], None] | None = None
         self.on_replay: Callable[[str, list[str]], None] | None = None
-        self.observer: QueueObserver | None = None
+        self._observer: QueueObserver | None = None
+
+    def observe(self, observer: QueueObserver) -> None:
+        """Have somebody told of moves and hints."""
+        self._observer = self.listeners.observer = observer
 
     # -- what is where ------------------------------------------------------------------------------------------------
 
@@ -137,7 +141,7 @@ class SchedulingQueue:
         queued.pod = new
         self._update_nomination(old, new)
         for event in events:
-            if self._requeue(queued, event.label, wake=self._is_worth_it(queued, event, old, new)) != UNSCHEDULABLE:
+            if self._requeue(queued, event.label, self.listeners.worth(queued, event, old, new)) != UNSCHEDULABLE:
                 break
 
     def delete(self, pod: Pod) -> None:
@@ -182,8 +186,7 @@ class SchedulingQueue:
         queued.backoff_until = None
         queued.flushed = False
         queued.flushed_at = 0.0
-        wake = not queued.rejectors or self._missed_something(queued)
-        self._requeue(queued, ATTEMPT_FAILED, wake=wake)
+        self._requeue(queued, ATTEMPT_FAILED, self._worth_of_what_it_missed(queued))
         self.done(queued.pod)
 
     def activate(self, pod: Pod) -> None:
@@ -211,24 +214,24 @@ class SchedulingQueue:
 
     def happened(self, event: ClusterEvent, old: Any, new: Any, concerns: Callable[[Pod], bool] | None = None) -> None:
         """Something happened in the cluster: wake the pods that it may help."""
-        if self.observer is not None:
-            self.observer.happened(event.label)
-        if not self._is_of_interest(event):
+        if self._observer is not None:
+            self._observer.happened(event.label)
+        if not self.listeners.hear(event):
             return
         changed = {identity_of(obj) for obj in (old, new) if isinstance(obj, Pod)}
         for group, members in self._unschedulable.groups():
-            if not self._may_concern(group, event):
+            if not self.listeners.may_care(group, event):
                 continue
             if concerns is None and not changed:  # one answer for the whole group
-                if self._is_worth_it(next(iter(members.values())), event, old, new):
-                    self._wake(list(members.values()), event)
+                if worth := self.listeners.worth(next(iter(members.values())), event, old, new):
+                    self._wake(list(members.values()), event, worth)
                 continue
             concerned = [q for q in members.values() if concerns is None or concerns(q.pod)]
             alike = [queued for queued in concerned if queued.identity not in changed]
             itself = [queued for queued in concerned if queued.identity in changed]
             for pods in (alike, itself):
-                if pods and self._is_worth_it(pods[0], event, old, new):
-                    self._wake(pods, event)
+                if pods and (worth := self.listeners.worth(pods[0], event, old, new)):
+                    self._wake(pods, event, worth)
         self._in_flight.record(Happening(event, old, new))
 
     def flush_backoff(self) -> None:
@@ -248,7 +251,7 @@ class SchedulingQueue:
         for queued in late:
             queued.flushed, queued.flushed_at = True, now
         if late:
-            self._wake(late, WAITED_TOO_LONG)
+            self._wake(late, WAITED_TOO_LONG, Worth.A_TRY)
             self._in_flight.record(Happening(WAITED_TOO_LONG, None, None))
 
     def backoff_until(self, queued: QueuedPod) -> float:
@@ -275,26 +278,17 @@ class SchedulingQueue:
         first = place.first()
         return None if first is None or self._waits.is_under_way(first) else place.pop()
 
-    def _may_concern(self, group: Group, event: ClusterEvent) -> bool:
-        """Whether anybody who rejected these pods, or holds them back, listens to such events at all."""
-        if event.is_wildcard:
-            return True
-        listeners = self._listeners_of(group.facts.scheduler_name, event)
-        if group.gating_plugin:
-            return group.gating_plugin in listeners
-        return not group.rejectors or not group.rejectors.isdisjoint(listeners)
-
-    def _wake(self, waiting: Sequence[QueuedPod], event: ClusterEvent) -> None:
+    def _wake(self, waiting: Sequence[QueuedPod], event: ClusterEvent, worth: Worth) -> None:
         for queued in waiting:
             self._unschedulable.remove(queued.key)
-            self._requeue(queued, event.label, wake=True)
+            self._requeue(queued, event.label, worth)
 
-    def _requeue(self, queued: QueuedPod, label: str, *, wake: bool) -> str:
+    def _requeue(self, queued: QueuedPod, label: str, worth: Worth) -> str:
         """Put a pod where it belongs, and say where that is."""
-        if not wake:
+        if worth is Worth.NOTHING:
             self._to_unschedulable(queued, label)
             return UNSCHEDULABLE
-        if self._waits.is_under_way(queued):
+        if worth is Worth.A_TRY and self._waits.is_under_way(queued):
             return BACKOFF if self._to_backoff(queued, label) else UNSCHEDULABLE
         return ACTIVE if self._to_active(queued, label) else UNSCHEDULABLE
 
@@ -331,8 +325,8 @@ class SchedulingQueue:
     def _moved(self, queued: QueuedPod, label: str, place: str) -> None:
         if self.on_move is not None:
             self.on_move(queued.key, label, place)
-        if self.observer is not None:
-            self.observer.moved(label, place)
+        if self._observer is not None:
+            self._observer.moved(label, place)
 
     def _is_held_back(self, queued: QueuedPod) -> bool:
         """Ask the gates, the one that held the pod back last first."""
@@ -345,48 +339,19 @@ class SchedulingQueue:
         queued.gating_plugin = ""
         return False
 
-    def _listeners_of(self, profile: str, event: ClusterEvent) -> dict[str, list[Interest]]:
-        """Plugins that registered such an event, with what they registered. Worked out once per kind of event."""
-        known = self._listeners.get((profile, event))
-        if known is None:
-            known = self._listeners[profile, event] = {}
-            for plugin, interests in self._interests.get(profile, {}).items():
-                if heard := [interest for interest in interests if interest.event.covers(event)]:
-                    known[plugin] = heard
-        return known
-
-    def _is_of_interest(self, event: ClusterEvent) -> bool:
-        return event.is_wildcard or any(self._listeners_of(profile, event) for profile in self._interests)
-
-    def _is_worth_it(self, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> bool:
-        """Whether a plugin that rejected the pod thinks that the event may help."""
+    def _worth_of_what_it_missed(self, queued: QueuedPod) -> Worth:
         if not queued.rejectors:
-            return True
-        if event.is_wildcard:
-            return new is None or (isinstance(new, Pod) and identity_of(new) == queued.identity)
-        listeners = self._listeners_of(queued.pod.spec.scheduler_name, event)
-        return any(
-            self._hint(queued, plugin, interest, event, old, new) is Hint.QUEUE
-            for plugin in sorted(queued.rejectors)
-            for interest in listeners.get(plugin, ())
-        )
-
-    def _hint(
-        self, queued: QueuedPod, plugin: str, interest: Interest, event: ClusterEvent, old: Any, new: Any
-    ) -> Hint:
-        before = 0.0 if self.observer is None else self.observer.now()
-        hint = Hint.QUEUE if interest.hint is None else interest.hint(queued.pod, old, new, self._state)
-        if self.observer is not None:
-            self.observer.hinted(plugin, event.label, hint.value, self.observer.now() - before)
-        if self.on_hint is not None:
-            self.on_hint(queued.key, plugin, event.label, hint.value)
-        return hint
-
-    def _missed_something(self, queued: QueuedPod) -> bool:
+            return Worth.A_TRY
         happenings = self._in_flight.since(queued.identity)
         if self.on_replay is not None and happenings:
             self.on_replay(queued.key, [happening.event.label for happening in happenings])
-        return any(self._is_worth_it(queued, *happening) for happening in happenings)
+        most = Worth.A_TRY_AT_ONCE if queued.pending_plugins else Worth.A_TRY
+        found = Worth.NOTHING
+        for happening in happenings:
+            found = max(found, self.listeners.worth(queued, *happening))
+            if found is most:
+                break
+        return found
 
     def _update_nomination(self, old: Pod, new: Pod) -> None:
         """A promise that only the scheduler knows of survives an update of the pod."""

@@ -153,9 +153,7 @@ class EventRouter:
         placed = self._state.placed(pod)
         assert placed is not None
         waiting = self._waiting.get(pod)
-        if waiting is not None:
-            waiting.reject("", "removed")
-        else:
+        if waiting is None or not waiting.reject("", "removed"):
             self._state.delete(pod)
         self._queue.happened(ASSIGNED_POD_GONE, placed.pod, None)
 

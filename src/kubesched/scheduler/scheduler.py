@@ -27,7 +27,7 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.profile import Profile
 from kubesched.framework.registry import Registry
-from kubesched.framework.status import Code, Status, error, unresolvable
+from kubesched.framework.status import Code, Status, error
 from kubesched.framework.waiting import WaitingPods
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.registry import in_tree
@@ -36,7 +36,7 @@ from kubesched.scheduler.binding import BindingCycle
 from kubesched.scheduler.claims import ClaimBinding, OnAwaited
 from kubesched.scheduler.eviction import Evictions
 from kubesched.scheduler.extenders import extenders_of, with_ignored_resources
-from kubesched.scheduler.failures import FailureReporter
+from kubesched.scheduler.failures import FailureReporter, breakdown, denial, failure_of, rejection
 from kubesched.scheduler.observer import EVICTION
 from kubesched.scheduler.originals import originals_for
 from kubesched.scheduler.queue import LONGEST_WAIT, SchedulingQueue
@@ -101,12 +101,12 @@ class Scheduler:
         self.queue = self._make_queue(configuration, clock, longest_wait)
         self._writer = writer
         self._router = EventRouter(self.state, self.queue, self.pods, self.waiting, self.engine.knows)
-        self._evictions = Evictions(self.state, self.queue, writer, self.waiting)
         self._failures = FailureReporter(self.queue, self.pods.get, writer)
         self._claims = ClaimBinding(self.state, writer, now)
         self._binding = BindingCycle(
             self.state, self.queue, writer, self.profiles, self._give_back, self._claims, self.extenders
         )
+        self._evictions = Evictions(self.state, self.queue, writer, self.waiting, self._binding.pre_binding.stop)
         self.evicts_first = not features.async_preemption
         """Whether victims are evicted before their preemptor goes back to the queue; until then nobody is tried."""
         self._permitting: dict[str, Attempt] = {}
@@ -189,28 +189,24 @@ class Scheduler:
             placed = self.state.placed(attempt.queued.pod)
             if attempt.decision is not None and placed is not None and placed.assumed:
                 self._unreserve(attempt.decision)
-            attempt.phase, attempt.failure, attempt.node, attempt.victims = "failed", _breakdown(problem), "", ()
+            attempt.phase, attempt.failure, attempt.node, attempt.victims = "failed", breakdown(problem), "", ()
 
     def _decide(self, attempt: Attempt) -> None:
         pod = attempt.queued.pod
         if self._is_to_be_skipped(pod):
             self.queue.done(pod)
+            self.state.nominated.keep_only_name_of(pod)
             attempt.phase, attempt.outcome = "done", "skipped"
             return
-        decision = attempt.decision = self.engine.decide(pod, watch=attempt.watch)
+        decision = attempt.decision = self.engine.decide(pod, watch=attempt.watch, find=self.pods.get)
         if decision.outcome is not Outcome.SCHEDULED:
-            attempt.phase, attempt.failure = "failed", _failure_of(decision)
-            if decision.diagnosis is not None and pod.key not in self.pods and self._preemption_of(pod) is not None:
-                # Deleted meanwhile: nobody is to be evicted for it.
-                message = f'{decision.diagnosis.message()} preemption: pod "{pod.name}" not found'
-                attempt.failure.message, attempt.failure.nominated = message, None
-            else:
-                self._begin_preemption(attempt, decision)
+            attempt.phase, attempt.failure = "failed", failure_of(decision)
+            self._begin_preemption(attempt, decision)
             return
         attempt.node = decision.node
         rejected = self._assume_and_reserve(pod, decision) or self._permit(attempt, decision)
         if rejected is not None:
-            attempt.phase, attempt.failure, attempt.node = "failed", _rejection(rejected), ""
+            attempt.phase, attempt.failure, attempt.node = "failed", rejection(rejected), ""
             return
         self._activate_others(decision)
         if attempt.phase != "waiting":
@@ -222,11 +218,11 @@ class Scheduler:
         over = []
         for waiting in self.waiting.settled():
             attempt = self._permitting.pop(identity_of(waiting.pod))
-            if waiting.rejection is None:
+            if waiting.refusal is None:
                 attempt.phase = "assumed"
                 self.queue.done(waiting.pod)
             else:
-                attempt.phase, attempt.failure = "denied", _rejection(waiting.rejection)
+                attempt.phase, attempt.failure = "denied", denial(waiting.refusal)
             over.append(attempt)
         return over
 
@@ -237,21 +233,16 @@ class Scheduler:
     async def finish(self, attempt: Attempt) -> None:
         """Carry out what was decided."""
         if attempt.phase == "assumed":
-            failure = attempt.failure = await self._binding.run(attempt)
-            if failure is None:
+            attempt.failure = await self._binding.run(attempt)
+            if attempt.failure is None:
                 attempt.phase, attempt.outcome = "done", "bound"
                 assert attempt.decision is not None
                 self._activate_others(attempt.decision)
                 return
-            attempt.outcome = "bind-unschedulable" if attempt.is_rejected else "bind-error"
-            await self._failures.report(attempt, failure)
+            await self._take_back(attempt, attempt.failure)
         elif attempt.phase == "denied":
             assert attempt.failure is not None
-            assert attempt.decision is not None
-            attempt.outcome = "bind-unschedulable"
-            assumed, me = await self._binding.take_back(attempt.decision), attempt.queued.identity
-            await self._failures.report(attempt, attempt.failure)
-            self._binding.announce(assumed, lambda pod: identity_of(pod) != me)
+            await self._take_back(attempt, attempt.failure)
         elif attempt.phase == "failed":
             assert attempt.failure is not None
             attempt.outcome = "unschedulable" if attempt.is_rejected else "error"
@@ -262,6 +253,17 @@ class Scheduler:
             if not self.evicts_first:
                 await self._evict(attempt)
         attempt.phase = "done"
+
+    async def _take_back(self, attempt: Attempt, failure: Failure) -> None:
+        """The pod will not arrive. Others hear of it, but it must not wake itself if somebody rejected it."""
+        assert attempt.decision is not None
+        attempt.outcome = "bind-unschedulable" if attempt.is_rejected else "bind-error"
+        assumed, me = await self._binding.take_back(attempt.decision), attempt.queued.identity
+        if not attempt.is_rejected:
+            self._binding.announce(assumed)
+        await self._failures.report(attempt, failure)
+        if attempt.is_rejected:
+            self._binding.announce(assumed, lambda pod: identity_of(pod) != me)
 
     async def _evict(self, attempt: Attempt) -> None:
         if not attempt.victims:
@@ -293,14 +295,13 @@ class Scheduler:
         if self.state.placed(pod) is not None:  # somebody else was faster
             return error(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed")
         self.state.assume(pod, decision.node, decision.cycle.facts)
-        reserved: list[ReservePlugin] = []
         rejected: Status | None = None
         for plugin in self.profiles[decision.profile].at("reserve", ReservePlugin):
-            reserved.append(plugin)
             status = plugin.reserve(decision.cycle, pod, decision.node)
             if status is not None:
-                self._unreserve(decision, reserved)
-                rejected = status.by(plugin.name)
+                self._unreserve(decision)
+                text = f'running Reserve plugin "{plugin.name}": {status.message}'
+                rejected = status.by(plugin.name) if status.is_rejection else error(text)
                 break
         if decision.cycle.watch is not None:
             decision.cycle.watch.lap("Reserve", rejected)
@@ -338,17 +339,15 @@ class Scheduler:
         for pod in decision.cycle.notes.pop(PODS_TO_ACTIVATE, {}).values():
             self.queue.activate(pod)
 
-    def _unreserve(self, decision: Decision, reserved: list[ReservePlugin] | None = None) -> None:
+    def _unreserve(self, decision: Decision) -> None:
         """Give everything back and forget the assumption."""
-        self._give_back(decision, reserved)
+        self._give_back(decision)
         self.state.forget(decision.pod)
 
-    def _give_back(self, decision: Decision, reserved: list[ReservePlugin] | None = None) -> None:
-        """What the plugins set aside is free again, in the opposite order."""
+    def _give_back(self, decision: Decision) -> None:
+        """What the plugins set aside is free again, in the opposite order; also those are told that have nothing."""
         assert decision.cycle is not None
-        if reserved is None:
-            reserved = list(self.profiles[decision.profile].at("reserve", ReservePlugin))
-        for plugin in reversed(reserved):
+        for plugin in reversed(self.profiles[decision.profile].at("reserve", ReservePlugin)):
             try:
                 plugin.unreserve(decision.cycle, decision.pod, decision.node)
             except Exception:  # the others must still give back theirs, and the pod its place
@@ -366,33 +365,3 @@ class Scheduler:
     def _preemption_of(self, pod: Pod) -> DefaultPreemption | None:
         plugin = self.profiles[pod.spec.scheduler_name].plugins.get(DefaultPreemption.name)
         return plugin if isinstance(plugin, DefaultPreemption) else None
-
-
-def _failure_of(decision: Decision) -> Failure:
-    diagnosis = decision.diagnosis
-    if decision.outcome is Outcome.ERROR:
-        assert decision.status is not None
-        return Failure(error(decision.status.message), decision.status.message)
-    if diagnosis is None:
-        return Failure(unresolvable(decision.message), decision.message)  # there are no nodes at all
-    found = decision.post_filter
-    asked = decision.post_filter_status is not None or found is not None
-    nominated = (found.nominated if found is not None else None) if asked else ""
-    return Failure(
-        Status(Code.UNSCHEDULABLE),
-        decision.message,
-        nominated,
-        set(diagnosis.unschedulable_plugins),
-        set(diagnosis.pending_plugins),
-    )
-
-
-def _breakdown(problem: Exception) -> Failure:
-    message = f"{type(problem).__name__}: {problem}"
-    return Failure(error(message), message)
-
-
-def _rejection(status: Status) -> Failure:
-    plugins = {status.plugin} if status.is_rejection else set()
-    message = f"0/1 nodes are available: 1 {status.message}." if status.is_rejection else status.message
-    return Failure(status, message, "", plugins)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from kubesched.api.meta import ObjectMeta
 from kubesched.api.pod import Pod
 
 
@@ -28,6 +29,18 @@ class Nominator:
             del self._by_node[node_name][identity]
             if not self._by_node[node_name]:
                 del self._by_node[node_name]
+
+    def keep_only_name_of(self, pod: Pod) -> None:
+        """The pod is in no queue any more. Its nomination stays, but it claims nothing and goes before nobody.
+
+        As in kube-scheduler, which looks nominated pods up in its queue, and knows nothing but names of the others.
+        """
+        identity = identity_of(pod)
+        node_name = self._node_of.get(identity)
+        if node_name is not None:
+            meta = pod.metadata
+            name = ObjectMeta(name=meta.name, namespace=meta.namespace, uid=meta.uid)
+            self._by_node[node_name][identity] = Pod(metadata=name)
 
     def node_of(self, pod: Pod) -> str:
         """The node this pod is nominated to, or nothing."""

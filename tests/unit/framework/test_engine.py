@@ -10,8 +10,18 @@ from tests.reading import rejections, totals
 
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision, Outcome
+from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.filters import FilterRunner
 from kubesched.framework.nodes import Nodes, NodeView
-from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, PreScorePlugin, Scope, ScorePlugin
+from kubesched.framework.plugin import (
+    FilterPlugin,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreFilterPlugin,
+    PreScorePlugin,
+    Scope,
+    ScorePlugin,
+)
 from kubesched.framework.status import SKIP, Code, Status, error, unresolvable, unschedulable
 from kubesched.state.columns import Int32, Int64
 
@@ -228,7 +238,8 @@ def test_a_filter_that_would_break_on_a_node_already_rejected_breaks_nothing() -
 def test_a_score_out_of_range_ends_the_attempt_with_an_error() -> None:
     decision = decide("Immodest")
     assert decision.outcome is Outcome.ERROR
-    assert 'plugin "Immodest" returns an invalid score 101' in decision.message
+    words = 'applying score defaultWeights on Score plugins: plugin "Immodest" returns an invalid score 101'
+    assert decision.message.startswith(words)
 
 
 # -- pre-filters ------------------------------------------------------------------------------------------------------
@@ -318,3 +329,42 @@ def test_the_choice_among_named_nodes_does_not_see_ghosts() -> None:
     both = node_term("metadata.name", "In", "n0"), node_term("metadata.name", "In", "n1")
     decision = make_engine(state).decide(make_pod("p").requires_node(*both).build())
     assert (decision.node, decision.feasible) == ("n1", 1)
+
+
+class TestPostFilters:
+    class Promising(PostFilterPlugin):
+        name = "Promising"
+
+        def post_filter(
+            self, cycle: Cycle, diagnosis: Diagnosis, filters: FilterRunner
+        ) -> tuple[PostFilterResult | None, Status | None]:
+            return PostFilterResult(nominated="n1"), unschedulable("soon")
+
+    class Indifferent(PostFilterPlugin):
+        name = "Indifferent"
+
+        def post_filter(
+            self, cycle: Cycle, diagnosis: Diagnosis, filters: FilterRunner
+        ) -> tuple[PostFilterResult | None, Status | None]:
+            return PostFilterResult(details="nothing"), Status(Code.PENDING, ("who knows",))
+
+    def test_who_has_nothing_to_say_about_a_nomination_leaves_that_of_another_alone(self) -> None:
+        plugins = (RackNode, self.Promising, self.Indifferent)
+        config = profile_of(*(plugin.name for plugin in plugins))
+        decision = make_engine(make_cluster(make_node("n1")), config=config, plugins=plugins).decide(POD)
+        assert decision.post_filter is not None
+        assert decision.post_filter.nominated == "n1"
+        assert decision.message.endswith("soon, who knows")
+
+
+def test_pending_is_no_answer_for_a_pre_filter() -> None:
+    class Undecided(PreFilterPlugin):
+        name = "Undecided"
+
+        def pre_filter(self, cycle: Cycle) -> Status:
+            return Status(Code.PENDING, ("later",))
+
+    engine = make_engine(make_cluster(make_node("n1")), config=profile_of("Undecided"), plugins=(Undecided,))
+    decision = engine.decide(POD)
+    assert decision.outcome is Outcome.ERROR
+    assert decision.message == 'running PreFilter plugin "Undecided": later'

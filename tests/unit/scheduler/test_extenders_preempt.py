@@ -106,6 +106,14 @@ def test_nobody_has_to_go_where_only_an_extender_is_against_it(server: ExtenderS
     )
 
 
+def test_every_node_where_only_an_extender_is_against_it_is_named(server: ExtenderServer) -> None:
+    server.answers["filter"] = passing(FailedNodes={"a": "too noisy", "b": "too noisy"})
+    small = make_pod("p").priority(10)
+    decision = decide(small, A, B, make_pod("on-a").on("a"), make_pod("on-b").on("b"), by=[filtering(server)])
+    nobody = [f'expected at least one victim pod on node "{name}"' for name in ("a", "b")]
+    assert decision.message.endswith(f"preemption: [{', '.join(nobody)}]")
+
+
 def test_nobody_has_to_go_there_for_a_pod_with_neighbours_in_mind_either(server: ExtenderServer) -> None:
     server.answers["filter"] = passing(FailedNodes={"a": "too noisy"})
     picky = make_pod("p").priority(10).pod_anti_affinity(HOSTNAME, app="other")

@@ -15,7 +15,7 @@ from kubesched import config
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.config.features import DEFAULT_FEATURES
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.plugin import PermitPlugin, Plugin
+from kubesched.framework.plugin import PermitPlugin, Plugin, PreBindPlugin
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import Code, Status
 from kubesched.plugins.registry import IN_TREE
@@ -142,6 +142,20 @@ def test_pod_with_an_error_is_tried_again_after_its_backoff_without_anybody_call
     virtual_time.run(story())
 
 
+def test_backoff_ends_with_a_whole_second_whenever_the_scheduler_began() -> None:
+    async def story() -> None:
+        await asyncio.sleep(0.9)
+        async with living() as world:
+            world.cluster.bind_refusals.append(Refusal("InternalError"))
+            world.see(make_node("n1"), make_pod("a"))
+            await asyncio.sleep(1.05)
+            assert world.outcomes == ["bind-error"]
+            await asyncio.sleep(0.1)
+            assert world.outcomes == ["bind-error", "bound"]
+
+    virtual_time.run(story())
+
+
 def test_who_stops_finishes_what_was_decided() -> None:
     async def story() -> None:
         async with living(SlowCluster()) as world:
@@ -247,6 +261,44 @@ def test_pod_is_bound_only_after_it_was_told_where_it_will_go() -> None:
             assert world.outcomes == []
             await asyncio.sleep(2)
             assert world.outcomes == ["bound"]
+
+    virtual_time.run(story())
+
+
+class Slowpoke(PreBindPlugin):
+    """Takes a minute before a pod may be bound."""
+
+    name = "Slowpoke"
+
+    async def pre_bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
+        await asyncio.sleep(60 if pod.name == "a" else 0)
+        return None
+
+
+def test_pod_that_is_not_bound_yet_gives_way_without_being_deleted() -> None:
+    async def story() -> None:
+        async with living(plugins=[Slowpoke]) as world:
+            world.see(make_node("n1"), make_pod("a").requests(cpu="4"))
+            await asyncio.sleep(1)
+            world.see(make_pod("vip").requests(cpu="4").priority(10))
+            await asyncio.sleep(5)
+            assert world.cluster.evicted == []
+            assert world.outcomes == ["unschedulable", "bind-error", "bound", "unschedulable"]
+            assert world.cluster.pod("vip").spec.node_name == "n1"
+            failure = world.attempts[1].failure
+            assert failure is not None
+            assert failure.message == 'running PreBind plugin "Slowpoke": preempted by DefaultPreemption'
+
+    virtual_time.run(story())
+
+
+def test_pod_whose_binding_is_cut_off_by_the_end_is_not_reported_as_failed() -> None:
+    async def story() -> None:
+        async with living(plugins=[Slowpoke]) as world:
+            world.see(make_node("n1"), make_pod("a"))
+            await asyncio.sleep(1)
+            await world.loop.stop(within=1)
+            assert world.cluster.pod("a").status.conditions == ()
 
     virtual_time.run(story())
 

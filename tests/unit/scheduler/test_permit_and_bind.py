@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
-from tests.builders import make_node, make_pod
-from tests.unit.scheduler.memory_writer import MemoryCluster, Running
+from tests.builders import make_pod
+from tests.unit.scheduler.plugin_world import World
 
-from kubesched import config
 from kubesched.api.pod import Pod
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Interest
@@ -19,13 +17,10 @@ from kubesched.framework.plugin import (
     Plugin,
     PostBindPlugin,
     PreBindPlugin,
-    PreFilterPlugin,
     ReservePlugin,
 )
-from kubesched.framework.registry import Registry
 from kubesched.framework.status import SKIP, Code, Status, error, unschedulable
-from kubesched.plugins.registry import IN_TREE
-from kubesched.scheduler.scheduler import PODS_TO_ACTIVATE, Attempt, Scheduler
+from kubesched.scheduler.scheduler import PODS_TO_ACTIVATE
 
 
 class Gatekeeper(PermitPlugin):
@@ -37,55 +32,6 @@ class Gatekeeper(PermitPlugin):
 
     def permit(self, cycle: Cycle, pod: Pod, node_name: str) -> tuple[Status | None, float]:
         return self.answers.get(pod.name), self.seconds
-
-
-class World:
-    """One node, a scheduler with some more plugins, and a clock that stands still."""
-
-    def __init__(self, *plugins: type[Plugin], disabled: tuple[str, ...] = (), **points: Any) -> None:
-        self.now = 0.0
-        self.cluster = MemoryCluster()
-        multi_point = {
-            "enabled": [{"name": plugin.name} for plugin in plugins],
-            "disabled": [{"name": name} for name in disabled],
-        }
-        configuration = config.from_plain(
-            {
-                "apiVersion": "kubescheduler.config.k8s.io/v1",
-                "kind": "KubeSchedulerConfiguration",
-                "profiles": [{"plugins": {"multiPoint": multi_point, **points}}],
-            }
-        )
-        self.scheduler = Scheduler(
-            configuration,
-            self.cluster,
-            clock=lambda: self.now,
-            draw=lambda among: 0,
-            plugins=Registry((*IN_TREE, *plugins)),
-        )
-        self.cluster.put(make_node("n1").build())
-
-    def add(self, *pods: Pod) -> None:
-        for pod in pods:
-            self.cluster.put(pod)
-        self.cluster.tell(self.scheduler)
-
-    def attempt(self) -> Attempt:
-        """One attempt up to the decision."""
-        attempt = self.scheduler.pop()
-        assert attempt is not None
-        self.scheduler.decide(attempt)
-        return attempt
-
-    def finish(self, attempt: Attempt) -> Attempt:
-        Running(self.scheduler.finish(attempt)).to_the_end()
-        self.cluster.tell(self.scheduler)
-        return attempt
-
-    @property
-    def message(self) -> str:
-        """Why the pod `a` is not scheduled, as its status says."""
-        return next(c.message for c in self.cluster.pod("a").status.conditions if c.type == "PodScheduled")
 
 
 @pytest.fixture
@@ -109,6 +55,20 @@ class TestPermit:
         assert world.message == "0/1 nodes are available: 1 not today."
         assert world.finish(world.attempt()).outcome == "bound"
         assert world.cluster.pod("b").spec.node_name == "n1"
+
+    def test_every_reason_is_given(self, gate: type[Gatekeeper]) -> None:
+        gate.answers = {"a": unschedulable("too late", "not today")}
+        world = World(gate)
+        world.add(make_pod("a").build())
+        world.finish(world.attempt())
+        assert world.message == "0/1 nodes are available: 1 not today, 1 too late."
+
+    def test_who_may_come_back_is_waited_for(self, gate: type[Gatekeeper]) -> None:
+        gate.answers = {"a": Status(Code.PENDING, ("not yet",))}
+        world = World(gate)
+        world.add(make_pod("a").build())
+        attempt = world.finish(world.attempt())
+        assert (attempt.queued.unschedulable_plugins, attempt.queued.pending_plugins) == ({gate.name}, {gate.name})
 
     def test_a_plugin_that_breaks_is_named(self, gate: type[Gatekeeper]) -> None:
         gate.answers = {"a": error("out of paper")}
@@ -158,7 +118,8 @@ class TestWaiting:
         world.now = 10.0
         assert world.scheduler.permitted() == [attempt]
         world.finish(attempt)
-        assert world.message == "0/1 nodes are available: 1 timeout."
+        late = "rejected due to timeout after waiting 10s at plugin Gatekeeper"
+        assert world.message == f"0/1 nodes are available: 1 {late}."
 
     def test_nor_longer_than_a_quarter_of_an_hour(self, gate: type[Gatekeeper], world: World) -> None:
         gate.seconds = 1e9
@@ -181,8 +142,38 @@ class TestWaiting:
         preempting = world.finish(world.attempt())
         assert preempting.outcome == "unschedulable"
         assert world.scheduler.permitted() == [waiting]
-        assert world.finish(waiting).outcome == "bind-unschedulable"
+        assert world.finish(waiting).outcome == "bind-error"
+        assert world.message == "waiting on permit for pod: preempted"
+        assert [queued.key for queued in world.scheduler.queue.error_backoff()] == ["default/a"]
         assert world.cluster.evicted == []
+
+    def test_once_it_is_allowed_a_more_important_pod_must_have_it_evicted(self, world: World) -> None:
+        waiting = world.attempt()
+        world.add(make_pod("b").requests(cpu="4").priority(10).build())
+        preempting = world.attempt()
+        for pod in world.scheduler.waiting:
+            pod.allow("Gatekeeper")
+        world.finish(preempting)
+        assert world.cluster.evicted == ["a"]
+        assert world.scheduler.permitted() == [waiting]
+
+    def test_the_place_of_a_pod_that_was_allowed_and_deleted_is_free_at_once(self, world: World) -> None:
+        world.attempt()
+        for waiting in world.scheduler.waiting:
+            waiting.allow("Gatekeeper")
+        world.cluster.delete(world.cluster.pod("a"))
+        world.add(make_pod("b").requests(cpu="4").build())
+        assert world.finish(world.attempt()).outcome == "bound"
+
+    def test_one_made_anew_is_not_kept_from_a_node_that_the_old_one_was_promised(self, world: World) -> None:
+        world.cluster.put(make_pod("a").requests(cpu="4").nominated("n1").build())
+        world.cluster.tell(world.scheduler)
+        attempt = world.attempt()
+        world.cluster.delete(world.cluster.pod("a"))
+        world.add(make_pod("a", uid="another").build())
+        assert world.scheduler.permitted() == [attempt]
+        world.finish(attempt)
+        assert list(world.scheduler.state.nominated.nodes) == []
 
 
 class TestBinding:
@@ -239,6 +230,48 @@ class TestBinding:
         assert world.message == 'running PreBind plugin "Broken": no disk'
         assert world.finish(world.attempt()).outcome == "bound"
 
+    @pytest.mark.parametrize(("point", "method"), [(PreBindPlugin, "pre_bind"), (BindPlugin, "bind")])
+    def test_who_is_rejected_before_binding_waits_for_no_event(self, point: type[Plugin], method: str) -> None:
+        """Nobody says what could help, so it is tried again after a while."""
+
+        def reject(self: Plugin, cycle: Cycle, pod: Pod, node_name: str) -> Status:
+            return unschedulable("no disk")
+
+        disabled = ("DefaultBinder",) if point is BindPlugin else ()
+        world = World(type("Strict", (point,), {"name": "Strict", method: reject}), disabled=disabled)
+        world.add(make_pod("a").build())
+        assert world.finish(world.attempt()).outcome == "bind-unschedulable"
+        assert world.message == "no disk"
+        assert [queued.key for queued in world.scheduler.queue.error_backoff()] == ["default/a"]
+
+    @pytest.mark.parametrize(
+        ("status", "message"),
+        [
+            (error("no disk"), 'running Reserve plugin "Greedy": no disk'),
+            (unschedulable("no disk"), "0/1 nodes are available: 1 no disk."),
+        ],
+    )
+    def test_all_give_back_when_one_cannot_reserve(self, status: Status, message: str) -> None:
+        gave_back = []
+
+        class Greedy(ReservePlugin):
+            name = "Greedy"
+
+            def reserve(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
+                return status
+
+            def unreserve(self, cycle: Cycle, pod: Pod, node_name: str) -> None:
+                gave_back.append(self.name)
+
+        class Modest(Greedy):
+            name = "Modest"
+
+        world = World(Greedy, Modest)
+        world.add(make_pod("a").build())
+        world.finish(world.attempt())
+        assert world.message == message
+        assert gave_back == ["Modest", "Greedy"]
+
     def test_pods_put_aside_by_a_plugin_are_tried_at_once(self) -> None:
         class Together(PermitPlugin):
             """The leader calls its follower, which nothing else would move."""
@@ -261,57 +294,3 @@ class TestBinding:
         world.add(make_pod("a").build())
         assert world.attempt().queued.key == "default/a"
         assert world.attempt().queued.key == "default/b"
-
-
-class TestPluginsThatBreak:
-    """A plugin that raises costs its pod an attempt, and nobody anything else."""
-
-    def raising(self, point: type[Plugin], method: str) -> type[Plugin]:
-        def broken(self: Plugin, cycle: Cycle, *rest: Any) -> Any:
-            if cycle.pod.name == "a":
-                raise RuntimeError("oops")
-            return (None, 0) if method == "permit" else None
-
-        return type("Broken", (point,), {"name": "Broken", method: broken})
-
-    @pytest.mark.parametrize(
-        ("point", "method", "outcome"),
-        [
-            (PreFilterPlugin, "pre_filter", "error"),
-            (PermitPlugin, "permit", "error"),
-            (PreBindPlugin, "pre_bind", "bind-error"),
-        ],
-    )
-    def test_before_the_pod_is_bound(self, point: type[Plugin], method: str, outcome: str) -> None:
-        world = World(self.raising(point, method))
-        world.add(make_pod("a").requests(cpu="4").build(), make_pod("b").requests(cpu="4").build())
-        assert world.finish(world.attempt()).outcome == outcome
-        assert world.message == "RuntimeError: oops"
-        assert [queued.key for queued in world.scheduler.queue.error_backoff()] == ["default/a"]
-        assert world.scheduler.queue.in_flight() == []
-        assert world.finish(world.attempt()).outcome == "bound"
-
-    def test_after_the_pod_is_bound(self) -> None:
-        world = World(self.raising(PostBindPlugin, "post_bind"))
-        world.add(make_pod("a").build())
-        assert world.finish(world.attempt()).outcome == "bound"
-        assert world.cluster.bindings == [("uid-of-a", "n1")]
-
-    def test_while_giving_back_what_was_reserved(self) -> None:
-        class Forgetful(ReservePlugin, PreBindPlugin):
-            name = "Forgetful"
-
-            def reserve(self, cycle: Cycle, pod: Pod, node_name: str) -> None:
-                return None
-
-            def unreserve(self, cycle: Cycle, pod: Pod, node_name: str) -> None:
-                raise RuntimeError("oops")
-
-            def pre_bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
-                return error("no") if pod.name == "a" else None
-
-        world = World(Forgetful)
-        world.add(make_pod("a").requests(cpu="4").build(), make_pod("b").requests(cpu="4").build())
-        assert world.finish(world.attempt()).outcome == "bind-error"
-        assert world.scheduler.queue.in_flight() == []
-        assert world.finish(world.attempt()).outcome == "bound"

@@ -88,6 +88,34 @@ def test_room_of_a_binding_that_failed_wakes_those_who_waited_for_it() -> None:
 # -- 409, and 500 after the write was done -----------------------------------------------------------------------------
 
 
+def test_terminating_pod_that_was_promised_a_node_and_is_not_tried_any_more_holds_nothing_there() -> None:
+    vip = make_pod("vip").requests(cpu="4").priority(10).nominated("n1")
+    world = World(make_node("n1"), vip, make_pod("a").requests(cpu="4"))
+    world.see(vip.terminating())
+    assert world.tried().outcome == "skipped"
+    assert world.tried().outcome == "bound"
+
+
+def test_terminating_pod_that_was_promised_a_node_holds_its_place_again_once_it_is_back_in_the_queue() -> None:
+    vip = make_pod("vip").priority(10).nominated("n1").terminating()
+    world = World(make_node("n1"), vip)
+    world.tried()
+    world.see(vip.label(app="changed"))
+    assert [pod.priority for pod in world.scheduler.state.nominated.on_node("n1")] == [10]
+
+
+def test_pod_deleted_during_its_binding_wakes_others_again_when_it_is_over() -> None:
+    """What plugins had set aside for it was held until then."""
+    world = World(make_node("n1"), make_pod("a").requests(cpu="4"))
+    binding = world.decided()
+    world.lose(make_pod("a"))
+    world.see(make_pod("b").requests(cpu="5"))
+    world.tried()
+    assert names(world.queue.unschedulable()) == ["b"]
+    world.finish(binding)
+    assert names(world.queue.backoff()) == ["b"]
+
+
 def test_pod_that_was_bound_though_the_answer_was_an_error_is_not_bound_again() -> None:
     world = World(NODE, make_node("second"), POD)
     world.cluster.bind_refusals.append(Refusal("InternalError", after_commit=True))

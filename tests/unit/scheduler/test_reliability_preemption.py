@@ -104,3 +104,23 @@ def test_preemptor_deleted_during_its_preemption_is_forgotten() -> None:
     assert world.nothing_is_in_flight()
     assert world.queue.unschedulable() == []
     assert world.scheduler.pop() is None
+
+
+def test_preemptor_waits_for_the_others_when_the_last_victim_left_by_itself() -> None:
+    world, attempt = preempting("a", "b", graceful=True)
+    last = attempt.victims[-1].pod.name
+    world.lose(make_pod(last))
+    world.finish(attempt)
+    assert names(world.queue.unschedulable()) == ["vip"]
+    world.lose(make_pod("a"))
+    assert is_bound_soon(world, "vip")
+
+
+def test_victims_go_although_a_promise_could_not_be_taken_back() -> None:
+    world, attempt = preempting("a")
+    promised = make_pod("promised").priority(1).nominated("node")
+    world.see(promised)
+    world.cluster.delete(promised.build())
+    world.finish(attempt, tell=False)
+    assert world.cluster.evicted == ["a"]
+    assert names(world.queue.active()) == ["vip", "promised"]

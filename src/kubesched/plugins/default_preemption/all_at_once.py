@@ -39,7 +39,7 @@ class Victims:
         slots = by_importance.slots()[:, rows]
         self.index: Int32 = slots[: int((slots >= 0).any(axis=1).sum())]
         self.priority: Int64 = self._pods.priority[self.index]
-        self.leaves: Bool = (self.index >= 0) & (self.priority < cycle.pod.priority)
+        self.leaves: Bool = (self.index >= 0) & (self.priority < cycle.priority)
         """Who is out: at first everybody of lower priority, in the end the victims."""
         self.breaks: Bool | None = None
         """Who would break a disruption budget by leaving; they are put back before the others."""

@@ -81,8 +81,12 @@ class DryRun:
         return counts
 
     def error(self) -> Status | None:
-        """The first row that broke rather than said no."""
-        return next((status for status, _ in self.failures if status.code is Code.ERROR), None)
+        """What broke, rather than said no, on some rows; several errors are listed, each once."""
+        broken = [status.message for status, _ in self.failures if status.code is Code.ERROR]
+        messages = list(dict.fromkeys(broken))
+        if not messages:
+            return None
+        return error(messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]")
 
 
 def dry_run(
@@ -94,7 +98,7 @@ def dry_run(
     `enough` candidates, of which one at least breaks no disruption budget.
     """
     result = DryRun(potential)
-    table, pods, priority = cycle.state.nodes, cycle.state.pods, cycle.pod.priority
+    table, pods, priority = cycle.state.nodes, cycle.state.pods, cycle.priority
     if not len(potential):
         return result
     if not pods.has_lower_priority_than(priority):
@@ -141,7 +145,7 @@ def _nobody_to_evict(name: str) -> Status:
 def one_row(cycle: Cycle, filters: FilterRunner, budgets: Budgets, row: int) -> Candidate | Status:
     """The victims on one row, or why it would not help to take everybody out."""
     world = WhatIf(cycle.state, np.array([row]))
-    removed = [pod for pod in world.pods(0) if pod.pod.priority < cycle.pod.priority]
+    removed = [pod for pod in world.pods(0) if pod.pod.priority < cycle.priority]
     present: list[PlacedPod] = []
     for pod in removed:
         filters.leave(cycle, world, pod)

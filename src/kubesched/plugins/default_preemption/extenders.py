@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from kubesched.api.pod import Pod
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.extender import Extender, ExtenderError, NodeVictims, SparedVictims
 from kubesched.plugins.default_preemption.candidates import Candidate
@@ -13,7 +14,8 @@ from kubesched.state.cluster import ClusterState
 
 def narrow(cycle: Cycle, extenders: Iterable[Extender], run: DryRun) -> DryRun:
     """The outcome with only the candidates that all extenders agree to; ExtenderError if one of them fails."""
-    asked = [extender for extender in extenders if extender.preempts and extender.is_interested(cycle.pod)]
+    pod = cycle.latest or cycle.pod
+    asked = [extender for extender in extenders if extender.preempts and extender.is_interested(pod)]
     if not asked:
         return run
     candidates = run.candidates()
@@ -21,20 +23,20 @@ def narrow(cycle: Cycle, extenders: Iterable[Extender], run: DryRun) -> DryRun:
         if not candidates:
             break
         try:
-            candidates = _ask(extender, cycle, candidates)
+            candidates = _ask(extender, pod, cycle.state, candidates)
         except ExtenderError:
             if not extender.ignorable:
                 raise
     return run.with_candidates(candidates)
 
 
-def _ask(extender: Extender, cycle: Cycle, candidates: list[Candidate]) -> list[Candidate]:
-    names = cycle.state.nodes.names
+def _ask(extender: Extender, pod: Pod, state: ClusterState, candidates: list[Candidate]) -> list[Candidate]:
+    names = state.nodes.names
     victims = {
         names[candidate.row]: NodeVictims(tuple(victim.pod for victim in candidate.victims), candidate.violations)
         for candidate in candidates
     }
-    return _found(extender, extender.process_preemption(cycle.pod, victims), cycle.state)
+    return _found(extender, extender.process_preemption(pod, victims), state)
 
 
 def _found(extender: Extender, answer: Mapping[str, SparedVictims], state: ClusterState) -> list[Candidate]:

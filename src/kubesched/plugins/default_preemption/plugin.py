@@ -92,6 +92,9 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
     def post_filter(
         self, cycle: Cycle, diagnosis: Diagnosis, filters: FilterRunner
     ) -> tuple[PostFilterResult | None, Status | None]:
+        if cycle.latest is None:  # deleted meanwhile: nobody is to be evicted for it
+            return None, error(f'preemption: pod "{cycle.pod.name}" not found')
+        cycle.priority = cycle.latest.priority
         ineligible = why_not_eligible(cycle, diagnosis)
         if ineligible:
             details = PreemptionDetails(ineligible)
@@ -135,16 +138,17 @@ def _leave_it_to_others(pod: Pod, old: Pod, new: None, state: ClusterState) -> H
 
 def why_not_eligible(cycle: Cycle, diagnosis: Diagnosis) -> str:
     """A pod may not preempt if it says so itself, or while victims of an earlier preemption are still leaving."""
-    if cycle.pod.spec.preemption_policy == "Never":
+    pod = cycle.latest or cycle.pod
+    if pod.spec.preemption_policy == "Never":
         return NEVER
-    row = cycle.state.nodes.row_of.get(cycle.pod.status.nominated_node_name)
+    row = cycle.state.nodes.row_of.get(pod.status.nominated_node_name)
     if row is None or not cycle.state.nodes.live[row]:
         return ""
     status = diagnosis.status_of(row)
     if status is not None and status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
         return ""
     leaving = (
-        placed.pod.priority < cycle.pod.priority and _is_leaving_for_another(placed.pod)
+        placed.pod.priority < pod.priority and _is_leaving_for_another(placed.pod)
         for placed in cycle.state.pods.pods_on(row)
     )
     return WAITING_FOR_VICTIMS if any(leaving) else ""
