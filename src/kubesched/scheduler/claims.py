@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 
@@ -41,6 +42,9 @@ from kubesched.state.cluster import ClusterState
 
 _log = logging.getLogger(__name__)
 
+_END_WITHIN = 5.0
+"""Seconds that a write is waited for when its pod is stopped, or the whole process."""
+
 OnAwaited = Callable[[str, str, str, float], None]
 """Takes a profile, a driver, how it went (success, failure, timeout, error) and seconds."""
 
@@ -71,7 +75,7 @@ class ClaimBinding:
             if claim.is_reserved_for(attempt.pod.uid):
                 continue
             try:
-                await self._bind(attempt, index)
+                await _to_the_end(self._bind(attempt, index))
             except (WriteError, ClaimGoneAnotherWayError) as problem:
                 return error(str(problem))
         plugin = profile.plugins[NOTES]
@@ -204,6 +208,22 @@ class ClaimBinding:
                 return False, error(f"{BINDING_TIMEOUT}: claim={claim.name}")
             return False, None
         return True, None
+
+
+async def _to_the_end(write: Coroutine[Any, Any, None]) -> None:
+    """A pod that gives way is stopped before it is bound, but not in the middle of a write, whose devices would be
+    given to others though the claim may have them."""
+    try:
+        writing = asyncio.get_running_loop().create_task(write)
+    except RuntimeError:  # without an event loop nobody is stopped
+        await write
+        return
+    try:
+        await asyncio.shield(writing)
+    except asyncio.CancelledError:
+        await asyncio.wait((writing,), timeout=_END_WITHIN)
+        writing.cancel()
+        raise
 
 
 def _outcome(status: Status | None) -> str:

@@ -9,15 +9,20 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 from tests import virtual_time
 from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
+from tests.device_builders import device, make_claim, make_class, make_slice, with_claims
 from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal
 
 from kubesched import config
+from kubesched.api.device_claims import ResourceClaim
+from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.config.features import DEFAULT_FEATURES
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.plugin import PermitPlugin, Plugin, PreBindPlugin
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import Code, Status
+from kubesched.plugins.dynamic_resources.answers import DeviceView
+from kubesched.plugins.dynamic_resources.writes import ClaimWrite
 from kubesched.plugins.registry import IN_TREE
 from kubesched.scheduler.loop import SchedulingLoop
 from kubesched.scheduler.scheduler import Attempt, Scheduler
@@ -57,9 +62,9 @@ class Living:
         )
         self.loop = SchedulingLoop(self.scheduler, on_attempt=self.attempts.append, slice_seconds=slice_seconds)
 
-    def see(self, *objects: NodeBuilder | PodBuilder) -> None:
+    def see(self, *objects: NodeBuilder | PodBuilder | KubeObject) -> None:
         for each in objects:
-            self.cluster.put(each.build())
+            self.cluster.put(each if isinstance(each, KubeObject) else each.build())
         self.cluster.tell(self.scheduler)
         self.loop.wake()
 
@@ -288,6 +293,30 @@ def test_pod_that_is_not_bound_yet_gives_way_without_being_deleted() -> None:
             failure = world.attempts[1].failure
             assert failure is not None
             assert failure.message == 'running PreBind plugin "Slowpoke": preempted by DefaultPreemption'
+
+    virtual_time.run(story())
+
+
+def test_write_of_a_claim_is_not_broken_off_when_its_pod_gives_way() -> None:
+    class Slow(MemoryCluster):
+        async def write_claim(self, pod: Pod, write: ClaimWrite) -> ResourceClaim | None:
+            await asyncio.sleep(2)
+            return await super().write_claim(pod, write)
+
+    async def story() -> None:
+        async with living(Slow()) as world:
+            world.see(make_node("n1"), make_class(), make_slice("n1", device("d")), make_claim("c"))
+            world.see(with_claims(make_pod("a").requests(cpu="4"), "c"))
+            await asyncio.sleep(1)
+            world.see(make_pod("vip").requests(cpu="4").priority(10))
+            await asyncio.sleep(3)
+            assert world.outcomes[:2] == ["unschedulable", "bind-error"]
+            claim = world.cluster.claim("default/c")
+            assert claim is not None
+            assert claim.status.allocation is not None  # what was being written
+            ledger = world.scheduler.state.companion(DeviceView).ledger
+            ledger.refresh()
+            assert len(ledger.devices_in_use()) == 1
 
     virtual_time.run(story())
 
