@@ -30,6 +30,7 @@ from kubesched.daemon.own_thread import OwnThread
 from kubesched.daemon.replica import FLUSH_WITHIN, Replica
 from kubesched.daemon.serving.endpoints import Served
 from kubesched.daemon.serving.health import (
+    PING,
     HealthCheck,
     handlers_check,
     informers_check,
@@ -237,9 +238,9 @@ def _server(
     lives = (thread_check(scheduling.silence),)
     leads = (HealthCheck("leaderElection", elector.check),) if elector is not None else ()
     synced = (
-        informers_check(replica.informers.not_synced),
-        handlers_check(lambda: replica.informers.have_synced),
         shutdown_check(stopping.is_set),
+        handlers_check(lambda: replica.informers.have_synced),
+        informers_check(replica.informers.not_synced),
     )
     dumps = {
         "queue": lambda: queue_dump(scheduler),
@@ -253,8 +254,8 @@ def _server(
         configuration=settings.configuration,
         gates=settings.gates,
         metrics=registry,
-        healthz=(*leads, *lives),
-        livez=lives,
+        healthz=(*(leads or (PING,)), *lives),
+        livez=(PING, *lives),
         readyz=(*leads, *synced),
         resource_lines=lambda: _resource_lines(replica, elector),
         dumps=dumps,

@@ -16,6 +16,7 @@ from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.metrics.catalogue import CLIENT, HEALTH, PROCESS, SCHEDULER
 from kubesched.daemon.metrics.census import Census
 from kubesched.daemon.metrics.client import ClientMetrics, LeaderElectionMetrics, WorkQueueMetrics
+from kubesched.daemon.metrics.exposition import number
 from kubesched.daemon.metrics.observer import SchedulerMetrics
 from kubesched.daemon.metrics.registry import MetricsRegistry, allow_lists
 from kubesched.daemon.metrics.resources import resource_lines
@@ -97,7 +98,7 @@ class Watched(World):
 
 def value_of(registry: MetricsRegistry, sample: str, **labels: str) -> float:
     """The sum of all samples of this name with at least these labels."""
-    text = registry.exposed()[0].decode()
+    text = registry.exposed().decode()
     return sum(
         each.value
         for family in text_string_to_metric_families(text)
@@ -290,7 +291,7 @@ def test_calls_are_counted_where_the_feature_is_on() -> None:
 def test_disabled_metric_is_not_there_and_is_counted() -> None:
     registry = MetricsRegistry(disabled=["scheduler_pending_pods"])
     registry.family("scheduler_pending_pods").child("active").set(3)
-    assert "scheduler_pending_pods" not in registry.exposed()[0].decode()
+    assert "scheduler_pending_pods" not in registry.exposed().decode()
     assert value_of(registry, "disabled_metrics_total") == 1
 
 
@@ -336,13 +337,52 @@ def test_process_and_build_are_described() -> None:
 
 def test_every_series_says_how_stable_it_is_and_none_when_it_was_created() -> None:
     registry = MetricsRegistry(EVERY_GATE)
-    text = registry.exposed()[0].decode()
+    for series in (*SCHEDULER, *CLIENT, *PROCESS):
+        registry.family(series.name).child(*("x" for _ in series.labels))
+    text = registry.exposed().decode()
     for series in (*SCHEDULER, *CLIENT, *PROCESS):
         assert f"# HELP {series.name} [{series.stability}] " in text
     assert "_created" not in text
     assert len({series.name for series in (*SCHEDULER, *CLIENT, *PROCESS, *HEALTH)}) == len(
         (*SCHEDULER, *CLIENT, *PROCESS, *HEALTH)
     )
+
+
+def test_bounds_of_buckets_are_labelled_as_by_go() -> None:
+    registry = MetricsRegistry()
+    WorkQueueMetrics(registry, "events")
+    bounds = {
+        "scheduler_preemption_victims": "1 2 4 8 16 32 64 +Inf",
+        "workqueue_queue_duration_seconds": "1e-08 1e-07 1e-06 9.999999999999999e-06 9.999999999999999e-05 0.001 0.01"
+        " 0.1 1 10 +Inf",
+    }
+    text = registry.exposed().decode()
+    for name, expected in bounds.items():
+        lines = (line for line in text.splitlines() if line.startswith(f"{name}_bucket"))
+        assert [line.partition('le="')[2].partition('"')[0] for line in lines] == expected.split()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (-3.5, "-3.5"), (0.1, "0.1"), (1e-5, "1e-05"), (999_999, "999999"), (1e6, "1e+06"),
+     (1_048_576, "1.048576e+06"), (-12_345_678.9, "-1.23456789e+07"), (1e21, "1e+21"),
+     (float("inf"), "+Inf"), (float("-inf"), "-Inf"), (float("nan"), "NaN")],
+)  # fmt: skip
+def test_numbers_are_in_the_words_of_go(value: float, text: str) -> None:
+    assert number(value) == text
+
+
+def test_text_is_sorted_and_leaves_out_what_has_no_sample() -> None:
+    registry = MetricsRegistry()
+    registry.family("scheduler_pending_pods").child("active").set(1_234_567)
+    registry.family("scheduler_plugin_evaluation_total").child("Fit", "Filter", 'a "b" \\ c\nd').inc(2)
+    text = registry.exposed().decode()
+    assert 'scheduler_pending_pods{queue="active"} 1.234567e+06\n' in text
+    label = r'profile="a \"b\" \\ c\nd"'
+    assert f'scheduler_plugin_evaluation_total{{extension_point="Filter",plugin="Fit",{label}}} 2\n' in text
+    names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
+    assert names == sorted(names)
+    assert "scheduler_unschedulable_pods" not in text
 
 
 def test_client_leases_and_queues_are_measured() -> None:
