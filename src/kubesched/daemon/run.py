@@ -38,6 +38,7 @@ from kubesched.daemon.serving.health import (
     thread_check,
 )
 from kubesched.daemon.serving.server import SecureServer, ServingError
+from kubesched.daemon.version import VersionInfo
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.registry import DuplicatePluginError, NotAPluginError
 from kubesched.kube.clients import Clients
@@ -46,7 +47,6 @@ from kubesched.kube.event_record import ObjectReference
 from kubesched.kube.leader_election import LeaderElector, LeaseLostError
 from kubesched.kube.lease import LeaseLock, new_identity
 from kubesched.kube.observer import Observer
-from kubesched.kube.resources import LEASES
 from kubesched.plugins.registry import all_plugins
 
 log = Log(__name__)
@@ -77,14 +77,19 @@ def main(arguments: Sequence[str], command: str = "kubesched run") -> int:
     except _WRONG_INPUT as problem:
         return _refuse(problem)
     try:
+        for name, value in sorted(options.shown().items()):
+            log.text(f'FLAG: --{name}="{value}"', v=1)
         for warning in settings.warnings:
             log.warning(warning)
         if options.write_config_to:
             log.info("Wrote configuration to", file=write_configuration(settings))
             return 0
+        log.info("Starting Kubernetes Scheduler", version=VersionInfo().git_version)
         garbage.collect_seldom()
         with OwnThread("scheduling") as scheduling:
-            return uvloop.run(_run(settings, logging, os.environ, scheduling))
+            uvloop.run(_run(settings, logging, os.environ, scheduling))
+        log.info("Requested to terminate, exiting")
+        return 0
     except LeaseLostError as problem:
         log.error("Leaderelection lost", err=problem)
         return 1
@@ -100,7 +105,7 @@ def _refuse(problem: BaseException) -> int:
     return 1
 
 
-async def _run(settings: Completed, logging: Logging, environ: Mapping[str, str], scheduling: OwnThread) -> int:
+async def _run(settings: Completed, logging: Logging, environ: Mapping[str, str], scheduling: OwnThread) -> None:
     """The main thread has the lease, the endpoints and the signals; all the rest has the thread that schedules."""
     registry = registry_of(settings.options, settings.gates)
     counted = ClientMetrics(registry)
@@ -125,7 +130,6 @@ async def _run(settings: Completed, logging: Logging, environ: Mapping[str, str]
     finally:
         await scheduling.run(connections.transport.close())
         await connections.transport_of_leases.close()
-    return 0
 
 
 async def _live(
@@ -208,14 +212,19 @@ def _elector(
         log.info("New leader elected", identity=leader)
         scheduling.post(metrics.leading, leader == identity)
         if leader == identity:
-            scheduling.post(tell_everybody)
+            tell_everybody("became leader")
 
-    def tell_everybody() -> None:
-        lease = ObjectReference(LEASES.api_version, "Lease", wanted.resource_namespace, wanted.resource_name)
-        note = f"{identity} became leader"
+    def stopped_leading() -> None:
+        scheduling.post(metrics.leading, False)
+        tell_everybody("stopped leading")
+
+    def tell_everybody(what: str) -> None:
+        scheduling.post(record, lock.reference, f"{identity} {what}")
+
+    def record(lease: ObjectReference, note: str) -> None:
         replica.events.record(lease, type="Normal", reason="LeaderElection", action="LeaderElection", note=note)
 
-    elector = LeaderElector(lock, identity, wanted, on_new_leader=new_leader)
+    elector = LeaderElector(lock, identity, wanted, on_new_leader=new_leader, on_stopped_leading=stopped_leading)
     connections.scheduler.may_write = lambda: elector.may_act
     registry.on_scrape(lambda: metrics.slow_paths(elector.slow_paths))
     return elector

@@ -44,6 +44,7 @@ class LeaderElector:
         config: LeaderElection,
         *,
         on_new_leader: Callable[[str], None] = lambda identity: None,
+        on_stopped_leading: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -57,6 +58,7 @@ class LeaderElector:
         # One request that hangs must not cost the lease.
         self._request_timeout = max(1.0, self._renew_deadline / 2)
         self._on_new_leader = on_new_leader
+        self._on_stopped_leading = on_stopped_leading
         self._clock = clock
         self._wall_clock = wall_clock
         self._sleep = sleep
@@ -109,16 +111,17 @@ class LeaderElector:
             await _ended(renewing)
             if not is_lost:
                 await self.release()
+            self._on_stopped_leading()
         if is_lost:
             renewing.result()
         leading.result()
 
     async def acquire(self) -> None:
         """Wait until we lead."""
-        _log.info("Attempting to acquire leader lease... lock=%s", self._lock.name)
+        _log.info("Attempting to acquire leader lease...", extra={"lock": self._lock.name})
         while not await self._try(deadline=math.inf):
             await self._sleep(self._pause())
-        _log.info("Successfully acquired lease lock=%s", self._lock.name)
+        _log.info("Successfully acquired lease", extra={"lock": self._lock.name})
 
     def _pause(self) -> float:
         """Until the next look at the lease: with jitter, and not past the moment at which it runs out."""
@@ -145,7 +148,7 @@ class LeaderElector:
                 self._observe(free, self._clock())
             except KubeError as error:
                 if not (isinstance(error, ApiStatusError) and error.reason == "Conflict"):
-                    _log.error("Failed to release lease lock=%s: %s", self._lock.name, error)
+                    _log.error("Failed to release lease", extra={"err": error, "lock": self._lock.name})
                     return
 
     async def _renew(self) -> None:
@@ -171,7 +174,7 @@ class LeaderElector:
         try:
             return await self._acquired_or_renewed(deadline)
         except KubeError as error:
-            _log.error("Error with lease lock=%s: %s", self._lock.name, error)
+            _log.error("Error with lease lock", extra={"err": error, "lock": self._lock.name})
             return False
         finally:
             self._report()
@@ -201,7 +204,8 @@ class LeaderElector:
         try:
             await self._write(self._lock.update, ours, deadline)
         except KubeError as error:
-            _log.info("Failed to update lease optimistically, falling back to slow path: %s", error)
+            words = "Failed to update lease optimistically, falling back to slow path"
+            _log.info(words, extra={"lock": self._lock.name, "err": error})
             return False
         return True
 
