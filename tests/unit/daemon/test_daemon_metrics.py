@@ -392,7 +392,10 @@ def test_client_leases_and_queues_are_measured() -> None:
         LeaderElectionMetrics(registry, "kube-scheduler"),
         WorkQueueMetrics(registry, "events"),
     )
-    client.answered("POST", "api:6443", "201", 0.02, 100, 2000)
+    client.answered("POST", "api:6443", "201")
+    client.answered("GET", "api:6443", "200")
+    client.finished("POST", "api:6443", 0.02, 100, 2000)
+    client.finished("POST", "api:6443", 60, 100, None)
     client.throttled("POST", "api:6443", 0.5)
     client.retried("GET", "api:6443", "429")
     client.plugin_called(0, "no_error")
@@ -411,6 +414,10 @@ def test_client_leases_and_queues_are_measured() -> None:
     }
     assert {name: read() for name, read in expected.items()} == dict.fromkeys(expected, 1)
     assert value_of(registry, "workqueue_depth", name="events") == 0
+    assert value_of(registry, "rest_client_request_duration_seconds_count") == 2
+    assert value_of(registry, "rest_client_request_size_bytes_sum") == 200
+    assert value_of(registry, "rest_client_response_size_bytes_sum", verb="POST") == 2000
+    assert value_of(registry, "rest_client_response_size_bytes_count") == 1
 
 
 def test_resources_of_pods_are_lines_by_pod_and_resource() -> None:
