@@ -180,10 +180,12 @@ class LiveWriter:
             await made()
             return
         started, result = observer.now(), "error"
+        observer.writing(call, 1)
         try:
             await made()
             result = "success"
         finally:
+            observer.writing(call, -1)
             observer.wrote(call, result, observer.now() - started)
 
 

@@ -17,7 +17,8 @@ class _Labels:
 
     def __init__(self, observer: SchedulerObserver) -> None:
         self.seen: set[str] = set()
-        self.now, self.moved, self.hinted = observer.now, observer.moved, observer.hinted
+        self.now, self.moved = observer.now, observer.moved
+        self.hinted, self.pre_enqueued = observer.hinted, observer.pre_enqueued
 
     def happened(self, event: str) -> None:
         self.seen.add(event)

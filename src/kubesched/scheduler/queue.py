@@ -336,14 +336,16 @@ class SchedulingQueue:
 
     def _is_held_back(self, queued: QueuedPod) -> bool:
         """Ask the gates, the one that held the pod back last first."""
-        gates = self._gates.get(queued.pod.spec.scheduler_name, ())
-        for gate in sorted(gates, key=lambda gate: gate.name != queued.gating_plugin):
-            if gate.pre_enqueue(queued.pod, self._state) is not None:
-                queued.unschedulable_plugins.add(gate.name)
-                queued.gating_plugin = gate.name
-                return True
-        queued.gating_plugin = ""
-        return False
+        before = 0.0 if self.observer is None else self.observer.now()
+        profile, last = queued.pod.spec.scheduler_name, queued.gating_plugin
+        gates = sorted(self._gates.get(profile, ()), key=lambda gate: gate.name != last)
+        held_by = next((gate.name for gate in gates if gate.pre_enqueue(queued.pod, self._state) is not None), "")
+        queued.gating_plugin = held_by
+        if held_by:
+            queued.unschedulable_plugins.add(held_by)
+        if self.observer is not None:
+            self.observer.pre_enqueued(profile, self.observer.now() - before)
+        return bool(held_by)
 
     def _listeners_of(self, profile: str, event: ClusterEvent) -> dict[str, list[Interest]]:
         """Plugins that registered such an event, with what they registered. Worked out once per kind of event."""

@@ -220,6 +220,13 @@ SCHEDULER = (
         gate="SchedulerAsyncAPICalls",
     ),
     _row(
+        "scheduler_volume_scheduling_stage_error_total",
+        "counter",
+        "operation",
+        "ALPHA",
+        "Errors with volumes, by stage: predicate (nodes were looked at), bind (volumes were bound).",
+    ),
+    _row(
         "scheduler_resourceclaim_creates_total",
         "counter",
         "status",
