@@ -148,7 +148,8 @@ class LiveWriter:
             reason=reason,
             action=action,
             note=note,
-            controller=pod.spec.scheduler_name,
+            # Whoever does something to a pod for another one is the scheduler of that other one.
+            controller=(related or pod).spec.scheduler_name,
         )
 
     async def _is_bound_after_all(self, pod: Pod, node_name: str, error: KubeError) -> bool:
