@@ -156,6 +156,8 @@ class SchedulingQueue:
             queued, place = self._active.pop(), "active"
             if queued is None and self._may_cut_backoff_short:
                 queued, place = self._backoff.pop(), "backoff"
+                if queued is not None and self.observer is not None:
+                    self.observer.moved("PopFromBackoffQ", ACTIVE)
             if queued is None:
                 return None
             if queued.identity in self._in_flight:

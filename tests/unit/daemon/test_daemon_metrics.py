@@ -201,6 +201,15 @@ def test_queues_count_who_comes_and_why() -> None:
     assert world.read("scheduler_queueing_hint_execution_duration_seconds_count", **hint) == 1
 
 
+def test_pod_that_need_not_sit_out_its_backoff_comes_to_the_active_queue_by_that() -> None:
+    world = Watched(make_node("n"), make_pod("p").node_selector(rack="7"))
+    world.tried()
+    world.see(make_node("other").label(rack="7"))
+    assert world.read("scheduler_queue_incoming_pods_total", queue="backoff", event="NodeAdd") == 1
+    world.tried()
+    assert world.read("scheduler_queue_incoming_pods_total", queue="active", event="PopFromBackoffQ") == 1
+
+
 class Hesitant(PermitPlugin):
     """Lets pods wait for a while."""
 

@@ -38,11 +38,12 @@ class EventRecorder:
         if series is not None and now - series[2] < _SERIES_SECONDS and self._count(series, now):
             self._known[key] = (series[0], series[1], now, series[3] + 1)
             return
+        controller = (related or pod).spec.scheduler_name or self._controller  # of who acts, not of the victim
         event = {
             "metadata": {"name": self._name(pod, now), "namespace": pod.namespace},
             "eventTime": _precise(now),
-            "reportingController": pod.spec.scheduler_name or self._controller,
-            "reportingInstance": f"{pod.spec.scheduler_name or self._controller}-{_HOST}",
+            "reportingController": controller,
+            "reportingInstance": f"{controller}-{_HOST}",
             "type": type,
             "reason": reason,
             "action": action,
