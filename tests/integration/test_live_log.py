@@ -19,6 +19,8 @@ Serving securely on 127.0.0.1:
 "Unable to schedule pod; no nodes are registered to the cluster; waiting" pod="default/early"
 "Add event for node" node="node"
 "Successfully bound pod to node" pod="default/early" node="node" evaluatedNodes=1 feasibleNodes=1
+"Add event for scheduled pod" pod="default/early"
+"Delete event for unscheduled pod" pod="default/early"
 "Update event for scheduled pod" pod="default/early"
 "Unable to schedule pod; no fit; waiting" pod="default/vital" err="0/1 nodes are available: 1 Insufficient cpu."
 "Preemptor Pod preempted victim Pod" preemptor="default/vital" victim="default/early" node="node"

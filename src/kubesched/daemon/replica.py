@@ -123,7 +123,7 @@ class Replica:
             self.shadow = Shadow(driven, clock=time.time, on_comparison=self._note_comparison)
         self.informers = Informers(
             connections.scheduler,
-            ChangeLog(self.shadow or driven),
+            ChangeLog(self.shadow or driven, self.scheduler.engine.knows),
             custom=self.scheduler.custom_resources,
             originals=self.scheduler.originals,
             wake=self.loop.wake,

@@ -277,6 +277,19 @@ def test_events_are_measured_by_what_they_amount_to() -> None:
         assert world.read("scheduler_event_handling_duration_seconds_count", event=event) == 1
 
 
+def test_pod_that_is_bound_leaves_the_queue_and_comes_to_the_cache() -> None:
+    world = Watched(make_node("n"), make_pod("p"))
+    world.tried()
+    count = "scheduler_event_handling_duration_seconds_count"
+    events = ("UnschedulablePodAdd", "AssignedPodAdd", "UnschedulablePodDelete", "AssignedPodUpdate")
+    assert [world.read(count, event=event) for event in events] == [1, 1, 1, 0]
+
+
+def test_pods_that_wait_for_another_scheduler_are_no_events() -> None:
+    world = Watched(make_pod("p").spec(scheduler_name="another"))
+    assert world.read("scheduler_event_handling_duration_seconds_count") == 0
+
+
 def test_belief_is_counted_on_every_scrape() -> None:
     world = Watched(make_node("n"), make_pod("p"))
     attempt = world.decided()
