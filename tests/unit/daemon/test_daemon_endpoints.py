@@ -56,6 +56,7 @@ def test_readiness_names_its_checks_and_keeps_reasons_to_itself() -> None:
         assert (await ask("/readyz/shutdown")).text == "ok"
         assert (await ask("/livez/ping")).text == "ok"
         slis = (await ask("/metrics/slis")).text
+        assert "\nprocess_start_time_seconds " in slis
         assert 'kubernetes_healthcheck{name="shutdown",type="readyz"} 1\n' in slis
         assert 'kubernetes_healthchecks_total{name="informer-sync",status="error",type="readyz"} 1\n' in slis
 

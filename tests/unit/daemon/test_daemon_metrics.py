@@ -21,7 +21,7 @@ from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.metrics.resources import resource_lines
 from kubesched.daemon.writer import LiveWriter
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.plugin import PermitPlugin, Plugin, PreFilterPlugin
+from kubesched.framework.plugin import PermitPlugin, Plugin, PreFilterPlugin, ReservePlugin
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import Code, Status
 from kubesched.kube.events import EventRecorder
@@ -254,6 +254,20 @@ def test_wait_for_permission_is_measured_by_how_it_ended() -> None:
     waiting = {"extension_point": "Permit", "status": "Wait"}
     assert world.read("scheduler_framework_extension_point_duration_seconds_count", **waiting) == 1
     assert world.read("scheduler_schedule_attempts_total", result="unschedulable") == 1
+
+
+def test_search_for_a_node_is_over_before_anything_is_set_aside_there() -> None:
+    class Slow(ReservePlugin):
+        name = "Slow"
+
+        def reserve(self, cycle: Cycle, pod: Pod, node_name: str) -> None:
+            world.ticks += 100
+
+    world = enabling(Slow, "reserve")
+    world.see(make_node("n"), make_pod("p"))
+    world.tried()
+    assert 0 < world.read("scheduler_scheduling_algorithm_duration_seconds_sum") < 100
+    assert world.read("scheduler_scheduling_attempt_duration_seconds_sum") > 100
 
 
 def test_attempt_that_breaks_counts_as_an_error() -> None:

@@ -20,6 +20,7 @@ SAMPLED_PERCENT = 10
 """How many attempts have their plugins measured one by one."""
 
 _MANY_ATTEMPTS = 15
+_ONCE_A_NODE_IS_FOUND = frozenset({"Reserve", "Unreserve", "Permit"})
 _VOLUMES_NOT_BOUND = f'running PreBind plugin "{VolumeBinding.name}"'
 
 
@@ -92,7 +93,8 @@ class SchedulerMetrics:
     def decided(self, attempt: Attempt, seconds: float) -> None:
         if attempt.outcome == "skipped":
             return
-        self._algorithm.observe(seconds)
+        laps = attempt.watch.laps if attempt.watch is not None else ()
+        self._algorithm.observe(seconds - sum(took for point, _, took in laps if point in _ONCE_A_NODE_IS_FOUND))
         if attempt.decision is not None:
             self._note_evaluations(attempt.decision)
             self._note_preemption(attempt.decision)

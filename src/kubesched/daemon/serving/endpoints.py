@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any
 
 from aiohttp import web
+from prometheus_client import ProcessCollector
 
 from kubesched.config import SchedulerConfiguration
 from kubesched.daemon.feature_gates import FeatureGates
@@ -27,6 +28,7 @@ _LINES_AT_ONCE = 500
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "OPTIONS")
 """Nobody looks at the method, only at who asks; but DELETE would reset metrics, and nothing does that here."""
 
+_PROCESS = ProcessCollector(registry=None)
 _NO_SNIFFING = {"X-Content-Type-Options": "nosniff"}
 
 Call = Callable[[Callable[[], Any]], Awaitable[Any]]
@@ -124,7 +126,8 @@ class Endpoints:
         self._checks["kubernetes_healthchecks_total"].child(check, endpoint, "success" if passed else "error").inc()
 
     async def _slis(self, request: web.Request) -> web.Response:
-        return _metrics_text(request, exposition(family.shown() for family in self._checks.values()))
+        started = (metric for metric in _PROCESS.collect() if metric.name == "process_start_time_seconds")
+        return _metrics_text(request, exposition([*started, *(family.shown() for family in self._checks.values())]))
 
     # -- metrics ------------------------------------------------------------------------------------------------------
 
@@ -146,7 +149,8 @@ class Endpoints:
     # -- about the process --------------------------------------------------------------------------------------------
 
     async def _configz(self, _: web.Request) -> web.Response:
-        return web.Response(text=pages.configz(self._served.configuration), content_type="application/json")
+        body = pages.configz(self._served.configuration).encode()
+        return web.Response(body=body, headers={"Content-Type": "application/json", **_NO_SNIFFING})
 
     async def _flagz(self, request: web.Request) -> web.Response:
         flags = self._served.options.shown()
