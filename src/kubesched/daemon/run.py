@@ -84,7 +84,6 @@ def main(arguments: Sequence[str], command: str = "kubesched run") -> int:
         if options.write_config_to:
             log.info("Wrote configuration to", file=write_configuration(settings))
             return 0
-        log.info("Starting Kubernetes Scheduler", version=VersionInfo().git_version)
         garbage.collect_seldom()
         with OwnThread("scheduling") as scheduling:
             uvloop.run(_run(settings, logging, os.environ, scheduling))
@@ -151,6 +150,7 @@ async def _live(
         beside(logging.keep_flushing(float(settings.options.log_flush_frequency))),
         beside(scheduling.run(replica.listen())),
     ):
+        log.info("Starting Kubernetes Scheduler", version=VersionInfo().git_version)
         if elector is None:
             await act()
         else:

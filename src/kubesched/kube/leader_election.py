@@ -66,6 +66,8 @@ class LeaderElector:
         self._observed = LeaseRecord()
         self._observed_at = float("-inf")
         self._reported = ""
+        self._complaint = ""
+        """What to say if the request under way fails."""
         self.slow_paths = 0
         """Renewals that had to read the lease first."""
 
@@ -174,7 +176,7 @@ class LeaderElector:
         try:
             return await self._acquired_or_renewed(deadline)
         except KubeError as error:
-            _log.error("Error with lease lock", extra={"err": error, "lock": self._lock.name})
+            _log.error(self._complaint, extra={"err": error, "lock": self._lock.name})
             return False
         finally:
             self._report()
@@ -182,8 +184,10 @@ class LeaderElector:
     async def _acquired_or_renewed(self, deadline: float) -> bool:
         if self.is_leader and self.is_lease_valid and await self._renewed_at_once(deadline):
             return True
+        self._complaint = "Error retrieving lease lock"
         current = await self._lock.read(self._timeout(deadline))
         if current is None:
+            self._complaint = "Error initially creating lease lock"
             await self._write(self._lock.create, self._record(acquire_time="", transitions=0), deadline)
             return True
         if current != self._observed:
@@ -195,6 +199,7 @@ class LeaderElector:
             ours = self._record(acquire_time=current.acquire_time, transitions=current.lease_transitions)
         else:
             ours = self._record(acquire_time="", transitions=current.lease_transitions + 1)
+        self._complaint = "Failed to update lease"
         await self._write(self._lock.update, ours, deadline)
         return True
 
