@@ -40,6 +40,20 @@ def test_victim_is_marked_and_deleted_and_the_preemptor_is_nominated_and_then_bo
     assert not cluster.overcommitted
 
 
+def test_eviction_is_reported_by_the_scheduler_of_the_preemptor(
+    cluster: LiveCluster, start_daemon: StartDaemon
+) -> None:
+    _arrange(cluster)
+    cluster.add_node("node", cpu="1")
+    cluster.add_pod("victim", cpu="800m", priorityClassName="low", schedulerName="another")
+    cluster.bind("victim", "node")
+    start_daemon(cluster)
+    cluster.add_pod("preemptor", cpu="800m", priorityClassName="high")
+    (event,) = wait_until(lambda: cluster.events("Preempted"), "an event")
+    assert event["reportingController"] == "default-scheduler"
+    assert event["reportingInstance"].startswith("default-scheduler-")
+
+
 def test_pod_that_never_preempts_waits(cluster: LiveCluster, start_daemon: StartDaemon) -> None:
     _arrange(cluster)
     polite = {"metadata": {"name": "polite"}, "value": 500, "preemptionPolicy": "Never"}

@@ -129,7 +129,7 @@ def test_server_that_cannot_be_reached_is_tried_again_until_told_to_stop(
     kubeconfig = cluster.kubeconfig()
     api = cluster.stop()
     daemon = start_daemon(cluster, kubeconfig=kubeconfig)
-    line = daemon.wait_for_log("Error with lease")
+    line = daemon.wait_for_log("Error retrieving lease lock")
     assert f"dial tcp 127.0.0.1:{cluster.port}: connect: connection refused" in line
     cluster.start(api)
     daemon.wait_scheduling()
@@ -149,7 +149,7 @@ def test_daemon_without_a_server_ends_when_told_to(
 def test_token_that_is_not_known_is_named_as_the_cause(start_cluster: StartCluster, start_daemon: StartDaemon) -> None:
     cluster = start_cluster(tls=True, token="right")
     daemon = start_daemon(cluster, kubeconfig=cluster.kubeconfig(token="wrong"))
-    assert daemon.wait_for_log("Error with lease").endswith("Unauthorized")
+    assert 'err="Unauthorized"' in daemon.wait_for_log("Error retrieving lease lock")
     daemon.wait_for_log("Pod: failed to list or watch", "Unauthorized")
     assert daemon.stop() == 0
 
@@ -159,7 +159,7 @@ def test_authority_that_did_not_sign_the_server_is_named_as_the_cause(
 ) -> None:
     cluster = start_cluster(tls=True)
     daemon = start_daemon(cluster, kubeconfig=cluster.kubeconfig(authority=authority().certificate))
-    assert "the server's certificate" in daemon.wait_for_log("Error with lease")
+    assert "the server's certificate" in daemon.wait_for_log("Error retrieving lease lock")
     assert daemon.stop() == 0
 
 
@@ -169,7 +169,7 @@ def test_certificate_that_has_expired_is_named_as_the_cause(
     expired = authority().issue("server", hosts=("127.0.0.1",), days=-1)
     cluster = start_cluster(context=server_context(tmp_path, expired))
     daemon = start_daemon(cluster, kubeconfig=cluster.kubeconfig(authority=authority().certificate))
-    assert "certificate has expired" in daemon.wait_for_log("Error with lease")
+    assert "certificate has expired" in daemon.wait_for_log("Error retrieving lease lock")
     assert daemon.stop() == 0
 
 
@@ -210,7 +210,7 @@ def test_lease_that_must_not_be_written_is_named_as_the_cause(
 ) -> None:
     cluster = start_cluster(faults=Denials("leases"))
     daemon = start_daemon(cluster)
-    assert "leases is forbidden" in daemon.wait_for_log("Error with lease")
+    assert "leases is forbidden" in daemon.wait_for_log("Error retrieving lease lock")
     assert daemon.stop() == 0
 
 

@@ -32,6 +32,7 @@ class ObjectMeta(Record, frozen=True):
     uid: str = ""
     generate_name: str = ""
     resource_version: str = ""
+    generation: int = 0
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     owner_references: tuple[OwnerReference, ...] = ()

@@ -13,6 +13,7 @@ from kubesched import garbage
 from kubesched.api.pod import Pod
 from kubesched.daemon.belief import repaired
 from kubesched.daemon.beside import beside
+from kubesched.daemon.change_log import ChangeLog
 from kubesched.daemon.completion import Completed
 from kubesched.daemon.informers import Informers
 from kubesched.daemon.logging import Log
@@ -23,6 +24,7 @@ from kubesched.daemon.metrics.observer import SchedulerMetrics
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.shadow import Comparison, Shadow
 from kubesched.daemon.writer import LiveWriter
+from kubesched.framework.engine import NO_NODES
 from kubesched.framework.registry import Registry
 from kubesched.kube.clients import Clients
 from kubesched.kube.events import EventRecorder
@@ -114,14 +116,14 @@ class Replica:
         Census(registry, self.scheduler)
         driven = self.scheduler if recording is None else recorded(self.scheduler, recording)
         driven = observed(driven, metrics)
-        self.loop = SchedulingLoop(driven, on_attempt=_log_attempt)
+        self.loop = SchedulingLoop(driven, on_try=_log_try, on_attempt=_log_attempt)
         self.shadow: Shadow | None = None
         if options.shadow:
             self._judgements = registry.add(_SHADOWED)
             self.shadow = Shadow(driven, clock=time.time, on_comparison=self._note_comparison)
         self.informers = Informers(
             connections.scheduler,
-            self.shadow or driven,
+            ChangeLog(self.shadow or driven, self.scheduler.engine.knows),
             custom=self.scheduler.custom_resources,
             originals=self.scheduler.originals,
             wake=self.loop.wake,
@@ -251,13 +253,24 @@ async def _done_before(stopping: asyncio.Event, work: Coroutine[Any, Any, None])
         await asyncio.wait((doing, told))
 
 
+def _log_try(attempt: Attempt) -> None:
+    if log.enabled(3):
+        log.info("Attempting to schedule pod", v=3, pod=attempt.queued.key)
+
+
 def _log_attempt(attempt: Attempt) -> None:
-    pod, decision = attempt.queued.key, attempt.decision
+    pod, decision, failure = attempt.queued.key, attempt.decision, attempt.failure
     if attempt.outcome == "bound" and decision is not None:
         if log.enabled(2):
             log.info("Successfully bound pod to node", v=2, pod=pod, node=attempt.node,
                      evaluatedNodes=decision.evaluated, feasibleNodes=decision.feasible)  # fmt: skip
-    elif attempt.failure is not None and attempt.is_rejected:
-        log.info("Unable to schedule pod; no fit; waiting", v=2, pod=pod, err=attempt.failure.message)
-    elif attempt.failure is not None:
-        log.error("Error scheduling pod; retrying", err=attempt.failure.message, pod=pod)
+    elif failure is not None and attempt.is_rejected:
+        if failure.message == NO_NODES:
+            log.info("Unable to schedule pod; no nodes are registered to the cluster; waiting", v=2, pod=pod)
+        else:
+            log.info("Unable to schedule pod; no fit; waiting", v=2, pod=pod, err=failure.message)
+        for victim in attempt.victims if attempt.evicted else ():
+            log.info("Preemptor Pod preempted victim Pod", v=2, preemptor=pod, victim=victim.pod.key,
+                     node=failure.nominated)  # fmt: skip
+    elif failure is not None:
+        log.error("Error scheduling pod; retrying", err=failure.message, pod=pod)

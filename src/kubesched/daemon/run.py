@@ -30,6 +30,7 @@ from kubesched.daemon.own_thread import OwnThread
 from kubesched.daemon.replica import FLUSH_WITHIN, Replica
 from kubesched.daemon.serving.endpoints import Served
 from kubesched.daemon.serving.health import (
+    PING,
     HealthCheck,
     handlers_check,
     informers_check,
@@ -37,6 +38,7 @@ from kubesched.daemon.serving.health import (
     thread_check,
 )
 from kubesched.daemon.serving.server import SecureServer, ServingError
+from kubesched.daemon.version import VersionInfo
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.registry import DuplicatePluginError, NotAPluginError
 from kubesched.kube.clients import Clients
@@ -45,7 +47,6 @@ from kubesched.kube.event_record import ObjectReference
 from kubesched.kube.leader_election import LeaderElector, LeaseLostError
 from kubesched.kube.lease import LeaseLock, new_identity
 from kubesched.kube.observer import Observer
-from kubesched.kube.resources import LEASES
 from kubesched.plugins.registry import all_plugins
 from kubesched.scheduler.recording_file import open_recording
 
@@ -80,6 +81,8 @@ def main(arguments: Sequence[str], command: str = "kubesched run") -> int:
     except _WRONG_INPUT as problem:
         return _refuse(problem)
     try:
+        for name, value in sorted(options.shown().items()):
+            log.text(f'FLAG: --{name}="{value}"', v=1)
         for warning in settings.warnings:
             log.warning(warning)
         if options.write_config_to:
@@ -87,7 +90,9 @@ def main(arguments: Sequence[str], command: str = "kubesched run") -> int:
             return 0
         garbage.collect_seldom()
         with OwnThread("scheduling") as scheduling:
-            return uvloop.run(_run(settings, logging, os.environ, scheduling))
+            uvloop.run(_run(settings, logging, os.environ, scheduling))
+        log.info("Requested to terminate, exiting")
+        return 0
     except LeaseLostError as problem:
         log.error("Leaderelection lost", err=problem)
         return 1
@@ -103,7 +108,7 @@ def _refuse(problem: BaseException) -> int:
     return 1
 
 
-async def _run(settings: Completed, logging: Logging, environ: Mapping[str, str], scheduling: OwnThread) -> int:
+async def _run(settings: Completed, logging: Logging, environ: Mapping[str, str], scheduling: OwnThread) -> None:
     """The main thread has the lease, the endpoints and the signals; all the rest has the thread that schedules."""
     registry = registry_of(settings.options, settings.gates)
     counted = ClientMetrics(registry)
@@ -130,7 +135,6 @@ async def _run(settings: Completed, logging: Logging, environ: Mapping[str, str]
             async with asyncio.timeout(HANG_UP_WITHIN):
                 await scheduling.run(connections.transport.close())
         await connections.transport_of_leases.close()
-    return 0
 
 
 async def _live(
@@ -152,6 +156,7 @@ async def _live(
         beside(logging.keep_flushing(float(settings.options.log_flush_frequency))),
         beside(scheduling.run(replica.listen())),
     ):
+        log.info("Starting Kubernetes Scheduler", version=VersionInfo().git_version)
         if elector is None:
             await act()
         else:
@@ -213,14 +218,19 @@ def _elector(
         log.info("New leader elected", identity=leader)
         scheduling.post(metrics.leading, leader == identity)
         if leader == identity:
-            scheduling.post(tell_everybody)
+            tell_everybody("became leader")
 
-    def tell_everybody() -> None:
-        lease = ObjectReference(LEASES.api_version, "Lease", wanted.resource_namespace, wanted.resource_name)
-        note = f"{identity} became leader"
+    def stopped_leading() -> None:
+        scheduling.post(metrics.leading, False)
+        tell_everybody("stopped leading")
+
+    def tell_everybody(what: str) -> None:
+        scheduling.post(record, lock.reference, f"{identity} {what}")
+
+    def record(lease: ObjectReference, note: str) -> None:
         replica.events.record(lease, type="Normal", reason="LeaderElection", action="LeaderElection", note=note)
 
-    elector = LeaderElector(lock, identity, wanted, on_new_leader=new_leader)
+    elector = LeaderElector(lock, identity, wanted, on_new_leader=new_leader, on_stopped_leading=stopped_leading)
     connections.scheduler.may_write = lambda: elector.may_act
     registry.on_scrape(lambda: metrics.slow_paths(elector.slow_paths))
     return elector
@@ -243,9 +253,9 @@ def _server(
     lives = (thread_check(scheduling.silence),)
     leads = (HealthCheck("leaderElection", elector.check),) if elector is not None else ()
     synced = (
-        informers_check(replica.informers.not_synced),
-        handlers_check(lambda: replica.informers.have_synced),
         shutdown_check(stopping.is_set),
+        handlers_check(lambda: replica.informers.have_synced),
+        informers_check(replica.informers.not_synced),
     )
     dumps = {
         "queue": lambda: queue_dump(scheduler),
@@ -259,8 +269,8 @@ def _server(
         configuration=settings.configuration,
         gates=settings.gates,
         metrics=registry,
-        healthz=(*leads, *lives),
-        livez=lives,
+        healthz=(*(leads or (PING,)), *lives),
+        livez=(PING, *lives),
         readyz=(*leads, *synced),
         resource_lines=lambda: _resource_lines(replica, elector),
         dumps=dumps,

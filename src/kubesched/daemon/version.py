@@ -10,6 +10,9 @@ from kubesched import __version__
 
 KUBERNETES_MINOR = (1, 36)
 """The release of Kubernetes whose behaviour this is."""
+COMPATIBLE_VERSIONS = ("1.36.4", "1.36", "1.35")
+"""The version of the binary, the one that it emulates, and the oldest that it gets on with."""
+_GO_NAMES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 class VersionInfo(msgspec.Struct, frozen=True, rename="camel"):
@@ -17,14 +20,14 @@ class VersionInfo(msgspec.Struct, frozen=True, rename="camel"):
 
     major: str = str(KUBERNETES_MINOR[0])
     minor: str = str(KUBERNETES_MINOR[1])
-    git_version: str = f"v{KUBERNETES_MINOR[0]}.{KUBERNETES_MINOR[1]}.4+kubesched.{__version__}"
+    git_version: str = f"v{COMPATIBLE_VERSIONS[0]}+kubesched.{__version__}"
     git_commit: str = ""
     git_tree_state: str = ""
     build_date: str = ""
     go_version: str = f"python{platform.python_version()}"
     """The name is Kubernetes'; the language is not."""
     compiler: str = platform.python_implementation()
-    platform: str = f"{platform.system().lower()}/{platform.machine()}"
+    platform: str = f"{platform.system().lower()}/{_GO_NAMES.get(platform.machine(), platform.machine())}"
 
 
 def version_text(wanted: str) -> str | None:

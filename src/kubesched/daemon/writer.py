@@ -148,7 +148,8 @@ class LiveWriter:
             reason=reason,
             action=action,
             note=note,
-            controller=pod.spec.scheduler_name,
+            # Whoever does something to a pod for another one is the scheduler of that other one.
+            controller=(related or pod).spec.scheduler_name,
         )
 
     async def _is_bound_after_all(self, pod: Pod, node_name: str, error: KubeError) -> bool:
@@ -180,10 +181,12 @@ class LiveWriter:
             await made()
             return
         started, result = observer.now(), "error"
+        observer.writing(call, 1)
         try:
             await made()
             result = "success"
         finally:
+            observer.writing(call, -1)
             observer.wrote(call, result, observer.now() - started)
 
 

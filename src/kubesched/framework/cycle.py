@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
 
 from kubesched.api.pod import Pod
+from kubesched.framework.status import Status
 from kubesched.framework.stopwatch import Stopwatch
 from kubesched.state.cluster import ClusterState
 from kubesched.state.facts import PodFacts
+
+T = TypeVar("T")
 
 
 class CycleStateMissingError(LookupError):
@@ -53,6 +56,17 @@ class Cycle:
     def definition(self) -> Hashable:
         """The pod as it was defined, but for its name: equal for pods that nobody could tell apart."""
         return self.facts.fingerprint, frozenset(self.pod.metadata.annotations.items())
+
+    def asked(self, plugin: str, point: str, ask: Callable[..., T], *about: Any) -> T:
+        """The answer of one plugin, measured if this attempt is looked into."""
+        if self.watch_of_plugins is None:
+            return ask(*about)
+        return self.watch_of_plugins.timed(plugin, point, lambda: ask(*about))
+
+    def lap(self, point: str, status: Status | None = None) -> None:
+        """An extension point is through."""
+        if self.watch is not None:
+            self.watch.lap(point, status)
 
     def write(self, key: str, note: Any) -> None:
         self.notes[key] = note

@@ -304,7 +304,8 @@ class Engine:
         reasons: list[str] = []
         rejector = ""
         for plugin in profile.post_filters:
-            result, status = plugin.post_filter(cycle, diagnosis, profile.filters)
+            about = (cycle, diagnosis, profile.filters)
+            result, status = cycle.asked(plugin.name, "PostFilter", plugin.post_filter, *about)
             if status is None:
                 decision.post_filter = result
                 return

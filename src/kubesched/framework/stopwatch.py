@@ -60,5 +60,6 @@ class Stopwatch:
         return finished
 
     def _note(self, plugin: str, point: str, answer: object, before: float) -> None:
-        status = str(answer.code) if isinstance(answer, Status) else _SUCCESS
+        said = answer if isinstance(answer, tuple) else (answer,)
+        status = next((str(part.code) for part in said if isinstance(part, Status)), _SUCCESS)
         self.plugin_laps.append((plugin, point, status, self._clock() - before))

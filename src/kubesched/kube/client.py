@@ -77,15 +77,27 @@ class Client:
         An answer with Retry-After (429 and 5xx) is heeded for any method: the server did not do it. Where a connection
         broke, only reading is tried again, because nobody knows whether a write was done. The timeout is for each try.
         """
+        started, received = self._clock(), None
+        try:
+            answer = await self._answer(method, path, body, content_type, timeout, retries)
+            received = len(answer.body)
+        finally:
+            self._observer.finished(method, self._transport.host, self._clock() - started, len(body), received)
+        if answer.status >= 300:
+            raise ApiStatusError.of_answer(answer.status, answer.body, _asked_to_wait(answer))
+        return answer.body
+
+    async def _answer(
+        self, method: str, path: str, body: bytes, content_type: str, timeout: float | None, retries: int
+    ) -> Answer:
+        """The last answer: a good one, or one that is not worth another try."""
         attempt = 0
         while True:
             try:
                 answer = await self._attempt(method, path, body, content_type, timeout, attempt)
                 pause = _asked_to_wait(answer)
-                if answer.status < 300:
-                    return answer.body
-                if pause is None or attempt >= retries:
-                    raise ApiStatusError.of_answer(answer.status, answer.body, pause)
+                if answer.status < 300 or pause is None or attempt >= retries:
+                    return answer
             except UnreachableError as error:
                 if not _is_worth_a_retry(method, error) or attempt >= retries:
                     raise _told(error, method, self._transport.host, path) from error
@@ -97,9 +109,10 @@ class Client:
                 await self._sleep(pause)
 
     async def watch(self, path: str, *, silence: float, timeout: float = TIMEOUT) -> WatchStream:
-        """An open watch whose server may be silent for so many seconds. Raises as `request`, but never tries again."""
-        await self._wait_for_turn("GET")
-        started = self._clock()
+        """An open watch whose server may be silent for so many seconds. Raises as `request`, but never tries again.
+
+        Watches know no limits, as in client-go: without them, nothing else is of any use.
+        """
         code = NO_ANSWER
         try:
             stream = await self._transport.open(path, agent=self._agent, timeout=timeout)
@@ -115,7 +128,7 @@ class Client:
         except UnreachableError as error:
             raise _told(error, "GET", self._transport.host, path) from error
         finally:
-            self._observer.answered("GET", self._transport.host, code, self._clock() - started, 0, 0)
+            self._observer.answered("GET", self._transport.host, code)
 
     async def _attempt(
         self, method: str, path: str, body: bytes, content_type: str, timeout: float | None, attempt: int
@@ -124,14 +137,13 @@ class Client:
         if method != "GET" and not self.may_write():
             raise UnreachableError("not sent, because the lease is lost")
         observer, host = self._observer, self._transport.host
-        started = self._clock()
-        code, received = NO_ANSWER, 0
+        code = NO_ANSWER
         try:
             answer = await self._transport.send(method, path, body, content_type, agent=self._agent, timeout=timeout)
-            code, received = str(answer.status), len(answer.body)
+            code = str(answer.status)
             return answer
         finally:
-            observer.answered(method, host, code, self._clock() - started, len(body), received)
+            observer.answered(method, host, code)
             if attempt:
                 observer.retried(method, host, code)
 

@@ -11,7 +11,7 @@ import msgspec
 from kubesched.api.meta import KubeObject
 from kubesched.kube.timestamps import micro_time
 
-LONGEST_NOTE = 1024  # characters, says the API
+LONGEST_NOTE = 1024  # bytes, says the API
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 
 EventType = Literal["Normal", "Warning"]
@@ -71,7 +71,8 @@ def event_name(name: str, nanoseconds: int) -> str:
 
 
 def shortened(note: str) -> str:
-    return note if len(note) <= LONGEST_NOTE else note[: LONGEST_NOTE - 3] + "..."
+    written = note.encode()
+    return note if len(written) <= LONGEST_NOTE else written[: LONGEST_NOTE - 3].decode(errors="ignore") + "..."
 
 
 def new_event(

@@ -44,6 +44,7 @@ class LeaderElector:
         config: LeaderElection,
         *,
         on_new_leader: Callable[[str], None] = lambda identity: None,
+        on_stopped_leading: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -57,6 +58,7 @@ class LeaderElector:
         # One request that hangs must not cost the lease.
         self._request_timeout = max(1.0, self._renew_deadline / 2)
         self._on_new_leader = on_new_leader
+        self._on_stopped_leading = on_stopped_leading
         self._clock = clock
         self._wall_clock = wall_clock
         self._sleep = sleep
@@ -64,6 +66,8 @@ class LeaderElector:
         self._observed = LeaseRecord()
         self._observed_at = float("-inf")
         self._reported = ""
+        self._complaint = ""
+        """What to say if the request under way fails."""
         self.slow_paths = 0
         """Renewals that had to read the lease first."""
 
@@ -109,16 +113,17 @@ class LeaderElector:
             await _ended(renewing)
             if not is_lost:
                 await self.release()
+            self._on_stopped_leading()
         if is_lost:
             renewing.result()
         leading.result()
 
     async def acquire(self) -> None:
         """Wait until we lead."""
-        _log.info("Attempting to acquire leader lease... lock=%s", self._lock.name)
+        _log.info("Attempting to acquire leader lease...", extra={"lock": self._lock.name})
         while not await self._try(deadline=math.inf):
             await self._sleep(self._pause())
-        _log.info("Successfully acquired lease lock=%s", self._lock.name)
+        _log.info("Successfully acquired lease", extra={"lock": self._lock.name})
 
     def _pause(self) -> float:
         """Until the next look at the lease: with jitter, and not past the moment at which it runs out."""
@@ -145,7 +150,7 @@ class LeaderElector:
                 self._observe(free, self._clock())
             except KubeError as error:
                 if not (isinstance(error, ApiStatusError) and error.reason == "Conflict"):
-                    _log.error("Failed to release lease lock=%s: %s", self._lock.name, error)
+                    _log.error("Failed to release lease", extra={"err": error, "lock": self._lock.name})
                     return
 
     async def _renew(self) -> None:
@@ -171,7 +176,7 @@ class LeaderElector:
         try:
             return await self._acquired_or_renewed(deadline)
         except KubeError as error:
-            _log.error("Error with lease lock=%s: %s", self._lock.name, error)
+            _log.error(self._complaint, extra={"err": error, "lock": self._lock.name})
             return False
         finally:
             self._report()
@@ -179,8 +184,10 @@ class LeaderElector:
     async def _acquired_or_renewed(self, deadline: float) -> bool:
         if self.is_leader and self.is_lease_valid and await self._renewed_at_once(deadline):
             return True
+        self._complaint = "Error retrieving lease lock"
         current = await self._lock.read(self._timeout(deadline))
         if current is None:
+            self._complaint = "Error initially creating lease lock"
             await self._write(self._lock.create, self._record(acquire_time="", transitions=0), deadline)
             return True
         if current != self._observed:
@@ -192,6 +199,7 @@ class LeaderElector:
             ours = self._record(acquire_time=current.acquire_time, transitions=current.lease_transitions)
         else:
             ours = self._record(acquire_time="", transitions=current.lease_transitions + 1)
+        self._complaint = "Failed to update lease"
         await self._write(self._lock.update, ours, deadline)
         return True
 
@@ -201,7 +209,8 @@ class LeaderElector:
         try:
             await self._write(self._lock.update, ours, deadline)
         except KubeError as error:
-            _log.info("Failed to update lease optimistically, falling back to slow path: %s", error)
+            words = "Failed to update lease optimistically, falling back to slow path"
+            _log.info(words, extra={"lock": self._lock.name, "err": error})
             return False
         return True
 

@@ -10,6 +10,7 @@ import msgspec
 
 from kubesched.kube.client import Client
 from kubesched.kube.errors import ApiStatusError, UnreadableAnswerError
+from kubesched.kube.event_record import ObjectReference
 from kubesched.kube.resources import LEASES
 
 
@@ -56,6 +57,13 @@ class LeaseLock:
     @property
     def name(self) -> str:
         return f"{self._namespace}/{self._lease_name}"
+
+    @property
+    def reference(self) -> ObjectReference:
+        """The lease as it was last read or written, for events about it."""
+        known = self._lease.get("metadata") or {}
+        uid, version = str(known.get("uid", "")), str(known.get("resourceVersion", ""))
+        return ObjectReference(LEASES.api_version, "Lease", self._namespace, self._lease_name, uid, version)
 
     async def read(self, timeout: float) -> LeaseRecord | None:
         try:

@@ -9,10 +9,16 @@ NO_ANSWER = "<error>"
 
 
 class Observer(Protocol):
-    """Told about every attempt of every request. `verb` is the HTTP method, as in upstream's metrics."""
+    """Told about every request and every attempt at it. `verb` is the HTTP method, as in upstream's metrics."""
 
-    def answered(self, verb: str, host: str, code: str, seconds: float, sent: int, received: int) -> None:
-        """An attempt ended with this code, or NO_ANSWER; sizes are those of the bodies."""
+    def answered(self, verb: str, host: str, code: str) -> None:
+        """An attempt, or an attempt to open a watch, ended with this code, or NO_ANSWER."""
+
+    def finished(self, verb: str, host: str, seconds: float, sent: int, received: int | None) -> None:
+        """A request that is no watch is over: limits, attempts and pauses took so long. Sizes are those of the bodies.
+
+        Where there was no answer, there is no size of it.
+        """
 
     def throttled(self, verb: str, host: str, seconds: float) -> None:
         """A request waited for the limits of this client; also told when it did not have to."""
@@ -39,7 +45,10 @@ class QueueObserver(Protocol):
 class NobodyWatches:
     """An observer that does nothing."""
 
-    def answered(self, verb: str, host: str, code: str, seconds: float, sent: int, received: int) -> None:
+    def answered(self, verb: str, host: str, code: str) -> None:
+        pass
+
+    def finished(self, verb: str, host: str, seconds: float, sent: int, received: int | None) -> None:
         pass
 
     def throttled(self, verb: str, host: str, seconds: float) -> None:

@@ -120,7 +120,10 @@ class BindingCycle:
         assert cycle is not None
         volumes: VolumeWrites | None = cycle.notes.get(RESERVED)
         has_claims = self._claims.concerns(profile, cycle)
-        if volumes is not None or has_claims:
+        takes_a_while = volumes is not None or has_claims
+        if self._tells_expected_node:
+            cycle.lap("PreBindPreFlight", None if takes_a_while else SKIP)
+        if takes_a_while:
             await self.tell_expected_node(pod, decision.node)
         try:
             if volumes is not None:

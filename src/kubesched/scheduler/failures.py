@@ -65,7 +65,11 @@ class FailureReporter:
 
 
 def _shortened(message: str) -> str:
-    return message if len(message) <= _LONGEST_NOTE else f"{message[: _LONGEST_NOTE - 4]} ..."
+    """What an event has room for, which the API server counts in bytes."""
+    written = message.encode()
+    if len(written) <= _LONGEST_NOTE:
+        return message
+    return written[: _LONGEST_NOTE - 4].decode(errors="ignore") + " ..."
 
 
 def failure_of(decision: Decision) -> Failure:

@@ -32,11 +32,13 @@ class SchedulingLoop:
         self,
         scheduler: Scheduler,
         *,
+        on_try: Callable[[Attempt], None] | None = None,
         on_attempt: Callable[[Attempt], None] | None = None,
         slice_seconds: float = _SLICE,
     ) -> None:
-        """`on_attempt` hears of every attempt that is over."""
+        """`on_try` hears of every attempt that begins, and `on_attempt` of every one that is over."""
         self._scheduler = scheduler
+        self._on_try = on_try
         self._on_attempt = on_attempt
         self._slice = slice_seconds
         self._awake = asyncio.Event()
@@ -97,6 +99,8 @@ class SchedulingLoop:
             attempt = self._scheduler.pop()
             if attempt is None:
                 return False
+            if self._on_try is not None:
+                self._on_try(attempt)
             self._scheduler.decide(attempt)
             task = self._carry_out(attempt)
             if task is not None and attempt.victims and self._scheduler.evicts_first:

@@ -26,6 +26,9 @@ class QueueObserver(Protocol):
     def moved(self, event: str, place: str) -> None:
         """A pod came to a place of the queue (Active, Backoff, Unschedulable) because of an event."""
 
+    def pre_enqueued(self, profile: str, seconds: float) -> None:
+        """All plugins were asked whether a pod may come to the queue."""
+
     def hinted(self, plugin: str, event: str, hint: str, seconds: float) -> None:
         """A plugin said whether an event may help a pod."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 from kubesched.api.meta import KubeObject
@@ -17,7 +18,8 @@ class _Labels:
 
     def __init__(self, observer: SchedulerObserver) -> None:
         self.seen: set[str] = set()
-        self.now, self.moved, self.hinted = observer.now, observer.moved, observer.hinted
+        self.now, self.moved = observer.now, observer.moved
+        self.hinted, self.pre_enqueued = observer.hinted, observer.pre_enqueued
 
     def happened(self, event: str) -> None:
         self.seen.add(event)
@@ -43,17 +45,17 @@ class ObservedScheduler:
     def added(self, obj: KubeObject) -> None:
         before = self._begin()
         self._scheduler.added(obj)
-        self._handled(obj, Action.ADD, before)
+        self._handled(None, obj, before)
 
     def updated(self, old: KubeObject, new: KubeObject) -> None:
         before = self._begin()
         self._scheduler.updated(old, new)
-        self._handled(new, Action.UPDATE, before)
+        self._handled(old, new, before)
 
     def deleted(self, obj: KubeObject) -> None:
         before = self._begin()
         self._scheduler.deleted(obj)
-        self._handled(obj, Action.DELETE, before)
+        self._handled(obj, None, before)
 
     def pop(self) -> Attempt | None:
         attempt = self._scheduler.pop()
@@ -90,12 +92,32 @@ class ObservedScheduler:
         self._labels.seen.clear()
         return self._observer.now()
 
-    def _handled(self, obj: KubeObject, action: Action, before: float) -> None:
+    def _handled(self, old: KubeObject | None, new: KubeObject | None, before: float) -> None:
         events = self._labels.taken()
-        if isinstance(obj, Pod):
-            events.add(_OF_PODS[bool(obj.spec.node_name), action])
+        if isinstance(old or new, Pod):
+            changes = pod_changes(cast(Pod | None, old), cast(Pod | None, new), self._scheduler.engine.knows)
+            events.update(_OF_PODS[change] for change in changes)
         if events:
             self._observer.handled(events, self._observer.now() - before)
+
+
+PodChange = tuple[bool, Action]
+"""Whether it is about an assigned pod or one that waits, and what happened to it."""
+
+
+def pod_changes(old: Pod | None, new: Pod | None, is_ours: Callable[[str], bool]) -> tuple[PodChange, ...]:
+    """What a change of a pod amounts to: one that is bound leaves the queue and comes to the cache.
+
+    Nothing, for pods that wait for another scheduler.
+    """
+    pod = new or old
+    assert pod is not None
+    if old is not None and new is not None and new.spec.node_name and not old.spec.node_name:
+        came = ((True, Action.ADD),)
+        return (*came, (False, Action.DELETE)) if is_ours(old.spec.scheduler_name) else came
+    action = Action.ADD if old is None else Action.DELETE if new is None else Action.UPDATE
+    is_assigned = bool(pod.spec.node_name)
+    return ((is_assigned, action),) if is_assigned or is_ours(pod.spec.scheduler_name) else ()
 
 
 _OF_PODS = {

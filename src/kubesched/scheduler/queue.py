@@ -160,6 +160,8 @@ class SchedulingQueue:
             queued, place = self._active.pop(), "active"
             if queued is None and self._may_cut_backoff_short:
                 queued, place = self._backoff.pop(), "backoff"
+                if queued is not None and self._observer is not None:
+                    self._observer.moved("PopFromBackoffQ", ACTIVE)
             if queued is None:
                 return None
             if queued.identity in self._in_flight:
@@ -330,14 +332,16 @@ class SchedulingQueue:
 
     def _is_held_back(self, queued: QueuedPod) -> bool:
         """Ask the gates, the one that held the pod back last first."""
-        gates = self._gates.get(queued.pod.spec.scheduler_name, ())
-        for gate in sorted(gates, key=lambda gate: gate.name != queued.gating_plugin):
-            if gate.pre_enqueue(queued.pod, self._state) is not None:
-                queued.unschedulable_plugins.add(gate.name)
-                queued.gating_plugin = gate.name
-                return True
-        queued.gating_plugin = ""
-        return False
+        before = 0.0 if self._observer is None else self._observer.now()
+        profile, last = queued.pod.spec.scheduler_name, queued.gating_plugin
+        gates = sorted(self._gates.get(profile, ()), key=lambda gate: gate.name != last)
+        held_by = next((gate.name for gate in gates if gate.pre_enqueue(queued.pod, self._state) is not None), "")
+        queued.gating_plugin = held_by
+        if held_by:
+            queued.unschedulable_plugins.add(held_by)
+        if self._observer is not None:
+            self._observer.pre_enqueued(profile, self._observer.now() - before)
+        return bool(held_by)
 
     def _worth_of_what_it_missed(self, queued: QueuedPod) -> Worth:
         if not queued.rejectors:

@@ -14,6 +14,7 @@ from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
+from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
 from kubesched.framework.extender import EXTENDER, Extender
@@ -297,34 +298,34 @@ class Scheduler:
         self.state.assume(pod, decision.node, decision.cycle.facts)
         rejected: Status | None = None
         for plugin in self.profiles[decision.profile].at("reserve", ReservePlugin):
-            status = plugin.reserve(decision.cycle, pod, decision.node)
+            status = decision.cycle.asked(plugin.name, "Reserve", plugin.reserve, decision.cycle, pod, decision.node)
             if status is not None:
-                self._unreserve(decision)
                 text = f'running Reserve plugin "{plugin.name}": {status.message}'
                 rejected = status.by(plugin.name) if status.is_rejection else error(text)
                 break
-        if decision.cycle.watch is not None:
-            decision.cycle.watch.lap("Reserve", rejected)
+        decision.cycle.lap("Reserve", rejected)
+        if rejected is not None:
+            self._unreserve(decision)
         return rejected
 
     def _permit(self, attempt: Attempt, decision: Decision) -> Status | None:
         """The last word before binding: None if it is yes, or not yet."""
-        rejected = self._ask_to_permit(attempt, decision)
-        if attempt.watch is not None:
-            attempt.watch.lap("Permit", WAITING if attempt.phase == "waiting" else rejected)
+        assert decision.cycle is not None
+        rejected = self._ask_to_permit(attempt, decision, decision.cycle)
+        decision.cycle.lap("Permit", WAITING if attempt.phase == "waiting" else rejected)
+        if rejected is not None:
+            self._unreserve(decision)
         return rejected
 
-    def _ask_to_permit(self, attempt: Attempt, decision: Decision) -> Status | None:
-        assert decision.cycle is not None
+    def _ask_to_permit(self, attempt: Attempt, decision: Decision, cycle: Cycle) -> Status | None:
         timeouts: dict[str, float] = {}
         for plugin in self.profiles[decision.profile].at("permit", PermitPlugin):
-            status, seconds = plugin.permit(decision.cycle, decision.pod, decision.node)
+            status, seconds = cycle.asked(plugin.name, "Permit", plugin.permit, cycle, decision.pod, decision.node)
             if status is None:
                 continue
             if status.code is Code.WAIT:
                 timeouts[plugin.name] = seconds
                 continue
-            self._unreserve(decision)
             text = f'running Permit plugin "{plugin.name}": {status.message}'
             return status.by(plugin.name) if status.is_rejection else error(text)
         if timeouts:
@@ -352,6 +353,7 @@ class Scheduler:
                 plugin.unreserve(decision.cycle, decision.pod, decision.node)
             except Exception:  # the others must still give back theirs, and the pod its place
                 _log.exception("plugin %s broke giving back what it reserved for pod %s", plugin.name, decision.pod.key)
+        decision.cycle.lap("Unreserve")
 
     def _begin_preemption(self, attempt: Attempt, decision: Decision) -> None:
         """From here on the pod is held back until its victims are on their way out."""

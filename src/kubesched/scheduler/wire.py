@@ -30,6 +30,8 @@ def status_patch(pod: Pod, condition: PodCondition | None, nominated_node_name: 
         told = {field: value for field, value in msgspec.structs.asdict(condition).items() if value}
         if known is None or known.status != condition.status:
             told["lastTransitionTime"] = now
+        if pod.metadata.generation:  # which of its specs was looked at
+            told["observedGeneration"] = pod.metadata.generation
         status["conditions"] = [told]
     if nominated_node_name is not None:
         status["nominatedNodeName"] = nominated_node_name or None

@@ -35,7 +35,7 @@ def test_readiness_names_its_checks_and_keeps_reasons_to_itself() -> None:
             "readyz check failed\n"
         )
         answer = await ask(
-            "/readyz?verbose&exclude=leaderElection&exclude=sched-handler-sync&exclude=informer-sync&exclude=x"
+            "/readyz?verbose&exclude=leaderElection&exclude=sched-handler-sync&exclude=informer-sync&exclude=y&exclude=x"
         )
         assert answer.status == 200
         assert answer.text == (
@@ -43,7 +43,7 @@ def test_readiness_names_its_checks_and_keeps_reasons_to_itself() -> None:
             "[+]shutdown ok\n"
             "[+]sched-handler-sync excluded: ok\n"
             "[+]informer-sync excluded: ok\n"
-            'warn: some health checks cannot be excluded: no matches for "x"\n'
+            'warn: some health checks cannot be excluded: no matches for "x","y"\n'
             "readyz check passed\n"
         )
         one = await ask("/readyz/informer-sync")
@@ -56,17 +56,41 @@ def test_readiness_names_its_checks_and_keeps_reasons_to_itself() -> None:
         assert (await ask("/readyz/shutdown")).text == "ok"
         assert (await ask("/livez/ping")).text == "ok"
         slis = (await ask("/metrics/slis")).text
-        assert 'kubernetes_healthcheck{name="shutdown",type="readyz"} 1.0' in slis
-        assert 'kubernetes_healthchecks_total{name="informer-sync",status="error",type="readyz"} 1.0' in slis
+        assert "\nprocess_start_time_seconds " in slis
+        assert 'kubernetes_healthcheck{name="shutdown",type="readyz"} 1\n' in slis
+        assert 'kubernetes_healthchecks_total{name="informer-sync",status="error",type="readyz"} 1\n' in slis
 
     serve(talk, served={"readyz": checks}, authorization_always_allow_paths=OPEN)
 
 
-def test_metrics_are_served_in_prometheus_text_format() -> None:
+def test_metrics_are_served_in_prometheus_text_format_whatever_else_a_scraper_would_like() -> None:
     async def talk(ask: Ask) -> None:
-        answer = await ask("/metrics")
-        assert answer.headers["Content-Type"].startswith("text/plain; version=")
-        assert "# TYPE scheduler_schedule_attempts_total counter" in answer.text
+        for accept in ("*/*", "application/openmetrics-text; version=1.0.0"):
+            answer = await ask("/metrics", Accept=accept)
+            assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+            assert "# TYPE scheduler_preemption_attempts_total counter" in answer.text
+
+    serve(talk, authorization_always_allow_paths=OPEN)
+
+
+def test_metrics_are_compressed_for_those_who_ask_for_it() -> None:
+    async def talk(ask: Ask) -> None:
+        for path in ("/metrics", "/metrics/slis", "/metrics/resources"):
+            for wanted, expected in (("deflate, gzip", "gzip"), ("gzip;q=0", None), ("identity", None)):
+                answer = await ask(path, Accept_Encoding=wanted)
+                assert answer.headers.get("Content-Encoding") == expected, (path, wanted)
+
+    serve(talk, authorization_always_allow_paths=OPEN)
+
+
+def test_method_does_not_matter_and_unknown_paths_are_not_found() -> None:
+    async def talk(ask: Ask) -> None:
+        assert (await ask("/healthz", method="POST")).text == "ok"
+        assert (await ask("/metrics", method="DELETE")).status == 405
+        for path in ("/", "/nope", "/healthz/nope"):
+            answer = await ask(path)
+            assert (answer.status, answer.text) == (404, "404 page not found\n")
+            assert "Server" not in answer.headers
 
     serve(talk, authorization_always_allow_paths=OPEN)
 

@@ -1,33 +1,34 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
+import asyncio
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.builders import make_node, make_pod
-from tests.unit.scheduler.memory_writer import Refusal
+from tests.unit.daemon.metric_values import value_of
+from tests.unit.kube.scripted_server import Exchange, answering, serving, talking_to
+from tests.unit.plugins import volume_builders as volumes
+from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal
 from tests.unit.scheduler.world import World
 
 from kubesched import config
 from kubesched.api.pod import Pod
-from kubesched.daemon.checks import OptionsError
 from kubesched.daemon.feature_gates import FeatureGates
-from kubesched.daemon.metrics.catalogue import CLIENT, HEALTH, PROCESS, SCHEDULER
+from kubesched.daemon.metrics.catalogue import SCHEDULER
 from kubesched.daemon.metrics.census import Census
-from kubesched.daemon.metrics.client import ClientMetrics, LeaderElectionMetrics, WorkQueueMetrics
 from kubesched.daemon.metrics.observer import SchedulerMetrics
-from kubesched.daemon.metrics.registry import MetricsRegistry, allow_lists
+from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.metrics.resources import resource_lines
-from kubesched.daemon.metrics.setup import registry_of
-from kubesched.daemon.options import parse_options
+from kubesched.daemon.writer import LiveWriter
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.plugin import PermitPlugin, Plugin, PreFilterPlugin
+from kubesched.framework.plugin import PermitPlugin, Plugin, PreFilterPlugin, ReservePlugin
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import Code, Status
+from kubesched.kube.events import EventRecorder
 from kubesched.plugins.registry import IN_TREE
 from kubesched.scheduler.observing import observed
 from kubesched.scheduler.scheduler import Scheduler
+from kubesched.scheduler.writer import WriteError
 
 # Of kube-scheduler v1.36: metric, kind, labels, first bucket, factor, number of buckets.
 UPSTREAM = """
@@ -95,17 +96,6 @@ class Watched(World):
         return value_of(self.registry, sample, **labels)
 
 
-def value_of(registry: MetricsRegistry, sample: str, **labels: str) -> float:
-    """The sum of all samples of this name with at least these labels."""
-    text = registry.exposed()[0].decode()
-    return sum(
-        each.value
-        for family in text_string_to_metric_families(text)
-        for each in family.samples
-        if each.name == sample and labels.items() <= each.labels.items()
-    )
-
-
 def test_pod_that_is_bound_counts_as_one_scheduled_attempt_with_its_durations() -> None:
     world = Watched(make_node("n"), make_pod("p"))
     world.tried()
@@ -118,6 +108,29 @@ def test_pod_that_is_bound_counts_as_one_scheduled_attempt_with_its_durations() 
     for point in ("PreFilter", "Filter", "Reserve", "Permit", "PreBind", "Bind", "PostBind"):
         found = {"extension_point": point, "status": "Success", "profile": "default-scheduler"}
         assert world.read("scheduler_framework_extension_point_duration_seconds_count", **found) == 1
+
+
+def test_points_around_a_binding_are_measured() -> None:
+    world = Watched(make_node("n"), make_pod("p"))
+    world.cluster.bind_refusals.append(Refusal("InternalError"))
+    world.tried()
+    points = "scheduler_framework_extension_point_duration_seconds_count"
+    expected = {"PreEnqueue": ("Success", 2), "PreBindPreFlight": ("Skip", 1), "Unreserve": ("Success", 1)}
+    for point, (status, times) in expected.items():
+        found = world.read(points, extension_point=point, status=status, profile="default-scheduler")
+        assert found == times, point
+
+
+def test_plugins_that_reserve_or_make_room_are_measured_in_attempts_that_are_drawn() -> None:
+    full = make_pod("full").requests(cpu="4").on("n").priority(100)
+    world = Watched(make_node("n").capacity(cpu="4"), full, make_pod("p").requests(cpu="1"), detailed=True)
+    world.tried()
+    world.lose(full)
+    world.tried()
+    plugins = "scheduler_plugin_execution_duration_seconds_count"
+    makes_room = {"plugin": "DefaultPreemption", "extension_point": "PostFilter", "status": "Unschedulable"}
+    assert world.read(plugins, **makes_room) == 1
+    assert world.read(plugins, plugin="VolumeBinding", extension_point="Reserve", status="Success") == 1
 
 
 def test_scoring_is_measured_where_there_is_a_choice() -> None:
@@ -168,6 +181,14 @@ def test_preemption_counts_victims_and_evictions() -> None:
     assert world.read("scheduler_preemption_goroutines_duration_seconds_count", result="success") == 1
 
 
+def test_victims_that_are_on_their_way_out_already_are_not_counted_again() -> None:
+    leaving = make_pod("leaving").requests(cpu="2").priority(1).on("n").terminating()
+    world = Watched(make_node("n").capacity(cpu="2"), leaving, make_pod("high").requests(cpu="2").priority(9))
+    world.tried()
+    assert world.read("scheduler_preemption_attempts_total") == 1
+    assert world.read("scheduler_preemption_victims_count") == 0
+
+
 def test_queues_count_who_comes_and_why() -> None:
     world = Watched(make_node("n"), make_pod("p").node_selector(rack="7"))
     world.tried()
@@ -178,6 +199,15 @@ def test_queues_count_who_comes_and_why() -> None:
     assert world.read(incoming, event="NodeAdd") == 1
     hint = {"plugin": "NodeAffinity", "event": "NodeAdd", "hint": "Queue"}
     assert world.read("scheduler_queueing_hint_execution_duration_seconds_count", **hint) == 1
+
+
+def test_pod_that_need_not_sit_out_its_backoff_comes_to_the_active_queue_by_that() -> None:
+    world = Watched(make_node("n"), make_pod("p").node_selector(rack="7"))
+    world.tried()
+    world.see(make_node("other").label(rack="7"))
+    assert world.read("scheduler_queue_incoming_pods_total", queue="backoff", event="NodeAdd") == 1
+    world.tried()
+    assert world.read("scheduler_queue_incoming_pods_total", queue="active", event="PopFromBackoffQ") == 1
 
 
 class Hesitant(PermitPlugin):
@@ -226,6 +256,20 @@ def test_wait_for_permission_is_measured_by_how_it_ended() -> None:
     assert world.read("scheduler_schedule_attempts_total", result="unschedulable") == 1
 
 
+def test_search_for_a_node_is_over_before_anything_is_set_aside_there() -> None:
+    class Slow(ReservePlugin):
+        name = "Slow"
+
+        def reserve(self, cycle: Cycle, pod: Pod, node_name: str) -> None:
+            world.ticks += 100
+
+    world = enabling(Slow, "reserve")
+    world.see(make_node("n"), make_pod("p"))
+    world.tried()
+    assert 0 < world.read("scheduler_scheduling_algorithm_duration_seconds_sum") < 100
+    assert world.read("scheduler_scheduling_attempt_duration_seconds_sum") > 100
+
+
 def test_attempt_that_breaks_counts_as_an_error() -> None:
     world = enabling(Broken, "preFilter")
     world.see(make_node("n"), make_pod("p"))
@@ -245,6 +289,19 @@ def test_events_are_measured_by_what_they_amount_to() -> None:
     world.see(make_pod("p"))
     for event in ("NodeAdd", "NodeUpdateNodeLabel", "UnschedulablePodAdd"):
         assert world.read("scheduler_event_handling_duration_seconds_count", event=event) == 1
+
+
+def test_pod_that_is_bound_leaves_the_queue_and_comes_to_the_cache() -> None:
+    world = Watched(make_node("n"), make_pod("p"))
+    world.tried()
+    count = "scheduler_event_handling_duration_seconds_count"
+    events = ("UnschedulablePodAdd", "AssignedPodAdd", "UnschedulablePodDelete", "AssignedPodUpdate")
+    assert [world.read(count, event=event) for event in events] == [1, 1, 1, 0]
+
+
+def test_pods_that_wait_for_another_scheduler_are_no_events() -> None:
+    world = Watched(make_pod("p").spec(scheduler_name="another"))
+    assert world.read("scheduler_event_handling_duration_seconds_count") == 0
 
 
 def test_belief_is_counted_on_every_scrape() -> None:
@@ -287,90 +344,36 @@ def test_calls_are_counted_where_the_feature_is_on() -> None:
         assert world.read("scheduler_async_api_call_execution_total", call_type="pod_binding") == expected
 
 
-def test_disabled_metric_is_not_there_and_is_counted() -> None:
-    registry = MetricsRegistry(disabled=["scheduler_pending_pods"])
-    registry.family("scheduler_pending_pods").child("active").set(3)
-    assert "scheduler_pending_pods" not in registry.exposed()[0].decode()
-    assert value_of(registry, "disabled_metrics_total") == 1
+def test_volumes_that_cannot_be_bound_are_counted_by_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(self: object, pod: Pod, writes: object) -> None:
+        raise WriteError("InternalError", "no storage today")
+
+    monkeypatch.setattr(MemoryCluster, "write_volumes", refuse)
+    world = Watched(make_node("n"), volumes.storage_class("slow"), volumes.claim("data", storageClassName="slow"))
+    world.see(volumes.pod("p", claims=("data",)))
+    assert world.tried().outcome == "bind-error"
+    assert world.read("scheduler_volume_scheduling_stage_error_total", operation="bind") == 1
 
 
-def test_label_value_that_is_not_allowed_reads_as_unexpected() -> None:
-    allowed = allow_lists({"scheduler_queue_incoming_pods_total,event": "NodeAdd,PodAdd"})
-    registry = MetricsRegistry(allow_lists=allowed)
-    family = registry.family("scheduler_queue_incoming_pods_total")
-    for event in ("NodeAdd", "Surprise", "Surprise"):
-        family.child("active", event).inc()
-    assert value_of(registry, "scheduler_queue_incoming_pods_total", event="NodeAdd") == 1
-    assert value_of(registry, "scheduler_queue_incoming_pods_total", event="unexpected") == 2
-    assert value_of(registry, "cardinality_enforcement_unexpected_categorizations_total") == 2
+def test_calls_of_a_writer_are_pending_until_they_are_answered() -> None:
+    async def main() -> None:
+        world = Watched(gates=EVERY_GATE)
+        pending: list[float] = []
 
+        async def looking_meanwhile(exchange: Exchange) -> None:
+            pending.append(world.read("scheduler_pending_async_api_calls", call_type="pod_binding"))
+            await answering(201)(exchange)
 
-def test_command_line_goes_before_the_manifest_of_allowed_values(tmp_path: Path) -> None:
-    manifest = tmp_path / "allowed.yaml"
-    manifest.write_text('allowListMapping:\n  "workqueue_depth,name": "a"\n  "workqueue_adds_total,name": "a"\n')
-    arguments = [f"--allow-metric-labels-manifest={manifest}", "--allow-metric-labels=workqueue_depth,name=b"]
-    registry = registry_of(parse_options(arguments), FeatureGates())
-    for name in ("workqueue_depth", "workqueue_adds_total"):
-        registry.family(name).child("b").inc()
-    assert value_of(registry, "workqueue_depth", name="b") == 1
-    assert value_of(registry, "workqueue_adds_total", name="unexpected") == 1
+        async with serving(looking_meanwhile) as server, talking_to(server) as client:
+            events = EventRecorder(client, "test")
+            writer = LiveWriter(client, events, volume_timeouts={}, observer=world.metrics)
+            await writer.bind(make_pod("p").build(), "n")
+        pending.append(world.read("scheduler_pending_async_api_calls", call_type="pod_binding"))
+        assert pending == [1, 0]
+        done = {"call_type": "pod_binding", "result": "success"}
+        assert world.read("scheduler_async_api_call_execution_total", **done) == 1
 
-
-@pytest.mark.parametrize("text", ["[]", "allowListMapping: 3", "allowListMapping: {a: [b]}", "}{"])
-def test_manifest_of_another_shape_is_refused(tmp_path: Path, text: str) -> None:
-    manifest = tmp_path / "allowed.yaml"
-    manifest.write_text(text)
-    with pytest.raises(OptionsError, match="--allow-metric-labels-manifest"):
-        registry_of(parse_options([f"--allow-metric-labels-manifest={manifest}"]), FeatureGates())
-
-
-def test_process_and_build_are_described() -> None:
-    registry = MetricsRegistry()
-    assert value_of(registry, "kubernetes_build_info", major="1", minor="36") == 1
-    assert value_of(registry, "kubernetes_feature_enabled", name="SchedulerQueueingHints", stage="") == 1
-    assert value_of(registry, "kubernetes_feature_enabled", name="GangScheduling", stage="ALPHA") == 0
-    assert value_of(registry, "process_resident_memory_bytes") > 0
-    stable = sum(1 for series in (*SCHEDULER, *CLIENT, *PROCESS) if series.stability == "STABLE")
-    assert value_of(registry, "registered_metrics_total", stability_level="STABLE") == stable
-
-
-def test_every_series_says_how_stable_it_is_and_none_when_it_was_created() -> None:
-    registry = MetricsRegistry(EVERY_GATE)
-    text = registry.exposed()[0].decode()
-    for series in (*SCHEDULER, *CLIENT, *PROCESS):
-        assert f"# HELP {series.name} [{series.stability}] " in text
-    assert "_created" not in text
-    assert len({series.name for series in (*SCHEDULER, *CLIENT, *PROCESS, *HEALTH)}) == len(
-        (*SCHEDULER, *CLIENT, *PROCESS, *HEALTH)
-    )
-
-
-def test_client_leases_and_queues_are_measured() -> None:
-    registry = MetricsRegistry()
-    client, lease, queue = (
-        ClientMetrics(registry),
-        LeaderElectionMetrics(registry, "kube-scheduler"),
-        WorkQueueMetrics(registry, "events"),
-    )
-    client.answered("POST", "api:6443", "201", 0.02, 100, 2000)
-    client.throttled("POST", "api:6443", 0.5)
-    client.retried("GET", "api:6443", "429")
-    client.plugin_called(0, "no_error")
-    lease.leading(True)
-    queue.added(1)
-    queue.taken(0, 0.1)
-    expected: dict[str, Callable[[], float]] = {
-        "requests": lambda: value_of(
-            registry, "rest_client_requests_total", code="201", method="POST", host="api:6443"
-        ),
-        "waits": lambda: value_of(registry, "rest_client_rate_limiter_duration_seconds_sum", verb="POST") * 2,
-        "retries": lambda: value_of(registry, "rest_client_request_retries_total", code="429"),
-        "plugins": lambda: value_of(registry, "rest_client_exec_plugin_call_total", call_status="no_error"),
-        "leads": lambda: value_of(registry, "leader_election_master_status", name="kube-scheduler"),
-        "added": lambda: value_of(registry, "workqueue_adds_total", name="events"),
-    }
-    assert {name: read() for name, read in expected.items()} == dict.fromkeys(expected, 1)
-    assert value_of(registry, "workqueue_depth", name="events") == 0
+    asyncio.run(main())
 
 
 def test_resources_of_pods_are_lines_by_pod_and_resource() -> None:

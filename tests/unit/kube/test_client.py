@@ -33,9 +33,13 @@ class Notes:
     answers: list[tuple[str, str]] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
     retries: list[str] = field(default_factory=list)
+    sizes: list[tuple[int, int | None]] = field(default_factory=list)
 
-    def answered(self, verb: str, host: str, code: str, seconds: float, sent: int, received: int) -> None:
+    def answered(self, verb: str, host: str, code: str) -> None:
         self.answers.append((verb, code))
+
+    def finished(self, verb: str, host: str, seconds: float, sent: int, received: int | None) -> None:
+        self.sizes.append((sent, received))
 
     def throttled(self, verb: str, host: str, seconds: float) -> None:
         self.waits.append(seconds)
@@ -139,6 +143,7 @@ def test_retry_after_is_heeded_even_for_writes(code: int) -> None:
         assert naps.taken == [7.0, 1.0]
         assert notes.answers == [("POST", str(code)), ("POST", str(code)), ("POST", "201")]
         assert notes.retries == [str(code), "201"]
+        assert notes.sizes == [(2, 4)], "one request, however often it was tried"
 
     asyncio.run(main())
 
@@ -321,6 +326,21 @@ def test_waiting_for_the_rate_limit_is_seen() -> None:
                 await client.get("/")
         assert notes.waits == [0.0, 0.0, 1.0, 2.0]
         assert naps.taken == [1.0, 2.0]
+
+    asyncio.run(main())
+
+
+def test_watch_is_counted_but_knows_no_limits_and_has_no_duration() -> None:
+    async def main() -> None:
+        notes, naps = Notes(), Naps()
+        async with (
+            serving(chunked(b"{}\n")) as server,
+            talking_to(server, qps=1, burst=1, throttle_clock=lambda: 0.0, observer=notes, sleep=naps) as client,
+        ):
+            for _ in range(3):
+                (await client.watch("/watch", silence=5)).close()
+        assert notes.answers == [("GET", "200")] * 3
+        assert (notes.waits, notes.sizes, naps.taken) == ([], [], [])
 
     asyncio.run(main())
 

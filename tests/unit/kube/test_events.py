@@ -349,17 +349,18 @@ def test_names_are_names() -> None:
     assert len(event_name("Not_A_Name", 1)) == 36
 
 
-def test_long_notes_are_shortened() -> None:
+@pytest.mark.parametrize("letter", ["x", "ß"])
+def test_notes_are_shortened_to_the_bytes_that_the_api_allows(letter: str) -> None:
     sink = Sink()
     events = recorder(sink)
 
     async def story() -> None:
-        tell(events, note="x" * 5000)
+        tell(events, note=letter * 5000)
         await asyncio.sleep(1)
 
     while_running(events, story)
     (event,) = sink.events.values()
-    assert len(event["note"]) == 1024
+    assert 1020 < len(event["note"].encode()) <= 1024
 
 
 def test_events_are_posted_to_the_api() -> None:

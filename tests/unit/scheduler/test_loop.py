@@ -309,7 +309,7 @@ def test_write_of_a_claim_is_not_broken_off_when_its_pod_gives_way() -> None:
             world.see(with_claims(make_pod("a").requests(cpu="4"), "c"))
             await asyncio.sleep(1)
             world.see(make_pod("vip").requests(cpu="4").priority(10))
-            await asyncio.sleep(3)
+            await asyncio.sleep(8)
             assert world.outcomes[:2] == ["unschedulable", "bind-error"]
             claim = world.cluster.claim("default/c")
             assert claim is not None

@@ -38,6 +38,12 @@ class Log:
         if self._logger.isEnabledFor(level):
             self._logger.log(level, message, extra={VALUES: values}, stacklevel=_SELF)
 
+    def text(self, message: str, /, *, v: int = 0) -> None:
+        """A line that is no message with values, for those that people know as they are."""
+        level = level_of(v)
+        if self._logger.isEnabledFor(level):
+            self._logger.log(level, message, stacklevel=_SELF)
+
     def warning(self, message: str, /, **values: Any) -> None:
         self._logger.warning(message, extra={VALUES: values}, stacklevel=_SELF)
 

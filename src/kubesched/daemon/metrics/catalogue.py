@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import accumulate, repeat
+from operator import mul
 from typing import Literal, NamedTuple
 
 Kind = Literal["counter", "gauge", "histogram"]
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
-    return tuple(start * factor**i for i in range(count))
+    """Bounds that grow by a factor, multiplied one after the other as in Go: the last digits are part of the labels."""
+    return tuple(accumulate(repeat(factor, count - 1), mul, initial=start))
 
 
 _MS = exponential(0.001, 2, 15)
@@ -17,7 +20,7 @@ _PLUGIN = exponential(0.00001, 1.5, 20)
 _LONG = exponential(0.01, 2, 20)
 _REQUEST = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 _BYTES = (64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216)
-_WORK = exponential(1e-8, 10, 12)
+_WORK = exponential(1e-8, 10, 10)
 
 
 class Series(NamedTuple):
@@ -87,7 +90,14 @@ SCHEDULER = (
         "STABLE",
         "Pods that wait, by queue: active, backoff, unschedulable (tried in vain), gated (never tried).",
     ),
-    _row("scheduler_inflight_events", "gauge", "event", "ALPHA", "Events kept for pods that are being tried."),
+    _row(
+        "scheduler_inflight_events",
+        "gauge",
+        "event",
+        "ALPHA",
+        "Events kept for pods that are being tried.",
+        gate="SchedulerQueueingHints",
+    ),
     _row("scheduler_goroutines", "gauge", "operation", "BETA", "Tasks under way, by what they do."),
     _row(
         "scheduler_pod_scheduling_sli_duration_seconds",
@@ -210,6 +220,13 @@ SCHEDULER = (
         gate="SchedulerAsyncAPICalls",
     ),
     _row(
+        "scheduler_volume_scheduling_stage_error_total",
+        "counter",
+        "operation",
+        "ALPHA",
+        "Errors with volumes, by stage: predicate (nodes were looked at), bind (volumes were bound).",
+    ),
+    _row(
         "scheduler_resourceclaim_creates_total",
         "counter",
         "status",
@@ -278,14 +295,14 @@ CLIENT = (
         "ALPHA",
         "Renewals that had to read the lease first.",
     ),
-    _row("workqueue_adds_total", "counter", "name", "ALPHA", "Items that came to a queue."),
-    _row("workqueue_depth", "gauge", "name", "ALPHA", "Items in a queue."),
-    _row("workqueue_retries_total", "counter", "name", "ALPHA", "Items that came to a queue again."),
+    _row("workqueue_adds_total", "counter", "name", "BETA", "Items that came to a queue."),
+    _row("workqueue_depth", "gauge", "name", "BETA", "Items in a queue."),
+    _row("workqueue_retries_total", "counter", "name", "BETA", "Items that came to a queue again."),
     _row(
-        "workqueue_queue_duration_seconds", "histogram", "name", "ALPHA", "Seconds that items waited in a queue.", _WORK
+        "workqueue_queue_duration_seconds", "histogram", "name", "BETA", "Seconds that items waited in a queue.", _WORK
     ),
     _row(
-        "workqueue_work_duration_seconds", "histogram", "name", "ALPHA", "Seconds that an item took to process.", _WORK
+        "workqueue_work_duration_seconds", "histogram", "name", "BETA", "Seconds that an item took to process.", _WORK
     ),
 )
 
@@ -296,6 +313,13 @@ PROCESS = (
         "major minor git_version git_commit git_tree_state build_date go_version compiler platform",
         "ALPHA",
         "Always 1; the labels say which version this is.",
+    ),
+    _row(
+        "version_info",
+        "gauge",
+        "component binary emulation min_compat",
+        "ALPHA",
+        "Always 1; the labels say which versions this is compatible with.",
     ),
     _row("kubernetes_feature_enabled", "gauge", "name stage", "BETA", "Whether a feature gate is on."),
     _row(

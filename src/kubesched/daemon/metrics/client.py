@@ -21,12 +21,16 @@ class ClientMetrics:
         self._retries = family("rest_client_request_retries_total")
         self._plugin_calls = family("rest_client_exec_plugin_call_total")
 
-    def answered(self, verb: str, host: str, code: str, seconds: float, sent: int, received: int) -> None:
-        """A request ended with this code; sizes are those of the bodies."""
+    def answered(self, verb: str, host: str, code: str) -> None:
+        """An attempt at a request, or at a watch, ended with this code."""
         self._requests.child(code, verb, host).inc()
+
+    def finished(self, verb: str, host: str, seconds: float, sent: int, received: int | None) -> None:
+        """A request is over; sizes are those of the bodies."""
         self._seconds.child(verb, host).observe(seconds)
         self._sent.child(verb, host).observe(sent)
-        self._received.child(verb, host).observe(received)
+        if received is not None:
+            self._received.child(verb, host).observe(received)
 
     def throttled(self, verb: str, host: str, seconds: float) -> None:
         """A request waited for the client's own limits, perhaps for no time at all."""
@@ -49,8 +53,11 @@ class ToldElsewhere:
         self._observer = observer
         self._post = post
 
-    def answered(self, verb: str, host: str, code: str, seconds: float, sent: int, received: int) -> None:
-        self._post(self._observer.answered, verb, host, code, seconds, sent, received)
+    def answered(self, verb: str, host: str, code: str) -> None:
+        self._post(self._observer.answered, verb, host, code)
+
+    def finished(self, verb: str, host: str, seconds: float, sent: int, received: int | None) -> None:
+        self._post(self._observer.finished, verb, host, seconds, sent, received)
 
     def throttled(self, verb: str, host: str, seconds: float) -> None:
         self._post(self._observer.throttled, verb, host, seconds)

@@ -11,9 +11,9 @@ from itertools import accumulate
 from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.utils import floatToGoString
 
 from kubesched.daemon.metrics.catalogue import Series
+from kubesched.daemon.metrics.exposition import number
 
 UNEXPECTED = "unexpected"
 """What a label says whose value is not allowed."""
@@ -49,7 +49,7 @@ class Distribution:
         self.sum += amount
 
     def buckets(self) -> list[tuple[str, float]]:
-        bounds = [*map(floatToGoString, self._bounds), "+Inf"]
+        bounds = [*map(number, self._bounds), "+Inf"]
         return [(bound, float(count)) for bound, count in zip(bounds, accumulate(self._counts))]
 
 

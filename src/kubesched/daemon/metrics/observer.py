@@ -11,6 +11,7 @@ from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, PreScorePl
 from kubesched.framework.status import Code
 from kubesched.framework.stopwatch import Stopwatch
 from kubesched.plugins.default_preemption import DefaultPreemption
+from kubesched.plugins.volume_binding.plugin import VolumeBinding
 from kubesched.scheduler.attempt import Attempt
 from kubesched.scheduler.observer import EVICTION, PERMIT_WAIT
 from kubesched.scheduler.scheduler import Scheduler
@@ -19,6 +20,8 @@ SAMPLED_PERCENT = 10
 """How many attempts have their plugins measured one by one."""
 
 _MANY_ATTEMPTS = 15
+_ONCE_A_NODE_IS_FOUND = frozenset({"Reserve", "Unreserve", "Permit"})
+_VOLUMES_NOT_BOUND = f'running PreBind plugin "{VolumeBinding.name}"'
 
 
 class SchedulerMetrics:
@@ -54,6 +57,7 @@ class SchedulerMetrics:
         self._claims = family("scheduler_resourceclaim_creates_total")
         self._devices = family("scheduler_dra_bindingconditions_allocations_total")
         self._device_seconds = family("scheduler_dra_bindingconditions_wait_duration_seconds")
+        self._volume_errors = family("scheduler_volume_scheduling_stage_error_total")
         self._filtered: Counter[tuple[str, frozenset[str]]] = Counter()
         self._scored: Counter[tuple[str, frozenset[str]]] = Counter()
         """Attempts that came so far, by profile and by the plugins that had no part in it: told apart on a scrape."""
@@ -70,6 +74,10 @@ class SchedulerMetrics:
     def moved(self, event: str, place: str) -> None:
         self._incoming.child(_QUEUES[place], event).inc()
 
+    def pre_enqueued(self, profile: str, seconds: float) -> None:
+        # kube-scheduler says Success even where a plugin held the pod back.
+        self._points.child("PreEnqueue", str(Code.SUCCESS), profile).observe(seconds)
+
     def hinted(self, plugin: str, event: str, hint: str, seconds: float) -> None:
         self._hints.child(plugin, event, hint).observe(seconds)
 
@@ -85,11 +93,15 @@ class SchedulerMetrics:
     def decided(self, attempt: Attempt, seconds: float) -> None:
         if attempt.outcome == "skipped":
             return
-        self._algorithm.observe(seconds)
+        laps = attempt.watch.laps if attempt.watch is not None else ()
+        self._algorithm.observe(seconds - sum(took for point, _, took in laps if point in _ONCE_A_NODE_IS_FOUND))
         if attempt.decision is not None:
             self._note_evaluations(attempt.decision)
             self._note_preemption(attempt.decision)
         if attempt.phase == "failed":
+            status = attempt.failure.status if attempt.failure is not None else None
+            if status is not None and status.code is Code.ERROR and status.plugin == VolumeBinding.name:
+                self._volume_errors.child("predicate").inc()
             self._attempted(attempt, "unschedulable" if attempt.is_rejected else "error")
 
     def bindings_changed(self, by: int) -> None:
@@ -108,13 +120,16 @@ class SchedulerMetrics:
                 self._after_flush.inc()
         elif attempt.outcome.startswith("bind-"):
             self._attempted(attempt, attempt.outcome.removeprefix("bind-"))
+            if attempt.failure is not None and attempt.failure.message.startswith(_VOLUMES_NOT_BOUND):
+                self._volume_errors.child("bind").inc()
         self._note_laps(attempt, watch)
 
     def _note_preemption(self, decision: Decision) -> None:
         if _tried_preemption(decision):
             self._preemptions.inc()
-            if decision.post_filter is not None and decision.post_filter.victims:
-                self._victims.observe(len(decision.post_filter.victims))
+            victims = () if decision.post_filter is None else decision.post_filter.victims
+            if not all(victim.pod.is_terminating for victim in victims):
+                self._victims.observe(len(victims))
 
     def _attempted(self, attempt: Attempt, result: str) -> None:
         assert attempt.watch is not None

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import Metric
-from prometheus_client.exposition import choose_encoder
 
 from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.metrics.catalogue import CLIENT, PROCESS, SCHEDULER, Series
+from kubesched.daemon.metrics.exposition import exposition
 from kubesched.daemon.metrics.family import Family
-from kubesched.daemon.version import VersionInfo
+from kubesched.daemon.version import COMPATIBLE_VERSIONS, VersionInfo
 
 AllowLists = Mapping[str, Mapping[str, frozenset[str]]]
 """Allowed values by metric and by label."""
@@ -66,24 +66,16 @@ class MetricsRegistry:
         """To be called before every scrape, to bring up to date what is only counted then."""
         self._callbacks.append(callback)
 
-    def exposed(self, accept: str = "") -> tuple[bytes, str]:
-        """All metrics as text, and the content type that suits the scraper."""
+    def exposed(self) -> bytes:
+        """All metrics as text."""
         for callback in self._callbacks:
             callback()
-        encode, content_type = choose_encoder(accept)
-        return encode(self._registry), content_type
-
-    @staticmethod
-    def text_of(families: Iterable[Family], accept: str = "") -> tuple[bytes, str]:
-        """Some metrics that are shown apart from all others."""
-        registry = CollectorRegistry()
-        registry.register(_Collected(families))
-        encode, content_type = choose_encoder(accept)
-        return encode(registry), content_type
+        return exposition(self._registry.collect())
 
     def _say_what_this_is(self) -> None:
         info = VersionInfo()
         self.family("kubernetes_build_info").child(*(getattr(info, name) for name in info.__struct_fields__)).set(1)
+        self.family("version_info").child("kube", *COMPATIBLE_VERSIONS).set(1)
         enabled = self.family("kubernetes_feature_enabled")
         for gate in self._gates:
             enabled.child(gate, str(self._gates.stage(gate))).set(self._gates[gate])

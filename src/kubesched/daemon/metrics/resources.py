@@ -10,16 +10,14 @@ from msgspec.structs import replace
 from kubesched.api.pod import Container, Pod, ResourceRequirements
 from kubesched.api.quantity import Quantity
 from kubesched.api.requests import pod_requests
+from kubesched.daemon.metrics.exposition import escaped
 from kubesched.state.cluster import ClusterState
-
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _FAMILIES = {
     "kube_pod_resource_request": "[STABLE] What pods ask for, by pod and resource, and in which unit.",
     "kube_pod_resource_limit": "[STABLE] What pods may use at most, by pod and resource, and in which unit.",
 }
 _UNITS = {"cpu": "cores", "memory": "bytes", "storage": "bytes", "ephemeral-storage": "bytes"}
-_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 class _Amount(NamedTuple):
@@ -57,7 +55,7 @@ def _labels(pod: Pod) -> str:
         "namespace": pod.namespace,
         "pod": pod.name,
         "node": pod.spec.node_name,
-        "scheduler": pod.spec.scheduler_name.translate(_ESCAPES),
+        "scheduler": escaped(pod.spec.scheduler_name),
         "priority": priority,
     }
     return ",".join(f'{label}="{value}"' for label, value in names.items())
@@ -78,7 +76,7 @@ def _work_out(pod: Pod) -> Iterator[_Amount]:
     ):
         for name, amount in totals.items():
             if amount.amount:
-                text = f'resource="{name.translate(_ESCAPES)}",unit="{_unit(name)}"}} {_number(amount)}'
+                text = f'resource="{escaped(name)}",unit="{_unit(name)}"}} {_number(amount)}'
                 yield _Amount(family, text)
 
 

@@ -11,19 +11,25 @@ from itertools import islice
 from typing import Any
 
 from aiohttp import web
+from prometheus_client import ProcessCollector
 
 from kubesched.config import SchedulerConfiguration
 from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.metrics.catalogue import HEALTH
+from kubesched.daemon.metrics.exposition import CONTENT_TYPE, exposition
 from kubesched.daemon.metrics.family import Family
 from kubesched.daemon.metrics.registry import MetricsRegistry
-from kubesched.daemon.metrics.resources import CONTENT_TYPE
 from kubesched.daemon.options import Options
 from kubesched.daemon.serving import pages, profiling
 from kubesched.daemon.serving.guard import Handler
 from kubesched.daemon.serving.health import PING, HealthCheck, HealthEndpoint, Report
 
 _LINES_AT_ONCE = 500
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "OPTIONS")
+"""Nobody looks at the method, only at who asks; but DELETE would reset metrics, and nothing does that here."""
+
+_PROCESS = ProcessCollector(registry=None)
+_NO_SNIFFING = {"X-Content-Type-Options": "nosniff"}
 
 Call = Callable[[Callable[[], Any]], Awaitable[Any]]
 """Calls a function somewhere, and returns what it returned."""
@@ -86,10 +92,18 @@ class Endpoints:
         """An aiohttp application with all routes behind the middlewares."""
         application = web.Application(middlewares=middlewares)
         for path, handler in self.routes.items():
-            application.router.add_get(path, handler)
+            for method in _METHODS:
+                application.router.add_route(method, path, handler)
         if self._served.configuration.enable_profiling:
             application.router.add_put("/debug/flags/v", self._put_verbosity)
+        application.router.add_route("*", "/{anything_else:.*}", self._refused)
+        application.on_response_prepare.append(_without_server)
         return application
+
+    async def _refused(self, request: web.Request) -> web.Response:
+        if request.path in self.routes:
+            return web.Response(status=405, text=f"{request.method} is not served here\n", headers=_NO_SNIFFING)
+        return web.Response(status=404, text="404 page not found\n", headers=_NO_SNIFFING)
 
     # -- health -------------------------------------------------------------------------------------------------------
 
@@ -112,19 +126,18 @@ class Endpoints:
         self._checks["kubernetes_healthchecks_total"].child(check, endpoint, "success" if passed else "error").inc()
 
     async def _slis(self, request: web.Request) -> web.Response:
-        body, content_type = MetricsRegistry.text_of(self._checks.values(), request.headers.get("Accept", ""))
-        return web.Response(body=body, headers={"Content-Type": content_type})
+        started = (metric for metric in _PROCESS.collect() if metric.name == "process_start_time_seconds")
+        return _metrics_text(request, exposition([*started, *(family.shown() for family in self._checks.values())]))
 
     # -- metrics ------------------------------------------------------------------------------------------------------
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        accept = request.headers.get("Accept", "")
-        body, content_type = await self._served.call(lambda: self._served.metrics.exposed(accept))
-        return web.Response(body=body, headers={"Content-Type": content_type})
+        return _metrics_text(request, await self._served.call(self._served.metrics.exposed))
 
     async def _resources(self, request: web.Request) -> web.StreamResponse:
         """A line per pod is a lot, so scheduling goes on in between."""
         response = web.StreamResponse(headers={"Content-Type": CONTENT_TYPE})
+        _compress_if_wanted(request, response)
         await response.prepare(request)
         lines: Iterator[str] = await self._served.call(lambda: iter(self._served.resource_lines()))
         while chunk := await self._served.call(lambda: "".join(islice(lines, _LINES_AT_ONCE))):
@@ -136,7 +149,8 @@ class Endpoints:
     # -- about the process --------------------------------------------------------------------------------------------
 
     async def _configz(self, _: web.Request) -> web.Response:
-        return web.Response(text=pages.configz(self._served.configuration), content_type="application/json")
+        body = pages.configz(self._served.configuration).encode()
+        return web.Response(body=body, headers={"Content-Type": "application/json", **_NO_SNIFFING})
 
     async def _flagz(self, request: web.Request) -> web.Response:
         flags = self._served.options.shown()
@@ -201,9 +215,26 @@ def _dumping(dump: Callable[[], Any], call: Call) -> Handler:
     return show
 
 
+def _metrics_text(request: web.Request, body: bytes) -> web.Response:
+    response = web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
+    _compress_if_wanted(request, response)
+    return response
+
+
+def _compress_if_wanted(request: web.Request, response: web.StreamResponse) -> None:
+    """Scrapers ask for gzip, which makes a tenth of it."""
+    wanted = (coding.partition(";") for coding in request.headers.get("Accept-Encoding", "").split(","))
+    if any(name.strip() == "gzip" and quality.strip() not in ("q=0", "q=0.0") for name, _, quality in wanted):
+        response.enable_compression(web.ContentCoding.gzip)
+
+
+async def _without_server(_: web.Request, response: web.StreamResponse) -> None:
+    """Which library serves, and which version of it, is nobody's business."""
+    response.headers.pop("Server", None)
+
+
 def _healthy_or_not(report: Report) -> web.Response:
-    headers = {"X-Content-Type-Options": "nosniff"}
-    return web.Response(status=200 if report.healthy else 500, text=report.text, headers=headers)
+    return web.Response(status=200 if report.healthy else 500, text=report.text, headers=_NO_SNIFFING)
 
 
 def _wants_object(request: web.Request, kind: str) -> bool:

@@ -81,7 +81,7 @@ class HealthEndpoint:
                 lines.append(f"[-]{check.name} failed: reason withheld")
                 failures[check.name] = problem
         if unknown := sorted(left_out - {check.name for check in self.checks}):
-            quoted = ", ".join(f'"{name}"' for name in unknown)
+            quoted = ",".join(f'"{name}"' for name in unknown)
             lines.append(f"warn: some health checks cannot be excluded: no matches for {quoted}")
         if failures:
             log.info("Health check failed", v=2, endpoint=self.name, **failures)

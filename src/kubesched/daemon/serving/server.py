@@ -82,7 +82,7 @@ class SecureServer:
             raise
         self.port = listener.getsockname()[1]
         self._refreshing = asyncio.create_task(self._authorities.keep_fresh(), name="client authorities")
-        log.info("Serving securely on", address=_shown(self._options.bind_address, self.port))
+        log.text(f"Serving securely on {_shown(self._options.bind_address, self.port)}")
 
     async def stop(self) -> None:
         """Finish the requests under way, within seconds."""
@@ -90,6 +90,7 @@ class SecureServer:
             self._refreshing.cancel()
             await asyncio.gather(self._refreshing, return_exceptions=True)
         await self._runner.cleanup()
+        log.info("[graceful-termination] secure server is exiting")
 
     def _trust(self, authorities: Authorities) -> None:
         self._tls.trust(authorities.both)

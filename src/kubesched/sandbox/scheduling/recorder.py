@@ -40,7 +40,7 @@ class EventRecorder:
         if series is not None and now - series[2] < _SERIES_SECONDS and self._count(series, now):
             self._known[key] = (series[0], series[1], now, series[3] + 1)
             return
-        controller = pod.spec.scheduler_name or self._controller
+        controller = (related or pod).spec.scheduler_name or self._controller  # of who acts, not of the victim
         event = new_event(
             reference(pod, "v1", "Pod"),
             related=None if related is None else reference(related, "v1", "Pod"),

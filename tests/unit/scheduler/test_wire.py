@@ -1,0 +1,41 @@
+"""What is written about a pod, in the shape in which the API takes it."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+from tests.builders import make_pod
+
+from kubesched.api.pod import Pod, PodCondition
+from kubesched.scheduler import wire
+
+REFUSED = PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message="no room")
+NOW = "2026-01-02T03:04:05Z"
+
+
+def pod_of_generation(generation: int) -> Pod:
+    pod = make_pod("p").build()
+    return replace(pod, metadata=replace(pod.metadata, uid="1-2-3", generation=generation))
+
+
+def test_condition_says_which_generation_of_the_pod_was_looked_at() -> None:
+    patch = wire.status_patch(pod_of_generation(3), REFUSED, None, NOW)
+    assert patch == {
+        "metadata": {"uid": "1-2-3"},
+        "status": {
+            "conditions": [
+                {
+                    "type": "PodScheduled",
+                    "status": "False",
+                    "reason": "Unschedulable",
+                    "message": "no room",
+                    "lastTransitionTime": NOW,
+                    "observedGeneration": 3,
+                }
+            ]
+        },
+    }
+
+
+def test_condition_of_a_pod_without_generations_does_not_mention_any() -> None:
+    (condition,) = wire.status_patch(pod_of_generation(0), REFUSED, None, NOW)["status"]["conditions"]
+    assert "observedGeneration" not in condition
