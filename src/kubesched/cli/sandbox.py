@@ -137,7 +137,7 @@ async def _show(box: Sandbox, story: Scenario | None, seconds: float | None, end
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     while not ended.is_set():
-                        live.update(view(box, height=screen.height, saying=saying), refresh=True)
+                        live.update(view(box, screen, saying=saying), refresh=True)
                         with contextlib.suppress(TimeoutError):
                             async with asyncio.timeout(1 / _LOOKS_PER_SECOND):
                                 await ended.wait()

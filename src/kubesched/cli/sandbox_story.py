@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from kubesched.cli.printing import BAD, GOOD, counted, heading
-from kubesched.cli.sandbox_view import node_table
+from kubesched.cli.sandbox_view import fullest
 from kubesched.sandbox.box import Sandbox
 from kubesched.sandbox.kinds import PODS
 from kubesched.sandbox.usage import usage
@@ -32,6 +32,4 @@ def summary(box: Sandbox) -> RenderableType:
         (f"{outcomes['unschedulable']} times no node", BAD if outcomes["unschedulable"] else GOOD),
         f", {box.chronicle.victims} evicted.",
     )
-    nodes = usage(box.scheduler)
-    rest = [Text(f"and {len(nodes) - _MOST_NODES} more")] if len(nodes) > _MOST_NODES else []
-    return Group(head, Text(), node_table(nodes[:_MOST_NODES]), *rest)
+    return Group(head, Text(), fullest(usage(box.scheduler), _MOST_NODES))
