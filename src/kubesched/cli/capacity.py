@@ -13,6 +13,7 @@ from kubesched.cli.printing import BAD, FAINT, GOOD, console, counted, heading, 
 from kubesched.cli.progress import progress_bar
 from kubesched.cli.simulation import (
     bad_profiles_refused,
+    broken_plugins_told,
     config_option,
     file_option,
     manifests_of,
@@ -59,7 +60,7 @@ def capacity(
     model = _model(manifests, source)
     with bad_profiles_refused(config_file):
         cluster = SimulatedCluster(_others(manifests, source), settings_of(config_file, features), seed=seed)
-    with progress_bar("Placing copies") as progress:
+    with broken_plugins_told(), progress_bar("Placing copies") as progress:
         found = measure(cluster, model, most=most, progress=progress)
     match output:
         case "json":

@@ -7,9 +7,9 @@ import click
 from kubesched import config as configuration
 from kubesched.cli.feature_gates import feature_gates_option
 from kubesched.cli.input import read, refuse
+from kubesched.cli.simulation import bad_profiles_refused
 from kubesched.config.defaults import differences_from_default
 from kubesched.config.policy import translate
-from kubesched.framework.profile import ProfileError
 from kubesched.simulate.cluster import profiles_of
 
 _FORMATS = {"yaml": configuration.to_yaml, "json": configuration.to_json}
@@ -29,11 +29,10 @@ def check(file: str, output: str | None, features: configuration.Features) -> No
     source, text = read(file)
     try:
         loaded = configuration.load(text, source=source, features=features)
-        profiles_of(loaded)
     except configuration.ConfigError as error:
         refuse(error.lines)
-    except ProfileError as error:
-        refuse([f"{source}: {error}"])
+    with bad_profiles_refused(source):
+        profiles_of(loaded)
     if output:
         click.echo(_FORMATS[output](loaded), nl=False)
         return

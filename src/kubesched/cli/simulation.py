@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -12,6 +14,7 @@ from kubesched import config as configuration
 from kubesched.cli.feature_gates import feature_gates_option
 from kubesched.cli.input import read, refuse
 from kubesched.config import Features
+from kubesched.framework.blame import plugin_at_work, told
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.registry import DuplicatePluginError, NotAPluginError
 from kubesched.simulate.cluster import SimulatedCluster
@@ -84,8 +87,21 @@ def bad_profiles_refused(config_file: str | None) -> Iterator[None]:
         yield
     except ProfileError as error:
         refuse([f"{config_file or 'configuration'}: {error}"])
-    except (DuplicatePluginError, NotAPluginError, ImportError) as error:
+    except (DuplicatePluginError, NotAPluginError) as error:
         refuse([f"installed plugins: {error}"])
+
+
+@contextmanager
+def broken_plugins_told() -> Iterator[None]:
+    """A plugin that breaks ends the command, with where it broke for its author and what broke for everybody."""
+    try:
+        yield
+    except Exception as problem:
+        if plugin_at_work(problem) is None:
+            raise
+        traceback.print_exc()
+        click.echo(told(problem), err=True)
+        sys.exit(1)
 
 
 def simulated(

@@ -56,7 +56,6 @@ _WRONG_INPUT = (
     ProfileError,
     DuplicatePluginError,
     NotAPluginError,
-    ImportError,
     ServingError,
     KubeError,
     ValueError,

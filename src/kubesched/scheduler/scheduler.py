@@ -14,6 +14,7 @@ from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
+from kubesched.framework.blame import told
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
 from kubesched.framework.extender import EXTENDER, Extender
@@ -388,7 +389,7 @@ def _failure_of(decision: Decision) -> Failure:
 
 
 def _breakdown(problem: Exception) -> Failure:
-    message = f"{type(problem).__name__}: {problem}"
+    message = told(problem)
     return Failure(error(message), message)
 
 

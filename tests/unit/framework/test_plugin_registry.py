@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,15 @@ from kubesched.framework.plugin import FilterPlugin
 class Offered(FilterPlugin):
     name = "Offered"
 
+    def filter_node(self, cycle, node):
+        return None
+
+class Misspelt(FilterPlugin):
+    name = "Misspelt"
+
+    def filter_nodes(self, cycle, node):
+        return None
+
 def not_a_class():
     pass
 """
@@ -23,9 +33,10 @@ class Mine(FilterPlugin):
     name = "Mine"
 
 
-def install(site: Path, monkeypatch: pytest.MonkeyPatch, target: str) -> None:
+def install(site: Path, monkeypatch: pytest.MonkeyPatch, target: str, module: str = OFFERED) -> None:
     """Another package on the path, with an entry point of ours."""
-    (site / "offering.py").write_text(OFFERED)
+    (site / "offering.py").write_text(module)
+    monkeypatch.delitem(sys.modules, "offering", raising=False)
     info = site / "offering-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: offering\nVersion: 1.0\n")
@@ -64,4 +75,29 @@ def test_plugins_of_installed_packages_are_found_by_entry_point(
 def test_an_entry_point_that_leads_elsewhere_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, monkeypatch, "not_a_class")
     with pytest.raises(NotAPluginError, match=r"'offered' \(offering:not_a_class\) is not a kubesched plugin class"):
+        Registry().register_installed()
+
+
+def test_a_plugin_without_the_method_of_its_extension_point_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path, monkeypatch, "Misspelt")
+    with pytest.raises(NotAPluginError, match=r"offering:Misspelt\) is a FilterPlugin without filter or filter_node"):
+        Registry().register_installed()
+
+
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [
+        (OFFERED, "AttributeError: module 'offering' has no attribute 'Lost'"),
+        ("\nimport nowhere", "offering.py:2: ModuleNotFoundError: No module named 'nowhere'"),
+        ("\n\nx = {}['a']", "offering.py:3: KeyError: 'a'"),
+        ("class Lost(FilterPlugin)", r"SyntaxError: expected ':' \(offering.py, line 1\)"),
+    ],
+)
+def test_an_entry_point_that_cannot_be_loaded_is_told_with_the_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, words: str
+) -> None:
+    install(tmp_path, monkeypatch, "Lost", module)
+    with pytest.raises(NotAPluginError, match=r"entry point 'offered' \(offering:Lost\) cannot be loaded: .*" + words):
         Registry().register_installed()
