@@ -9,6 +9,8 @@ import click
 
 from kubesched.cli.input import refuse
 from kubesched.cli.printing import BAD, GOOD, console, counted, print_json, table
+from kubesched.cli.simulation import bad_profiles_refused
+from kubesched.plugins.registry import all_plugins
 from kubesched.scheduler.replaying import Difference, Replay, ReplayError
 
 MOST_ROWS = 40
@@ -24,8 +26,10 @@ def replay(recording: IO[str], output: str) -> None:
 
     Exits with 0 if all decisions are the same, with 1 if some are not.
     """
+    with bad_profiles_refused(None):
+        plugins = all_plugins()
     try:
-        run = Replay(recording)
+        run = Replay(recording, plugins)
         differences = run.run()
     except (ReplayError, UnicodeDecodeError) as problem:
         refuse([f"{recording.name}: {problem}"])

@@ -24,6 +24,7 @@ from kubesched.cli.sandbox_story import summary
 from kubesched.cli.sandbox_view import line, view
 from kubesched.cli.simulation import bad_profiles_refused, config_option, settings_of
 from kubesched.config import Features
+from kubesched.plugins.registry import all_plugins
 from kubesched.sandbox.box import Plan, Sandbox
 from kubesched.sandbox.http import ExposedError, FaultError, Rule, parse_fault
 from kubesched.sandbox.kinds import Object
@@ -79,10 +80,13 @@ def sandbox(
     story = SCENARIOS[scenario] if scenario else None
     settings = settings_of(config_file, features)
     nodes = node_manifests(_templates(node_file) if node_file else story.nodes if story else count)
+    with bad_profiles_refused(config_file):
+        plugins = all_plugins()
     plan = Plan(
         nodes=nodes,
         gpus=gpus,
         configuration=settings,
+        plugins=plugins,
         schedules=not no_scheduler,
         host=host,
         port=port,
