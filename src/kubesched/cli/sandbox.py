@@ -93,7 +93,7 @@ def sandbox(
         token=token,
         tls=tls,
         data_dir=data_dir,
-        kubeconfig=kubeconfig,
+        kubeconfig=kubeconfig and kubeconfig.absolute(),
         faults=_rules(faults),
         seed=seed,
         node_grace=_SOON if story else Plan.node_grace,

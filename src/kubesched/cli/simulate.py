@@ -14,6 +14,7 @@ from kubesched.cli.progress import progress_bar
 from kubesched.cli.simulation import (
     bad_profiles_refused,
     config_option,
+    drain_option,
     file_option,
     manifests_of,
     output_option,
@@ -34,6 +35,7 @@ from kubesched.simulate.simulation import Simulation
 @config_option
 @feature_gates_option
 @seed_option
+@drain_option
 @output_option("json", "yaml", "html")
 @click.option("--all-pods", is_flag=True, help=f"Show every pod, also if there are more than {MOST_ROWS}.")
 @click.option("--all-nodes", is_flag=True, help=f"Show every node, also if there are more than {MOST_NODES}.")
@@ -45,6 +47,7 @@ def simulate(
     config_file: str | None,
     features: Features,
     seed: int,
+    drains: tuple[str, ...],
     output: str,
     all_pods: bool,
     all_nodes: bool,
@@ -56,7 +59,7 @@ def simulate(
     and Jobs are expanded to pods. The annotations kubesched.io/arrival and kubesched.io/duration, on a pod or in a
     template, say when pods come and how long they run.
     """
-    manifests = manifests_of(files, workloads=True)
+    manifests = manifests_of(files, workloads=True, drains=drains)
     report = run(manifests, config_file, features, seed, record)
     match output:
         case "json":

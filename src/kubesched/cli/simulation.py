@@ -6,11 +6,13 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import click
 
 from kubesched import config as configuration
+from kubesched.api.node import Node
 from kubesched.cli.feature_gates import feature_gates_option
 from kubesched.cli.input import read, refuse
 from kubesched.config import Features
@@ -18,6 +20,7 @@ from kubesched.framework.blame import plugin_at_work, told
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.registry import DuplicatePluginError, NotAPluginError
 from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.draining import drained, nodes_meant
 from kubesched.simulate.manifests import ManifestError, Manifests, load
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -36,6 +39,15 @@ config_option = click.option(
 )
 seed_option = click.option(
     "--seed", type=int, default=0, show_default=True, help="For the draw among equally good nodes."
+)
+
+
+drain_option = click.option(
+    "--drain",
+    "drains",
+    multiple=True,
+    metavar="NODE|KEY=VALUE",
+    help="Drain a node, or all with a label, before the start. May be given several times.",
 )
 
 
@@ -72,12 +84,19 @@ def settings_of(config_file: str | None, features: Features) -> configuration.Sc
     return settings
 
 
-def manifests_of(files: Iterable[str], *, workloads: bool = False) -> Manifests:
-    """What is in the files; or all that is wrong with it, and the end."""
+def manifests_of(files: Iterable[str], *, workloads: bool = False, drains: Iterable[str] = ()) -> Manifests:
+    """What is in the files, some nodes drained; or all that is wrong with it, and the end."""
     try:
-        return load(files, workloads=workloads)
+        found = load(files, workloads=workloads)
     except ManifestError as error:
         refuse(error.lines)
+    if not any(isinstance(obj, Node) for obj in found.objects):
+        click.echo("There are no nodes in the manifests; note that `kubectl get all` leaves them out.", err=True)
+    meant = {text: nodes_meant(found.objects, text) for text in drains}
+    unknown = [f"--drain {text}: there is no such node" for text, nodes in meant.items() if not nodes]
+    if unknown:
+        refuse(unknown)
+    return replace(found, objects=drained(found.objects, set().union(*meant.values()))) if meant else found
 
 
 @contextmanager

@@ -134,3 +134,21 @@ def test_bad_input_is_named_and_refused(command: tuple[str, ...]) -> None:
 def test_missing_configuration_is_refused() -> None:
     result = run("simulate", "-f", SHOP, "--config", "nowhere.yaml")
     assert (result.exit_code, result.stderr) == (2, "nowhere.yaml: No such file or directory\n")
+
+
+def test_nodes_are_drained_before_the_start_where_that_is_asked_for() -> None:
+    result = run("simulate", "-f", SHOP, "--drain", "topology.kubernetes.io/zone=zone-a", "-o", "json")
+    report = json.loads(result.stdout)
+    assert {story["pod"]: story["node"] for story in report["pods"]}["shop/recommender-1"] == "gpu-b1"
+    assert not any(story["node"].endswith("-a1") for story in report["pods"])
+
+
+def test_node_to_drain_that_does_not_exist_is_refused() -> None:
+    result = run("simulate", "-f", SHOP, "--drain", "web-z1", "--drain", "web-a1")
+    assert (result.exit_code, result.stderr) == (2, "--drain web-z1: there is no such node\n")
+
+
+def test_manifests_without_nodes_are_remarked_upon() -> None:
+    result = run("simulate", "-f", "-", stdin=JOB % (1, 1))
+    assert result.stderr.startswith("There are no nodes in the manifests")
+    assert result.exit_code == 0
