@@ -20,7 +20,7 @@ def summary(box: Sandbox) -> RenderableType:
     """Pods by phase, attempts by outcome, and how full the nodes are."""
     pods = box.api.select(PODS)
     phases = Counter(pod.get("status", {}).get("phase", "Unknown") for pod in pods)
-    outcomes = box.chronicle.outcomes
+    outcomes, errors = box.chronicle.outcomes, box.chronicle.errors
     told = ", ".join(f"{count} {phase.lower()}" for phase, count in sorted(phases.items())) or "none"
     head = Text.assemble(
         "\n",
@@ -30,6 +30,8 @@ def summary(box: Sandbox) -> RenderableType:
         (f"{outcomes['bound']} bound", GOOD),
         ", ",
         (f"{outcomes['unschedulable']} times no node", BAD if outcomes["unschedulable"] else GOOD),
-        f", {box.chronicle.victims} evicted.",
+        f", {box.chronicle.victims} evicted",
+        (f", {counted(errors, 'error')}" if errors else "", BAD),
+        ".",
     )
     return Group(head, Text(), fullest(usage(box.scheduler), _MOST_NODES))

@@ -65,12 +65,14 @@ def _table(nodes: list[NodeUsage]) -> Table:
 
 def _queue(sandbox: Sandbox) -> Text:
     counts, outcomes = waiting(sandbox.scheduler), sandbox.chronicle.outcomes
+    errors = sandbox.chronicle.errors
     return Text.assemble(
         "\n",
         ("Queue  ", STRONG),
         f"active {counts.active}  backoff {counts.backoff}  unschedulable {counts.unschedulable}  gated {counts.gated}",
         ("\nSo far ", STRONG),
         f"bound {outcomes['bound']}  rejected {outcomes['unschedulable']}  evicted {sandbox.chronicle.victims}",
+        (f"  errors {errors}" if errors else "", BAD),
         "\n",
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -21,6 +22,7 @@ class LastNode(ScorePlugin):
     def score_node(self, cycle, node):
         return 100 if node.name == "node-2" else 0
 """
+BROKEN = PLUGIN.replace('100 if node.name == "node-2" else 0', 'node.labels["zone"]')
 CONFIG = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",
     "kind": "KubeSchedulerConfiguration",
@@ -74,8 +76,15 @@ def test_the_sandbox_schedules_with_it() -> None:
     assert "0 pods" in told("sandbox --nodes 3 --config scheduler.yaml --for 0.2")
 
 
+def test_attempts_that_it_breaks_are_counted_by_the_sandbox(folder: Path) -> None:
+    (folder / "last_node.py").write_text(BROKEN)
+    story = told("sandbox --scenario shop --for 1.5 --seed 1 --config scheduler.yaml")
+    assert "plugin \"LastNode\" broke: KeyError: 'zone'" in story
+    assert re.search(r"0 bound, \d+ times no node, 0 evicted, \d+ errors\.", " ".join(story.split()))
+
+
 def test_one_that_breaks_ends_the_question_with_its_name(folder: Path) -> None:
-    (folder / "last_node.py").write_text(PLUGIN.replace("100 if", 'node.labels["zone"] if'))
+    (folder / "last_node.py").write_text(BROKEN)
     for command in ("place", "explain --pod web"):
         output = told(f"{command} -f cluster.yaml --config scheduler.yaml", code=1)
         assert output.splitlines()[-1] == "plugin \"LastNode\" broke: KeyError: 'zone'"
