@@ -14,13 +14,13 @@ DURATION = "kubesched.io/duration"
 
 def arrival_of(pod: Pod) -> float:
     """Seconds after the start at which the pod is created."""
-    return Duration.parse(pod.metadata.annotations.get(ARRIVAL, "0s"))
+    return float(Duration.parse(pod.metadata.annotations.get(ARRIVAL, "0s")))
 
 
 def duration_of(pod: Pod) -> float | None:
     """Seconds from its placement until the pod has done its work; None if it runs on."""
     text = pod.metadata.annotations.get(DURATION)
-    return None if text is None else Duration.parse(text)
+    return None if text is None else float(Duration.parse(text))
 
 
 def trace_mistakes(obj: KubeObject) -> list[Mistake]:

@@ -11,7 +11,8 @@ from click.testing import CliRunner, Result
 
 from kubesched.cli.main import main
 
-SHOP = str(Path(__file__).parents[3] / "examples" / "shop")
+EXAMPLES = Path(__file__).parents[3] / "examples"
+SHOP, NIGHTLY = str(EXAMPLES / "shop"), str(EXAMPLES / "nightly.yaml")
 NODE = (
     "---\n{apiVersion: v1, kind: Node, metadata: {name: n%d, labels: {topology.kubernetes.io/zone: z%d}},"
     " status: {capacity: {cpu: 4, memory: 8Gi, pods: 110}}}\n"
@@ -62,6 +63,13 @@ def test_many_pods_are_cut_short_unless_all_are_wanted() -> None:
     assert "10 more in between (--all-nodes shows them)" in brief
     full = run("simulate", "-f", "-", "--all-pods", "--all-nodes", stdin=trace).stdout
     assert "more (" not in full
+
+
+def test_a_trace_with_arrivals_is_told_in_every_format() -> None:
+    as_json = json.loads(run("simulate", "-f", NIGHTLY, "-o", "json").stdout)
+    assert as_json == yaml.safe_load(run("simulate", "-f", NIGHTLY, "-o", "yaml").stdout)
+    assert {30.0, 60.0} <= {story["arrived"] for story in as_json["pods"]}
+    assert "</html>" in run("simulate", "-f", NIGHTLY, "-o", "html").stdout
 
 
 def test_json_and_yaml_say_the_same() -> None:
