@@ -64,6 +64,9 @@ def _table(nodes: list[NodeUsage]) -> Table:
 
 
 def _queue(sandbox: Sandbox) -> Text:
+    if not sandbox.schedules:
+        pending = waiting(sandbox.scheduler).active
+        return Text(f"\nThe scheduler inside is off: {counted(pending, 'pod')} waiting for one from outside.\n")
     counts, outcomes = waiting(sandbox.scheduler), sandbox.chronicle.outcomes
     errors = sandbox.chronicle.errors
     return Text.assemble(

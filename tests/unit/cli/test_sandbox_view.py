@@ -11,6 +11,7 @@ from kubesched.cli.sandbox_view import view
 from kubesched.sandbox.box import Plan, Sandbox
 from kubesched.sandbox.kinds import PODS
 from kubesched.sandbox.nodes import node_manifests
+from kubesched.sandbox.usage import waiting
 
 SAYING = "Zone c is cordoned, and 6 more web servers are wanted: the spread allows no zone to run ahead."
 SCREENS = [(80, 24), (100, 30), (200, 50)]
@@ -36,6 +37,28 @@ async def a_sandbox_with_six_pods_seen_on(screens: list[Console], *, nodes: int,
         return shown
     finally:
         await box.stop()
+
+
+async def a_sandbox_without_a_scheduler() -> str:
+    screen = Console(width=80, height=24, color_system=None)
+    box = Sandbox(Plan(nodes=node_manifests(2), schedules=False, seed=1))
+    await box.start()
+    try:
+        spec = {"containers": [{"name": "main", "image": "app"}]}
+        box.api.create(PODS, "default", {"metadata": {"name": "web"}, "spec": spec})
+        async with asyncio.timeout(10):
+            while not waiting(box.scheduler).active:
+                await asyncio.sleep(0.01)
+        with screen.capture() as captured:
+            screen.print(view(box, screen))
+        return captured.get()
+    finally:
+        await box.stop()
+
+
+def test_without_a_scheduler_inside_the_screen_says_so() -> None:
+    told = asyncio.run(a_sandbox_without_a_scheduler())
+    assert "The scheduler inside is off: 1 pod waiting for one from outside." in told
 
 
 @pytest.mark.parametrize("saying", ["", SAYING], ids=["silent", "saying"])
