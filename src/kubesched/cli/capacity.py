@@ -12,6 +12,7 @@ from kubesched.cli.input import refuse
 from kubesched.cli.printing import BAD, FAINT, GOOD, console, counted, heading, print_json, print_yaml, table
 from kubesched.cli.progress import progress_bar
 from kubesched.cli.simulation import (
+    broken_plugins_told,
     config_option,
     file_option,
     manifests_of,
@@ -58,7 +59,7 @@ def capacity(
     source = "<stdin>" if pod_file == "-" else pod_file
     model = _model(manifests, source)
     cluster = SimulatedCluster(_others(manifests, source), policy.settings, seed=seed)
-    with progress_bar("Placing copies") as progress:
+    with broken_plugins_told(), progress_bar("Placing copies") as progress:
         found = measure(cluster, model, most=most, progress=progress)
     match output:
         case "json":

@@ -11,7 +11,7 @@ from rich.text import Text
 from kubesched.cli.feature_gates import feature_gates_option
 from kubesched.cli.printing import FAINT, console, counted, heading, print_json, print_yaml, skipped_note, table
 from kubesched.cli.simulate import run
-from kubesched.cli.simulation import file_option, manifests_of, output_option, policy_of, seed_option
+from kubesched.cli.simulation import drain_option, file_option, manifests_of, output_option, policy_of, seed_option
 from kubesched.cli.simulation_result import moment
 from kubesched.config import Features
 from kubesched.simulate.comparison import Comparison
@@ -58,14 +58,21 @@ FIGURES: dict[str, tuple[str, Callable[[float], str]]] = {
 )
 @feature_gates_option
 @seed_option
+@drain_option
 @output_option("json", "yaml")
 @click.option("--all-pods", is_flag=True, help=f"Show every pod that differs, also if there are more than {MOST_ROWS}.")
 def compare(
-    files: tuple[str, ...], configs: tuple[str, ...], features: Features, seed: int, output: str, all_pods: bool
+    files: tuple[str, ...],
+    configs: tuple[str, ...],
+    features: Features,
+    seed: int,
+    drains: tuple[str, ...],
+    output: str,
+    all_pods: bool,
 ) -> None:
     """Simulate the manifests once per policy, and show the results side by side."""
     policies = [policy_of(file, features) for file in ((None, *configs) if len(configs) == 1 else configs)]
-    manifests = manifests_of(files, *policies, workloads=True)
+    manifests = manifests_of(files, *policies, workloads=True, drains=drains)
     reports = [run(manifests, policy, seed) for policy in policies]
     found = put_side_by_side([policy.file or DEFAULT for policy in policies], reports)
     match output:

@@ -10,7 +10,7 @@ import click
 from kubesched.cli.explanation import ExplanationPrinter
 from kubesched.cli.input import refuse
 from kubesched.cli.printing import console, listed, print_json, skipped_note
-from kubesched.cli.simulation import simulated, simulation_options
+from kubesched.cli.simulation import broken_plugins_told, simulated, simulation_options
 from kubesched.config import Features
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.explanation import explain as explain_pod
@@ -39,7 +39,8 @@ def explain(
     if not cluster.engine.knows(scheduler):
         known = ", ".join(cluster.profiles)
         refuse([f"pod {key} waits for the scheduler {scheduler!r}; the configuration has profiles for {known}"])
-    explanation = explain_pod(cluster, key)
+    with broken_plugins_told():
+        explanation = explain_pod(cluster, key)
     if output == "json":
         print_json({**explanation.to_plain(), "skipped": dict(manifests.skipped)})
         return

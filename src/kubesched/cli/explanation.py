@@ -33,6 +33,8 @@ class ExplanationPrinter:
         self._outcome()
         if self._it.verdicts:
             self._verdicts()
+        if self._it.shortages:
+            self._shortages()
         if self._it.devices:
             self._devices()
         if self._it.scores:
@@ -88,6 +90,13 @@ class ExplanationPrinter:
             self._verdicts_by_reason()
         else:
             self._verdicts_by_node()
+
+    def _shortages(self) -> None:
+        self._out.print()
+        rows = table("Only missing", "Nodes", "Asked for", "Most that is left", right=("Nodes", "Asked for"))
+        for short in self._it.shortages:
+            rows.add_row(short.resource, str(short.nodes), short.asked, f"{short.most_left} on {short.node}")
+        self._out.print(rows)
 
     def _verdicts_by_node(self) -> None:
         rows = table("Node", "Fits", "Plugin", "Reason")
@@ -205,7 +214,7 @@ class ExplanationPrinter:
 
 
 def _devices_table(requests: tuple[RequestDevices, ...]) -> Table:
-    rows = table("Request", "Device", "Chosen", "Reason", wrap=("Reason",))
+    rows = table("Request", "Device", "Chosen", "Reason", wrap=("Request",))
     for request in requests:
         title = f"{request.claim} {request.request}: {request.wants}"
         for device in request.devices:

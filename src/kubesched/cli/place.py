@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from kubesched.cli.printing import BAD, FAINT, GOOD, console, counted, heading, listed, print_json, skipped_note, table
-from kubesched.cli.simulation import simulated, simulation_options
+from kubesched.cli.simulation import broken_plugins_told, simulated, simulation_options
 from kubesched.config import Features
 from kubesched.simulate.placement import Placed, PlacementReport, Unplaced
 from kubesched.simulate.placement import place as place_all
@@ -26,7 +26,8 @@ def place(
     One pass in the order of the queue; nobody is evicted, but you see whom preemption would evict.
     """
     cluster, manifests = simulated(files, config_file, features, seed)
-    report = place_all(cluster)
+    with broken_plugins_told():
+        report = place_all(cluster)
     if output == "json":
         print_json({**report.to_plain(), "skipped": dict(manifests.skipped)})
         return

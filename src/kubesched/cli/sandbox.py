@@ -24,6 +24,7 @@ from kubesched.cli.sandbox_story import summary
 from kubesched.cli.sandbox_view import line, view
 from kubesched.cli.simulation import bad_profiles_refused, config_option, settings_of
 from kubesched.config import Features
+from kubesched.plugins.registry import all_plugins
 from kubesched.sandbox.box import Plan, Sandbox
 from kubesched.sandbox.errors import ApiError
 from kubesched.sandbox.http import ExposedError, FaultError, Rule, parse_fault
@@ -79,17 +80,20 @@ def sandbox(
     story = SCENARIOS[scenario] if scenario else None
     settings = settings_of(config_file, features)
     nodes = nodes_of(node_file) if node_file else node_manifests(story.nodes if story else count)
+    with bad_profiles_refused(config_file):
+        plugins = all_plugins()
     plan = Plan(
         nodes=nodes,
         gpus=gpus,
         configuration=settings,
+        plugins=plugins,
         schedules=not no_scheduler,
         host=host,
         port=port,
         token=token,
         tls=tls,
         data_dir=data_dir,
-        kubeconfig=kubeconfig,
+        kubeconfig=kubeconfig and kubeconfig.absolute(),
         faults=_rules(faults),
         seed=seed,
         node_grace=_SOON if story else Plan.node_grace,
@@ -151,7 +155,7 @@ async def _show(
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     while not ended.is_set():
-                        live.update(view(box, height=screen.height, saying=saying, warning=warning), refresh=True)
+                        live.update(view(box, screen, saying=saying, warning=warning), refresh=True)
                         with contextlib.suppress(TimeoutError):
                             async with asyncio.timeout(1 / _LOOKS_PER_SECOND):
                                 await ended.wait()

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from kubesched.cli.printing import BAD, GOOD, counted, heading
-from kubesched.cli.sandbox_view import node_table
+from kubesched.cli.sandbox_view import fullest
 from kubesched.sandbox.box import Sandbox
 from kubesched.sandbox.kinds import PODS
 from kubesched.sandbox.usage import usage
@@ -20,7 +20,7 @@ def summary(box: Sandbox) -> RenderableType:
     """Pods by phase, attempts by outcome, and how full the nodes are."""
     pods = box.api.select(PODS)
     phases = Counter(pod.get("status", {}).get("phase", "Unknown") for pod in pods)
-    outcomes = box.chronicle.outcomes
+    outcomes, errors = box.chronicle.outcomes, box.chronicle.errors
     told = ", ".join(f"{count} {phase.lower()}" for phase, count in sorted(phases.items())) or "none"
     head = Text.assemble(
         "\n",
@@ -30,8 +30,8 @@ def summary(box: Sandbox) -> RenderableType:
         (f"{outcomes['bound']} bound", GOOD),
         ", ",
         (f"{outcomes['unschedulable']} times no node", BAD if outcomes["unschedulable"] else GOOD),
-        f", {box.chronicle.victims} evicted.",
+        f", {box.chronicle.victims} evicted",
+        (f", {counted(errors, 'error')}" if errors else "", BAD),
+        ".",
     )
-    nodes = usage(box.scheduler)
-    rest = [Text(f"and {len(nodes) - _MOST_NODES} more")] if len(nodes) > _MOST_NODES else []
-    return Group(head, Text(), node_table(nodes[:_MOST_NODES]), *rest)
+    return Group(head, Text(), fullest(usage(box.scheduler), _MOST_NODES))

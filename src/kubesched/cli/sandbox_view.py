@@ -2,75 +2,103 @@
 
 from __future__ import annotations
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG, bar, table
+from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG, bar, counted, table
 from kubesched.sandbox.box import Sandbox
 from kubesched.sandbox.chronicle import Entry
 from kubesched.sandbox.usage import NodeUsage, usage, waiting
 
 _MOST_NODES = 16
-_LINES_AROUND = 14
-"""Lines that everything but nodes and decisions takes."""
+_BAR_WIDTH = 12
+"""Leaves room for remarks on a terminal of 80 columns."""
+_TABLE_HEAD = 2
+_COLUMN_GAP = 3
+_NARROWEST = 20
+_ROOM_FOR_A_FRAME = 30
+"""Lines from which on a frame around what is said takes no room from the rest."""
 
 
-def view(sandbox: Sandbox, *, height: int, saying: str = "", warning: str = "") -> RenderableType:
-    """What to show now on a terminal of that many lines."""
+def view(sandbox: Sandbox, screen: Console, *, saying: str = "", warning: str = "") -> RenderableType:
+    """What to show now, cut to what that screen has room for."""
+    said = _said(saying, framed=screen.height >= _ROOM_FOR_A_FRAME)
+    head, queue = [_head(sandbox), *([Text(warning, style=BAD)] if warning else ()), said], _queue(sandbox)
+    taken = sum(len(screen.render_lines(part, pad=False)) for part in (*head, queue)) + 2 * _TABLE_HEAD
     nodes = usage(sandbox.scheduler)
-    shown = min(len(nodes), _MOST_NODES, max(height // 3, 3))
-    parts: list[RenderableType] = [_head(sandbox)]
-    if warning:
-        parts.append(Text(warning, style=BAD))
-    if saying:
-        parts.append(Panel(Text(saying), expand=False, border_style=STRONG))
-    parts += [_nodes(nodes, shown), _queue(sandbox), _decisions(sandbox, max(height - shown - _LINES_AROUND, 3))]
-    return Group(*parts)
+    rows = max(screen.height - taken, 0)
+    shown = min(len(nodes), _MOST_NODES, max(rows // 2, 1))
+    left = rows - shown - (shown < len(nodes))
+    return Group(*head, fullest(nodes, shown), queue, _decisions(sandbox, screen, max(left, 1)))
 
 
-def _head(sandbox: Sandbox) -> Text:
-    command = f"kubectl --kubeconfig {sandbox.kubeconfig} get pods -A -o wide"
+def _head(sandbox: Sandbox) -> RenderableType:
     title = (("kubesched sandbox ", STRONG), sandbox.server.url, ("  Ctrl-C ends it", FAINT))
-    return Text.assemble(*title, "\n", ("try: ", FAINT), command)
+    return Text.assemble(*title, "\n", ("elsewhere: ", FAINT), f"export KUBECONFIG={sandbox.kubeconfig}")
 
 
-def _nodes(nodes: list[NodeUsage], shown: int) -> RenderableType:
-    fullest = sorted(nodes, key=lambda node: (not node.remarks, -node.cpu, node.name))[:shown]
-    made = node_table(sorted(fullest, key=lambda node: node.name))
-    if len(nodes) <= shown:
+def _said(saying: str, *, framed: bool) -> RenderableType:
+    if saying and framed:
+        return Panel(Text(saying), expand=False, border_style=STRONG)
+    return Text(f"\n{saying}\n" if saying else "", style=STRONG)
+
+
+def fullest(nodes: list[NodeUsage], most: int) -> RenderableType:
+    """So many nodes as a table, by name: those with remarks and the fullest; and how many others there are."""
+    ranked = sorted(nodes, key=lambda node: (not node.remarks, -node.cpu, -node.pods, node.name))
+    made = _table(sorted(ranked[:most], key=lambda node: node.name))
+    if len(nodes) <= most:
         return made
-    return Group(made, Text(f"and {len(nodes) - shown} nodes that are emptier", style=FAINT))
+    return Group(made, Text(f"and {counted(len(nodes) - most, 'node')} more, none of them fuller", style=FAINT))
 
 
-def node_table(nodes: list[NodeUsage]) -> Table:
-    """How full these nodes are."""
+def _table(nodes: list[NodeUsage]) -> Table:
     made = table("Node", "CPU requested", "Memory requested", "Pods", "Remarks", right=("Pods",))
     for node in nodes:
-        remarks = Text(", ".join(node.remarks), style=BAD)
-        made.add_row(Text(node.name), bar(node.cpu), bar(node.memory), str(node.pods), remarks)
+        remarks = Text(", ".join(node.remarks), style=BAD, no_wrap=True, overflow="ellipsis")
+        bars = bar(node.cpu, _BAR_WIDTH), bar(node.memory, _BAR_WIDTH)
+        made.add_row(Text(node.name), *bars, str(node.pods), remarks)
     return made
 
 
 def _queue(sandbox: Sandbox) -> Text:
+    if not sandbox.schedules:
+        pending = waiting(sandbox.scheduler).active
+        return Text(f"\nThe scheduler inside is off: {counted(pending, 'pod')} waiting for one from outside.\n")
     counts, outcomes = waiting(sandbox.scheduler), sandbox.chronicle.outcomes
+    errors = sandbox.chronicle.errors
     return Text.assemble(
         "\n",
         ("Queue  ", STRONG),
         f"active {counts.active}  backoff {counts.backoff}  unschedulable {counts.unschedulable}  gated {counts.gated}",
-        ("   So far  ", STRONG),
+        ("\nSo far ", STRONG),
         f"bound {outcomes['bound']}  rejected {outcomes['unschedulable']}  evicted {sandbox.chronicle.victims}",
+        (f"  errors {errors}" if errors else "", BAD),
         "\n",
     )
 
 
-def _decisions(sandbox: Sandbox, shown: int) -> RenderableType:
+def _decisions(sandbox: Sandbox, screen: Console, lines: int) -> RenderableType:
     made = table("When", "Pod", "Decision")
-    for entry in list(sandbox.chronicle.entries)[-shown:]:
-        text = Text(entry.text, style="" if entry.outcome == "bound" else BAD, no_wrap=True, overflow="ellipsis")
-        made.add_row(f"{entry.at:.1f}s", Text(entry.pod), text)
+    for entry in _latest(list(sandbox.chronicle.entries)[-lines:], screen, lines):
+        made.add_row(
+            f"{entry.at:.1f}s", Text(entry.pod), Text(entry.text, style="" if entry.outcome == "bound" else BAD)
+        )
     return made
+
+
+def _latest(entries: list[Entry], screen: Console, lines: int) -> list[Entry]:
+    """The last of these entries that so many lines have room for, reasons wrapped; at least one."""
+    beside = max((len(f"{entry.at:.1f}s") + len(entry.pod) for entry in entries), default=0) + 2 * _COLUMN_GAP
+    first = len(entries)
+    for entry in reversed(entries):
+        lines -= len(Text(entry.text).wrap(screen, max(screen.width - beside, _NARROWEST)))
+        if lines < 0 and first < len(entries):
+            break
+        first -= 1
+    return entries[first:]
 
 
 def line(entry: Entry) -> Text:

@@ -17,6 +17,7 @@ from kubesched.cli.progress import progress_bar
 from kubesched.cli.simulation import (
     Policy,
     config_option,
+    drain_option,
     file_option,
     manifests_of,
     output_option,
@@ -38,6 +39,7 @@ from kubesched.simulate.simulation import Simulation
 @config_option
 @feature_gates_option
 @seed_option
+@drain_option
 @output_option("json", "yaml", "html")
 @click.option("--all-pods", is_flag=True, help=f"Show every pod, also if there are more than {MOST_ROWS}.")
 @click.option("--all-nodes", is_flag=True, help=f"Show every node, also if there are more than {MOST_NODES}.")
@@ -47,6 +49,7 @@ def simulate(
     config_file: str | None,
     features: Features,
     seed: int,
+    drains: tuple[str, ...],
     output: str,
     all_pods: bool,
     all_nodes: bool,
@@ -59,7 +62,7 @@ def simulate(
     template, say when pods come and how long they run.
     """
     policy = policy_of(config_file, features)
-    manifests = manifests_of(files, policy, workloads=True)
+    manifests = manifests_of(files, policy, workloads=True, drains=drains)
     with _recording(record) as stream:
         report = run(manifests, policy, seed, stream)
     match output:

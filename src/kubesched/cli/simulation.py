@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import click
 
 from kubesched import config as configuration
+from kubesched.api.node import Node
 from kubesched.cli.feature_gates import feature_gates_option
 from kubesched.cli.input import read, refuse
 from kubesched.config import Features
+from kubesched.framework.blame import plugin_at_work, told
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.registry import DuplicatePluginError, NotAPluginError
 from kubesched.simulate.cluster import SimulatedCluster, awaited_custom_resources
+from kubesched.simulate.draining import drained, nodes_meant
 from kubesched.simulate.manifests import ManifestError, Manifests, load
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -34,6 +39,15 @@ config_option = click.option(
 )
 seed_option = click.option(
     "--seed", type=int, default=0, show_default=True, help="For the draw among equally good nodes."
+)
+
+
+drain_option = click.option(
+    "--drain",
+    "drains",
+    multiple=True,
+    metavar="NODE|KEY=VALUE",
+    help="Drain a node, or all with a label, before the start. May be given several times.",
 )
 
 
@@ -89,19 +103,27 @@ def policy_of(config_file: str | None, features: Features) -> Policy:
         return Policy(config_file, settings, awaited_custom_resources(settings))
 
 
-def manifests_of(files: Iterable[str], *policies: Policy, workloads: bool = False) -> Manifests:
-    """What is in the files and may matter to one of the policies; or all that is wrong with it, and the end."""
+def manifests_of(
+    files: Iterable[str], *policies: Policy, workloads: bool = False, drains: Iterable[str] = ()
+) -> Manifests:
+    """What is in the files and may matter to one of the policies, some nodes drained; or all that is wrong with it."""
     custom = frozenset().union(*(policy.custom_resources for policy in policies))
     files = list(files)
     try:
-        manifests = load(files, workloads=workloads, custom=custom)
+        found = load(files, workloads=workloads, custom=custom)
     except ManifestError as error:
         refuse(error.lines)
-    if not manifests.objects:
-        others = ", ".join(f"{count} {kind}" for kind, count in manifests.skipped.items())
+    if not found.objects:
+        others = ", ".join(f"{count} {kind}" for kind, count in found.skipped.items())
         sources = ", ".join("<stdin>" if file == "-" else file for file in files)
         refuse([f"{sources}: nothing that scheduling looks at{', only ' if others else ''}{others}"])
-    return manifests
+    if not any(isinstance(obj, Node) for obj in found.objects):
+        click.echo("There are no nodes in the manifests; note that `kubectl get all` leaves them out.", err=True)
+    meant = {text: nodes_meant(found.objects, text) for text in drains}
+    unknown = [f"--drain {text}: there is no such node" for text, nodes in meant.items() if not nodes]
+    if unknown:
+        refuse(unknown)
+    return replace(found, objects=drained(found.objects, set().union(*meant.values()))) if meant else found
 
 
 @contextmanager
@@ -111,8 +133,21 @@ def bad_profiles_refused(config_file: str | None) -> Iterator[None]:
         yield
     except ProfileError as error:
         refuse([f"{config_file or 'configuration'}: {error}"])
-    except (DuplicatePluginError, NotAPluginError, ImportError) as error:
+    except (DuplicatePluginError, NotAPluginError) as error:
         refuse([f"installed plugins: {error}"])
+
+
+@contextmanager
+def broken_plugins_told() -> Iterator[None]:
+    """A plugin that breaks ends the command, with where it broke for its author and what broke for everybody."""
+    try:
+        yield
+    except Exception as problem:
+        if plugin_at_work(problem) is None:
+            raise
+        traceback.print_exc()
+        click.echo(told(problem), err=True)
+        sys.exit(1)
 
 
 def simulated(

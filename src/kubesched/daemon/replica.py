@@ -230,12 +230,12 @@ class Replica:
 
     def _note_comparison(self, comparison: Comparison) -> None:
         self._judgements.child(comparison.judgement).inc()
-        theirs, ours = comparison.theirs, comparison.ours
+        theirs, ours, judgement = comparison.theirs, comparison.ours, comparison.judgement
         if comparison.agrees:
-            log.info("Shadow agrees", v=3, pod=comparison.pod, theirs=theirs, ours=ours)
+            log.info("Shadow agrees", v=3, pod=comparison.pod, theirs=theirs, ours=ours, judgement=judgement)
         else:
-            log.info("Shadow differs", pod=comparison.pod, theirs=theirs, ours=ours,
-                     judgement=comparison.judgement, why=comparison.why)  # fmt: skip
+            log.info("Shadow differs", pod=comparison.pod, theirs=theirs, ours=ours, judgement=judgement,
+                     why=comparison.why)  # fmt: skip
 
 
 async def _done_before(stopping: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:

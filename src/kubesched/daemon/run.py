@@ -61,7 +61,6 @@ _WRONG_INPUT = (
     ProfileError,
     DuplicatePluginError,
     NotAPluginError,
-    ImportError,
     ServingError,
     KubeError,
     ValueError,

@@ -106,6 +106,8 @@ class FilterRunner:
                 outcome.rejected = answer.by(plugin.name)
                 self._forget_skips_after(plugin, cycle)
                 return outcome
+            elif not isinstance(answer, frozenset | set):
+                raise TypeError(f"pre_filter must answer None, a Status or a set of node names, not {answer!r}")
             else:
                 outcome.narrowed_by.add(plugin.name)
                 outcome.names = answer if outcome.names is None else outcome.names & answer

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -92,6 +93,8 @@ class VerdictTable:
             return 0
         found = self._ids.get(status)
         if found is None:
+            if not isinstance(status, Status):
+                raise TypeError(f"a filter must answer None or a Status, not {status!r}")
             found = self._ids[status] = len(self.statuses)
             self.statuses.append(status)
             self.has_errors |= not status.is_rejection
@@ -160,7 +163,7 @@ class FilterPlugin(Plugin):
 
     def filter_node(self, cycle: Cycle, node: NodeView) -> Status | None:
         """None if the pod can run on this node, else a rejection."""
-        raise NotImplementedError
+        raise NotImplementedError("it has neither filter nor filter_node")
 
     def reject(self, where: Bool, status: Status) -> Int32:
         """Verdicts that reject where the mask is set."""
@@ -214,17 +217,25 @@ class ScorePlugin(Plugin):
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
         """A score per row; a plain number if it is the same for all."""
-        scores = (self.score_node(cycle, nodes.view(i)) for i in range(len(nodes)))
+        scores = (_whole(self.score_node(cycle, nodes.view(i))) for i in range(len(nodes)))
         return np.fromiter(scores, dtype=np.int64, count=len(nodes))
 
     def score_node(self, cycle: Cycle, node: NodeView) -> int:
         """How good this node is, from 0 to 100 unless `normalize` brings it there."""
-        raise NotImplementedError
+        raise NotImplementedError("it has neither score nor score_node")
 
     def normalize(self, cycle: Cycle, scores: Any, nodes: Nodes) -> Int64 | int:
         """Bring the scores of the nodes that fit into 0..100."""
         unchanged: Int64 | int = scores
         return unchanged
+
+
+def _whole(score: int) -> int:
+    """The score, if it is one: NumPy would cut off what comes after the point, and read numbers out of text."""
+    try:
+        return index(score)
+    except TypeError:
+        raise TypeError(f"a score must be a whole number, not {score!r}") from None
 
 
 class ReservePlugin(Plugin):

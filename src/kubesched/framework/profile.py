@@ -7,11 +7,12 @@ its own order and weights first, what it disables stays out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kubesched.config import Plugin as PluginEntry
 from kubesched.config import PluginSet
 from kubesched.config import Profile as ProfileConfig
+from kubesched.framework.blame import placed
 from kubesched.framework.plugin import (
     MAX_NODE_SCORE,
     BindPlugin,
@@ -61,8 +62,10 @@ class Profile:
         self.name = config.scheduler_name
         self.percentage_of_nodes_to_score = config.percentage_of_nodes_to_score
         wanted = config.plugins.enabled_names()
-        self.plugins: dict[str, Plugin] = {
-            name: plugin(config.plugin_config.get(name), context) for name, plugin in registry.items() if name in wanted
+        self.plugins = {
+            name: self._made(plugin, config.plugin_config.get(name), context)
+            for name, plugin in registry.items()
+            if name in wanted
         }
         multi_point = config.plugins.multi_point.enabled
         self._points: dict[str, tuple[Plugin, ...]] = {
@@ -85,6 +88,17 @@ class Profile:
         """The score plugins with their weights."""
         return tuple((plugin, self.weights[plugin.name]) for plugin in self.at("score", ScorePlugin))
 
+    def _made(self, plugin: type[Plugin], args: Any, context: PluginContext) -> Plugin:
+        try:
+            return plugin(args, context)
+        except ProfileError:
+            raise
+        except Exception as problem:  # what a plugin of somebody else makes of its args is theirs to put right
+            given = "without args" if args is None else f"with the args {args}"
+            raise ProfileError(
+                f"profile {self.name!r}: plugin {plugin.name!r} cannot be made {given}: {placed(problem)}"
+            ) from problem
+
     def _expand(self, point: str, own: PluginSet, multi_point: tuple[PluginEntry, ...]) -> tuple[Plugin, ...]:
         kind = EXTENSION_POINTS[point]
         explicit = self._explicit(point, kind, own)
@@ -93,7 +107,7 @@ class Profile:
         overriding: set[str] = set()
         inherited: dict[str, Plugin] = {}
         for entry in multi_point:
-            plugin = self._plugin(point, entry.name)
+            plugin = self._plugin("multi_point", entry.name)
             if not isinstance(plugin, kind) or entry.name in own.disabled_names:
                 continue
             if entry.name in explicit:
@@ -120,7 +134,8 @@ class Profile:
     def _plugin(self, point: str, name: str) -> Plugin:
         if name not in self.plugins:
             raise ProfileError(
-                f"profile {self.name!r}: there is no plugin named {name!r} (enabled for {_camel(point)})"
+                f"profile {self.name!r}: there is no plugin named {name!r} (enabled for {_camel(point)}); "
+                "is the package that offers it installed?"
             )
         return self.plugins[name]
 

@@ -5,9 +5,38 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 
-from kubesched.framework.plugin import Plugin
+from kubesched.framework.blame import placed
+from kubesched.framework.plugin import (
+    BindPlugin,
+    FilterPlugin,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+    ScorePlugin,
+)
 
 ENTRY_POINT_GROUP = "kubesched.plugins"
+
+_ONE_OF: Mapping[type[Plugin], tuple[str, ...]] = {
+    QueueSortPlugin: ("sort_key",),
+    PreEnqueuePlugin: ("pre_enqueue",),
+    PreFilterPlugin: ("pre_filter",),
+    FilterPlugin: ("filter", "filter_node"),
+    PostFilterPlugin: ("post_filter",),
+    ScorePlugin: ("score", "score_node"),
+    ReservePlugin: ("reserve",),
+    PermitPlugin: ("permit",),
+    PreBindPlugin: ("pre_bind",),
+    BindPlugin: ("bind",),
+    PostBindPlugin: ("post_bind",),
+}
+"""What a plugin of a point must have at least one of: without it, it would break at the first pod."""
 
 
 class DuplicatePluginError(ValueError):
@@ -49,7 +78,14 @@ class Registry(Mapping[str, type[Plugin]]):
 
 
 def _load(entry: EntryPoint) -> type[Plugin]:
-    plugin = entry.load()
+    called = f"entry point {entry.name!r} ({entry.value})"
+    try:
+        plugin = entry.load()
+    except Exception as problem:  # whatever a module does when it is imported
+        raise NotAPluginError(f"{called} cannot be loaded: {placed(problem, outside=('importlib',))}") from problem
     if not isinstance(plugin, type) or not issubclass(plugin, Plugin):
-        raise NotAPluginError(f"entry point {entry.name!r} ({entry.value}) is not a kubesched plugin class")
+        raise NotAPluginError(f"{called} is not a kubesched plugin class")
+    for point, methods in _ONE_OF.items():
+        if issubclass(plugin, point) and all(getattr(plugin, name) is getattr(point, name) for name in methods):
+            raise NotAPluginError(f"{called} is a {point.__name__} without {' or '.join(methods)}")
     return plugin

@@ -72,6 +72,11 @@ class Sandbox:
     def scheduler(self) -> Scheduler:
         return self._inside.scheduler
 
+    @property
+    def schedules(self) -> bool:
+        """Whether the scheduler inside is at work, rather than waiting for one from outside."""
+        return self._plan.schedules
+
     async def start(self) -> None:
         """OSError if the port is taken or the kubeconfig cannot be written, ApiError if a node cannot be."""
         running = asyncio.get_running_loop()

@@ -43,6 +43,11 @@ class Chronicle:
             self.entries.append(entry)
             self.on_entry(entry)
 
+    @property
+    def errors(self) -> int:
+        """Attempts that ended because something broke, rather than because no node would do."""
+        return self.outcomes["error"] + self.outcomes["bind-error"]
+
     def _says_something_new(self, entry: Entry) -> bool:
         """A pod that is tried in vain again and again has nothing new to tell."""
         if self._latest.pop(entry.pod, None) == entry.text:

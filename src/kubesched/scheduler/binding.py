@@ -11,6 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from kubesched.api.pod import Pod
+from kubesched.framework.blame import told
 from kubesched.framework.decision import Decision
 from kubesched.framework.events import Action, ClusterEvent, Kind
 from kubesched.framework.extender import Extender, ExtenderError, ask_to_bind
@@ -70,7 +71,7 @@ class BindingCycle:
                     watch.lap("Bind", status)
         except Exception as problem:  # of a plugin, or of a writer that does not keep its word
             _log.exception("binding pod %s broke", pod.key)
-            status = error(f"{type(problem).__name__}: {problem}")
+            status = error(told(problem))
         if status is not None:
             return Failure(status, status.message)
         note = f"Successfully assigned {pod.key} to {attempt.node}"

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from kubesched.api.pod import Pod, PodCondition
+from kubesched.framework.blame import told
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.diagnosis import histogram
 from kubesched.framework.status import Code, Status, error, unresolvable
@@ -94,7 +95,7 @@ def failure_of(decision: Decision) -> Failure:
 
 def breakdown(problem: Exception) -> Failure:
     """Of a plugin that raised."""
-    message = f"{type(problem).__name__}: {problem}"
+    message = told(problem)
     return Failure(error(message), message)
 
 

@@ -71,6 +71,5 @@ def capacity(
     zones: Counter[str] = Counter()
     for node, count in on.items():
         zones[table.node(table.row_of[node]).metadata.labels.get(ZONE, NO_ZONE)] += count
-    return Capacity(
-        model.key, table.live_count, on.total(), stopped_by, dict(sorted(zones.items())), dict(on.most_common())
-    )
+    by_node = dict(sorted(on.items(), key=lambda taken: (-taken[1], taken[0])))
+    return Capacity(model.key, table.live_count, on.total(), stopped_by, dict(sorted(zones.items())), by_node)

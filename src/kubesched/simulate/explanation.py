@@ -14,9 +14,11 @@ from kubesched.framework.extender import EXTENDER
 from kubesched.framework.scores import Scores
 from kubesched.framework.status import Status
 from kubesched.plugins.dynamic_resources.explaining import NodeDevices
+from kubesched.plugins.node_resources import NodeResourcesFit
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.devices import devices_of
 from kubesched.simulate.preemption import Preemption, preemption_of
+from kubesched.simulate.shortages import Shortage, shortages
 from kubesched.state.columns import Int32, Int64
 
 
@@ -104,6 +106,8 @@ class Explanation:
     """The nodes with the best score, if they are several; one is drawn at random."""
     seed: int
     preemption: Preemption | None
+    shortages: tuple[Shortage, ...] = ()
+    """For a pod that fits nowhere: what is missing on nodes where nothing else is in the way."""
     devices: tuple[NodeDevices, ...] = ()
     """What devices were considered for the pod's claims: on the winner, then on others, up to a few dozen nodes."""
 
@@ -144,6 +148,7 @@ class _Trace:
         decision, scores = self._decision, self._trace.scores
         ranking = self._ranking(scores) if scores is not None and not scores.broken else ()
         winner_was_drawn = decision.draw.among > 1
+        verdicts = tuple(self._verdicts())
         return Explanation(
             pod=decision.pod.key,
             profile=decision.profile,
@@ -155,12 +160,13 @@ class _Trace:
             gate=_refusal(gate) if gate is not None else None,
             nominated=bool(decision.node) and decision.node == decision.pod.status.nominated_node_name,
             pre_filters=self._pre_filters(),
-            verdicts=tuple(self._verdicts()),
+            verdicts=verdicts,
             scores=ranking,
             skipped_scores=tuple(sorted(scores.skipped)) if scores is not None else (),
             ties=tuple(score.node for score in ranking if score.total == ranking[0].total) if winner_was_drawn else (),
             seed=self._cluster.seed,
             preemption=preemption_of(decision, self._cluster.state),
+            shortages=() if decision.node else self._shortages(verdicts),
             devices=devices_of(decision, self._cluster.state),
         )
 
@@ -211,6 +217,16 @@ class _Trace:
         assert outcome is not None
         names = " ".join(sorted(outcome.narrowed_by))
         return Refusal(names, "UnschedulableAndUnresolvable", (f"node(s) didn't satisfy plugin(s) [{names}]",))
+
+    def _shortages(self, verdicts: tuple[NodeVerdict, ...]) -> tuple[Shortage, ...]:
+        """Of nodes that have nothing else against the pod: more room elsewhere would not help it."""
+        objections = [
+            (verdict.node, reason)
+            for verdict in verdicts
+            if verdict.refusal is not None and verdict.refusal.plugin == NodeResourcesFit.name and not verdict.also
+            for reason in verdict.refusal.reasons
+        ]
+        return shortages(self._decision.pod, objections, self._cluster.state)
 
     # -- scores -------------------------------------------------------------------------------------------------------
 

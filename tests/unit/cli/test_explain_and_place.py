@@ -177,7 +177,7 @@ def test_an_unknown_pod_is_answered_with_those_that_exist(name: str, line: str) 
 
 def test_a_pod_of_another_scheduler_is_answered_with_the_profiles_there_are() -> None:
     other = POD.replace("spec: {", "spec: {schedulerName: volcano, ")
-    assert refused("explain", "-f", "-", "--pod", "p", stdin=other) == [
+    assert refused("explain", "-f", "-", "--pod", "p", stdin=f"{NODE % (1, 1)}---\n{other}") == [
         "pod default/p waits for the scheduler 'volcano'; the configuration has profiles for default-scheduler"
     ]
 

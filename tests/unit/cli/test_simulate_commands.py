@@ -65,10 +65,11 @@ def test_many_pods_are_cut_short_unless_all_are_wanted() -> None:
     assert "more (" not in full
 
 
-@pytest.mark.parametrize("output", ["json", "yaml"])
-def test_example_of_a_night_is_printed_for_machines(output: str) -> None:
-    plain = yaml.safe_load(run("simulate", "-f", NIGHTLY, "-o", output).stdout)
-    assert max(pod["arrived"] for pod in plain["pods"]) > 0
+def test_a_trace_with_arrivals_is_told_in_every_format() -> None:
+    as_json = json.loads(run("simulate", "-f", NIGHTLY, "-o", "json").stdout)
+    assert as_json == yaml.safe_load(run("simulate", "-f", NIGHTLY, "-o", "yaml").stdout)
+    assert {30.0, 60.0} <= {story["arrived"] for story in as_json["pods"]}
+    assert "</html>" in run("simulate", "-f", NIGHTLY, "-o", "html").stdout
 
 
 def test_json_and_yaml_say_the_same() -> None:
@@ -141,3 +142,21 @@ def test_bad_input_is_named_and_refused(command: tuple[str, ...], tmp_path: Path
 def test_missing_configuration_is_refused() -> None:
     result = run("simulate", "-f", SHOP, "--config", "nowhere.yaml")
     assert (result.exit_code, result.stderr) == (2, "nowhere.yaml: No such file or directory\n")
+
+
+def test_nodes_are_drained_before_the_start_where_that_is_asked_for() -> None:
+    result = run("simulate", "-f", SHOP, "--drain", "topology.kubernetes.io/zone=zone-a", "-o", "json")
+    report = json.loads(result.stdout)
+    assert {story["pod"]: story["node"] for story in report["pods"]}["shop/recommender-1"] == "gpu-b1"
+    assert not any(story["node"].endswith("-a1") for story in report["pods"])
+
+
+def test_node_to_drain_that_does_not_exist_is_refused() -> None:
+    result = run("simulate", "-f", SHOP, "--drain", "web-z1", "--drain", "web-a1")
+    assert (result.exit_code, result.stderr) == (2, "--drain web-z1: there is no such node\n")
+
+
+def test_manifests_without_nodes_are_remarked_upon() -> None:
+    result = run("simulate", "-f", "-", stdin=JOB % (1, 1))
+    assert result.stderr.startswith("There are no nodes in the manifests")
+    assert result.exit_code == 0

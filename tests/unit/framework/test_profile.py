@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -125,7 +126,10 @@ def test_plugins_that_nobody_enables_are_not_made() -> None:
 @pytest.mark.parametrize(
     ("profile", "complaint"),
     [
-        ({"multi_point": listed("Sort", "Bind", "Four")}, "there is no plugin named 'Four'"),
+        (
+            {"multi_point": listed("Sort", "Bind", "Four")},
+            r"there is no plugin named 'Four' \(enabled for multiPoint\)",
+        ),
         ({"filter": listed("Four")}, r"there is no plugin named 'Four' \(enabled for filter\)"),
         ({"score": listed("One")}, "plugin 'One' has no part in score"),
         ({"pre_filter": listed("Two")}, "plugin 'Two' has no part in preFilter"),
@@ -139,6 +143,24 @@ def test_plugins_that_nobody_enables_are_not_made() -> None:
 def test_mistakes_are_named_with_the_profile(profile: dict[str, PluginSet], complaint: str) -> None:
     with pytest.raises(ProfileError, match=f"profile 'mine': .*{complaint}"):
         make_profile(**profile)
+
+
+def test_plugin_that_does_not_take_its_args_is_named_with_the_place() -> None:
+    class Deep(FilterPlugin):
+        name = "Deep"
+
+        def __init__(self, args: Any = None, context: PluginContext | None = None) -> None:
+            super().__init__(args, context)
+            self.depth = int(args["depth"])
+
+    config = ProfileConfig(
+        scheduler_name="mine",
+        plugins=Plugins(multi_point=listed("Sort", "Bind", "Deep")),
+        plugin_config={"Deep": {"depth": "very"}},
+    )
+    words = r"plugin 'Deep' cannot be made with the args {'depth': 'very'}: .*test_profile.py:\d+: ValueError: invalid"
+    with pytest.raises(ProfileError, match=words):
+        Profile(config, Registry((Sort, Bind, Deep)), PluginContext())
 
 
 def test_weights_so_large_that_a_total_might_overflow_are_refused() -> None:

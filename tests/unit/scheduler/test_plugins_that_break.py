@@ -44,7 +44,7 @@ class TestPluginsThatBreak:
         world = World(self.raising(point, method))
         world.add(make_pod("a").requests(cpu="4").build(), make_pod("b").requests(cpu="4").build())
         assert world.finish(world.attempt()).outcome == outcome
-        assert world.message == "RuntimeError: oops"
+        assert world.message == 'plugin "Broken" broke: RuntimeError: oops'
         assert [queued.key for queued in world.scheduler.queue.error_backoff()] == ["default/a"]
         assert world.scheduler.queue.in_flight() == []
         assert world.finish(world.attempt()).outcome == "bound"

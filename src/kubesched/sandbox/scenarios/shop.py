@@ -94,7 +94,7 @@ SHOP = Scenario(
             "Zone c is cordoned, and 6 more web servers are wanted: the spread allows no zone to run ahead.",
             _maintenance,
         ),
-        Step(17, "Zone c is back, and what waited goes there.", _over),
+        Step(17, "Zone c is back, and may take its share: so what waited finds room in all zones.", _over),
     ),
     seconds=21,
 )

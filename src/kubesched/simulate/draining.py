@@ -1,0 +1,52 @@
+"""What if nodes were drained? They are cordoned, and their pods wait for another place, under the names they have."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from msgspec.structs import replace
+
+from kubesched.api.device_claims import ResourceClaim, ResourceClaimStatus
+from kubesched.api.meta import KubeObject
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod, PodStatus
+
+_MIRROR = "kubernetes.io/config.mirror"
+"""Marks a pod that a kubelet runs from a file of its own."""
+
+
+def nodes_meant(objects: Iterable[KubeObject], text: str) -> set[str]:
+    """The nodes with a label, for `key=value`; else the node of that name. None if there are no such nodes."""
+    key, equals, value = text.partition("=")
+    nodes = [obj for obj in objects if isinstance(obj, Node)]
+    if equals:
+        return {node.name for node in nodes if node.metadata.labels.get(key) == value}
+    return {node.name for node in nodes if node.name == text}
+
+
+def drained(objects: Iterable[KubeObject], nodes: Collection[str]) -> tuple[KubeObject, ...]:
+    """The objects as they are, in their order, once these nodes have been drained, disruption budgets or not."""
+    known = tuple(objects)
+    pods = [obj for obj in known if isinstance(obj, Pod) and obj.spec.node_name in nodes and _leaves(obj)]
+    leaving = {pod.key: pod.uid for pod in pods}
+    return tuple(_after(obj, nodes, leaving) for obj in known)
+
+
+def _after(obj: KubeObject, nodes: Collection[str], leaving: Mapping[str, str]) -> KubeObject:
+    match obj:
+        case Node() if obj.name in nodes:
+            return replace(obj, spec=replace(obj.spec, unschedulable=True))
+        case Pod() if obj.key in leaving:
+            status = PodStatus(phase="Pending", resource_claim_statuses=obj.status.resource_claim_statuses)
+            return replace(obj, spec=replace(obj.spec, node_name=""), status=status)
+        case ResourceClaim() if obj.status.reserved_for:
+            staying = tuple(user for user in obj.status.reserved_for if user.uid not in leaving.values())
+            return replace(obj, status=replace(obj.status, reserved_for=staying) if staying else ResourceClaimStatus())
+    return obj
+
+
+def _leaves(pod: Pod) -> bool:
+    """Daemons and what the kubelet runs by itself stay, as with `kubectl drain --ignore-daemonsets`."""
+    owner = pod.metadata.controller
+    is_daemon = owner is not None and owner.kind == "DaemonSet"
+    return not (is_daemon or pod.is_finished or pod.is_terminating or _MIRROR in pod.metadata.annotations)
