@@ -5,7 +5,7 @@ import asyncio
 from tests.unit.kube.test_leader_election import SharedLease, elector
 from tests.unit.kube.virtual_time import now, run_virtually
 
-from kubesched.daemon.run import act_when_elected
+from kubesched.daemon.supervision import act_when_elected
 from kubesched.kube.lease import LeaseRecord
 
 

@@ -1,0 +1,203 @@
+"""What the main thread does for a replica that schedules in a thread of its own: the lease, endpoints, signals."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+
+from kubesched.daemon.beside import beside
+from kubesched.daemon.completion import Completed
+from kubesched.daemon.dumps import nominated_dump, queue_dump, state_dump
+from kubesched.daemon.logging import Log, Logging
+from kubesched.daemon.metrics.client import LeaderElectionMetrics
+from kubesched.daemon.metrics.registry import MetricsRegistry
+from kubesched.daemon.metrics.resources import resource_lines
+from kubesched.daemon.own_thread import OwnThread
+from kubesched.daemon.replica import FLUSH_WITHIN, Replica
+from kubesched.daemon.serving.endpoints import Served
+from kubesched.daemon.serving.health import (
+    PING,
+    HealthCheck,
+    handlers_check,
+    informers_check,
+    shutdown_check,
+    thread_check,
+)
+from kubesched.daemon.serving.server import SecureServer
+from kubesched.daemon.version import VersionInfo
+from kubesched.kube.client import Client
+from kubesched.kube.clients import Clients
+from kubesched.kube.event_record import ObjectReference
+from kubesched.kube.leader_election import LeaderElector
+from kubesched.kube.lease import LeaseLock, new_identity
+
+log = Log(__name__)
+
+
+class Supervisor:
+    """Nothing here ever waits for the thread that schedules, but for its end."""
+
+    def __init__(
+        self,
+        settings: Completed,
+        replica: Replica,
+        connections: Clients,
+        registry: MetricsRegistry,
+        scheduling: OwnThread,
+    ) -> None:
+        """The replica lives in the thread, as do all connections but those of leases."""
+        self._settings = settings
+        self._replica = replica
+        self._registry = registry
+        self._scheduling = scheduling
+        self._stopping = asyncio.Event()
+        self._elector = self._elector_on(connections) if settings.elects else None
+
+    async def live(self, logging: Logging, *, authentication: Client | None, authorization: Client | None) -> None:
+        """Everything at work, until told to stop or until the lease is lost.
+
+        The clients are for asking about users of the endpoints; without them nobody is known.
+        """
+        self._listen_to_signals()
+        server = None
+        if self._settings.serves:
+            served = self._served(logging.set_verbosity)
+            server = SecureServer(
+                served, authentication=authentication, authorization=authorization, clock=time.monotonic
+            )
+        async with (
+            _serving(server),
+            beside(logging.keep_flushing(float(self._settings.options.log_flush_frequency))),
+            beside(self._scheduling.run(self._replica.listen())),
+        ):
+            log.info("Starting Kubernetes Scheduler", version=VersionInfo().git_version)
+            if self._elector is None:
+                await self._act()
+            else:
+                await act_when_elected(self._stopping, self._elector, self._act)
+        await self._scheduling.run(self._replica.events.flush(FLUSH_WITHIN))
+
+    async def _act(self) -> None:
+        await self._scheduling.run(self._replica.act())
+
+    # -- the lease ----------------------------------------------------------------------------------------------------
+
+    def _elector_on(self, connections: Clients) -> LeaderElector:
+        wanted, post = self._settings.configuration.leader_election, self._scheduling.post
+        lock = LeaseLock(connections.leases, namespace=wanted.resource_namespace, name=wanted.resource_name)
+        metrics, identity = LeaderElectionMetrics(self._registry, wanted.resource_name), new_identity()
+
+        def new_leader(leader: str) -> None:
+            log.info("New leader elected", identity=leader)
+            post(metrics.leading, leader == identity)
+            if leader == identity:
+                tell_everybody("became leader")
+
+        def stopped_leading() -> None:
+            post(metrics.leading, False)
+            tell_everybody("stopped leading")
+
+        def tell_everybody(what: str) -> None:
+            post(record, lock.reference, f"{identity} {what}")
+
+        def record(lease: ObjectReference, note: str) -> None:
+            self._replica.events.record(
+                lease, type="Normal", reason="LeaderElection", action="LeaderElection", note=note
+            )
+
+        elector = LeaderElector(lock, identity, wanted, on_new_leader=new_leader, on_stopped_leading=stopped_leading)
+        connections.scheduler.may_write = lambda: elector.may_act
+        self._registry.on_scrape(lambda: metrics.slow_paths(elector.slow_paths))
+        return elector
+
+    # -- endpoints ----------------------------------------------------------------------------------------------------
+
+    def _served(self, set_verbosity: Callable[[int], None]) -> Served:
+        replica, settings, elector = self._replica, self._settings, self._elector
+        scheduler, informers = replica.scheduler, replica.informers
+        lives = (thread_check(self._scheduling.silence),)
+        leads = (HealthCheck("leaderElection", elector.check),) if elector is not None else ()
+        synced = (
+            shutdown_check(self._stopping.is_set),
+            handlers_check(lambda: informers.have_synced),
+            informers_check(informers.not_synced),
+        )
+        dumps = {
+            "queue": lambda: queue_dump(scheduler),
+            "state": lambda: state_dump(scheduler),
+            "nominated": lambda: nominated_dump(scheduler),
+        }
+        if replica.shadow is not None:
+            dumps["shadow"] = replica.shadow.to_plain
+        return Served(
+            options=settings.options,
+            configuration=settings.configuration,
+            gates=settings.gates,
+            metrics=self._registry,
+            healthz=(*(leads or (PING,)), *lives),
+            livez=(PING, *lives),
+            readyz=(*leads, *synced),
+            resource_lines=self._resource_lines,
+            dumps=dumps,
+            set_verbosity=set_verbosity,
+            call=self._scheduling.call,
+        )
+
+    def _resource_lines(self) -> Iterable[str]:
+        if self._elector is not None and not self._elector.is_leader:
+            return ()
+        scheduler = self._replica.scheduler
+        return resource_lines(list(scheduler.pods.values()), scheduler.state)
+
+    # -- signals ------------------------------------------------------------------------------------------------------
+
+    def _listen_to_signals(self) -> None:
+        running = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            running.add_signal_handler(number, self._stop, number)
+        running.add_signal_handler(signal.SIGUSR2, self._scheduling.post, self._dump)
+
+    def _stop(self, number: signal.Signals) -> None:
+        if self._stopping.is_set():
+            log.warning("Stopping at once", signal=number.name)
+            os._exit(1)
+        log.info("Stopping", signal=number.name)
+        self._stopping.set()
+        self._scheduling.post(self._replica.stop)
+
+    def _dump(self) -> None:
+        log.info("Dump of the queue", **queue_dump(self._replica.scheduler))
+        log.info("Dump of the belief", nodes=state_dump(self._replica.scheduler))
+        self._replica.compare_soon()
+
+
+async def act_when_elected(stopping: asyncio.Event, elector: LeaderElector, act: Callable[[], Awaitable[None]]) -> None:
+    """Act while leading. If told to stop while still waiting for the lease, wait no longer."""
+    electing, told = asyncio.create_task(elector.run(act)), asyncio.create_task(stopping.wait())
+    try:
+        await asyncio.wait((electing, told), return_when=asyncio.FIRST_COMPLETED)
+        if not elector.is_leader:
+            electing.cancel()
+        # Whoever leads hears of `stopping` too, and ends by itself once all is finished.
+        await asyncio.wait((electing,))
+    finally:
+        told.cancel()
+        electing.cancel()
+        await asyncio.wait((electing,))
+    if not electing.cancelled():
+        electing.result()
+
+
+@contextlib.asynccontextmanager
+async def _serving(server: SecureServer | None) -> AsyncIterator[None]:
+    if server is not None:
+        await server.start()
+    try:
+        yield
+    finally:
+        if server is not None:
+            await server.stop()
