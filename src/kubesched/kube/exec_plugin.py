@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -123,8 +124,8 @@ class ExecCredentials:
             **{variable.name: variable.value for variable in self._plugin.env},
             "KUBERNETES_EXEC_INFO": msgspec.json.encode(info).decode(),
         }
-        try:
-            process = await asyncio.create_subprocess_exec(
+        starting = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
                 command,
                 *self._plugin.args,
                 env=environ,
@@ -133,6 +134,13 @@ class ExecCredentials:
                 # In a group of its own, so that all it starts can be ended with it; a terminal needs ours.
                 start_new_session=not interactive,
             )
+        )
+        try:
+            process = await asyncio.shield(starting)
+        except asyncio.CancelledError:  # it may have begun already, though nobody has been told
+            with contextlib.suppress(OSError):
+                _end(await starting, whole_group=not interactive)
+            raise
         except OSError as problem:
             self._observer.plugin_called(1, "plugin_not_found_error")
             if isinstance(problem, FileNotFoundError):

@@ -108,7 +108,7 @@ def test_nodes_that_cannot_be_are_refused_by_the_sandbox(manifest: str, problem:
 def test_places_that_the_sandbox_cannot_write_to_are_named() -> None:
     Path("folder").mkdir()
     assert lines("sandbox", "--for", "0", "--data-dir", "node.yaml") == ["node.yaml: File exists"]
-    assert lines("sandbox", "--for", "0", "--kubeconfig", "folder") == ["folder: Is a directory"]
+    assert lines("sandbox", "--for", "0", "--kubeconfig", "folder") == [f"{Path('folder').resolve()}: Is a directory"]
 
 
 @pytest.mark.parametrize("command", ["simulate", "place", "explain", "compare", "capacity", "replay", "sandbox"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import time
@@ -243,3 +244,31 @@ def test_plugin_is_ended_with_all_it_started(plugin: Plugin, tmp_path: Path) -> 
         time.sleep(0.01)
     else:
         raise AssertionError("the child of the plugin lives on")
+
+
+@pytest.mark.parametrize("turns", range(1, 8))
+def test_plugin_that_is_only_just_started_is_ended_too(plugin: Plugin, tmp_path: Path, turns: int) -> None:
+    plugin.script("sleep 600 & wait")
+
+    async def main() -> None:
+        task = asyncio.create_task(plugin.credentials().authorization())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(main())
+    for _ in range(500):
+        if not any(str(plugin.path).encode() in command for command in _command_lines()):
+            break
+        time.sleep(0.01)
+    else:
+        raise AssertionError("the plugin lives on")
+
+
+def _command_lines() -> list[bytes]:
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            found.append((process / "cmdline").read_bytes())
+    return found
