@@ -139,7 +139,9 @@ class ExecCredentials:
             process = await asyncio.shield(starting)
         except asyncio.CancelledError:  # it may have begun already, though nobody has been told
             with contextlib.suppress(OSError):
-                _end(await starting, whole_group=not interactive)
+                process = await starting
+                _end(process, whole_group=not interactive)
+                await process.communicate()
             raise
         except OSError as problem:
             self._observer.plugin_called(1, "plugin_not_found_error")
