@@ -40,11 +40,14 @@ class DeviceKind:
         "frame",
         "is_ordinary",
         "is_shared",
+        "like",
         "taints",
     )
 
     def __init__(self, driver: str, device: Device, frame: bytes, features: Features = DEFAULT_FEATURES) -> None:
         self.driver = driver
+        self.like: dict[object, DeviceKind | None] = {}
+        """By who looks, the first kind that this one cannot be told from; None if that is this one."""
         self.frame = frame
         """Equal for kinds that differ in nothing but attributes."""
         self.is_ordinary = _is_ordinary(device)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from kubesched.api.devices import ResourceSlice
 from kubesched.api.node import Node
@@ -16,6 +16,8 @@ from kubesched.plugins.dynamic_resources.pools import Pool, PoolId, Spot, build_
 from kubesched.plugins.dynamic_resources.reach import Reach
 from kubesched.state.changes import ChangeLog
 from kubesched.state.cluster import ClusterState
+
+K = TypeVar("K", str, PoolId)
 
 
 class Use(NamedTuple):
@@ -226,8 +228,11 @@ class Inventories:
     def _publish(self, key: str, slice_: ResourceSlice | None) -> _Published | None:
         before = self._published.pop(key, None)
         if before is not None:
-            del self._of_pool[before.pool][key]
-            self._home_of(before).pop(key)
+            _drop(self._of_pool, before.pool, key)
+            if before.local_to:
+                _drop(self._local, before.local_to, key)
+            else:
+                del self._wide[key]
         if slice_ is None:
             return None
         one = self._published[key] = _Published(slice_, self._state.features)
@@ -269,7 +274,10 @@ class Inventories:
 
     def _set(self, row: int, inventory: Inventory) -> None:
         for pool in self._rows[row].pools:
-            self._rows_of_pool.get(pool.id, set()).discard(row)
+            rows = self._rows_of_pool.get(pool.id, set())
+            rows.discard(row)
+            if not rows:
+                self._rows_of_pool.pop(pool.id, None)
         self._rows[row] = inventory
         for pool in inventory.pools:
             self._rows_of_pool.setdefault(pool.id, set()).add(row)
@@ -300,3 +308,10 @@ class Inventories:
             everywhere = (one.slice for one in self._of_pool[pool_id].values())
             built[key] = build_pool(pool_id, current, everywhere, reachable, self._kinds, self._state.features)
         return built[key]
+
+
+def _drop(groups: dict[K, dict[str, _Published]], group: K, key: str) -> None:
+    """Take one out of its group, and the group too if it was the last: nodes come and go for ever."""
+    del groups[group][key]
+    if not groups[group]:
+        del groups[group]

@@ -38,6 +38,10 @@ class PoolUse:
     def is_allocated(self, device: str) -> bool:
         return device in self.exclusive or device in self.shares or device in self.capacity
 
+    @property
+    def is_empty(self) -> bool:
+        return not (self.exclusive or self.shares or self.capacity)
+
     def count(self, held: AllocatedDevice, sign: int) -> None:
         self.version += 1
         if held.share_id is None:
@@ -228,6 +232,9 @@ class Ledger:
                     use = self._use[pool] = PoolUse()
                 use.count(device, sign)
                 self.changes.record(pool)
+        for pool in {(device.driver, device.pool) for device in before}:
+            if self._use[pool].is_empty:
+                del self._use[pool]
 
 
 def identity_of(claim: ResourceClaim) -> str:

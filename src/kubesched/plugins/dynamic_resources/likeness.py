@@ -5,6 +5,7 @@ Nodes whose devices are alike, and of which the same are in use, share one searc
 
 from __future__ import annotations
 
+import weakref
 from itertools import count
 
 from kubesched.api.devices import DeviceAttribute
@@ -12,8 +13,7 @@ from kubesched.plugins.dynamic_resources.device_kinds import DeviceKind
 from kubesched.plugins.dynamic_resources.inventory import Inventory
 from kubesched.plugins.dynamic_resources.relevance import Names
 
-_KINDS_KEPT = 1 << 18
-_SHAPES_KEPT = 1 << 16
+_SHAPES_KEPT = 1 << 13
 
 
 class Likeness:
@@ -23,19 +23,19 @@ class Likeness:
 
     def __init__(self, names: Names | None) -> None:
         self._names = None if names is None else tuple(name.partition("/") for name in sorted(names))
-        self._like: dict[DeviceKind, DeviceKind] = {}
-        self._first: dict[object, DeviceKind] = {}
+        self._first: weakref.WeakValueDictionary[object, DeviceKind] = weakref.WeakValueDictionary()
         self._shapes: dict[object, int] = {}
 
     def of(self, kind: DeviceKind) -> DeviceKind:
         """The first kind of device that was seen and cannot be told from this one."""
-        found = self._like.get(kind)
-        if found is None:
-            if len(self._like) > _KINDS_KEPT:
-                self._like.clear()
-                self._first.clear()
-            found = self._like[kind] = self._first.setdefault(self._looks(kind), kind)
-        return found
+        if self._names is None or not kind.is_ordinary:
+            return kind
+        if self not in kind.like:
+            # The kind itself keeps the answer, so that both go when the last such device is gone: with None for itself,
+            # or it would never go.
+            first = self._first.setdefault(self._looks(kind, self._names), kind)
+            kind.like[self] = first if first is not kind else None
+        return kind.like[self] or kind
 
     def shape_of(self, inventory: Inventory) -> int:
         """A number: equal for inventories in which every search ends in the same places, if their use is equal."""
@@ -50,12 +50,10 @@ class Likeness:
             inventory.shapes[self] = shape
         return shape
 
-    def _looks(self, kind: DeviceKind) -> object:
-        if self._names is None or not kind.is_ordinary:
-            return kind
+    def _looks(self, kind: DeviceKind, names: tuple[tuple[str, str, str], ...]) -> object:
         attributes = kind.device.attributes
         seen: list[DeviceAttribute | None] = []
-        for domain, slash, name in self._names:
+        for domain, slash, name in names:
             seen.append(attributes.get(f"{domain}{slash}{name}"))
             seen.append(attributes.get(name) if domain == kind.driver else None)
         return kind.frame, tuple(seen)
