@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import io
 
 import pytest
@@ -21,6 +22,7 @@ from kubesched.api.device_claims import (
     ResourceClaim,
 )
 from kubesched.plugins.dynamic_resources.answers import DeviceView
+from kubesched.plugins.dynamic_resources.device_kinds import DeviceKind
 from kubesched.scheduler.recording import Recording, RecordingWriter, recorded
 from kubesched.scheduler.replaying import Replay
 from kubesched.scheduler.scheduler import Attempt, Scheduler
@@ -252,3 +254,25 @@ def test_a_recording_of_claims_can_be_replayed(pod: PodBuilder) -> None:
     cluster.tell(scheduler)
     assert attempt.outcome == "bound"
     assert Replay(stream.getvalue().splitlines()).run() == []
+
+
+def test_devices_of_nodes_that_are_gone_leave_nothing_behind() -> None:
+    it = World(make_class())
+
+    def come_and_go(number: int) -> None:
+        node, claim = make_node(f"n-{number}"), make_claim(f"c-{number}")
+        published = make_slice(f"n-{number}", device("d", serial=number))
+        pod = with_claims(make_pod(f"p-{number}"), claim.name)
+        it.see(node, published, claim, pod)
+        assert it.tried().outcome == "bound"
+        bound = it.cluster.pod(pod.build().name)
+        for obj in (bound, claim_in(it, claim.name), published, node.build()):
+            it.cluster.delete(obj)
+        it.cluster.tell(it.scheduler)
+
+    for number in range(30):
+        come_and_go(number)
+    gc.collect()
+    left = [obj for obj in gc.get_objects() if isinstance(obj, DeviceKind) and "serial" in obj.device.attributes]
+    assert len(left) <= 2
+    assert in_use(it) == []
