@@ -33,7 +33,7 @@ def load(text: str, *, source: str = "<config>", features: Features = DEFAULT_FE
     As kube-scheduler does, this reads the first document only.
     """
     try:
-        document = next(documents(text), None)
+        document = next(documents(text, strict=True), None)
     except YamlError as error:
         raise UnreadableConfigError([Mistake("", str(error))], source) from error
     return from_plain(document.value if document else None, source=source, features=features)

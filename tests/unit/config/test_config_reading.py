@@ -90,6 +90,12 @@ def test_only_the_first_document_is_read() -> None:
     assert load("parallelism: 3\n---\nnonsense: [\n").parallelism == 3
 
 
+def test_a_field_that_a_merge_brings_along_cannot_be_overridden() -> None:
+    assert load("<<: {parallelism: 4}\n").parallelism == 4
+    [mistake] = mistakes_in_body("<<: {parallelism: 4}\nparallelism: 8\n")
+    assert 'key "parallelism" is given twice' in mistake
+
+
 def test_null_counts_as_absent() -> None:
     loaded = load(
         """
