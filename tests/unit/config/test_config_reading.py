@@ -167,6 +167,27 @@ def test_integers_of_32_bits_are_kept_to_that(value: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("plugin", "field", "args"),
+    [
+        (
+            "PodTopologySpread",
+            "defaultConstraints[0].maxSkew",
+            "{defaultConstraints: [{maxSkew: 2147483648, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]}",
+        ),
+        ("PodTopologySpread", "defaultConstraints[0].minDomains", "{defaultConstraints: [{minDomains: 2147483648}]}"),
+        (
+            "NodeAffinity",
+            "addedAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight",
+            "{addedAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 2147483648}]}}",
+        ),
+    ],
+)
+def test_integers_of_32_bits_within_arguments_are_kept_to_that(plugin: str, field: str, args: str) -> None:
+    [mistake] = mistakes_in_body(f"profiles: [{{pluginConfig: [{{name: {plugin}, args: {args}}}]}}]")
+    assert mistake.startswith(f"profiles[0].pluginConfig[0].args.{field}: expected an integer from")
+
+
+@pytest.mark.parametrize(
     "value",
     [
         {"profiles": 5},
