@@ -78,6 +78,12 @@ def _leader_election(election: LeaderElection) -> list[Mistake]:
     if lease <= deadline:
         detail = f"must be greater than renewDeadline ({deadline})"
         mistakes.append(invalid("leaderElection.leaseDuration", str(lease), detail))
+    texts = {
+        "resourceLock": election.resource_lock,
+        "resourceNamespace": election.resource_namespace,
+        "resourceName": election.resource_name,
+    }
+    mistakes += [required(f"leaderElection.{name}", "must not be empty") for name, text in texts.items() if not text]
     if election.resource_lock != "leases":
         mistakes.append(invalid("leaderElection.resourceLock", election.resource_lock, 'must be "leases"'))
     return mistakes
