@@ -25,6 +25,7 @@ except ImportError:  # PyYAML built without libyaml: slower, same answers
 _STANDARD = "tag:yaml.org,2002:"
 _INTEGER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|[1-9][0-9]*|0)")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_ESCAPE = re.compile(r"\\(?:u[dD][89abAB]\w{2}\\u[dD][c-fC-F]\w{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)")
 _WORDS: dict[str, Any] = {
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
     **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
@@ -281,7 +282,7 @@ class _GivenTwiceError(ValueError):
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_no_constant)
+        return json.loads(_with_whole_characters(text), object_pairs_hook=_without_repeats, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         raise YamlError(f"not JSON: {error.msg}", error.lineno, error.colno) from error
     except _GivenTwiceError as error:
@@ -290,6 +291,13 @@ def _json(text: str) -> Any:
         raise YamlError("nested too deeply") from error
     except ValueError as error:
         raise YamlError(f"not JSON: {error}") from error
+
+
+def _with_whole_characters(text: str) -> str:
+    """JSON in which every half of a surrogate pair has its other half; Go puts U+FFFD for those that have not."""
+    if "\\ud" not in text and "\\uD" not in text:
+        return text
+    return _ESCAPE.sub(lambda escape: "\\ufffd" if escape["half"] else escape[0], text)
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -113,6 +113,19 @@ def test_a_key_given_twice_in_json_is_an_error_with_its_line() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (r"\ud83d\ude00", "\U0001f600"),
+        (r"\uD83D", "\ufffd"),
+        (r"\ude00\ud83d\ude00\ud83d", "\ufffd\U0001f600\ufffd"),
+        (r"\\ud83d", r"\ud83d"),
+    ],
+)
+def test_half_a_character_in_json_is_replaced_as_in_go(text: str, value: str) -> None:
+    assert only(f'{{"a": "{text}"}}') == {"a": value}
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "base: &base {a: 1}\nx:\n  <<: *base\n  a: 2\n",
