@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from kubesched.api.meta import LabelSelector, Record
+from kubesched.api.meta import Int32, LabelSelector, Record
 
 
 class NodeSelectorRequirement(Record, frozen=True):
@@ -31,7 +31,7 @@ class NodeSelector(Record, frozen=True):
 class PreferredSchedulingTerm(Record, frozen=True):
     """A term that adds `weight` to the score of the nodes it matches."""
 
-    weight: int
+    weight: Int32
     preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
@@ -56,7 +56,7 @@ class PodAffinityTerm(Record, frozen=True):
 class WeightedPodAffinityTerm(Record, frozen=True):
     """A term that adds or takes `weight` per matching pod."""
 
-    weight: int
+    weight: Int32
     pod_affinity_term: PodAffinityTerm
 
 
@@ -78,11 +78,11 @@ class Affinity(Record, frozen=True):
 class TopologySpreadConstraint(Record, frozen=True):
     """How unevenly matching pods may lie over the domains of a topology."""
 
-    max_skew: int
+    max_skew: Int32
     topology_key: str
     when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"]
     label_selector: LabelSelector | None = None
-    min_domains: int | None = None
+    min_domains: Int32 | None = None
     node_affinity_policy: Literal["Honor", "Ignore"] | None = None
     node_taints_policy: Literal["Honor", "Ignore"] | None = None
     match_label_keys: tuple[str, ...] = ()

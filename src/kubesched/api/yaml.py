@@ -11,6 +11,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
 
@@ -24,6 +25,7 @@ except ImportError:  # PyYAML built without libyaml: slower, same answers
 _STANDARD = "tag:yaml.org,2002:"
 _INTEGER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|[1-9][0-9]*|0)")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_ESCAPE = re.compile(r"\\(?:u[dD][89abAB]\w{2}\\u[dD][c-fC-F]\w{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)")
 _WORDS: dict[str, Any] = {
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
     **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
@@ -61,27 +63,30 @@ class Document(NamedTuple):
     line: int
 
 
-def documents(text: str) -> Iterator[Document]:
+def documents(text: str, *, strict: bool = False) -> Iterator[Document]:
     """The documents in the text, one by one: what follows a document is looked at only when asked for.
 
-    Text that begins with a brace or a bracket is JSON, and then it is one document.
+    Text that begins with a brace or a bracket is JSON, and then it is one document. Where Kubernetes decodes
+    `strict`ly, a key that `<<` brings along counts as given, so that it cannot be overridden.
     """
     start = text.lstrip()
     if start.startswith(("{", "[")):
         yield Document(_json(text), text.count("\n", 0, len(text) - len(start)) + 1)
     else:
-        yield from _yaml(text)
+        yield from _yaml(text, strict)
 
 
-def _yaml(text: str) -> Iterator[Document]:
+def _yaml(text: str, strict: bool = False) -> Iterator[Document]:
     try:
         loader = _Loader(text)
         try:
             while not loader.check_event(yaml.StreamEndEvent):
                 event: Any = loader.get_event()
                 line = event.start_mark.line + 1
+                if isinstance(event, yaml.DocumentStartEvent):
+                    _check_version(event)
                 if isinstance(event, yaml.NodeEvent):
-                    yield Document(_Reader(loader).value(event), line)
+                    yield Document(_Reader(loader, strict).value(event), line)
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
@@ -94,6 +99,12 @@ def _yaml(text: str) -> Iterator[Document]:
         raise YamlError(" ".join(str(error).split())) from error
     except RecursionError as error:
         raise YamlError("nested too deeply") from error
+
+
+def _check_version(event: yaml.DocumentStartEvent) -> None:
+    """Go's parser takes no other version, though the newer ones would make no difference to it."""
+    if event.version not in (None, (1, 1)):
+        _fail(f"%YAML {'.'.join(map(str, event.version))} is not read by Kubernetes, only version 1.1 is", event)
 
 
 def _unreadable(text: str, error: yaml.reader.ReaderError) -> YamlError:
@@ -112,8 +123,9 @@ class _Reader:
     Not from PyYAML's nodes: composing those crashes the interpreter on text that is nested deeply enough.
     """
 
-    def __init__(self, loader: Any) -> None:
+    def __init__(self, loader: Any, strict: bool) -> None:
         self._next = loader.get_event
+        self._strict = strict
         self._anchors: dict[str, tuple[Any, int]] = {}  # values, and how many values they are made of
         self._count = 0
 
@@ -152,15 +164,17 @@ class _Reader:
     def _mapping(self) -> dict[str, Any]:
         merged: dict[str, Any] = {}
         own: dict[str, Any] = {}
+        merge = None
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
             if _is_merge(event):
-                merged = {**self._merged(self._next()), **merged}
+                merge = event
+                merged = self._joined(merged, self._merged(self._next()), merge)
                 continue
             key = self._key(event)
             if key in own:
-                _fail(f"key {json.dumps(key, ensure_ascii=False)} is given twice", event)
+                _fail_twice(key, event)
             own[key] = self.value(self._next())
-        return {**merged, **own} if merged else own
+        return self._joined(own, merged, merge) if merge else own
 
     def _merged(self, event: Any) -> dict[str, Any]:
         value = self.value(event)
@@ -168,8 +182,14 @@ class _Reader:
         for source in value if isinstance(value, list) else [value]:
             if not isinstance(source, dict):
                 _fail("<< merges a mapping or a list of mappings", event)
-            merged = {**source, **merged}
+            merged = self._joined(merged, source, event)
         return merged
+
+    def _joined(self, given: dict[str, Any], brought: dict[str, Any], event: Any) -> dict[str, Any]:
+        """What is given, and what `<<` brings along unless it is given; strictly, that must not happen."""
+        if self._strict and (twice := next((key for key in brought if key in given), None)) is not None:
+            _fail_twice(twice, event)
+        return {**brought, **given}
 
     def _key(self, event: Any) -> str:
         """The name of a field: a scalar of another type is written as in JSON."""
@@ -212,7 +232,7 @@ def _plain(text: str) -> Any:
     digits = text if text[0] == "." else text.replace("_", "")
     try:
         if _INTEGER.fullmatch(digits):
-            return _integer(digits)
+            return _integer(digits, text)
         if _FLOAT.fullmatch(digits):
             return _number(float(digits), text)
     except ValueError:  # more digits than Python converts
@@ -220,17 +240,24 @@ def _plain(text: str) -> Any:
     return text
 
 
-def _integer(digits: str) -> int:
+def _integer(digits: str, text: str) -> int | float | str:
+    """An integer of up to 64 bits. A longer one is a float in Go, if it is decimal, and otherwise a string."""
     unsigned = digits.lstrip("+-")
     is_old_octal = len(unsigned) > 1 and unsigned[0] == "0" and unsigned[1].isdigit()
-    return int(digits, 8 if is_old_octal else 0)
+    number = int(digits, 8 if is_old_octal else 0)
+    if -(2**63) <= number < 2**64:
+        return number
+    return _number(float(digits), text) if _FLOAT.fullmatch(digits) else text
 
 
 def _number(value: float, text: str) -> int | float | str:
-    """Go writes a whole float to JSON without a point, so `1e3` may stand where an integer is wanted."""
+    """Go writes a whole float to JSON without a point, so `1e3` may stand where an integer is wanted.
+
+    It writes no more digits than tell the float from its neighbours, and zeros after them.
+    """
     if math.isinf(value):
         return text
-    return int(value) if value.is_integer() and abs(value) < 1e21 else value
+    return int(Decimal(repr(value))) if value.is_integer() and abs(value) < 1e21 else value
 
 
 def _binary(event: Any) -> str:
@@ -238,6 +265,10 @@ def _binary(event: Any) -> str:
         return base64.b64decode("".join(event.value.split()), validate=True).decode()
     except ValueError:
         _fail("!!binary is not base64 of UTF-8 text", event)
+
+
+def _fail_twice(key: str, event: Any) -> NoReturn:
+    _fail(f"key {json.dumps(key, ensure_ascii=False)} is given twice", event)
 
 
 def _fail(problem: str, event: Any) -> NoReturn:
@@ -251,7 +282,7 @@ class _GivenTwiceError(ValueError):
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_no_constant)
+        return json.loads(_with_whole_characters(text), object_pairs_hook=_without_repeats, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         raise YamlError(f"not JSON: {error.msg}", error.lineno, error.colno) from error
     except _GivenTwiceError as error:
@@ -260,6 +291,13 @@ def _json(text: str) -> Any:
         raise YamlError("nested too deeply") from error
     except ValueError as error:
         raise YamlError(f"not JSON: {error}") from error
+
+
+def _with_whole_characters(text: str) -> str:
+    """JSON in which every half of a surrogate pair has its other half; Go puts U+FFFD for those that have not."""
+    if "\\ud" not in text and "\\uD" not in text:
+        return text
+    return _ESCAPE.sub(lambda escape: "\\ufffd" if escape["half"] else escape[0], text)
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from kubesched.api.affinity import NodeAffinity, TopologySpreadConstraint
-from kubesched.api.meta import Record
-from kubesched.config.configuration import Int32
+from kubesched.api.meta import Int32, Record
 from kubesched.config.duration import Duration
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from kubesched.api.meta import Record
+from kubesched.api.meta import Int32, Record
 from kubesched.config.duration import Duration
 from kubesched.config.extender import Extender
 from kubesched.config.features import Features
@@ -18,8 +18,6 @@ from kubesched.config.features import Features
 API_VERSION = "kubescheduler.config.k8s.io/v1"
 KIND = "KubeSchedulerConfiguration"
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
-
-Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 
 
 class Plugin(Record, frozen=True):

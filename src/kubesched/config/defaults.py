@@ -91,13 +91,17 @@ def _complete_leader_election(written: LeaderElection) -> LeaderElection:
 
 def _complete_client_connection(written: ClientConnection) -> ClientConnection:
     default = ClientConnection()
-    qps = float(str(np.float32(written.qps)))  # Kubernetes keeps 32 bits: a finer number is not what it will use
     return msgspec.structs.replace(
         written,
         content_type=written.content_type or default.content_type,
-        qps=qps or default.qps,
+        qps=as_float32(written.qps) or default.qps,
         burst=written.burst or default.burst,
     )
+
+
+def as_float32(number: float) -> float:
+    """Kubernetes keeps 32 bits: a finer number is not what it will use."""
+    return float(str(np.float32(number)))
 
 
 def _complete_profiles(written: tuple[WrittenProfile, ...], features: Features) -> tuple[WrittenProfile, ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -23,45 +24,66 @@ from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.config.mistakes import InvalidConfigError, Mistake, UnreadableConfigError
 from kubesched.config.validation import validate
 
+Amendment: TypeAlias = Callable[[WrittenConfiguration], WrittenConfiguration]
+"""What goes before both the file and the defaults: `0` and the empty text are taken as they are."""
+
 _HOOKS: Hooks = {Duration: Duration.parse}
 _OLD_VERSIONS = ("v1alpha1", "v1alpha2", "v1beta1", "v1beta2", "v1beta3")
 
 
-def load(text: str, *, source: str = "<config>", features: Features = DEFAULT_FEATURES) -> SchedulerConfiguration:
+def load(
+    text: str,
+    *,
+    source: str = "<config>",
+    features: Features = DEFAULT_FEATURES,
+    amend: Amendment | None = None,
+) -> SchedulerConfiguration:
     """The configuration in a YAML or JSON text. `source` is what errors call it.
 
     As kube-scheduler does, this reads the first document only.
     """
     try:
-        document = next(documents(text), None)
+        document = next(documents(text, strict=True), None)
     except YamlError as error:
         raise UnreadableConfigError([Mistake("", str(error))], source) from error
-    return from_plain(document.value if document else None, source=source, features=features)
+    return from_plain(document.value if document else None, source=source, features=features, amend=amend)
 
 
 def from_plain(
-    value: Any, *, source: str = "<config>", features: Features = DEFAULT_FEATURES
+    value: Any,
+    *,
+    source: str = "<config>",
+    features: Features = DEFAULT_FEATURES,
+    amend: Amendment | None = None,
 ) -> SchedulerConfiguration:
     """The configuration in plain values, as parsed from YAML or JSON."""
     written, mistakes = _read(value)
     if written is None or mistakes:
         raise UnreadableConfigError(mistakes, source)
-    return from_written(written, source=source, features=features)
+    return from_written(written, source=source, features=features, amend=amend)
 
 
 def from_written(
-    written: WrittenConfiguration, *, source: str = "<config>", features: Features = DEFAULT_FEATURES
+    written: WrittenConfiguration,
+    *,
+    source: str = "<config>",
+    features: Features = DEFAULT_FEATURES,
+    amend: Amendment | None = None,
 ) -> SchedulerConfiguration:
     """The configuration with its defaults filled in, if it is valid."""
     completed = complete(written, features)
+    if amend is not None:
+        completed = amend(completed)
     if mistakes := validate(completed, features):
         raise InvalidConfigError(mistakes, source)
     return _finished(completed, features)
 
 
-def default(features: Features = DEFAULT_FEATURES) -> SchedulerConfiguration:
+def default(
+    features: Features = DEFAULT_FEATURES, *, source: str = "<config>", amend: Amendment | None = None
+) -> SchedulerConfiguration:
     """What an empty file means."""
-    return from_plain({"apiVersion": API_VERSION, "kind": KIND}, features=features)
+    return from_written(WrittenConfiguration(), source=source, features=features, amend=amend)
 
 
 def _read(value: Any) -> tuple[WrittenConfiguration | None, list[Mistake]]:

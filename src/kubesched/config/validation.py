@@ -5,8 +5,14 @@ What only building the framework can tell (unknown plugins, a plugin enabled twi
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
+import msgspec
+
 from kubesched.api.schema import Mistake
 from kubesched.api.selectors import label_key_fault
+from kubesched.config.args import VolumeBindingArgs
 from kubesched.config.args_validation import validate_args
 from kubesched.config.configuration import (
     ClientConnection,
@@ -78,6 +84,12 @@ def _leader_election(election: LeaderElection) -> list[Mistake]:
     if lease <= deadline:
         detail = f"must be greater than renewDeadline ({deadline})"
         mistakes.append(invalid("leaderElection.leaseDuration", str(lease), detail))
+    texts = {
+        "resourceLock": election.resource_lock,
+        "resourceNamespace": election.resource_namespace,
+        "resourceName": election.resource_name,
+    }
+    mistakes += [required(f"leaderElection.{name}", "must not be empty") for name, text in texts.items() if not text]
     if election.resource_lock != "leases":
         mistakes.append(invalid("leaderElection.resourceLock", election.resource_lock, 'must be "leases"'))
     return mistakes
@@ -149,10 +161,17 @@ def _one_queue_sort(profiles: tuple[WrittenProfile, ...]) -> list[Mistake]:
             names = [plugin.name for plugin in other.enabled]
             mistakes.append(invalid(f"profiles[{i}].plugins.queueSort", names, "must be the same in all profiles"))
         for entry in profile.plugin_config:
-            if entry.name == sorter and entry.args != args:
+            if entry.name == sorter and _comparable(entry.args) != _comparable(args):
                 detail = "arguments of the plugin that sorts the queue must be the same in all profiles"
                 mistakes.append(invalid(f"profiles[{i}].pluginConfig.args", sorter, detail))
     return mistakes
+
+
+def _comparable(args: Any) -> Any:
+    """Arguments such that equal ones are equal to Kubernetes: no list is an empty list, and `true` is not 1."""
+    if isinstance(args, VolumeBindingArgs):
+        return msgspec.structs.replace(args, shape=args.shape or ())
+    return args if isinstance(args, msgspec.Struct) else json.dumps(args, sort_keys=True)
 
 
 def validate_extenders(path: str, extenders: tuple[Extender, ...]) -> list[Mistake]:

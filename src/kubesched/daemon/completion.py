@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,34 +10,37 @@ from typing import Any
 import msgspec
 
 from kubesched import config
-from kubesched.api.yaml import YamlError, documents
 from kubesched.config import Features
-from kubesched.config.configuration import API_VERSION, KIND
+from kubesched.config.configuration import WrittenConfiguration
+from kubesched.config.defaults import as_float32
 from kubesched.config.policy import translate
 from kubesched.daemon.checks import OptionsError, mistakes_in, mistakes_in_logging
 from kubesched.daemon.feature_gates import FeatureGates, GateError
 from kubesched.daemon.flags.table import FLAGS
 from kubesched.daemon.options import Options
+from kubesched.framework.plugin import PluginContext
+from kubesched.framework.profile import Profile
+from kubesched.plugins.registry import all_plugins
 
 POLICY_KEY = "policy.cfg"
 """Where in a config map the Policy is."""
 
 _LEADER_ELECTION = {
-    "leader-elect": "leaderElect",
-    "leader-elect-lease-duration": "leaseDuration",
-    "leader-elect-renew-deadline": "renewDeadline",
-    "leader-elect-retry-period": "retryPeriod",
-    "leader-elect-resource-lock": "resourceLock",
-    "leader-elect-resource-name": "resourceName",
-    "leader-elect-resource-namespace": "resourceNamespace",
+    "leader-elect": "leader_elect",
+    "leader-elect-lease-duration": "lease_duration",
+    "leader-elect-renew-deadline": "renew_deadline",
+    "leader-elect-retry-period": "retry_period",
+    "leader-elect-resource-lock": "resource_lock",
+    "leader-elect-resource-name": "resource_name",
+    "leader-elect-resource-namespace": "resource_namespace",
 }
 _CLIENT_CONNECTION = {
     "kubeconfig": "kubeconfig",
-    "kube-api-content-type": "contentType",
+    "kube-api-content-type": "content_type",
     "kube-api-qps": "qps",
     "kube-api-burst": "burst",
 }
-_TOP_LEVEL = {"profiling": "enableProfiling", "contention-profiling": "enableContentionProfiling"}
+_TOP_LEVEL = {"profiling": "enable_profiling", "contention-profiling": "enable_contention_profiling"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,45 +112,53 @@ def with_policy(before: Completed, text: str, *, source: str) -> Completed:
 
 
 def write_configuration(what: Completed) -> Path:
-    """Do what --write-config-to asks for, and say where it was written."""
+    """Do what --write-config-to asks for, and say where it was written. ProfileError if it could not be run."""
     file = Path(what.options.write_config_to)
+    text = config.to_yaml(_as_run(what.configuration))
     try:
-        file.write_text(config.to_yaml(what.configuration))
+        file.write_text(text, encoding="utf-8")
     except OSError as problem:
         raise OptionsError([f"--write-config-to: {problem.strerror}: {file}"]) from None
     return file
 
 
+def _as_run(configuration: config.SchedulerConfiguration) -> config.SchedulerConfiguration:
+    """What is left of a configuration once plugins are made of it: arguments of those that are enabled, by name."""
+    registry = all_plugins()
+    context = PluginContext(features=configuration.features, now=time.time, stopwatch=time.monotonic)
+    profiles = []
+    for profile in configuration.profiles:
+        Profile(profile, registry, context)  # which knows of plugins that are not there, or there twice
+        enabled = profile.plugins.enabled_names()
+        given = {name: args for name, args in sorted(profile.plugin_config.items()) if name in enabled}
+        used = {name: args for name, args in given.items() if args is not None}
+        profiles.append(msgspec.structs.replace(profile, plugin_config=used))
+    return msgspec.structs.replace(configuration, profiles=tuple(profiles))
+
+
 def _configuration(options: Options, features: Features) -> config.SchedulerConfiguration:
     """A configuration file goes before all flags but those of leader election."""
+
+    def with_election(completed: WrittenConfiguration) -> WrittenConfiguration:
+        election = msgspec.structs.replace(completed.leader_election, **_given(options, _LEADER_ELECTION))
+        return msgspec.structs.replace(completed, leader_election=election)
+
+    def with_all(completed: WrittenConfiguration) -> WrittenConfiguration:
+        connection = msgspec.structs.replace(completed.client_connection, **_given(options, _CLIENT_CONNECTION))
+        connection = msgspec.structs.replace(connection, qps=as_float32(connection.qps))
+        top_level = _given(options, _TOP_LEVEL)
+        return msgspec.structs.replace(with_election(completed), client_connection=connection, **top_level)
+
     if not options.config:
-        plain: dict[str, Any] = {"apiVersion": API_VERSION, "kind": KIND}
-        plain.update(_given(options, _TOP_LEVEL))
-        plain["clientConnection"] = _given(options, _CLIENT_CONNECTION)
-        plain["leaderElection"] = _given(options, _LEADER_ELECTION)
-        return config.from_plain(plain, source="command line", features=features)
+        return config.default(features, source="command line", amend=with_all)
     text = _read(options.config, "--config")
-    election = _given(options, _LEADER_ELECTION)
-    if not election:
-        return config.load(text, source=options.config, features=features)
-    try:
-        document = next(documents(text), None)
-    except YamlError:
-        return config.load(text, source=options.config, features=features)  # which words the complaint
-    value = document.value if document else None
-    if isinstance(value, dict) and isinstance(value.get("leaderElection") or {}, dict):
-        value = {**value, "leaderElection": {**(value.get("leaderElection") or {}), **election}}
-    return config.from_plain(value, source=options.config, features=features)
+    return config.load(text, source=options.config, features=features, amend=with_election)
 
 
 def _given(options: Options, fields: dict[str, str]) -> dict[str, Any]:
-    """What the command line says, spelled as in a file."""
-    found = {}
-    for flag, field in fields.items():
-        if flag in options.given:
-            value = getattr(options, flag.replace("-", "_"))
-            found[field] = str(value) if isinstance(value, config.Duration) else value
-    return found
+    """What the command line says, by the names of the fields it is for."""
+    given = {field: flag.replace("-", "_") for flag, field in fields.items() if flag in options.given}
+    return {field: getattr(options, name) for field, name in given.items()}
 
 
 def _ignored(options: Options) -> list[str]:
@@ -166,7 +178,7 @@ def _policy_config_map(options: Options) -> PolicyConfigMap | None:
 
 def _read(file: str, flag: str) -> str:
     try:
-        return Path(file).read_text()
+        return Path(file).read_text(encoding="utf-8")
     except OSError as problem:
         raise OptionsError([f"{flag}: {problem.strerror}: {file}"]) from None
     except UnicodeDecodeError:

@@ -112,6 +112,59 @@ def test_a_key_given_twice_in_json_is_an_error_with_its_line() -> None:
     assert (error.problem, error.line) == ('key "b" is given twice', 3)
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (r"\ud83d\ude00", "\U0001f600"),
+        (r"\uD83D", "\ufffd"),
+        (r"\ude00\ud83d\ude00\ud83d", "\ufffd\U0001f600\ufffd"),
+        (r"\\ud83d", r"\ud83d"),
+    ],
+)
+def test_half_a_character_in_json_is_replaced_as_in_go(text: str, value: str) -> None:
+    assert only(f'{{"a": "{text}"}}') == {"a": value}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "base: &base {a: 1}\nx:\n  <<: *base\n  a: 2\n",
+        "base: &base {a: 1}\nx:\n  a: 2\n  <<: *base\n",
+        "x:\n  <<: [{a: 1}, {a: 2}]\n",
+        "x:\n  <<: {a: 1}\n  <<: {a: 2}\n",
+    ],
+)
+def test_strictly_merged_keys_are_given_and_cannot_be_given_again(text: str) -> None:
+    with pytest.raises(YamlError, match='key "a" is given twice'):
+        list(documents(text, strict=True))
+    assert list(documents(text))
+
+
+def test_strictly_keys_may_be_merged_that_nobody_else_gives() -> None:
+    [document] = documents("base: &base {a: 1}\nx:\n  <<: *base\n  b: 2\n", strict=True)
+    assert document.value["x"] == {"a": 1, "b": 2}
+
+
+def test_a_document_of_another_yaml_version_is_refused() -> None:
+    assert only("%YAML 1.1\n---\na: 1\n") == {"a": 1}
+    assert "only version 1.1" in str(error_in("%YAML 1.2\n---\na: 1\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("18446744073709551615", 18446744073709551615),
+        ("18446744073709551616", 18446744073709552000),
+        ("-9223372036854775809", -9223372036854776000),
+        ("12345678901234567890123", 1.2345678901234568e22),
+        ("1234567890123456789.0", 1234567890123456800),
+        ("0x10000000000000000", "0x10000000000000000"),
+    ],
+)
+def test_numbers_beyond_64_bits_lose_digits_as_in_go(text: str, value: Any) -> None:
+    assert only(f"a: {text}") == {"a": value}
+
+
 def test_merged_keys_give_way_to_the_mapping_s_own() -> None:
     text = "base: &base {a: 1, b: 2}\nother: &other {b: 3, c: 4}\nx:\n  b: 9\n  <<: [*base, *other]\n"
     assert only(text)["x"] == {"a": 1, "b": 9, "c": 4}

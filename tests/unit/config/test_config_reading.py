@@ -90,6 +90,12 @@ def test_only_the_first_document_is_read() -> None:
     assert load("parallelism: 3\n---\nnonsense: [\n").parallelism == 3
 
 
+def test_a_field_that_a_merge_brings_along_cannot_be_overridden() -> None:
+    assert load("<<: {parallelism: 4}\n").parallelism == 4
+    [mistake] = mistakes_in_body("<<: {parallelism: 4}\nparallelism: 8\n")
+    assert 'key "parallelism" is given twice' in mistake
+
+
 def test_null_counts_as_absent() -> None:
     loaded = load(
         """
@@ -158,6 +164,27 @@ def test_arguments_of_plugins_we_know_are_records() -> None:
 def test_integers_of_32_bits_are_kept_to_that(value: int) -> None:
     [mistake] = mistakes_in_body(f"parallelism: {value}")
     assert mistake.startswith("parallelism: expected an integer from")
+
+
+@pytest.mark.parametrize(
+    ("plugin", "field", "args"),
+    [
+        (
+            "PodTopologySpread",
+            "defaultConstraints[0].maxSkew",
+            "{defaultConstraints: [{maxSkew: 2147483648, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]}",
+        ),
+        ("PodTopologySpread", "defaultConstraints[0].minDomains", "{defaultConstraints: [{minDomains: 2147483648}]}"),
+        (
+            "NodeAffinity",
+            "addedAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight",
+            "{addedAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 2147483648}]}}",
+        ),
+    ],
+)
+def test_integers_of_32_bits_within_arguments_are_kept_to_that(plugin: str, field: str, args: str) -> None:
+    [mistake] = mistakes_in_body(f"profiles: [{{pluginConfig: [{{name: {plugin}, args: {args}}}]}}]")
+    assert mistake.startswith(f"profiles[0].pluginConfig[0].args.{field}: expected an integer from")
 
 
 @pytest.mark.parametrize(

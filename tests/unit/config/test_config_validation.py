@@ -100,6 +100,35 @@ def test_arguments_are_given_once_and_each_time_checked() -> None:
     ]
 
 
+def with_sorters(name: str, first: Any, second: Any) -> list[tuple[str, ...]]:
+    """The mistakes in two profiles that sort the queue by a plugin, each with arguments of its own."""
+    plugins = {"queueSort": enabled(name)}
+    return found(
+        profiles=[
+            {"schedulerName": scheduler, "plugins": plugins, "pluginConfig": [{"name": name, "args": args}]}
+            for scheduler, args in (("a", first), ("b", second))
+        ]
+    )
+
+
+def test_true_is_not_one_in_the_arguments_of_the_plugin_that_sorts_the_queue() -> None:
+    assert with_sorters("Mine", {"a": 1, "b": 2}, {"b": 2, "a": 1}) == []
+    assert with_sorters("Mine", {"a": 1}, {"a": True}) == [("profiles[1].pluginConfig.args", "Invalid value")]
+
+
+def test_an_empty_list_is_no_list_in_the_arguments_of_the_plugin_that_sorts_the_queue() -> None:
+    assert with_sorters("VolumeBinding", {}, {"shape": []}) == [
+        ("profiles[1].pluginConfig[0].args.shape", "Invalid value")
+    ]
+
+
+def test_without_a_plugin_that_sorts_arguments_of_a_plugin_without_a_name_are_taken_for_its_own() -> None:
+    nameless = [{"name": "", "args": {"anything": 1}}]
+    first, second = ({"schedulerName": name, "pluginConfig": nameless} for name in ("a", "b"))
+    assert found(profiles=[first, {"schedulerName": "b"}]) == []
+    assert found(profiles=[first, second]) == [("profiles[1].pluginConfig.args", "Invalid value")]
+
+
 def test_profiles_share_one_queue() -> None:
     sorted_by = {"queueSort": enabled("Mine")}
     other = {"queueSort": enabled("Mine", "Other")}

@@ -9,6 +9,7 @@ from kubesched.config.duration import Duration
 from kubesched.daemon.checks import OptionsError
 from kubesched.daemon.completion import Completed, PolicyConfigMap, completed, with_policy, write_configuration
 from kubesched.daemon.options import parse_options
+from kubesched.framework.profile import ProfileError
 
 HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 POLICY = '{"kind": "Policy", "apiVersion": "v1", "predicates": [{"name": "PodFitsResources"}], "priorities": []}'
@@ -58,6 +59,32 @@ def test_leader_election_flags_that_were_given_override_a_file_field_by_field(fi
     )
 
 
+@pytest.mark.parametrize(
+    ("flag", "mistake"),
+    [
+        ("--leader-elect-lease-duration=0s", "leaderElection.leaseDuration: Invalid value"),
+        ("--leader-elect-resource-lock=", "leaderElection.resourceLock: Required value"),
+        ("--leader-elect-resource-name=", "leaderElection.resourceName: Required value"),
+        ("--leader-elect-resource-namespace=", "leaderElection.resourceNamespace: Required value"),
+    ],
+)
+def test_leader_election_flags_without_a_value_do_not_mean_the_default(file: Path, flag: str, mistake: str) -> None:
+    with pytest.raises(config.InvalidConfigError, match=mistake):
+        complete(f"--config={file}", flag)
+
+
+def test_a_flag_does_not_excuse_what_the_file_says_in_its_place(file: Path) -> None:
+    file.write_text(f"{HEADER}leaderElection: {{leaseDuration: soon}}\n")
+    with pytest.raises(config.UnreadableConfigError, match=r"leaderElection\.leaseDuration"):
+        complete(f"--config={file}", "--leader-elect-lease-duration=20s")
+
+
+def test_deprecated_flags_are_put_over_the_defaults_and_change_no_other_field() -> None:
+    found = complete("--kube-api-qps=0", "--kube-api-burst=0", "--profiling=false").configuration
+    assert (found.client_connection.qps, found.client_connection.burst) == (0, 0)
+    assert (found.enable_profiling, found.enable_contention_profiling) == (False, True)
+
+
 def test_leader_election_flags_are_checked_together_with_the_file(file: Path) -> None:
     with pytest.raises(config.InvalidConfigError, match=r"leaderElection\.leaseDuration"):
         complete(f"--config={file}", "--leader-elect-lease-duration=1s")
@@ -82,6 +109,34 @@ def test_configuration_is_written_with_all_defaults(tmp_path: Path) -> None:
     target = tmp_path / "written.yaml"
     assert write_configuration(complete(f"--write-config-to={target}")) == target
     assert config.load(target.read_text()) == config.default()
+
+
+def test_arguments_are_written_by_name_and_only_of_plugins_that_are_enabled(tmp_path: Path, file: Path) -> None:
+    file.write_text(
+        f"{HEADER}profiles:\n"
+        "- plugins: {multiPoint: {disabled: [{name: NodeAffinity}]}}\n"
+        "  pluginConfig: [{name: VolumeBinding}, {name: NodeAffinity}, {name: NodeName}, {name: Unknown, args: {}}]\n"
+    )
+    target = tmp_path / "written.yaml"
+    write_configuration(complete(f"--config={file}", f"--write-config-to={target}"))
+    [profile] = config.load(target.read_text()).profiles
+    assert list(profile.plugin_config) == [
+        "DefaultPreemption",
+        "DynamicResources",
+        "InterPodAffinity",
+        "NodeResourcesBalancedAllocation",
+        "NodeResourcesFit",
+        "PodTopologySpread",
+        "VolumeBinding",
+    ]
+
+
+def test_a_configuration_that_cannot_be_run_is_not_written(tmp_path: Path, file: Path) -> None:
+    file.write_text(f"{HEADER}profiles: [{{plugins: {{score: {{enabled: [{{name: Unknown}}]}}}}}}]\n")
+    target = tmp_path / "written.yaml"
+    with pytest.raises(ProfileError, match="Unknown"):
+        write_configuration(complete(f"--config={file}", f"--write-config-to={target}"))
+    assert not target.exists()
 
 
 @pytest.mark.parametrize(
