@@ -4,9 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import convert
 from msgspec.structs import replace
 from tests.builders import make_cluster, make_engine, make_node, make_pod, node_term
 from tests.device_builders import (
+    DRIVER,
     allocated,
     attribute_is,
     device,
@@ -19,17 +21,19 @@ from tests.device_builders import (
 )
 
 from kubesched.api.affinity import NodeSelector
-from kubesched.api.device_claims import DeviceConstraint
+from kubesched.api.device_claims import AllocatedDeviceStatus, DeviceConstraint
 from kubesched.api.meta import OwnerReference
 from kubesched.api.pod import Pod, PodResourceClaim, PodResourceClaimStatus
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision, Outcome
+from kubesched.framework.events import Hint
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import PluginContext
 from kubesched.plugins.dynamic_resources import DynamicResources
 from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt
 from kubesched.plugins.dynamic_resources.extended import claim_for
+from kubesched.plugins.dynamic_resources.hints import after_claim
 from kubesched.plugins.dynamic_resources.writes import DeallocateClaim, DeleteClaim, UnreserveClaim
 from kubesched.state.cluster import ClusterState
 
@@ -148,6 +152,26 @@ def test_a_claim_whose_devices_are_not_ready_in_time_is_given_back() -> None:
     cycle = cycle_of(state, pod("c"))
     assert plugin.pre_filter(cycle) is None
     assert not plugin.filter(cycle, Nodes(state)).any()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"networkData": {"ips": ["10.0.0.1/24"]}},
+        {"data": {"firmware": 2}},
+        {"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-02T00:00:00Z"}]},
+    ],
+)
+def test_whatever_a_driver_says_of_a_device_may_help_the_pod_of_its_claim(said: dict[str, Any]) -> None:
+    claim = allocated(make_claim("c"), "n1/a")
+    known = {"driver": DRIVER, "pool": "n1", "device": "a", "conditions": [{"type": "Ready", "status": "True"}]}
+    before, after = (
+        replace(claim, status=replace(claim.status, devices=(convert(one, AllocatedDeviceStatus),)))
+        for one in (known, known | said)
+    )
+    state = make_cluster(*NODES, after)
+    assert after_claim(pod("c"), before, after, state) is Hint.QUEUE
+    assert after_claim(pod("c"), before, before, state) is Hint.SKIP
 
 
 def test_nodes_where_an_earlier_alternative_is_had_are_better() -> None:
