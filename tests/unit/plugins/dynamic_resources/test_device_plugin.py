@@ -112,6 +112,19 @@ def test_slices_that_contradict_each_other_are_not_used_and_said_to_be_invalid()
     assert "1 invalid resource pools were encountered" in decision.message
 
 
+def test_devices_that_were_being_replaced_are_back_when_their_replacement_is_gone() -> None:
+    old, other, new = (
+        make_slice(node, device(name, id=name), name=name, pool="p", of=2, generation=generation)
+        for node, name, generation in (("n1", "old", 1), ("n2", "other", 1), ("n2", "new", 2))
+    )
+    claim = make_claim("c", request("r", 1, attribute_is("id", "old")))
+    state = make_cluster(*NODES, make_class(), claim, old, other, new)
+    engine = make_engine(state)
+    assert engine.decide(pod("c")).outcome is Outcome.UNSCHEDULABLE
+    state.delete(new)
+    assert engine.decide(pod("c")).node == "n1"
+
+
 def test_an_allocated_claim_ties_the_pod_to_the_nodes_that_can_use_it() -> None:
     only_n2 = NodeSelector(node_selector_terms=(node_term("kubernetes.io/hostname", "In", "n2"),))
     nodes = [make_node(name).label({"kubernetes.io/hostname": name}) for name in ("n1", "n2")]
