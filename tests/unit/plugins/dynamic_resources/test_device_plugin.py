@@ -22,6 +22,7 @@ from tests.device_builders import (
 
 from kubesched.api.affinity import NodeSelector
 from kubesched.api.device_claims import AllocatedDeviceStatus, DeviceConstraint
+from kubesched.api.devices import ResourceSlice
 from kubesched.api.meta import OwnerReference
 from kubesched.api.pod import Pod, PodResourceClaim, PodResourceClaimStatus
 from kubesched.framework.cycle import Cycle
@@ -123,6 +124,30 @@ def test_devices_that_were_being_replaced_are_back_when_their_replacement_is_gon
     assert engine.decide(pod("c")).outcome is Outcome.UNSCHEDULABLE
     state.delete(new)
     assert engine.decide(pod("c")).node == "n1"
+
+
+def test_a_device_that_ties_the_claim_to_one_node_makes_terms_of_others_irrelevant_only_there() -> None:
+    def pool_at(node: str, *, binds: bool, terms: int) -> ResourceSlice:
+        here = node_term("kubernetes.io/hostname", "In", node)
+        first, second = (
+            replace(device(name), node_selector=NodeSelector(node_selector_terms=(here,) * number), binds_to_node=tied)
+            for name, number, tied in (("a", 1, binds), ("b", terms, False))
+        )
+        return make_slice("", first, second, pool=node, per_device_node_selection=True)
+
+    nodes = tuple(map(make_node, ("n1", "n2", "n3")))
+    slices = (
+        pool_at("n1", binds=True, terms=2),
+        pool_at("n2", binds=False, terms=2),
+        pool_at("n3", binds=False, terms=3),
+    )
+    claim = make_claim("c", request(count=2))
+    view = make_cluster(*nodes, make_class(), *slices, claim).companion(DeviceView)
+    outcomes = view.answer([claim.spec], None).outcomes
+    assert outcomes[0].found is not None
+    problems = [view.words(one.problem, row, (claim,)) for row, one in enumerate(outcomes) if one.problem is not None]
+    words = "create NodeSelector for claim c: unsupported ResourceSlice.NodeSelector with {} terms"
+    assert problems == [words.format(2), words.format(3)]
 
 
 def test_an_allocated_claim_ties_the_pod_to_the_nodes_that_can_use_it() -> None:
