@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import field
 
 from kubesched.api.affinity import NodeSelector
@@ -153,6 +155,8 @@ class DeviceCondition(Record, frozen=True):
 
     type: str = ""
     status: str = ""
+    observed_generation: int = 0
+    last_transition_time: str | None = None
     reason: str = ""
     message: str = ""
 
@@ -163,7 +167,10 @@ class AllocatedDeviceStatus(Record, frozen=True):
     driver: str = ""
     pool: str = ""
     device: str = ""
+    share_id: str | None = field(default=None, name="shareID")
     conditions: tuple[DeviceCondition, ...] | None = None
+    data: Any = None
+    network_data: dict[str, Any] | None = None
 
 
 class ResourceClaimStatus(Record, frozen=True):

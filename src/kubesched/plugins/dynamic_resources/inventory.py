@@ -34,8 +34,10 @@ class Use(NamedTuple):
 class Inventory:
     """The pools that a node can use. Nodes with the very same pools share one."""
 
-    def __init__(self, pools: tuple[Pool, ...]) -> None:
+    def __init__(self, pools: tuple[Pool, ...], replaced: tuple[PoolId, ...] = ()) -> None:
         self.pools = pools
+        self.replaced = replaced
+        """Pools of which the node sees only slices that are being replaced elsewhere, so that it cannot use them."""
         self.shapes: dict[object, int] = {}
         """See `Likeness.shape_of`."""
         self._use: Use | None = None
@@ -50,6 +52,11 @@ class Inventory:
     def pool_of(self) -> tuple[int, ...]:
         """Per spot the index of its pool."""
         return tuple(i for i, pool in enumerate(self.pools) if pool.is_usable for _ in pool.spots)
+
+    @property
+    def pool_ids(self) -> tuple[PoolId, ...]:
+        """All pools whose slices make a difference to it."""
+        return *(pool.id for pool in self.pools), *self.replaced
 
     @cached_property
     def has_invalid_pools(self) -> bool:
@@ -155,8 +162,8 @@ class Inventories:
         self._built: dict[PoolId, dict[object, Pool | None]] = {}
         self._rows: list[Inventory] = []
         self._rows_of_pool: dict[PoolId, set[int]] = {}
-        self._alike: dict[tuple[int, ...], Inventory] = {}
-        """By the identity of their pools: inventories that many nodes have."""
+        self._alike: dict[tuple[object, ...], Inventory] = {}
+        """By the identity of their pools, and those that are replaced: inventories that many nodes have."""
         self._nothing = Inventory(())
         self._slice_position = self._node_position = self._use_position = 0
 
@@ -273,14 +280,14 @@ class Inventories:
         self.changes.record(row)
 
     def _set(self, row: int, inventory: Inventory) -> None:
-        for pool in self._rows[row].pools:
-            rows = self._rows_of_pool.get(pool.id, set())
+        for pool_id in self._rows[row].pool_ids:
+            rows = self._rows_of_pool.get(pool_id, set())
             rows.discard(row)
             if not rows:
-                self._rows_of_pool.pop(pool.id, None)
+                self._rows_of_pool.pop(pool_id, None)
         self._rows[row] = inventory
-        for pool in inventory.pools:
-            self._rows_of_pool.setdefault(pool.id, set()).add(row)
+        for pool_id in inventory.pool_ids:
+            self._rows_of_pool.setdefault(pool_id, set()).add(row)
 
     def _build(self, node: Node, seen: list[_Published]) -> Inventory:
         if not seen:
@@ -288,14 +295,15 @@ class Inventories:
         by_pool: dict[PoolId, list[_Published]] = {}
         for one in seen:
             by_pool.setdefault(one.pool, []).append(one)
-        pools = [pool for pool_id, slices in by_pool.items() if (pool := self._pool(node, pool_id, slices))]
-        pools.sort(key=lambda pool: (pool.comes_last, pool.id))
+        built = {pool_id: self._pool(node, pool_id, slices) for pool_id, slices in by_pool.items()}
+        pools = sorted(filter(None, built.values()), key=lambda pool: (pool.comes_last, pool.id))
+        replaced = tuple(pool_id for pool_id, pool in built.items() if pool is None)
         if any(one.local_to for one in seen):
-            return Inventory(tuple(pools))  # nobody else has these
-        key = tuple(map(id, pools))
+            return Inventory(tuple(pools), replaced)  # nobody else has these
+        key = *map(id, pools), *replaced
         found = self._alike.get(key)
         if found is None:
-            found = self._alike[key] = Inventory(tuple(pools))
+            found = self._alike[key] = Inventory(tuple(pools), replaced)
         return found
 
     def _pool(self, node: Node, pool_id: PoolId, seen: list[_Published]) -> Pool | None:

@@ -24,14 +24,16 @@ _GONE_KEPT = 1024
 class PoolUse:
     """The devices of one pool that are in use, by name."""
 
-    __slots__ = ("capacity", "exclusive", "families", "shares", "version")
+    __slots__ = ("capacity", "consumers", "exclusive", "families", "shares", "version")
 
     def __init__(self) -> None:
         self.exclusive: dict[str, int] = {}
         """By how many claims a device is held for themselves: one, unless claims contradict each other."""
         self.shares: dict[str, int] = {}
         self.capacity: dict[str, dict[str, int]] = {}
-        """What shares have consumed of a device, in billionths."""
+        """What shares have consumed of a device, in billionths; perhaps nothing at all, if they asked for that."""
+        self.consumers: dict[str, int] = {}
+        """How many shares of a device those are."""
         self.families: dict[tuple[str, str], Family] = {}
         self.version = 0
 
@@ -52,9 +54,12 @@ class PoolUse:
             return
         consumed = self.capacity.setdefault(held.device, {})
         for name, text in held.consumed_capacity.items():
-            consumed[name] = consumed.get(name, 0) + sign * parse_quantity(text).nano()
-            self.families.setdefault((held.device, name), family_as_written(text))
-        if not any(consumed.values()):
+            before = consumed.get(name, 0)
+            if not before:  # nothing is spelled like nothing else
+                self.families[held.device, name] = family_as_written(text)
+            consumed[name] = before + sign * parse_quantity(text).nano()
+        _count(self.consumers, held.device, sign)
+        if held.device not in self.consumers:
             del self.capacity[held.device]
 
 

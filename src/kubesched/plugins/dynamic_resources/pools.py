@@ -32,10 +32,16 @@ class Spot(NamedTuple):
     """Whether nobody gets it, since it has binding conditions and that feature is off."""
 
     @property
-    def has_alternative_nodes(self) -> bool:
-        """Whether there is more than one term in what selects its nodes, which an allocation cannot take over."""
+    def alternative_nodes(self) -> int:
+        """How many terms select its nodes, if that is more than one: an allocation cannot take those over.
+
+        -1 if it ties an allocation to the one node: then nothing is taken over, of this device or later ones.
+        """
         place = self.device if self.slice.spec.per_device_node_selection else self.slice.spec
-        return place.node_selector is not None and len(place.node_selector.node_selector_terms) > 1
+        if place.node_name is not None or self.device.binds_to_node:
+            return -1
+        terms = place.node_selector.node_selector_terms if place.node_selector is not None else ()
+        return len(terms) if len(terms) > 1 else 0
 
 
 class Pool:
@@ -75,7 +81,7 @@ class Pool:
     def shape(self, like: Callable[[DeviceKind], DeviceKind]) -> tuple[object, ...]:
         """Equal for pools in which every search ends in the same places, for whoever cannot tell some kinds apart."""
         spots = tuple(
-            (like(spot.kind), spot.is_reachable, spot.is_withheld, spot.has_alternative_nodes) for spot in self.spots
+            (like(spot.kind), spot.is_reachable, spot.is_withheld, spot.alternative_nodes) for spot in self.spots
         )
         return self.driver, self.is_incomplete, bool(self.fault), spots, tuple(self.counters)
 

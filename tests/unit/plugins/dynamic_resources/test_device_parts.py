@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 from tests.builders import make_cluster, make_pod
-from tests.device_builders import allocated, device, make_claim, make_class, make_counters, make_slice
+from tests.device_builders import allocated, device, make_claim, make_class, make_counters, make_slice, results_changed
 
 from kubesched.api.device_claims import FINALIZER, AllocatedDevice, AllocationResult, DeviceAllocation, ResourceClaim
 from kubesched.api.pod import ResourceRequirements
@@ -65,6 +65,28 @@ def test_a_claim_that_the_watch_shows_before_the_write_returns_counts_once() -> 
     assert ledger.capacity_in_use() == {DEVICE: {"mem": "2Gi"}}
     ledger.release(claim)
     assert ledger.capacity_in_use() == {DEVICE: {"mem": "2Gi"}}
+
+
+def test_a_share_of_nothing_is_in_use_until_it_is_given_back() -> None:
+    objects = ObjectStore()
+    ledger, claim = Ledger(objects), make_claim("c")
+    nothing = results_changed(allocated(claim, "n/d"), share_id="s", consumed_capacity={"mem": "0"})
+    some = results_changed(allocated(make_claim("more"), "n/d"), share_id="t", consumed_capacity={"mem": "2Gi"})
+    assert nothing.status.allocation is not None
+    objects.put(at_version(claim, 1))
+    ledger.set_aside(claim, nothing.status.allocation)
+    ledger.assume(at_version(nothing, 2))
+    ledger.release(claim)
+    assert ledger.capacity_in_use() == {DEVICE: {"mem": "0"}}
+    objects.put(some)
+    ledger.refresh()
+    assert ledger.capacity_in_use() == {DEVICE: {"mem": "2Gi"}}
+    objects.remove(some)
+    ledger.refresh()
+    assert ledger.capacity_in_use() == {DEVICE: {"mem": "0"}}
+    objects.put(at_version(claim, 3))
+    ledger.refresh()
+    assert ledger.capacity_in_use() == {}
 
 
 def test_a_claim_made_anew_under_the_same_name_is_not_pending() -> None:

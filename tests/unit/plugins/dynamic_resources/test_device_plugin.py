@@ -4,9 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import convert
 from msgspec.structs import replace
 from tests.builders import make_cluster, make_engine, make_node, make_pod, node_term
 from tests.device_builders import (
+    DRIVER,
     allocated,
     attribute_is,
     device,
@@ -19,17 +21,20 @@ from tests.device_builders import (
 )
 
 from kubesched.api.affinity import NodeSelector
-from kubesched.api.device_claims import DeviceConstraint
+from kubesched.api.device_claims import AllocatedDeviceStatus, DeviceConstraint
+from kubesched.api.devices import ResourceSlice
 from kubesched.api.meta import OwnerReference
 from kubesched.api.pod import Pod, PodResourceClaim, PodResourceClaimStatus
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision, Outcome
+from kubesched.framework.events import Hint
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import PluginContext
 from kubesched.plugins.dynamic_resources import DynamicResources
 from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt
 from kubesched.plugins.dynamic_resources.extended import claim_for
+from kubesched.plugins.dynamic_resources.hints import after_claim
 from kubesched.plugins.dynamic_resources.writes import DeallocateClaim, DeleteClaim, UnreserveClaim
 from kubesched.state.cluster import ClusterState
 
@@ -108,6 +113,43 @@ def test_slices_that_contradict_each_other_are_not_used_and_said_to_be_invalid()
     assert "1 invalid resource pools were encountered" in decision.message
 
 
+def test_devices_that_were_being_replaced_are_back_when_their_replacement_is_gone() -> None:
+    old, other, new = (
+        make_slice(node, device(name, id=name), name=name, pool="p", of=2, generation=generation)
+        for node, name, generation in (("n1", "old", 1), ("n2", "other", 1), ("n2", "new", 2))
+    )
+    claim = make_claim("c", request("r", 1, attribute_is("id", "old")))
+    state = make_cluster(*NODES, make_class(), claim, old, other, new)
+    engine = make_engine(state)
+    assert engine.decide(pod("c")).outcome is Outcome.UNSCHEDULABLE
+    state.delete(new)
+    assert engine.decide(pod("c")).node == "n1"
+
+
+def test_a_device_that_ties_the_claim_to_one_node_makes_terms_of_others_irrelevant_only_there() -> None:
+    def pool_at(node: str, *, binds: bool, terms: int) -> ResourceSlice:
+        here = node_term("kubernetes.io/hostname", "In", node)
+        first, second = (
+            replace(device(name), node_selector=NodeSelector(node_selector_terms=(here,) * number), binds_to_node=tied)
+            for name, number, tied in (("a", 1, binds), ("b", terms, False))
+        )
+        return make_slice("", first, second, pool=node, per_device_node_selection=True)
+
+    nodes = tuple(map(make_node, ("n1", "n2", "n3")))
+    slices = (
+        pool_at("n1", binds=True, terms=2),
+        pool_at("n2", binds=False, terms=2),
+        pool_at("n3", binds=False, terms=3),
+    )
+    claim = make_claim("c", request(count=2))
+    view = make_cluster(*nodes, make_class(), *slices, claim).companion(DeviceView)
+    outcomes = view.answer([claim.spec], None).outcomes
+    assert outcomes[0].found is not None
+    problems = [view.words(one.problem, row, (claim,)) for row, one in enumerate(outcomes) if one.problem is not None]
+    words = "create NodeSelector for claim c: unsupported ResourceSlice.NodeSelector with {} terms"
+    assert problems == [words.format(2), words.format(3)]
+
+
 def test_an_allocated_claim_ties_the_pod_to_the_nodes_that_can_use_it() -> None:
     only_n2 = NodeSelector(node_selector_terms=(node_term("kubernetes.io/hostname", "In", "n2"),))
     nodes = [make_node(name).label({"kubernetes.io/hostname": name}) for name in ("n1", "n2")]
@@ -148,6 +190,26 @@ def test_a_claim_whose_devices_are_not_ready_in_time_is_given_back() -> None:
     cycle = cycle_of(state, pod("c"))
     assert plugin.pre_filter(cycle) is None
     assert not plugin.filter(cycle, Nodes(state)).any()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"networkData": {"ips": ["10.0.0.1/24"]}},
+        {"data": {"firmware": 2}},
+        {"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-02T00:00:00Z"}]},
+    ],
+)
+def test_whatever_a_driver_says_of_a_device_may_help_the_pod_of_its_claim(said: dict[str, Any]) -> None:
+    claim = allocated(make_claim("c"), "n1/a")
+    known = {"driver": DRIVER, "pool": "n1", "device": "a", "conditions": [{"type": "Ready", "status": "True"}]}
+    before, after = (
+        replace(claim, status=replace(claim.status, devices=(convert(one, AllocatedDeviceStatus),)))
+        for one in (known, known | said)
+    )
+    state = make_cluster(*NODES, after)
+    assert after_claim(pod("c"), before, after, state) is Hint.QUEUE
+    assert after_claim(pod("c"), before, before, state) is Hint.SKIP
 
 
 def test_nodes_where_an_earlier_alternative_is_had_are_better() -> None:

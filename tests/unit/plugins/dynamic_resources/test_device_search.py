@@ -12,6 +12,7 @@ from tests.device_builders import (
     make_counters,
     make_slice,
     request,
+    results_changed,
 )
 
 from kubesched.api.device_claims import DeviceConstraint, ResourceClaim
@@ -205,6 +206,14 @@ def test_a_shared_device_goes_to_several_requests_until_its_capacity_is_used_up(
     assert one_claim(slices, claim=claim) == ["x a", "y a"]
     third = make_claim("d", request("z", **part))  # type: ignore[arg-type]
     assert search(slices, claims=(claim, third)) is None
+
+
+def test_a_shared_device_draws_from_counters_once_though_its_holder_consumes_nothing() -> None:
+    shared = device("a", shared=True, capacity={"mem": "10Gi"}, draws={"slots": "1"})
+    slices = (make_counters("n", slots="1"), make_slice("n", shared, of=2))
+    holding = results_changed(allocated(make_claim("other"), "n/a"), share_id="s", consumed_capacity={"mem": "0"})
+    claim = make_claim("c", request(capacity={"mem": "1Gi"}))
+    assert search(*slices, claims=(claim,), holding=(holding,)) == [["r a"]]
 
 
 def test_one_request_never_gets_the_same_shared_device_twice() -> None:
