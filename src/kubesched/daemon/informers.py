@@ -67,7 +67,7 @@ class Informers:
             await reflector.wait_synced()
 
     async def catch_up(self) -> None:
-        """Until the handler has seen the cluster as it is now, or a little later."""
+        """Until the handler has seen the cluster as it is now, or a little later. Ends the pauses of who had failed."""
         await self._relist(self.reflectors.values())
 
     async def read_anew(self) -> tuple[dict[str, Node], dict[str, Pod]]:

@@ -162,7 +162,7 @@ class Replica:
         Before the first decision everything is read anew: whoever led before may have bound pods that the watch has
         not shown us yet.
         """
-        if not await _done_before(self._stopping, self._know_the_cluster()):
+        if not await _done_before(self._stopping, self.informers.catch_up()):
             return
         garbage.spare_what_is_there()
         log.info("Starting to schedule", nodes=self.scheduler.state.nodes.live_count, pods=len(self.scheduler.pods))
@@ -186,10 +186,6 @@ class Replica:
         if await _done_before(self._stopping, self.informers.wait_synced()):
             log.info("Watching, and binding nothing", pods=len(self.scheduler.pods))
             await self._stopping.wait()
-
-    async def _know_the_cluster(self) -> None:
-        await self.informers.wait_synced()
-        await self.informers.catch_up()
 
     async def _keep_belief_true(self) -> None:
         """Compare belief and truth from time to time, and whenever asked to. For ever."""
