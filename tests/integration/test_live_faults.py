@@ -167,6 +167,7 @@ def test_watch_that_falls_silent_is_found_out_by_a_binding(cluster: LiveCluster,
     cluster.add_nodes(1)  # now the pod that is gone is tried
     wait_until(lambda: cluster.node_of("unheard"), "the pod bound")
     assert daemon.log_lines("The watch has not told")
+    daemon.wait_for_log("Compared belief with the API server")  # by itself
     _assert_belief_is_true(cluster, daemon)
 
 

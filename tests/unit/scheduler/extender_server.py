@@ -6,6 +6,7 @@ import contextlib
 import json
 import socket
 import ssl
+import sys
 from collections.abc import Callable
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -45,6 +46,14 @@ class Redirect(NamedTuple):
 
 
 Answer = Answers | Redirect | bytes | int
+
+
+class _Quiet(ThreadingHTTPServer):
+    """Says nothing about clients that did not wait for their answer: some tests are about those."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class ExtenderServer:
@@ -87,7 +96,7 @@ class ExtenderServer:
                 pass
 
         self._handler = Handler
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._http = _Quiet(("127.0.0.1", 0), Handler)
         self._thread = Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01})
         self.url = f"http://127.0.0.1:{self._http.server_port}/scheduler"
 
