@@ -112,7 +112,8 @@ class ResourceClaims(KeyedController):
             status.pop("reservedFor", None)
         claim = self.write_status(RESOURCE_CLAIMS, claim, status)
         finalizers = claim["metadata"].get("finalizers") or []
-        if not status.get("allocation") and _FINALIZER in finalizers:
+        # A scheduler adds the finalizer in a write of its own, just before it allocates: that one must stay.
+        if not status.get("allocation") and _FINALIZER in finalizers and (reserved or is_going(claim)):
             others = [each for each in finalizers if each != _FINALIZER]
             changed = {**claim, "metadata": {**claim["metadata"], "finalizers": others}}
             self.api.update(RESOURCE_CLAIMS, namespace, name, changed, manager=MANAGER)

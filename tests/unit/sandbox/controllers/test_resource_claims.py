@@ -99,3 +99,16 @@ def test_nodes_publish_their_gpus_and_take_them_along() -> None:
     cluster.hollow.remove("node-0")
     cluster.settle()
     assert [each["spec"]["nodeName"] for each in cluster.api.select(RESOURCE_SLICES)] == ["node-1"]
+
+
+def test_scheduler_that_is_about_to_allocate_is_not_crossed() -> None:
+    cluster = LivingSandbox(binder=False)
+    cluster.create(RESOURCE_CLAIM_TEMPLATES, template())
+    cluster.create(PODS, asking())
+    (claim,) = cluster.api.select(RESOURCE_CLAIMS)
+    kept = {**claim, "metadata": {**claim["metadata"], "finalizers": ["resource.kubernetes.io/delete-protection"]}}
+    written = cluster.api.update(RESOURCE_CLAIMS, "default", claim["metadata"]["name"], kept)
+    cluster.settle()
+    assert cluster.get(RESOURCE_CLAIMS, claim["metadata"]["name"]) == written
+    cluster.delete(PODS, "train")
+    assert cluster.api.select(RESOURCE_CLAIMS) == []
