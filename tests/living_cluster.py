@@ -26,7 +26,6 @@ from kubesched.api.node import Node, Taint
 from kubesched.api.pod import ContainerPort, PersistentVolumeClaimSource, Pod, PodStatus, Volume
 from kubesched.api.workloads import Namespace
 from kubesched.state.cluster import ClusterState
-from kubesched.state.nominated import identity_of
 
 NODE_NAMES = ("n0", "n1", "n2", "n3")
 POD_NAMES = ("p0", "p1", "p2", "p3", "p4", "p5")
@@ -232,7 +231,7 @@ class LivingCluster(RuleBasedStateMachine):
         held = {
             port.host_ip
             for placed in self.placed.values()
-            if placed.node == node and identity_of(placed.pod) != identity_of(pod)
+            if placed.node == node and placed.pod.identity != pod.identity
             for port in _ports(placed.pod)
         }
         free = tuple(port for port in _ports(pod) if port.host_ip not in held)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.scheduler.queued_pod import QueuedPod
+from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.scheduler import Attempt, Scheduler
 
 Json = dict[str, Any]

@@ -83,3 +83,8 @@ class KubeObject(Record, frozen=True):
         """`namespace/name`, or just the name of what lives outside namespaces."""
         meta = self.metadata
         return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+
+    @property
+    def identity(self) -> str:
+        """The uid, or the name without one: an object that was deleted and created again is another object."""
+        return self.metadata.uid or self.key

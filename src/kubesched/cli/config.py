@@ -7,7 +7,7 @@ import click
 from kubesched import config as configuration
 from kubesched.cli.feature_gates import feature_gates_option
 from kubesched.cli.input import read, refuse
-from kubesched.cli.simulation import bad_profiles_refused
+from kubesched.cli.offline import bad_profiles_refused
 from kubesched.config.defaults import differences_from_default
 from kubesched.config.policy import translate
 from kubesched.simulate.cluster import profiles_of

@@ -9,8 +9,8 @@ import click
 
 from kubesched.cli.explanation import ExplanationPrinter
 from kubesched.cli.input import refuse
+from kubesched.cli.offline import broken_plugins_told, simulated, simulation_options
 from kubesched.cli.printing import console, listed, print_json, skipped_note
-from kubesched.cli.simulation import broken_plugins_told, simulated, simulation_options
 from kubesched.config import Features
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.explanation import explain as explain_pod

@@ -6,8 +6,8 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from kubesched.cli.offline import broken_plugins_told, simulated, simulation_options
 from kubesched.cli.printing import BAD, FAINT, GOOD, console, counted, heading, listed, print_json, skipped_note, table
-from kubesched.cli.simulation import broken_plugins_told, simulated, simulation_options
 from kubesched.config import Features
 from kubesched.simulate.placement import Placed, PlacementReport, Unplaced
 from kubesched.simulate.placement import place as place_all

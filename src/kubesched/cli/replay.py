@@ -7,10 +7,10 @@ import sys
 import click
 
 from kubesched.cli.input import refuse, told
+from kubesched.cli.offline import bad_profiles_refused
 from kubesched.cli.printing import BAD, GOOD, console, counted, print_json, table
-from kubesched.cli.simulation import bad_profiles_refused
 from kubesched.plugins.registry import all_plugins
-from kubesched.scheduler.replaying import Difference, Replay, ReplayError
+from kubesched.scheduler.recording.replay import Difference, Replay, ReplayError
 
 MOST_ROWS = 40
 

@@ -19,10 +19,10 @@ from kubesched import garbage
 from kubesched.cli.feature_gates import feature_gates_option
 from kubesched.cli.input import refuse, told
 from kubesched.cli.node_file import nodes_of
+from kubesched.cli.offline import bad_profiles_refused, config_option, settings_of
 from kubesched.cli.printing import STRONG, console, counted
 from kubesched.cli.sandbox_story import summary
 from kubesched.cli.sandbox_view import line, view
-from kubesched.cli.simulation import bad_profiles_refused, config_option, settings_of
 from kubesched.config import Features
 from kubesched.plugins.registry import all_plugins
 from kubesched.sandbox.box import Plan, Sandbox

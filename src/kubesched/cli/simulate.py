@@ -12,9 +12,7 @@ import click
 from kubesched import garbage
 from kubesched.cli.feature_gates import feature_gates_option
 from kubesched.cli.input import refuse, told
-from kubesched.cli.printing import console, print_json, print_yaml, skipped_note
-from kubesched.cli.progress import progress_bar
-from kubesched.cli.simulation import (
+from kubesched.cli.offline import (
     Policy,
     config_option,
     drain_option,
@@ -24,9 +22,11 @@ from kubesched.cli.simulation import (
     policy_of,
     seed_option,
 )
+from kubesched.cli.printing import console, print_json, print_yaml, skipped_note
+from kubesched.cli.progress import progress_bar
 from kubesched.cli.simulation_result import MOST_NODES, MOST_ROWS, ResultPrinter
 from kubesched.config import Features
-from kubesched.scheduler.recording_file import open_recording
+from kubesched.scheduler.recording.recording_file import open_recording
 from kubesched.scheduler.run_now import StillWaitingError
 from kubesched.simulate.html import page
 from kubesched.simulate.manifests import Manifests

@@ -14,12 +14,12 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.workloads import PriorityClass
+from kubesched.extenders.originals import Originals
 from kubesched.kube.client import Client
 from kubesched.kube.decoding import Codec, DictCodec, Identity, Page, Raw, RecordCodec, Sent, SentCodec
 from kubesched.kube.listing import ApiSource
 from kubesched.kube.reflector import Handler, Reflector
 from kubesched.kube.resources import RESOURCES, UNFINISHED, Resource
-from kubesched.scheduler.originals import Originals
 
 WATCHED: dict[str, type[KubeObject]] = {
     name: kind for name, kind in KINDS.items() if kind not in (PriorityClass, ResourceClaimTemplate)

@@ -30,7 +30,7 @@ from kubesched.kube.clients import Clients
 from kubesched.kube.events import EventRecorder
 from kubesched.scheduler.loop import SchedulingLoop
 from kubesched.scheduler.observing import observed
-from kubesched.scheduler.recording import Recording, RecordingWriter, recorded
+from kubesched.scheduler.recording.recording import Recording, RecordingWriter, recorded
 from kubesched.scheduler.scheduler import Attempt, Scheduler
 from kubesched.scheduler.volume_wait import volume_timeouts
 from kubesched.scheduler.writer import ClusterWriter

@@ -31,7 +31,7 @@ from kubesched.kube.clients import Clients
 from kubesched.kube.errors import KubeError
 from kubesched.kube.leader_election import LeaseLostError
 from kubesched.plugins.registry import all_plugins
-from kubesched.scheduler.recording_file import open_recording
+from kubesched.scheduler.recording.recording_file import open_recording
 
 HANG_UP_WITHIN = 2.0
 """Seconds after which connections are left to the end of the process: the thread that has them may be stuck."""

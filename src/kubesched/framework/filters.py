@@ -19,7 +19,6 @@ from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
 from kubesched.framework.status import SKIP, SKIP_ALIKE, Code, Status, error, unresolvable
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32
-from kubesched.state.nominated import identity_of
 from kubesched.state.pods import PlacedPod
 
 
@@ -269,8 +268,8 @@ class FilterRunner:
     def nominated_ahead(self, cycle: Cycle, row: int) -> list[PlacedPod]:
         """Pods nominated to a row that this pod must leave room for: other pods of the same or a higher priority."""
         pods = self.state.nominated.on_node(self.state.nodes.names[row])
-        me = identity_of(cycle.pod)
-        ahead = [pod for pod in pods if pod.priority >= cycle.priority and identity_of(pod) != me]
+        me = cycle.pod.identity
+        ahead = [pod for pod in pods if pod.priority >= cycle.priority and pod.identity != me]
         return [PlacedPod(pod, self.state.facts(pod), row, assumed=True) for pod in ahead]
 
     def _judge_with_nominated(self, cycle: Cycle, verdicts: Verdicts) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from kubesched.api.pod import Pod
 from kubesched.config.duration import Duration
 from kubesched.framework.status import Status, error, unschedulable
-from kubesched.state.nominated import identity_of
 
 LONGEST_WAIT = 15 * 60.0
 """Seconds that a plugin may ask for at most."""
@@ -92,13 +91,13 @@ class WaitingPods:
         return len(self._pods)
 
     def get(self, pod: Pod) -> WaitingPod | None:
-        return self._pods.get(identity_of(pod))
+        return self._pods.get(pod.identity)
 
     def add(self, pod: Pod, node_name: str, timeouts: dict[str, float]) -> WaitingPod:
         """Begin to wait for plugins, each at most so many seconds."""
         capped = {plugin: min(seconds, LONGEST_WAIT) for plugin, seconds in timeouts.items()}
         waiting = WaitingPod(pod, node_name, capped, self._clock(), lambda: self.on_settled())
-        self._pods[identity_of(pod)] = waiting
+        self._pods[pod.identity] = waiting
         return waiting
 
     def settled(self) -> list[WaitingPod]:

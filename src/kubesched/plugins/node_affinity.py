@@ -26,9 +26,9 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.status import SKIP_ALIKE, Status, error, unresolvable
-from kubesched.plugins.hinting import queue_if, waits_for
-from kubesched.plugins.node_requirements import RequiredNodes
-from kubesched.plugins.normalizing import scaled_to_maximum
+from kubesched.plugins.shared.hinting import queue_if, waits_for
+from kubesched.plugins.shared.node_requirements import RequiredNodes
+from kubesched.plugins.shared.normalizing import scaled_to_maximum
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32, Int64
 

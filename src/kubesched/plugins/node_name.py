@@ -11,7 +11,7 @@ from kubesched.framework.events import Action, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, Scope
 from kubesched.framework.status import unresolvable
-from kubesched.plugins.hinting import waits_for
+from kubesched.plugins.shared.hinting import waits_for
 from kubesched.state.columns import Int32
 
 OTHER_NODE = unresolvable("node(s) didn't match the requested node name")

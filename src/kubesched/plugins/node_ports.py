@@ -10,7 +10,7 @@ from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
 from kubesched.framework.status import SKIP_ALIKE, Status, unschedulable
-from kubesched.plugins.hinting import has_node, queue_if, waits_for
+from kubesched.plugins.shared.hinting import has_node, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32
 from kubesched.state.facts import HostPort

@@ -14,7 +14,7 @@ from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PluginContext, Scope
 from kubesched.framework.status import unresolvable
-from kubesched.plugins.hinting import is_same_pod, queue_if, waits_for
+from kubesched.plugins.shared.hinting import is_same_pod, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32
 

@@ -14,8 +14,10 @@ from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin
 from kubesched.framework.status import SKIP_ALIKE, Status, unschedulable
-from kubesched.plugins.hinting import after_used_claim, has_node, queue_if, waits_for
-from kubesched.plugins.volume_attachments import (
+from kubesched.plugins.shared.csi_migration import TranslationError, inline_handle_of, migration_of
+from kubesched.plugins.shared.csi_nodes import NO_LIMIT, CSINodeColumns
+from kubesched.plugins.shared.hinting import after_used_claim, has_node, queue_if, waits_for
+from kubesched.plugins.shared.volume_attachments import (
     AttachedVolume,
     AttachmentColumns,
     VolumeFaultError,
@@ -23,8 +25,6 @@ from kubesched.plugins.volume_attachments import (
     volumes_in_use,
     volumes_wanted,
 )
-from kubesched.plugins.volume_csi_nodes import NO_LIMIT, CSINodeColumns
-from kubesched.plugins.volume_migration import TranslationError, inline_handle_of, migration_of
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32
 from kubesched.state.facts import claim_names

@@ -6,7 +6,7 @@ from kubesched.api.pod import Pod
 from kubesched.framework.events import Action, Interest, Kind
 from kubesched.framework.plugin import PreEnqueuePlugin
 from kubesched.framework.status import Status, unresolvable
-from kubesched.plugins.hinting import after_own_change, waits_for
+from kubesched.plugins.shared.hinting import after_own_change, waits_for
 from kubesched.state.cluster import ClusterState
 
 

@@ -12,8 +12,8 @@ from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
 from kubesched.framework.status import SKIP, SKIP_ALIKE, Status, unresolvable, unschedulable
-from kubesched.plugins.hinting import after_named_claim, queue_if, waits_for
-from kubesched.plugins.volume_claims import claim_not_found
+from kubesched.plugins.shared.hinting import after_named_claim, queue_if, waits_for
+from kubesched.plugins.shared.volume_claims import claim_not_found
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32
 from kubesched.state.facts import PodFacts, claim_names

@@ -13,9 +13,9 @@ from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
 from kubesched.framework.status import SKIP, SKIP_ALIKE, Status, unresolvable
-from kubesched.plugins.hinting import after_named_claim, queue_if, waits_for
-from kubesched.plugins.volume_claims import claim_not_found, class_of
-from kubesched.plugins.volume_migration import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONES_DELIMITER
+from kubesched.plugins.shared.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONES_DELIMITER
+from kubesched.plugins.shared.hinting import after_named_claim, queue_if, waits_for
+from kubesched.plugins.shared.volume_claims import claim_not_found, class_of
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32
 from kubesched.state.facts import claim_names

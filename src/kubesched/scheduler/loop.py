@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from kubesched.scheduler.attempt import Attempt
+from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.scheduler import Scheduler
 
 _log = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from kubesched.framework.stopwatch import Stopwatch
-from kubesched.scheduler.attempt import Attempt
+from kubesched.scheduler.attempt.attempt import Attempt
 
 EVICTION = "Eviction"
 """What a stopwatch calls the time that the eviction of victims took."""

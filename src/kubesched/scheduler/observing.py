@@ -8,7 +8,7 @@ from typing import Any, cast
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.framework.events import Action, ClusterEvent, Kind
-from kubesched.scheduler.attempt import Attempt
+from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.observer import PERMIT_WAIT, SchedulerObserver
 from kubesched.scheduler.scheduler import Scheduler
 

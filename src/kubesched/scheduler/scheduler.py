@@ -14,6 +14,8 @@ from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
+from kubesched.extenders.http_extender import extenders_of, with_ignored_resources
+from kubesched.extenders.originals import originals_for
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
@@ -32,19 +34,16 @@ from kubesched.framework.status import Code, Status, error
 from kubesched.framework.waiting import WaitingPods
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.registry import in_tree
-from kubesched.scheduler.attempt import Attempt, Failure
-from kubesched.scheduler.binding import BindingCycle
+from kubesched.scheduler.attempt.attempt import Attempt, Failure
+from kubesched.scheduler.attempt.binding_cycle import BindingCycle
+from kubesched.scheduler.attempt.eviction import Evictions
+from kubesched.scheduler.attempt.failures import FailureReporter, breakdown, denial, failure_of, rejection
 from kubesched.scheduler.claims import ClaimBinding, OnAwaited
-from kubesched.scheduler.eviction import Evictions
-from kubesched.scheduler.extenders import extenders_of, with_ignored_resources
-from kubesched.scheduler.failures import FailureReporter, breakdown, denial, failure_of, rejection
+from kubesched.scheduler.event_handlers import EventRouter
 from kubesched.scheduler.observer import EVICTION
-from kubesched.scheduler.originals import originals_for
-from kubesched.scheduler.queue import LONGEST_WAIT, SchedulingQueue
-from kubesched.scheduler.routing import EventRouter
+from kubesched.scheduler.queue.scheduling_queue import LONGEST_WAIT, SchedulingQueue
 from kubesched.scheduler.writer import ClusterWriter
 from kubesched.state.cluster import ClusterState
-from kubesched.state.nominated import identity_of
 
 __all__ = ["PODS_TO_ACTIVATE", "Attempt", "Scheduler"]
 
@@ -218,7 +217,7 @@ class Scheduler:
         """Attempts that waited for a Permit plugin and need not any longer: to be finished now."""
         over = []
         for waiting in self.waiting.settled():
-            attempt = self._permitting.pop(identity_of(waiting.pod))
+            attempt = self._permitting.pop(waiting.pod.identity)
             if waiting.refusal is None:
                 attempt.phase = "assumed"
                 self.queue.done(waiting.pod)
@@ -264,7 +263,7 @@ class Scheduler:
             self._binding.announce(assumed)
         await self._failures.report(attempt, failure)
         if attempt.is_rejected:
-            self._binding.announce(assumed, lambda pod: identity_of(pod) != me)
+            self._binding.announce(assumed, lambda pod: pod.identity != me)
 
     async def _evict(self, attempt: Attempt) -> None:
         if not attempt.victims:
@@ -330,7 +329,7 @@ class Scheduler:
             return status.by(plugin.name) if status.is_rejection else error(text)
         if timeouts:
             attempt.phase = "waiting"
-            self._permitting[identity_of(decision.pod)] = attempt
+            self._permitting[decision.pod.identity] = attempt
             self.waiting.add(decision.pod, decision.node, timeouts)
         return None
 

@@ -20,9 +20,9 @@ from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import all_plugins
-from kubesched.scheduler.queue import LONGEST_WAIT
-from kubesched.scheduler.queued_pod import QueuedPod
-from kubesched.scheduler.recording import Recording, RecordingWriter, recorded
+from kubesched.scheduler.queue.queued_pod import QueuedPod
+from kubesched.scheduler.queue.scheduling_queue import LONGEST_WAIT
+from kubesched.scheduler.recording.recording import Recording, RecordingWriter, recorded
 from kubesched.scheduler.run_now import run_now
 from kubesched.scheduler.scheduler import Attempt, Scheduler
 from kubesched.scheduler.writer import ClusterWriter

@@ -17,7 +17,7 @@ from kubesched.api.node import Node
 from kubesched.api.pod import PersistentVolumeClaimSource, Pod, PodSpec, Toleration, Volume
 from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.api.tolerations import has_untolerated
-from kubesched.plugins.node_requirements import RequiredNodes
+from kubesched.plugins.shared.node_requirements import RequiredNodes
 from kubesched.simulate.workload_kinds import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet, Workload
 
 replace = msgspec.structs.replace

@@ -23,7 +23,7 @@ from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.state.facts import FactsOf, PodFacts
 from kubesched.state.matching import MatchCounts
 from kubesched.state.nodes import NodeTable
-from kubesched.state.nominated import Nominator, identity_of
+from kubesched.state.nominated import Nominator
 from kubesched.state.objects import ObjectStore
 from kubesched.state.pods import PlacedPod, PodTable
 
@@ -68,7 +68,7 @@ class ClusterState:
                 self.nodes.remove_node(obj.name)
             case Pod():
                 self.nominated.remove(obj)
-                self._remove(identity_of(obj))
+                self._remove(obj.identity)
             case _:
                 self.objects.remove(obj)
                 self._follow_device_classes(obj)
@@ -80,7 +80,7 @@ class ClusterState:
 
         Whoever has the facts of the pod at hand saves looking for them.
         """
-        if identity_of(pod) in self._placed:
+        if pod.identity in self._placed:
             raise ValueError(f"pod {pod.key} is placed already")
         facts = facts or self.facts(pod)
         self.nominated.remove(pod)
@@ -90,15 +90,15 @@ class ClusterState:
 
     def forget(self, pod: Pod) -> None:
         """The assumption did not come true: the pod is pending again, and a promise made to it holds again."""
-        placed = self._placed.get(identity_of(pod))
+        placed = self._placed.get(pod.identity)
         if placed is not None and placed.assumed:
-            self._remove(identity_of(pod))
+            self._remove(pod.identity)
             if pod.status.nominated_node_name:
                 self.nominated.add(pod, pod.status.nominated_node_name)
 
     def placed(self, pod: Pod) -> PlacedPod | None:
         """Where the pod is, if it is anywhere."""
-        return self._placed.get(identity_of(pod))
+        return self._placed.get(pod.identity)
 
     def namespace_labels(self, namespace: str) -> dict[str, str]:
         """The labels of a namespace; none if it is unknown."""
@@ -115,7 +115,7 @@ class ClusterState:
     # -- bookkeeping --------------------------------------------------------------------------------------------------
 
     def _observe(self, pod: Pod) -> None:
-        identity = identity_of(pod)
+        identity = pod.identity
         if pod.is_finished or pod.spec.node_name:
             self.nominated.remove(pod)
         if pod.is_finished or not pod.spec.node_name:
@@ -137,7 +137,7 @@ class ClusterState:
         return row
 
     def _place(self, placed: PlacedPod) -> None:
-        self._placed[identity_of(placed.pod)] = placed
+        self._placed[placed.pod.identity] = placed
         self.pods.add(placed)
         self._count(placed, 1)
 

@@ -18,12 +18,12 @@ class Nominator:
     def add(self, pod: Pod, node_name: str) -> None:
         """Nominate a pod; an earlier nomination of it is dropped."""
         self.remove(pod)
-        identity = identity_of(pod)
+        identity = pod.identity
         self._by_node.setdefault(node_name, {})[identity] = pod
         self._node_of[identity] = node_name
 
     def remove(self, pod: Pod) -> None:
-        identity = identity_of(pod)
+        identity = pod.identity
         node_name = self._node_of.pop(identity, None)
         if node_name is not None:
             del self._by_node[node_name][identity]
@@ -35,7 +35,7 @@ class Nominator:
 
         As in kube-scheduler, which looks nominated pods up in its queue, and knows nothing but names of the others.
         """
-        identity = identity_of(pod)
+        identity = pod.identity
         node_name = self._node_of.get(identity)
         if node_name is not None:
             meta = pod.metadata
@@ -44,7 +44,7 @@ class Nominator:
 
     def node_of(self, pod: Pod) -> str:
         """The node this pod is nominated to, or nothing."""
-        return self._node_of.get(identity_of(pod), "")
+        return self._node_of.get(pod.identity, "")
 
     def on_node(self, node_name: str) -> list[Pod]:
         return list(self._by_node.get(node_name, {}).values())
@@ -53,8 +53,3 @@ class Nominator:
     def nodes(self) -> Collection[str]:
         """The nodes that somebody is nominated to."""
         return self._by_node.keys()
-
-
-def identity_of(pod: Pod) -> str:
-    """A pod re-created under the same name is another pod, so the uid decides; without one, the name must do."""
-    return pod.metadata.uid or pod.key

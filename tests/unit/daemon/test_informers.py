@@ -15,6 +15,7 @@ from tests.unit.scheduler.extender_server import settings
 from tests.unit.scheduler.memory_writer import MemoryCluster
 
 from kubesched.daemon.informers import Informers
+from kubesched.extenders.originals import Originals
 from kubesched.kube.authentication import transport_for
 from kubesched.kube.client import Client
 from kubesched.kube.connection import from_flags
@@ -22,7 +23,6 @@ from kubesched.kube.throttle import Throttle
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.http import kubeconfig, write_kubeconfig
 from kubesched.sandbox.kinds import NODES, PODS
-from kubesched.scheduler.originals import Originals
 from kubesched.scheduler.scheduler import Scheduler
 
 

@@ -18,12 +18,12 @@ from tests.builders import Json, NodeBuilder, PodBuilder, make_cluster, make_nod
 
 from kubesched import config as configuration
 from kubesched.api.meta import KubeObject
+from kubesched.extenders.http_extender import extenders_of, with_ignored_resources
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
 from kubesched.framework.plugin import PluginContext
 from kubesched.framework.profile import Profile
 from kubesched.plugins.registry import in_tree
-from kubesched.scheduler.extenders import extenders_of, with_ignored_resources
 
 Answers = Callable[[Json], Any]
 

@@ -4,7 +4,7 @@ from tests.builders import make_pod
 
 from kubesched.api.pod import ExtendedResourceClaimStatus, PodResourceClaimStatus
 from kubesched.framework.events import Action, ClusterEvent, Kind
-from kubesched.scheduler.changes import pod_changes
+from kubesched.scheduler.cluster_events import pod_changes
 
 POD = make_pod("p")
 GENERATED = [ClusterEvent(Kind.PENDING_POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)]

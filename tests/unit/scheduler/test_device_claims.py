@@ -23,8 +23,8 @@ from kubesched.api.device_claims import (
 )
 from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.dynamic_resources.device_kinds import DeviceKind
-from kubesched.scheduler.recording import Recording, RecordingWriter, recorded
-from kubesched.scheduler.replaying import Replay
+from kubesched.scheduler.recording.recording import Recording, RecordingWriter, recorded
+from kubesched.scheduler.recording.replay import Replay
 from kubesched.scheduler.scheduler import Attempt, Scheduler
 
 P = with_claims(make_pod("p"), "c")

@@ -21,9 +21,9 @@ from tests.unit.scheduler.extender_server import (
 )
 from tests.unit.scheduler.odd_servers import HangingUp, Impatient, Tunnels
 
+from kubesched.extenders.http_extender import HTTPExtender
+from kubesched.extenders.posting import MOST_REQUESTS, PostError, Server
 from kubesched.framework.extender import ExtenderError, Filtered
-from kubesched.scheduler.extenders import HTTPExtender
-from kubesched.scheduler.posting import MOST_REQUESTS, PostError, Server
 
 NODES = (A.build(), B.build())
 

@@ -23,7 +23,7 @@ from tests.unit.scheduler.extender_server import (
 )
 from tests.unit.scheduler.odd_servers import Tunnels
 
-from kubesched.scheduler.extenders import HTTPExtender
+from kubesched.extenders.http_extender import HTTPExtender
 
 CERTIFICATE = """\
 -----BEGIN CERTIFICATE-----

@@ -23,9 +23,9 @@ from tests.unit.scheduler.extender_server import (
 )
 from tests.unit.scheduler.memory_writer import MemoryCluster
 
+from kubesched.extenders.http_extender import extenders_of
 from kubesched.framework.decision import Outcome
 from kubesched.framework.extender import ExtenderError, ask_to_bind
-from kubesched.scheduler.extenders import extenders_of
 from kubesched.scheduler.scheduler import Attempt, Scheduler
 
 # -- filter -----------------------------------------------------------------------------------------------------------

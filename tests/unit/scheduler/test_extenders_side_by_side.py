@@ -9,8 +9,8 @@ from tests.builders import Json
 from tests.reading import scores_of
 from tests.unit.scheduler.extender_server import POD, A, Answers, B, ExtenderServer, decide, settings
 
+from kubesched.extenders.http_extender import extenders_of
 from kubesched.framework.extender import ask_to_prioritize
-from kubesched.scheduler.extenders import extenders_of
 
 NODES = (A.build(), B.build())
 

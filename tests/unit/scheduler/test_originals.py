@@ -16,8 +16,8 @@ from tests.unit.scheduler.memory_writer import MemoryCluster
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.extenders.originals import Originals, originals_for
 from kubesched.framework.decision import Decision, Outcome
-from kubesched.scheduler.originals import Originals, originals_for
 from kubesched.scheduler.scheduler import Scheduler
 
 WAITING, PLACED, NODE = make_pod("p").build(), make_pod("q").on("a").build(), make_node("a").build()

@@ -15,7 +15,7 @@ from kubesched import config
 from kubesched.api.pod import Pod
 from kubesched.api.requests import pod_requests
 from kubesched.framework.interests import interests_of
-from kubesched.scheduler.queue import SchedulingQueue
+from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.scheduler import Attempt, Scheduler
 
 POD_NAMES = ("p0", "p1", "p2", "p3", "p4", "p5")

@@ -11,8 +11,8 @@ from tests.builders import make_node, make_pod
 from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal, Running
 
 from kubesched import config
-from kubesched.scheduler.recording import Recording, RecordingScheduler, RecordingWriter
-from kubesched.scheduler.replaying import Replay, ReplayError
+from kubesched.scheduler.recording.recording import Recording, RecordingScheduler, RecordingWriter
+from kubesched.scheduler.recording.replay import Replay, ReplayError
 from kubesched.scheduler.scheduler import Scheduler
 
 

@@ -19,7 +19,7 @@ from kubesched.framework.events import Action, ClusterEvent, Hint, Interest, Kin
 from kubesched.framework.nodes import NodeView
 from kubesched.framework.plugin import FilterPlugin
 from kubesched.framework.status import Code, Status, unschedulable
-from kubesched.scheduler.changes import node_changes
+from kubesched.scheduler.cluster_events import node_changes
 from kubesched.state.cluster import ClusterState
 
 NODE_ADDED = ClusterEvent(Kind.NODE, Action.ADD)

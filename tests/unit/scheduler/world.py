@@ -8,8 +8,8 @@ from tests.unit.scheduler.memory_writer import MemoryCluster, Running
 from kubesched import config
 from kubesched.api.meta import KubeObject
 from kubesched.config.features import DEFAULT_FEATURES
-from kubesched.scheduler.queue import SchedulingQueue
-from kubesched.scheduler.queued_pod import QueuedPod
+from kubesched.scheduler.queue.queued_pod import QueuedPod
+from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.scheduler import Attempt, Scheduler
 
 

@@ -12,7 +12,7 @@ from kubesched.framework.status import Code
 from kubesched.framework.stopwatch import Stopwatch
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.volume_binding.plugin import VolumeBinding
-from kubesched.scheduler.attempt import Attempt
+from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.observer import EVICTION, PERMIT_WAIT
 from kubesched.scheduler.scheduler import Scheduler
 

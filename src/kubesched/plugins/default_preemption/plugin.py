@@ -17,9 +17,8 @@ from kubesched.framework.status import Code, Status, error, unresolvable, unsche
 from kubesched.plugins.default_preemption.dry_run import DryRun, dry_run
 from kubesched.plugins.default_preemption.extenders import narrow
 from kubesched.plugins.default_preemption.importance import ByImportance
-from kubesched.plugins.hinting import waits_for
+from kubesched.plugins.shared.hinting import waits_for
 from kubesched.state.cluster import ClusterState
-from kubesched.state.nominated import identity_of
 from kubesched.state.pods import PlacedPod
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
@@ -71,18 +70,18 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
 
     def begin(self, pod: Pod, victims: Sequence[PlacedPod]) -> None:
         """The pod's victims are about to be evicted; until the last one is leaving, there is no point in trying."""
-        self._evicting[identity_of(pod)] = victims[0].pod if len(victims) == 1 else None
+        self._evicting[pod.identity] = victims[0].pod if len(victims) == 1 else None
 
     def await_last(self, pod: Pod, victim: Pod) -> None:
         """Only this victim is left."""
-        self._evicting[identity_of(pod)] = victim
+        self._evicting[pod.identity] = victim
 
     def end(self, pod: Pod) -> None:
         """All evictions were sent, or one failed."""
-        self._evicting.pop(identity_of(pod), None)
+        self._evicting.pop(pod.identity, None)
 
     def _is_evicting(self, pod: Pod, state: ClusterState) -> bool:
-        identity = identity_of(pod)
+        identity = pod.identity
         if identity not in self._evicting:
             return False
         last = self._evicting[identity]

@@ -11,7 +11,6 @@ from kubesched.api.devices import DeviceClass
 from kubesched.api.pod import ExtendedResourceRequest, Pod
 from kubesched.api.selectors import NodeTerm
 from kubesched.framework.cycle import Cycle
-from kubesched.plugins.device_resources import ServedResources
 from kubesched.plugins.dynamic_resources.answers import Answer, DeviceView, IsOutOfTime
 from kubesched.plugins.dynamic_resources.extended import (
     IN_MEMORY_NAME,
@@ -20,6 +19,7 @@ from kubesched.plugins.dynamic_resources.extended import (
     spec_with,
 )
 from kubesched.plugins.dynamic_resources.writes import ClaimWrite
+from kubesched.plugins.shared.device_resources import ServedResources
 from kubesched.state.columns import Bool, Int32
 
 NOTES = "DynamicResources"

@@ -7,7 +7,7 @@ from kubesched.api.pod import Pod
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.dynamic_resources.claims import ClaimFault, claims_of
-from kubesched.plugins.hinting import is_same_pod, queue_if, waits_for
+from kubesched.plugins.shared.hinting import is_same_pod, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
 
 _NEW_OR_CHANGED = Action.ADD | Action.UPDATE

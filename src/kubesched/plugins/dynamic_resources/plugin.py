@@ -33,7 +33,6 @@ from kubesched.framework.plugin import (
     ScorePlugin,
 )
 from kubesched.framework.status import SKIP, SKIP_ALIKE, Status, error, unresolvable, unschedulable
-from kubesched.plugins.device_resources import extended_resources, served_by_devices
 from kubesched.plugins.dynamic_resources import hints
 from kubesched.plugins.dynamic_resources.allocation import allocations
 from kubesched.plugins.dynamic_resources.answers import DeviceView, IsOutOfTime
@@ -43,7 +42,8 @@ from kubesched.plugins.dynamic_resources.claims import ClaimFault, claims_of
 from kubesched.plugins.dynamic_resources.extended import claim_for, spec_with
 from kubesched.plugins.dynamic_resources.scoring import score_of_allocated
 from kubesched.plugins.dynamic_resources.writes import DeallocateClaim, DeleteClaim, UnreserveClaim
-from kubesched.plugins.normalizing import scaled_to_maximum
+from kubesched.plugins.shared.device_resources import extended_resources, served_by_devices
+from kubesched.plugins.shared.normalizing import scaled_to_maximum
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64
 

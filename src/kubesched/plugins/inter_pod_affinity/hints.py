@@ -5,8 +5,8 @@ from __future__ import annotations
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.framework.events import Action, Hint, Interest, Kind
-from kubesched.plugins.hinting import has_node, is_same_pod, queue_if, waits_for
 from kubesched.plugins.inter_pod_affinity.terms import means
+from kubesched.plugins.shared.hinting import has_node, is_same_pod, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
 from kubesched.state.facts import PodFacts, TermKind
 

@@ -13,8 +13,8 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes, NodeView
 from kubesched.framework.plugin import MAX_NODE_SCORE, PluginContext, PreScorePlugin, Scope, ScorePlugin
 from kubesched.framework.status import SKIP_ALIKE, Status
-from kubesched.plugins.int64 import MAX_INT64
 from kubesched.plugins.node_resources.allocation import Allocation
+from kubesched.plugins.shared.int64 import MAX_INT64
 from kubesched.state.columns import Float, Int64
 
 _HALF = MAX_NODE_SCORE // 2

@@ -34,11 +34,11 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.status import Status, unresolvable, unschedulable
-from kubesched.plugins.device_resources import served_by_devices
-from kubesched.plugins.int64 import wrapped
 from kubesched.plugins.node_resources import hints
 from kubesched.plugins.node_resources.allocation import Allocation
 from kubesched.plugins.node_resources.strategies import strategy
+from kubesched.plugins.shared.device_resources import served_by_devices
+from kubesched.plugins.shared.int64 import wrapped
 from kubesched.state.columns import Bool, Int32, Int64, Rows
 from kubesched.state.nodes import NodeTable
 

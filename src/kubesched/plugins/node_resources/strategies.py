@@ -14,9 +14,9 @@ import numpy as np
 from kubesched.config.args import ScoringStrategy
 from kubesched.framework.plugin import MAX_NODE_SCORE
 from kubesched.framework.profile import ProfileError
-from kubesched.plugins.broken_line import broken_line
-from kubesched.plugins.int64 import MAX_INT64, truncated_division, wrapped
 from kubesched.plugins.node_resources.allocation import Line
+from kubesched.plugins.shared.broken_line import broken_line
+from kubesched.plugins.shared.int64 import MAX_INT64, truncated_division, wrapped
 from kubesched.state.columns import Int64
 
 _MAX_PERCENT = MAX_INT64 // MAX_NODE_SCORE

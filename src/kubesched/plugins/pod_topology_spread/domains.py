@@ -9,8 +9,8 @@ import numpy as np
 from kubesched.api.tolerations import has_untolerated
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
-from kubesched.plugins.node_requirements import RequiredNodes
 from kubesched.plugins.pod_topology_spread.constraints import Constraint
+from kubesched.plugins.shared.node_requirements import RequiredNodes
 from kubesched.state.columns import Bool, Int64
 from kubesched.state.matching import MatchCounter
 

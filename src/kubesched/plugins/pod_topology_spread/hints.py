@@ -8,8 +8,8 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
-from kubesched.plugins.hinting import has_node, is_same_pod, queue_if, waits_for
 from kubesched.plugins.pod_topology_spread.constraints import Constraint, Constraints
+from kubesched.plugins.shared.hinting import has_node, is_same_pod, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
 
 _PODS = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION

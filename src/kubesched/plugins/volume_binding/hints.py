@@ -5,9 +5,9 @@ from __future__ import annotations
 from kubesched.api.pod import Pod
 from kubesched.api.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
 from kubesched.framework.events import Action, Hint, Interest, Kind
-from kubesched.plugins.hinting import after_used_claim, queue_if, waits_for
+from kubesched.plugins.shared.csi_nodes import MIGRATED_ANNOTATION
+from kubesched.plugins.shared.hinting import after_used_claim, queue_if, waits_for
 from kubesched.plugins.volume_binding.provisioning import largest_volume
-from kubesched.plugins.volume_csi_nodes import MIGRATED_ANNOTATION
 from kubesched.state.cluster import ClusterState
 
 _NEW_OR_CHANGED = Action.ADD | Action.UPDATE

@@ -10,9 +10,9 @@ from operator import attrgetter
 from kubesched.api.quantity import QuantityText, parse_quantity
 from kubesched.api.selectors import Requirement, compile_selector
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.plugins.shared.volume_claims import class_of
 from kubesched.plugins.volume_binding.assumed import Assumed
 from kubesched.plugins.volume_binding.reach import Reach, only_label_values, reach_of
-from kubesched.plugins.volume_claims import class_of
 from kubesched.state.objects import ObjectStore
 
 _FILESYSTEM = "Filesystem"

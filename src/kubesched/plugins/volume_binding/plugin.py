@@ -19,13 +19,13 @@ from kubesched.framework.plugin import (
     ScorePlugin,
 )
 from kubesched.framework.status import SKIP_ALIKE, Status, error, unresolvable
+from kubesched.plugins.shared.volume_claims import claims_used
 from kubesched.plugins.volume_binding import hints
 from kubesched.plugins.volume_binding.matching import NO_VOLUME
 from kubesched.plugins.volume_binding.pod_claims import PodClaims, claim_fault, claims_of
 from kubesched.plugins.volume_binding.scoring import CapacityScorer
 from kubesched.plugins.volume_binding.search import Findings, VolumeSearch
 from kubesched.plugins.volume_binding.writes import RESERVED, VolumeWrites, bound_to, made_for
-from kubesched.plugins.volume_claims import claims_used
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32, Int64
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from kubesched.api.pod import Pod
 from kubesched.api.storage import PersistentVolumeClaim, StorageClass
 from kubesched.framework.status import Status, error, unresolvable
+from kubesched.plugins.shared.volume_claims import claim_not_found, claims_used, class_of, foreign_claim_fault, is_bound
 from kubesched.plugins.volume_binding.assumed import Assumed
-from kubesched.plugins.volume_claims import claim_not_found, claims_used, class_of, foreign_claim_fault, is_bound
 from kubesched.state.objects import ObjectStore
 
 UNBOUND_IMMEDIATE = unresolvable("pod has unbound immediate PersistentVolumeClaims")

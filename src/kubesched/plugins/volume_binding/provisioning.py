@@ -7,8 +7,8 @@ from kubesched.api.quantity import parse_quantity
 from kubesched.api.selectors import NodeTerm, compile_selector
 from kubesched.api.storage import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
 from kubesched.framework.nodes import Nodes
+from kubesched.plugins.shared.volume_claims import class_of
 from kubesched.plugins.volume_binding.reach import Reach, compiled, within, within_any
-from kubesched.plugins.volume_claims import class_of
 from kubesched.state.columns import Bool
 from kubesched.state.objects import ObjectStore
 

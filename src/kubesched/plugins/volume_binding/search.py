@@ -9,6 +9,8 @@ import numpy as np
 from kubesched.api.selectors import Requirement
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.framework.nodes import Nodes
+from kubesched.plugins.shared.csi_migration import TranslationError, migration_of, translated_affinity
+from kubesched.plugins.shared.csi_nodes import CSINodeColumns
 from kubesched.plugins.volume_binding.assumed import Assumed
 from kubesched.plugins.volume_binding.matching import NO_VOLUME, best_offers
 from kubesched.plugins.volume_binding.offers import Offers, Wish
@@ -16,8 +18,6 @@ from kubesched.plugins.volume_binding.pod_claims import Claims, PodClaims
 from kubesched.plugins.volume_binding.provisioning import CapacityReports, allowed_rows
 from kubesched.plugins.volume_binding.reach import compiled, reach_of, within
 from kubesched.plugins.volume_binding.writes import SELECTED_NODE
-from kubesched.plugins.volume_csi_nodes import CSINodeColumns
-from kubesched.plugins.volume_migration import TranslationError, migration_of, translated_affinity
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int64
 

@@ -9,7 +9,6 @@ from kubesched.api.device_claims import FINALIZER, AllocatedDevice, AllocationRe
 from kubesched.api.pod import ResourceRequirements
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.quantity_text import Family, family_of, spell
-from kubesched.plugins.device_resources import ServedResources
 from kubesched.plugins.dynamic_resources.device_kinds import DeviceKinds
 from kubesched.plugins.dynamic_resources.extended import demand_of
 from kubesched.plugins.dynamic_resources.ledger import Ledger
@@ -23,6 +22,7 @@ from kubesched.plugins.dynamic_resources.writes import (
     applied,
     consumer_of,
 )
+from kubesched.plugins.shared.device_resources import ServedResources
 from kubesched.state.objects import ObjectStore
 
 POOL = ("gpu.example.com", "n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubesched.plugins.int64 import truncated
+from kubesched.plugins.shared.int64 import truncated
 
 
 def broken_line(points: Sequence[tuple[int, int]], x: int) -> int:

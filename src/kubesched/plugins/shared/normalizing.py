@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubesched.framework.plugin import MAX_NODE_SCORE
-from kubesched.plugins.int64 import truncated_division
+from kubesched.plugins.shared.int64 import truncated_division
 from kubesched.state.columns import Int64
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.framework.waiting import WaitingPods
 from kubesched.plugins.default_preemption import DefaultPreemption
-from kubesched.scheduler.attempt import Attempt
-from kubesched.scheduler.queue import SchedulingQueue
+from kubesched.scheduler.attempt.attempt import Attempt
+from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.writer import ClusterWriter, WriteError
 from kubesched.state.cluster import ClusterState
 

@@ -10,10 +10,9 @@ from typing import Any
 from kubesched.api.pod import Pod
 from kubesched.framework.events import ClusterEvent, Hint, Interest
 from kubesched.scheduler.observer import QueueObserver
-from kubesched.scheduler.pool import Group
-from kubesched.scheduler.queued_pod import QueuedPod
+from kubesched.scheduler.queue.queued_pod import QueuedPod
+from kubesched.scheduler.queue.unschedulable_pods import Group
 from kubesched.state.cluster import ClusterState
-from kubesched.state.nominated import identity_of
 
 _log = logging.getLogger(__name__)
 
@@ -60,7 +59,7 @@ class Listeners:
         if not queued.rejectors:
             return Worth.A_TRY
         if event.is_wildcard:
-            is_meant = new is None or (isinstance(new, Pod) and identity_of(new) == queued.identity)
+            is_meant = new is None or (isinstance(new, Pod) and new.identity == queued.identity)
             return Worth.A_TRY if is_meant else Worth.NOTHING
         profile = queued.pod.spec.scheduler_name
         if profile not in self._interests:  # given to another scheduler: its turn is what makes it leave the queue

@@ -10,21 +10,21 @@ import numpy as np
 from kubesched.api.pod import Pod, Volume
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from kubesched.framework.status import Status, error, unresolvable
-from kubesched.plugins.volume_claims import (
-    ClaimUse,
-    claim_behind,
-    claim_not_found,
-    claims_used,
-    class_of,
-    foreign_claim_fault,
-)
-from kubesched.plugins.volume_migration import (
+from kubesched.plugins.shared.csi_migration import (
     MIGRATIONS,
     NOT_COUNTED,
     TranslationError,
     handle_of,
     inline_handle_of,
     migration_of,
+)
+from kubesched.plugins.shared.volume_claims import (
+    ClaimUse,
+    claim_behind,
+    claim_not_found,
+    claims_used,
+    class_of,
+    foreign_claim_fault,
 )
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int64, grown

@@ -11,10 +11,9 @@ from kubesched.framework.blame import told
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.diagnosis import histogram
 from kubesched.framework.status import Code, Status, error, unresolvable
-from kubesched.scheduler.attempt import Attempt, Failure
-from kubesched.scheduler.queue import SchedulingQueue
+from kubesched.scheduler.attempt.attempt import Attempt, Failure
+from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.writer import ClusterWriter, WriteError
-from kubesched.state.nominated import identity_of
 
 _log = logging.getLogger(__name__)
 _LONGEST_NOTE = 1024
@@ -36,7 +35,7 @@ class FailureReporter:
         latest = self._find(queued.key)
         try:
             if latest is not None and not latest.spec.node_name:
-                if identity_of(latest) != queued.identity:
+                if latest.identity != queued.identity:
                     self._queue.nominate(queued.pod, "")
                     return  # deleted and made anew: another pod, with a life of its own
                 queued.pod = latest

@@ -6,7 +6,6 @@ import asyncio
 from dataclasses import dataclass
 
 from kubesched.api.pod import Pod
-from kubesched.state.nominated import identity_of
 
 
 @dataclass(slots=True)
@@ -28,11 +27,11 @@ class PreBinding:
         """In the task that does it: a plugin is about to do something that may take a while."""
         task = _current_task()
         if task is not None:
-            self._under_way[identity_of(pod)] = Work(task, plugin)
+            self._under_way[pod.identity] = Work(task, plugin)
 
     def stop(self, pod: Pod, reason: str) -> bool:
         """Break off the work for a pod; whether there is any."""
-        work = self._under_way.get(identity_of(pod))
+        work = self._under_way.get(pod.identity)
         if work is None:
             return False
         if not work.stopped:
@@ -42,7 +41,7 @@ class PreBinding:
 
     def end(self, pod: Pod) -> Work | None:
         """In the same task: the work is over. It is returned if it was stopped."""
-        work = self._under_way.pop(identity_of(pod), None)
+        work = self._under_way.pop(pod.identity, None)
         if work is None or not work.stopped:
             return None
         work.task.uncancel()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from kubesched.framework.decision import Decision
 from kubesched.framework.status import Code, Status
 from kubesched.framework.stopwatch import Stopwatch
-from kubesched.scheduler.queued_pod import QueuedPod
+from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.state.pods import PlacedPod
 
 

@@ -19,10 +19,10 @@ from kubesched.framework.plugin import BindPlugin, Plugin, PostBindPlugin, PreBi
 from kubesched.framework.profile import Profile
 from kubesched.framework.status import BIND_IT, SKIP, Status, error
 from kubesched.plugins.volume_binding.writes import RESERVED, VolumeWrites
-from kubesched.scheduler.attempt import Attempt, Failure
+from kubesched.scheduler.attempt.attempt import Attempt, Failure
+from kubesched.scheduler.attempt.pre_binding import PreBinding
 from kubesched.scheduler.claims import ClaimBinding
-from kubesched.scheduler.pre_binding import PreBinding
-from kubesched.scheduler.queue import SchedulingQueue
+from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.writer import ClusterWriter, WriteError
 from kubesched.state.cluster import ClusterState
 

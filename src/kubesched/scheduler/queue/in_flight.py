@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from kubesched.framework.events import ClusterEvent
-from kubesched.scheduler.queued_pod import QueuedPod
+from kubesched.scheduler.queue.queued_pod import QueuedPod
 
 
 class Happening(NamedTuple):

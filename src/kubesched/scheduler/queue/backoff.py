@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubesched.scheduler.queued_pod import QueuedPod
+from kubesched.scheduler.queue.queued_pod import QueuedPod
 
 
 class Backoff:

@@ -21,8 +21,8 @@ from kubesched.api.storage import (
 )
 from kubesched.framework.events import Action, ClusterEvent, Kind
 from kubesched.framework.waiting import WaitingPods
-from kubesched.scheduler.changes import node_changes, pod_changes
-from kubesched.scheduler.queue import SchedulingQueue
+from kubesched.scheduler.cluster_events import node_changes, pod_changes
+from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.state.cluster import ClusterState
 
 KINDS: dict[type[KubeObject], Kind] = {

@@ -19,7 +19,7 @@ from kubesched.api.pod import Pod, PodCondition
 from kubesched.config import SchedulerConfiguration, to_plain
 from kubesched.plugins.dynamic_resources.writes import ClaimGoneAnotherWayError, ClaimWrite
 from kubesched.plugins.volume_binding.writes import VolumeWrites
-from kubesched.scheduler.attempt import Attempt
+from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.scheduler.writer import ClusterWriter, WriteError
 

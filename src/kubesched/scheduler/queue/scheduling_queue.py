@@ -18,15 +18,14 @@ from typing import Any
 from kubesched.api.pod import Pod
 from kubesched.framework.events import Action, ClusterEvent, Interest, Kind
 from kubesched.framework.plugin import PreEnqueuePlugin, QueueSortPlugin
-from kubesched.scheduler.backoff import Backoff
-from kubesched.scheduler.changes import pod_changes
-from kubesched.scheduler.in_flight import Happening, InFlight
-from kubesched.scheduler.listeners import Listeners, Worth
+from kubesched.scheduler.cluster_events import pod_changes
 from kubesched.scheduler.observer import QueueObserver
-from kubesched.scheduler.pool import UnschedulablePool
-from kubesched.scheduler.queued_pod import OrderedPods, QueuedPod
+from kubesched.scheduler.queue.backoff import Backoff
+from kubesched.scheduler.queue.hints import Listeners, Worth
+from kubesched.scheduler.queue.in_flight import Happening, InFlight
+from kubesched.scheduler.queue.queued_pod import OrderedPods, QueuedPod
+from kubesched.scheduler.queue.unschedulable_pods import UnschedulablePool
 from kubesched.state.cluster import ClusterState
-from kubesched.state.nominated import identity_of
 
 POD_ADDED = ClusterEvent(Kind.PENDING_POD, Action.ADD)
 POD_UPDATED = ClusterEvent(Kind.PENDING_POD, Action.UPDATE)
@@ -123,7 +122,7 @@ class SchedulingQueue:
     def update(self, old: Pod, new: Pod) -> None:
         """A pending pod changed; wherever it is, it stays one pod."""
         events = pod_changes(old, new, self._state.features)
-        if identity_of(new) in self._in_flight:
+        if new.identity in self._in_flight:
             for event in events:
                 self._in_flight.record(Happening(event, old, new))
             return
@@ -172,7 +171,7 @@ class SchedulingQueue:
 
     def done(self, pod: Pod) -> None:
         """The attempt is over, or past the point where events matter to it."""
-        self._in_flight.end(identity_of(pod))
+        self._in_flight.end(pod.identity)
 
     def add_unschedulable(self, queued: QueuedPod) -> None:
         """A pod comes back from a failed attempt. Who rejected it says whether what happened meanwhile may help."""
@@ -200,7 +199,7 @@ class SchedulingQueue:
         waiting = self._backoff.remove(pod.key) or self._errors.remove(pod.key)
         if waiting is not None:
             self._to_active(waiting, FORCED.label, gates_passed=self._may_cut_backoff_short)
-        elif identity_of(pod) in self._in_flight:
+        elif pod.identity in self._in_flight:
             self._in_flight.record(Happening(FORCED, None, pod))
 
     def open_gate(self, pod: Pod, plugin: str) -> bool:
@@ -220,7 +219,7 @@ class SchedulingQueue:
             self._observer.happened(event.label)
         if not self.listeners.hear(event):
             return
-        changed = {identity_of(obj) for obj in (old, new) if isinstance(obj, Pod)}
+        changed = {obj.identity for obj in (old, new) if isinstance(obj, Pod)}
         for group, members in self._unschedulable.groups():
             if not self.listeners.may_care(group, event):
                 continue

@@ -5,10 +5,9 @@ from __future__ import annotations
 from kubesched.api.pod import Pod
 from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.framework.events import Action, ClusterEvent, Hint, HintFunction, Interest, Kind
-from kubesched.plugins.volume_claims import claims_used
+from kubesched.plugins.shared.volume_claims import claims_used
 from kubesched.state.cluster import ClusterState
 from kubesched.state.facts import claim_names
-from kubesched.state.nominated import identity_of
 
 
 def waits_for(kind: Kind, action: Action, hint: HintFunction | None = None) -> Interest:
@@ -21,7 +20,7 @@ def queue_if(it_may_help: bool) -> Hint:
 
 
 def is_same_pod(pod: Pod, other: Pod) -> bool:
-    return identity_of(pod) == identity_of(other)
+    return pod.identity == other.identity
 
 
 def has_node(pod: Pod) -> bool:

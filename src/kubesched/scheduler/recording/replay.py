@@ -17,8 +17,8 @@ from kubesched.framework.profile import ProfileError
 from kubesched.framework.registry import Registry
 from kubesched.plugins.dynamic_resources.writes import ClaimGoneAnotherWayError, ClaimWrite
 from kubesched.plugins.volume_binding.writes import VolumeWrites
-from kubesched.scheduler.attempt import Attempt
-from kubesched.scheduler.recording import FORMAT, described
+from kubesched.scheduler.attempt.attempt import Attempt
+from kubesched.scheduler.recording.recording import FORMAT, described
 from kubesched.scheduler.run_now import run_now
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.scheduler.writer import WriteError

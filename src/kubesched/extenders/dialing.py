@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from kubesched.config.extender import ExtenderTLSConfig
+from kubesched.extenders.tls import tls_context
 from kubesched.proxies import Proxy, TunnelTalk, parsed_proxy, proxy_of_environment
-from kubesched.scheduler.extender_tls import tls_context
 
 _PORTS = {"http": 80, "https": 443}
 

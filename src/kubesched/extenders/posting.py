@@ -14,8 +14,7 @@ from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 from kubesched.config.duration import Duration
 from kubesched.config.extender import ExtenderTLSConfig
-from kubesched.proxies import TunnelRefusedError, proxy_authorization
-from kubesched.scheduler.extender_dialing import (
+from kubesched.extenders.dialing import (
     Connection,
     Dialer,
     HushedError,
@@ -24,6 +23,7 @@ from kubesched.scheduler.extender_dialing import (
     route_to,
     without_password,
 )
+from kubesched.proxies import TunnelRefusedError, proxy_authorization
 
 LONGEST_ANSWER = 256 * 2**20
 MOST_REQUESTS = 10

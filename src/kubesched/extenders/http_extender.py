@@ -16,11 +16,11 @@ from kubesched.config import SchedulerConfiguration
 from kubesched.config.args import NodeResourcesFitArgs
 from kubesched.config.configuration import Profile
 from kubesched.config.extender import Extender as ExtenderConfig
+from kubesched.extenders import wire as wire
+from kubesched.extenders.dialing import without_password
+from kubesched.extenders.originals import Originals, is_mentioned, managed_resources
+from kubesched.extenders.posting import PostError, Server
 from kubesched.framework.extender import Extender, ExtenderError, Filtered, NodeVictims, SparedVictims
-from kubesched.scheduler import extender_wire as wire
-from kubesched.scheduler.extender_dialing import without_password
-from kubesched.scheduler.originals import Originals, is_mentioned, managed_resources
-from kubesched.scheduler.posting import PostError, Server
 
 DEFAULT_TIMEOUT = 5.0
 _FIT = "NodeResourcesFit"

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kubesched.api.pod import Pod
-from kubesched.state.nominated import identity_of
 
 
 class QueuedPod:
@@ -53,7 +52,7 @@ class QueuedPod:
 
     @property
     def identity(self) -> str:
-        return identity_of(self.pod)
+        return self.pod.identity
 
     @property
     def rejectors(self) -> set[str]:

@@ -1,0 +1,1 @@
+"""HTTP extenders: webhooks that filter, score, preempt and bind for the scheduler."""

@@ -1,0 +1,1 @@
+"""The scheduling queue: where every pending pod waits, and what wakes it."""

@@ -1,0 +1,1 @@
+"""Recordings of a scheduler at work, and their replay."""
