@@ -11,6 +11,7 @@ from tests.parity.queue_state import describe, present
 from kubesched import config
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
+from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.run_now import run_now
 from kubesched.scheduler.scheduler import Attempt, Scheduler
 
@@ -38,6 +39,7 @@ class _Replay:
             self.api,
             clock=lambda: self.now,
             draw=lambda _: 0,
+            plugins=in_tree(),
             choose=min,
         )
         queue = self.scheduler.queue
@@ -53,7 +55,7 @@ class _Replay:
     def result(self) -> Json:
         for obj in self.case["objects"]:
             self._pass_time(1)
-            self.api.create(obj)
+            self.api.make(obj)
             self._deliver()
         initial = self._state()
         return {
@@ -91,11 +93,11 @@ class _Replay:
         api = self.api
         match step["op"]:
             case "create":
-                api.create(step["object"])
+                api.make(step["object"])
             case "update":
                 api.update((step["kind"], step["name"]), step["patch"])
             case "delete":
-                api.delete((step["kind"], step["name"]))
+                api.remove((step["kind"], step["name"]))
             case "terminate":
                 api.terminate(step["name"])
             case "advance":

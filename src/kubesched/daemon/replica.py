@@ -16,6 +16,7 @@ from kubesched.daemon.beside import beside
 from kubesched.daemon.change_log import ChangeLog
 from kubesched.daemon.completion import Completed
 from kubesched.daemon.informers import Informers
+from kubesched.daemon.live_client import LiveClient
 from kubesched.daemon.logging import Log
 from kubesched.daemon.metrics.catalogue import Series
 from kubesched.daemon.metrics.census import Census
@@ -23,17 +24,17 @@ from kubesched.daemon.metrics.client import WorkQueueMetrics
 from kubesched.daemon.metrics.observer import SchedulerMetrics
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.shadow import Comparison, Shadow
-from kubesched.daemon.writer import LiveWriter
+from kubesched.framework.client import ClusterClient
 from kubesched.framework.engine import NO_NODES
 from kubesched.framework.registry import Registry
 from kubesched.kube.clients import Clients
 from kubesched.kube.events import EventRecorder
+from kubesched.plugins.registry import in_tree
+from kubesched.scheduler.handle import ObjectWaiter
 from kubesched.scheduler.loop import SchedulingLoop
 from kubesched.scheduler.observing import observed
-from kubesched.scheduler.recording.recording import Recording, RecordingWriter, recorded
+from kubesched.scheduler.recording.recording import Recording, RecordingClient, recorded
 from kubesched.scheduler.scheduler import Attempt, Scheduler
-from kubesched.scheduler.volume_wait import volume_timeouts
-from kubesched.scheduler.writer import ClusterWriter
 
 COMPARE_EVERY = 15 * 60.0
 """Seconds between two comparisons of belief and truth."""
@@ -94,24 +95,28 @@ class Replica:
             configuration.profiles[0].scheduler_name,
             observer=WorkQueueMetrics(registry, "events"),
         )
-        live = LiveWriter(
-            connections.scheduler, self.events, volume_timeouts=volume_timeouts(configuration), observer=metrics
+        waiter = ObjectWaiter()
+        client: ClusterClient = LiveClient(
+            connections.scheduler,
+            self.events,
+            waiter,
+            observer=metrics,
+            on_contradiction=self._watch_may_be_deaf,
         )
-        writer: ClusterWriter = live
         recording = None
         if record is not None:
             recording = Recording(record, configuration, time.monotonic)
-            writer = RecordingWriter(live, recording)
+            client = RecordingClient(client, recording)
         self.scheduler = Scheduler(
             configuration,
-            writer,
+            client,
             clock=time.monotonic,
             draw=random.randrange,
-            plugins=plugins,
+            plugins=plugins or in_tree(),
             longest_wait=float(options.pod_max_in_unschedulable_pods_duration),
+            metrics=metrics,
         )
-        live.objects, live.pods = self.scheduler.state.objects, self.scheduler.pods
-        live.on_contradiction = self._watch_may_be_deaf
+        self.scheduler.on_change.append(waiter.changed)
         metrics.count_evaluations_of(self.scheduler)
         Census(registry, self.scheduler)
         driven = self.scheduler if recording is None else recorded(self.scheduler, recording)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, TypeVar
 
 from kubesched.api.pod import Pod
@@ -12,6 +12,9 @@ from kubesched.state.cluster import ClusterState
 from kubesched.state.facts import PodFacts
 
 T = TypeVar("T")
+
+Deferred = Callable[[], Awaitable[Status | None]]
+"""Work that may wait. What it answers, if anything, is what could not be done."""
 
 
 class CycleStateMissingError(LookupError):
@@ -25,6 +28,7 @@ class Cycle:
     """The pod, the cluster, and the notes of this attempt."""
 
     __slots__ = (
+        "deferred",
         "facts",
         "latest",
         "notes",
@@ -51,6 +55,8 @@ class Cycle:
         self.skipped_filters: set[str] = set()
         """Plugins whose pre_filter had nothing to do: their filters are not asked."""
         self.skipped_scores: set[str] = set()
+        self.deferred: tuple[Deferred, ...] = ()
+        """What is to be done about the cluster because the attempt failed."""
 
     @property
     def definition(self) -> Hashable:
@@ -67,6 +73,10 @@ class Cycle:
         """An extension point is through."""
         if self.watch is not None:
             self.watch.lap(point, status)
+
+    def defer(self, work: Deferred) -> None:
+        """From a plugin that may not wait: have this done before the pod goes back to the queue, now that it failed."""
+        self.deferred += (work,)
 
     def write(self, key: str, note: Any) -> None:
         self.notes[key] = note

@@ -62,10 +62,6 @@ SKIP_ALIKE = Status(Code.SKIP, ("for all pods that are alike",))
 """Skip for a reason that lies in the pod's definition alone: pods that are alike need not be asked about again."""
 
 
-BIND_IT = Status(Code.SUCCESS, ("bind",))
-"""From a Bind plugin: let the scheduler write the binding."""
-
-
 def unschedulable(*reasons: str) -> Status:
     """The pod does not fit now."""
     return Status(Code.UNSCHEDULABLE, reasons)

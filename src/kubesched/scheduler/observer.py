@@ -56,9 +56,3 @@ class SchedulerObserver(QueueObserver, Protocol):
 
     def wrote(self, call: str, result: str, seconds: float) -> None:
         """Such a call ended with `success` or `error`."""
-
-    def created_claim(self, status: str) -> None:
-        """A ResourceClaim was created for a pod with extended resources: `success` or `failure`."""
-
-    def awaited_devices(self, profile: str, driver: str, status: str, seconds: float) -> None:
-        """A driver's devices were waited for: `success`, `failure`, `timeout` or `error`."""

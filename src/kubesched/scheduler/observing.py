@@ -37,7 +37,6 @@ class ObservedScheduler:
         self._observer = observer
         self._labels = _Labels(observer)
         scheduler.queue.observe(self._labels)
-        scheduler.tell_of_awaited_devices(observer.awaited_devices)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._scheduler, name)

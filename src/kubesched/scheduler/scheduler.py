@@ -10,12 +10,13 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
-from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
 from kubesched.extenders.http_extender import extenders_of, with_ignored_resources
 from kubesched.extenders.originals import originals_for
+from kubesched.framework.blame import told
+from kubesched.framework.client import ClusterClient
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
@@ -32,17 +33,13 @@ from kubesched.framework.profile import Profile
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import Code, Status, error
 from kubesched.framework.waiting import WaitingPods
-from kubesched.plugins.default_preemption import DefaultPreemption
-from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.attempt.attempt import Attempt, Failure
-from kubesched.scheduler.attempt.binding_cycle import BindingCycle
-from kubesched.scheduler.attempt.eviction import Evictions
+from kubesched.scheduler.attempt.binding_cycle import BindingCycle, PreBinding
 from kubesched.scheduler.attempt.failures import FailureReporter, breakdown, denial, failure_of, rejection
-from kubesched.scheduler.claims import ClaimBinding, OnAwaited
 from kubesched.scheduler.event_handlers import EventRouter
+from kubesched.scheduler.handle import PluginMetrics, SchedulerHandle
 from kubesched.scheduler.observer import EVICTION
 from kubesched.scheduler.queue.scheduling_queue import LONGEST_WAIT, SchedulingQueue
-from kubesched.scheduler.writer import ClusterWriter
 from kubesched.state.cluster import ClusterState
 
 __all__ = ["PODS_TO_ACTIVATE", "Attempt", "Scheduler"]
@@ -61,23 +58,25 @@ class Scheduler:
     def __init__(
         self,
         configuration: SchedulerConfiguration,
-        writer: ClusterWriter,
+        client: ClusterClient,
         *,
         clock: Callable[[], float],
         draw: Callable[[int], int],
-        plugins: Registry | None = None,
+        plugins: Registry,
         choose: Callable[[list[str]], str] | None = None,
         extenders: Sequence[Extender] | None = None,
         longest_wait: float = LONGEST_WAIT,
         now: Callable[[], float] = time.time,
+        metrics: PluginMetrics | None = None,
     ) -> None:
-        """`clock` tells seconds; `draw` decides among equally good nodes, unless `choose` does so by name.
+        """`plugins` are those that profiles may name; `client` is for what they and the scheduler write.
+
+        `clock` tells seconds; `draw` decides among equally good nodes, unless `choose` does so by name.
 
         `now` is the time of day in seconds since 1970, for what objects say about times.
         `extenders` are those of the configuration, if not given. ValueError if one of them cannot be used.
         After `longest_wait` seconds a pod is tried again even if nothing happened.
         """
-        registry = in_tree() if plugins is None else plugins
         configuration = with_ignored_resources(configuration)
         self.originals = originals_for(configuration) if extenders is None else None
         """For extenders, to be filled by whoever tells of changes; None if nobody will ask for them."""
@@ -86,8 +85,12 @@ class Scheduler:
         self.state = ClusterState(features)
         self.waiting = WaitingPods()
         self.waiting.use_clock(clock)
-        context = PluginContext(features=features, waiting=self.waiting, now=now, stopwatch=time.monotonic)
-        self.profiles = {config.scheduler_name: Profile(config, registry, context) for config in configuration.profiles}
+        pre_binding = PreBinding()
+        handle = SchedulerHandle(lambda: self.queue, pre_binding, metrics)
+        context = PluginContext(
+            features=features, waiting=self.waiting, now=now, stopwatch=time.monotonic, client=client, handle=handle
+        )
+        self.profiles = {config.scheduler_name: Profile(config, plugins, context) for config in configuration.profiles}
         self.engine = Engine(
             self.state,
             self.profiles.values(),
@@ -99,21 +102,17 @@ class Scheduler:
         self.pods: dict[str, Pod] = {}
         """All pods by name, as the watch last showed them."""
         self.queue = self._make_queue(configuration, clock, longest_wait)
-        self._writer = writer
+        self.on_change: list[Callable[[KubeObject], None]] = []
+        """Called with every object that changed, once the cache has it."""
+        self._client = client
         self._router = EventRouter(self.state, self.queue, self.pods, self.waiting, self.engine.knows)
-        self._failures = FailureReporter(self.queue, self.pods.get, writer)
-        self._claims = ClaimBinding(self.state, writer, now)
+        self._failures = FailureReporter(self.queue, self.pods.get, client)
         self._binding = BindingCycle(
-            self.state, self.queue, writer, self.profiles, self._give_back, self._claims, self.extenders
+            self.state, self.queue, client, self.profiles, self._give_back, pre_binding, self.extenders
         )
-        self._evictions = Evictions(self.state, self.queue, writer, self.waiting, self._binding.pre_binding.stop)
         self.evicts_first = not features.async_preemption
         """Whether victims are evicted before their preemptor goes back to the queue; until then nobody is tried."""
         self._permitting: dict[str, Attempt] = {}
-
-    def tell_of_awaited_devices(self, on_awaited: OnAwaited) -> None:
-        """Have somebody told whenever a pod had to wait for its devices."""
-        self._claims.on_awaited = on_awaited
 
     @property
     def custom_resources(self) -> frozenset[str]:
@@ -144,24 +143,23 @@ class Scheduler:
 
     def added(self, obj: KubeObject) -> None:
         self._router.added(obj)
-        self._tell_of_claim(obj)
+        self._changed(obj)
 
     def updated(self, old: KubeObject, new: KubeObject) -> None:
         self._router.updated(old, new)
-        self._tell_of_claim(new)
+        self._changed(new)
         if self.originals is not None:
             self.originals.forget(old, new)
 
     def deleted(self, obj: KubeObject) -> None:
         self._router.deleted(obj)
-        self._tell_of_claim(obj)
+        self._changed(obj)
         if self.originals is not None:
             self.originals.forget(obj)
 
-    def _tell_of_claim(self, obj: KubeObject) -> None:
-        """Pods that are about to be bound may be waiting for their devices."""
-        if isinstance(obj, ResourceClaim):
-            self._claims.heard()
+    def _changed(self, obj: KubeObject) -> None:
+        for listener in self.on_change:
+            listener(obj)
 
     # -- time ---------------------------------------------------------------------------------------------------------
 
@@ -248,7 +246,8 @@ class Scheduler:
             attempt.outcome = "unschedulable" if attempt.is_rejected else "error"
             if self.evicts_first:
                 await self._evict(attempt)
-            await self._claims.carry_out(attempt.decision.cycle if attempt.decision is not None else None)
+            if attempt.decision is not None:
+                await self._binding.run_deferred(attempt.decision)
             await self._failures.report(attempt, attempt.failure)
             if not self.evicts_first:
                 await self._evict(attempt)
@@ -266,14 +265,24 @@ class Scheduler:
             self._binding.announce(assumed, lambda pod: pod.identity != me)
 
     async def _evict(self, attempt: Attempt) -> None:
-        if not attempt.victims:
+        """Make the room that a post-filter found. Where that comes first and fails, no node is nominated."""
+        decision, failure = attempt.decision, attempt.failure
+        result = decision.post_filter if decision is not None and attempt.victims else None
+        if decision is None or failure is None or result is None or result.preemption is None:
             return
         if attempt.watch is not None:
             attempt.watch.start()
-        if self.evicts_first:
-            await self._evictions.run_first(attempt)
-        else:
-            await self._evictions.run(attempt, self._preemption_of(attempt.queued.pod))
+        try:
+            status = await result.preemption.carry_out()
+        except Exception as problem:  # of a plugin
+            _log.exception("the preemption for pod %s broke", attempt.queued.key)
+            status = error(f"preemption: {told(problem)}")
+        attempt.evicted = status is None
+        if status is not None and self.evicts_first:
+            said = decision.diagnosis.message() if decision.diagnosis is not None else ""
+            failure.message, failure.nominated = f"{said} {status.message}", None
+        elif status is not None:
+            _log.warning("the preemption for pod %s failed: %s", attempt.queued.key, status.message)
         if attempt.watch is not None:
             attempt.watch.lap(EVICTION)
 
@@ -282,7 +291,7 @@ class Scheduler:
             return True
         if pod.is_terminating:
             note = f"skip schedule deleting pod: {pod.key}"
-            self._writer.record_event(
+            self._client.record_event(
                 pod, related=None, type="Warning", reason="FailedScheduling", action="Scheduling", note=note
             )
             return True
@@ -359,10 +368,6 @@ class Scheduler:
         if decision.post_filter is None or not decision.post_filter.nominated:
             return
         attempt.victims = tuple(v for v in decision.post_filter.victims if not v.pod.is_terminating)
-        preemption = self._preemption_of(attempt.queued.pod)
+        preemption = decision.post_filter.preemption
         if attempt.victims and preemption is not None and not self.evicts_first:
-            preemption.begin(attempt.queued.pod, attempt.victims)
-
-    def _preemption_of(self, pod: Pod) -> DefaultPreemption | None:
-        plugin = self.profiles[pod.spec.scheduler_name].plugins.get(DefaultPreemption.name)
-        return plugin if isinstance(plugin, DefaultPreemption) else None
+            preemption.hold_back()

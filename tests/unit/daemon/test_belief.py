@@ -13,6 +13,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.daemon.belief import Difference, compared, repaired
+from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.scheduler import Scheduler
 
 N1, N2 = make_node("n1"), make_node("n2")
@@ -20,7 +21,7 @@ ON_N1, PENDING = make_pod("on-n1").requests(cpu="1").on("n1"), make_pod("pending
 
 
 def scheduler() -> Scheduler:
-    made = Scheduler(config.default(), MemoryCluster(), clock=lambda: 0.0, draw=lambda among: 0)
+    made = Scheduler(config.default(), MemoryCluster(), clock=lambda: 0.0, draw=lambda among: 0, plugins=in_tree())
     for obj in (N1, N2, ON_N1, PENDING):
         made.added(obj.build())
     return made

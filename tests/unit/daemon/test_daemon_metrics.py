@@ -14,21 +14,22 @@ from tests.unit.scheduler.world import World
 from kubesched import config
 from kubesched.api.pod import Pod
 from kubesched.daemon.feature_gates import FeatureGates
+from kubesched.daemon.live_client import LiveClient
 from kubesched.daemon.metrics.catalogue import SCHEDULER
 from kubesched.daemon.metrics.census import Census
 from kubesched.daemon.metrics.observer import SchedulerMetrics
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.metrics.resources import resource_lines
-from kubesched.daemon.writer import LiveWriter
+from kubesched.framework.client import ClientError
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.plugin import PermitPlugin, Plugin, PreFilterPlugin, ReservePlugin
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import Code, Status
 from kubesched.kube.events import EventRecorder
 from kubesched.plugins.registry import IN_TREE
+from kubesched.scheduler.handle import ObjectWaiter
 from kubesched.scheduler.observing import observed
 from kubesched.scheduler.scheduler import Scheduler
-from kubesched.scheduler.writer import WriteError
 
 # Of kube-scheduler v1.36: metric, kind, labels, first bucket, factor, number of buckets.
 UPSTREAM = """
@@ -345,10 +346,10 @@ def test_calls_are_counted_where_the_feature_is_on() -> None:
 
 
 def test_volumes_that_cannot_be_bound_are_counted_by_stage(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def refuse(self: object, pod: Pod, writes: object) -> None:
-        raise WriteError("InternalError", "no storage today")
+    async def refuse(*args: object, **kwargs: object) -> None:
+        raise ClientError("InternalError", "no storage today")
 
-    monkeypatch.setattr(MemoryCluster, "write_volumes", refuse)
+    monkeypatch.setattr(MemoryCluster, "patch", refuse)
     world = Watched(make_node("n"), volumes.storage_class("slow"), volumes.claim("data", storageClassName="slow"))
     world.see(volumes.pod("p", claims=("data",)))
     assert world.tried().outcome == "bind-error"
@@ -366,8 +367,8 @@ def test_calls_of_a_writer_are_pending_until_they_are_answered() -> None:
 
         async with serving(looking_meanwhile) as server, talking_to(server) as client:
             events = EventRecorder(client, "test")
-            writer = LiveWriter(client, events, volume_timeouts={}, observer=world.metrics)
-            await writer.bind(make_pod("p").build(), "n")
+            live = LiveClient(client, events, ObjectWaiter(), observer=world.metrics)
+            await live.bind(make_pod("p").build(), "n")
         pending.append(world.read("scheduler_pending_async_api_calls", call_type="pod_binding"))
         assert pending == [1, 0]
         done = {"call_type": "pod_binding", "result": "success"}

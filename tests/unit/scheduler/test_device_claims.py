@@ -23,7 +23,8 @@ from kubesched.api.device_claims import (
 )
 from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.dynamic_resources.device_kinds import DeviceKind
-from kubesched.scheduler.recording.recording import Recording, RecordingWriter, recorded
+from kubesched.plugins.registry import in_tree
+from kubesched.scheduler.recording.recording import Recording, RecordingClient, recorded
 from kubesched.scheduler.recording.replay import Replay
 from kubesched.scheduler.scheduler import Attempt, Scheduler
 
@@ -150,8 +151,23 @@ def test_a_claim_for_extended_resources_is_deleted_if_the_pod_cannot_be_bound() 
 # -- devices that take a while ----------------------------------------------------------------------------------------
 
 
-def slow_world() -> World:
-    return world(make_claim("c"), P, devices=(device("d", conditions=("up",)), device("e")))
+class Counts:
+    """What plugins count and measure."""
+
+    def __init__(self) -> None:
+        self.counted: list[tuple[str, ...]] = []
+        self.measured: list[tuple[str | float, ...]] = []
+
+    def count(self, metric: str, *labels: str) -> None:
+        self.counted.append((metric, *labels))
+
+    def measure(self, metric: str, seconds: float, *labels: str) -> None:
+        self.measured.append((metric, seconds, *labels))
+
+
+def slow_world(metrics: Counts | None = None) -> World:
+    devices = make_slice("n", device("d", conditions=("up",)), device("e"))
+    return World(make_node("n"), make_class(), devices, make_claim("c"), P, metrics=metrics)
 
 
 def reported(claim: ResourceClaim, type_: str) -> ResourceClaim:
@@ -224,14 +240,16 @@ def test_a_wait_ends_when_the_devices_should_have_been_ready() -> None:
 )
 def test_whoever_counts_is_told_how_a_wait_for_devices_ended(word: str, later: float, outcome: str) -> None:
     async def run() -> None:
-        it, told = slow_world(), list[tuple[str, str, str, float]]()
-        it.scheduler.tell_of_awaited_devices(lambda *what: told.append(what))
+        counts = Counts()
+        it = slow_world(counts)
         binding = asyncio.create_task(it.scheduler.finish(it.decided()))
         await until_written(it)
         it.now += later
         it.see(reported(claim_in(it), word))
         await binding
-        assert told == [("default-scheduler", GPU[0], outcome, later)]
+        labels = ("default-scheduler", GPU[0], outcome)
+        assert counts.counted == [("scheduler_dra_bindingconditions_allocations_total", *labels)]
+        assert counts.measured == [("scheduler_dra_bindingconditions_wait_duration_seconds", later, *labels)]
 
     asyncio.run(run())
 
@@ -240,9 +258,12 @@ def test_whoever_counts_is_told_how_a_wait_for_devices_ended(word: str, later: f
 def test_a_recording_of_claims_can_be_replayed(pod: PodBuilder) -> None:
     cluster, stream = MemoryCluster(), io.StringIO()
     recording = Recording(stream, config.default(), lambda: 0.0)
-    writer = RecordingWriter(cluster, recording)
+    client = RecordingClient(cluster, recording)
     scheduler = recorded(
-        Scheduler(config.default(), writer, clock=lambda: 0.0, draw=lambda among: 0, now=lambda: 0.0), recording
+        Scheduler(
+            config.default(), client, clock=lambda: 0.0, draw=lambda among: 0, plugins=in_tree(), now=lambda: 0.0
+        ),
+        recording,
     )
     for obj in (make_node("n").build(), make_class(), make_slice("n", device("d")), make_claim("c"), pod.build()):
         cluster.put(obj)
@@ -253,7 +274,7 @@ def test_a_recording_of_claims_can_be_replayed(pod: PodBuilder) -> None:
     Running(scheduler.finish(attempt)).to_the_end()
     cluster.tell(scheduler)
     assert attempt.outcome == "bound"
-    assert Replay(stream.getvalue().splitlines()).run() == []
+    assert Replay(stream.getvalue().splitlines(), in_tree()).run() == []
 
 
 def test_devices_of_nodes_that_are_gone_leave_nothing_behind() -> None:
@@ -267,7 +288,7 @@ def test_devices_of_nodes_that_are_gone_leave_nothing_behind() -> None:
         assert it.tried().outcome == "bound"
         bound = it.cluster.pod(pod.build().name)
         for obj in (bound, claim_in(it, claim.name), published, node.build()):
-            it.cluster.delete(obj)
+            it.cluster.remove(obj)
         it.cluster.tell(it.scheduler)
 
     for number in range(30):

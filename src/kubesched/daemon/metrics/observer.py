@@ -21,7 +21,6 @@ SAMPLED_PERCENT = 10
 
 _MANY_ATTEMPTS = 15
 _ONCE_A_NODE_IS_FOUND = frozenset({"Reserve", "Unreserve", "Permit"})
-_VOLUMES_NOT_BOUND = f'running PreBind plugin "{VolumeBinding.name}"'
 
 
 class SchedulerMetrics:
@@ -54,9 +53,6 @@ class SchedulerMetrics:
         self._calls = family("scheduler_async_api_call_execution_total")
         self._call_seconds = family("scheduler_async_api_call_execution_duration_seconds")
         self._pending_calls = family("scheduler_pending_async_api_calls")
-        self._claims = family("scheduler_resourceclaim_creates_total")
-        self._devices = family("scheduler_dra_bindingconditions_allocations_total")
-        self._device_seconds = family("scheduler_dra_bindingconditions_wait_duration_seconds")
         self._volume_errors = family("scheduler_volume_scheduling_stage_error_total")
         self._filtered: Counter[tuple[str, frozenset[str]]] = Counter()
         self._scored: Counter[tuple[str, frozenset[str]]] = Counter()
@@ -120,7 +116,7 @@ class SchedulerMetrics:
                 self._after_flush.inc()
         elif attempt.outcome.startswith("bind-"):
             self._attempted(attempt, attempt.outcome.removeprefix("bind-"))
-            if attempt.failure is not None and attempt.failure.message.startswith(_VOLUMES_NOT_BOUND):
+            if attempt.failure is not None and attempt.failure.status.plugin == VolumeBinding.name:
                 self._volume_errors.child("bind").inc()
         self._note_laps(attempt, watch)
 
@@ -160,12 +156,11 @@ class SchedulerMetrics:
         self._calls.child(call, result).inc()
         self._call_seconds.child(call, result).observe(seconds)
 
-    def created_claim(self, status: str) -> None:
-        self._claims.child(status).inc()
+    def count(self, metric: str, *labels: str) -> None:
+        self._registry.family(metric).child(*labels).inc()
 
-    def awaited_devices(self, profile: str, driver: str, status: str, seconds: float) -> None:
-        self._devices.child(profile, driver, status).inc()
-        self._device_seconds.child(profile, driver, status).observe(seconds)
+    def measure(self, metric: str, seconds: float, *labels: str) -> None:
+        self._registry.family(metric).child(*labels).observe(seconds)
 
     # -- who was asked ------------------------------------------------------------------------------------------------
 

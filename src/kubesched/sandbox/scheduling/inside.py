@@ -8,13 +8,14 @@ from collections.abc import Callable
 
 from kubesched.config import SchedulerConfiguration
 from kubesched.framework.registry import Registry
+from kubesched.plugins.registry import in_tree
 from kubesched.sandbox.api import Api
+from kubesched.sandbox.scheduling.client import ApiClient
 from kubesched.sandbox.scheduling.feed import Feed
 from kubesched.sandbox.scheduling.recorder import EventRecorder
-from kubesched.sandbox.scheduling.writer import ApiWriter
+from kubesched.scheduler.handle import ObjectWaiter
 from kubesched.scheduler.loop import SchedulingLoop
 from kubesched.scheduler.scheduler import Attempt, Scheduler
-from kubesched.scheduler.volume_wait import volume_timeouts
 
 _TOLD_AT_ONCE = 500
 """Changes that are told before others on the event loop get their turn."""
@@ -35,9 +36,10 @@ class SchedulerInside:
         """To be made on a running event loop, whose clock the scheduler goes by."""
         running = asyncio.get_running_loop()
         self._running = running
-        writer = ApiWriter(api, recorder=EventRecorder(api), volume_timeouts=volume_timeouts(configuration))
-        self.scheduler = Scheduler(configuration, writer, clock=running.time, draw=draw, plugins=plugins)
-        writer.objects = self.scheduler.state.objects
+        waiter = ObjectWaiter()
+        client = ApiClient(api, recorder=EventRecorder(api), waiter=waiter)
+        self.scheduler = Scheduler(configuration, client, clock=running.time, draw=draw, plugins=plugins or in_tree())
+        self.scheduler.on_change.append(waiter.changed)
         self._loop = SchedulingLoop(self.scheduler, on_attempt=on_attempt)
         news = lambda: running.call_soon(self._deliver)  # noqa: E731
         self._feed = Feed(api, news, custom=self.scheduler.custom_resources)
