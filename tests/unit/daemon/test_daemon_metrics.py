@@ -356,7 +356,30 @@ def test_volumes_that_cannot_be_bound_are_counted_by_stage(monkeypatch: pytest.M
     assert world.read("scheduler_volume_scheduling_stage_error_total", operation="bind") == 1
 
 
-def test_calls_of_a_writer_are_pending_until_they_are_answered() -> None:
+def test_work_before_binding_is_measured_where_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def patch(*args: object, **kwargs: object) -> None:
+        world.ticks += 50
+
+    async def wait(*args: object, **kwargs: object) -> bool:
+        return True
+
+    monkeypatch.setattr(MemoryCluster, "patch", patch)
+    monkeypatch.setattr(MemoryCluster, "wait", wait)
+    storage = (volumes.storage_class("slow"), volumes.claim("data", storageClassName="slow"))
+    world = Watched(make_node("n"), *storage, detailed=True)
+    world.see(volumes.pod("p", claims=("data",)))
+    assert world.tried().outcome == "bound"
+    before = {"extension_point": "PreBind", "plugin": "VolumeBinding"}
+    assert world.read("scheduler_plugin_execution_duration_seconds_sum", **before) > 50
+    assert (
+        world.read(
+            "scheduler_plugin_execution_duration_seconds_count", plugin="DynamicResources", extension_point="PreBind"
+        )
+        == 0
+    )
+
+
+def test_calls_of_a_client_are_pending_until_they_are_answered() -> None:
     async def main() -> None:
         world = Watched(gates=EVERY_GATE)
         pending: list[float] = []
