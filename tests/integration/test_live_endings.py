@@ -12,8 +12,8 @@ import yaml
 from tests.integration.conftest import StartCluster, StartDaemon
 from tests.integration.live_cluster import LiveCluster, wait_until
 
+from kubesched.api.kinds import LEASES, PODS, PRIORITY_CLASSES
 from kubesched.sandbox.http import Rule
-from kubesched.sandbox.kinds import LEASES, PODS, PRIORITY_CLASSES
 
 Refusal = Literal["500-before", "500-after", "409", "429"]
 SHORT_LEASE = {"leaderElection": {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}}

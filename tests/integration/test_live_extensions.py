@@ -15,9 +15,9 @@ from tests.integration.daemon_process import Daemon
 from tests.integration.live_cluster import LiveCluster, wait_until
 from tests.unit.scheduler.extender_server import ExtenderServer, filtering, passing
 
+from kubesched.api.kinds import NODES, PODS
 from kubesched.sandbox.api import PatchKind
 from kubesched.sandbox.http import Rule
-from kubesched.sandbox.kinds import NODES, PODS
 
 PAIRS = '''
 """Pods that carry the same label `pair` are bound together or not at all."""

@@ -10,8 +10,8 @@ from tests.integration.conftest import StartDaemon
 from tests.integration.daemon_process import Daemon
 from tests.integration.live_cluster import LiveCluster, wait_until
 
+from kubesched.api.kinds import LEASES
 from kubesched.sandbox.http import Rule
-from kubesched.sandbox.kinds import LEASES
 
 LEASE_SECONDS, RENEW_SECONDS, RETRY_SECONDS = 3, 2, 0.5
 SLACK = 5.0

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from tests.running_sandbox import KUBECTL, Sandbox
 
-from kubesched.sandbox.kinds import CORE_EVENTS
+from kubesched.api.kinds import CORE_EVENTS
 
 WAIT = "--timeout=20s"
 

@@ -15,8 +15,8 @@ from kubernetes.leaderelection.leaderelection import LeaderElection
 from kubernetes.leaderelection.resourcelock.leaselock import LeaseLock
 from tests.sandbox_server import fresh_api, serving_in_thread
 
+from kubesched.api.kinds import NODES
 from kubesched.sandbox.api import Api
-from kubesched.sandbox.kinds import NODES
 
 CONTAINER = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}
 

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 from rich.console import Console
 
+from kubesched.api.kinds import PODS
 from kubesched.cli.sandbox_view import view
 from kubesched.sandbox.box import Plan, Sandbox
-from kubesched.sandbox.kinds import PODS
 from kubesched.sandbox.nodes import node_manifests
 from kubesched.sandbox.usage import waiting
 

@@ -15,6 +15,7 @@ import pytest
 from tests.builders import Json
 from tests.sandbox_server import serving
 
+from kubesched.api.kinds import EVENTS, LEASES, NODES, PODS
 from kubesched.api.pod import Pod
 from kubesched.config.configuration import LeaderElection
 from kubesched.config.duration import Duration
@@ -27,14 +28,12 @@ from kubesched.kube.event_record import reference
 from kubesched.kube.events import EventRecorder
 from kubesched.kube.leader_election import LeaderElector
 from kubesched.kube.lease import LeaseLock
-from kubesched.kube.listing import ApiSource
+from kubesched.kube.listing import UNFINISHED, ApiSource
 from kubesched.kube.reflector import Reflector
-from kubesched.kube.resources import EVENTS, LEASES, NODES, PODS, RESOURCES, UNFINISHED
 from kubesched.kube.throttle import Throttle
 from kubesched.sandbox.http import Server, kubeconfig, parse_fault, self_signed, server_context, write_kubeconfig
-from kubesched.sandbox.kinds import SERVED
 
-ALL_PODS = PODS.path(namespace="default")
+ALL_PODS = PODS.path_of(namespace="default")
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
@@ -106,14 +105,14 @@ async def create(client: Client, name: str) -> Json:
 async def bind(client: Client, pod: Json, node: str) -> None:
     meta = {"name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
     body = {"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": {"kind": "Node", "name": node}}
-    path = PODS.path(namespace="default", name=meta["name"], subresource="binding")
+    path = PODS.path_of(namespace="default", name=meta["name"], subresource="binding")
     await client.post(path, msgspec.json.encode(body))
 
 
 async def until_true(server: Server, client: Client, belief: Belief) -> None:
     """Wait until belief is truth."""
     server.faults.replace([])
-    page = RecordCodec(Pod).page(await client.get(f"{PODS.path()}?fieldSelector=status.phase!=Succeeded"))
+    page = RecordCodec(Pod).page(await client.get(f"{PODS.path_of()}?fieldSelector=status.phase!=Succeeded"))
     truth = {pod.uid: pod for pod in page.objects}
 
     def versions(pods: dict[str, Pod]) -> dict[str, str]:
@@ -138,7 +137,7 @@ async def churn(client: Client) -> None:
 
 
 async def make_node(client: Client) -> None:
-    await client.post(NODES.path(), b'{"metadata":{"name":"node-a"}}')
+    await client.post(NODES.path_of(), b'{"metadata":{"name":"node-a"}}')
 
 
 def test_pod_is_seen_bound_and_seen_bound_once(tmp_path: Path) -> None:
@@ -246,7 +245,7 @@ def test_repeated_event_is_one_event_with_a_series(tmp_path: Path) -> None:
                 )
                 await recorder.flush(5)
             assert recorder.failed == recorder.dropped == 0
-            page = DictCodec().page(await client.get(EVENTS.path(namespace="default")))
+            page = DictCodec().page(await client.get(EVENTS.path_of(namespace="default")))
             (event,) = page.objects
             assert event["series"]["count"] == 3
             assert event["regarding"]["name"] == "p"
@@ -270,7 +269,7 @@ def test_lease_goes_from_one_to_the_next(tmp_path: Path) -> None:
 
             await asyncio.gather(*(elector(name).run(partial(lead, name)) for name in "ab"))
             assert sorted(leaders) == ["a", "b"]
-            lease = msgspec.json.decode(await client.get(LEASES.path(namespace="leases", name="x")))
+            lease = msgspec.json.decode(await client.get(LEASES.path_of(namespace="leases", name="x")))
             assert lease["spec"]["holderIdentity"] == ""
             assert lease["spec"]["leaseTransitions"] == 1
 
@@ -286,17 +285,10 @@ def test_tls_and_token_of_a_kubeconfig_let_us_in(tmp_path: Path) -> None:
         async with serving(tls=context, token="secret") as server:
             content = kubeconfig(server.url, token="secret", authority=pair.cert)
             async with client_with(tmp_path / "good", content) as client:
-                assert DictCodec().page(await client.get(NODES.path())).objects == []
+                assert DictCodec().page(await client.get(NODES.path_of())).objects == []
             async with client_with(tmp_path / "bad", kubeconfig(server.url, authority=pair.cert)) as client:
                 with pytest.raises(ApiStatusError) as caught:
-                    await client.get(NODES.path())
+                    await client.get(NODES.path_of())
                 assert caught.value.reason == "Unauthorized"
 
     run(main())
-
-
-def test_resources_are_where_the_server_has_them() -> None:
-    served = {resource.kind: resource for resource in SERVED if resource.group != "" or resource.kind != "Event"}
-    for kind, resource in {**RESOURCES, "Lease": LEASES, "Event": EVENTS}.items():
-        assert resource.path() == served[kind].path
-        assert resource.namespaced == served[kind].namespaced

@@ -7,10 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.living_sandbox import LivingSandbox, deployment, is_live, with_image, workload
 
+from kubesched.api.kinds import DEPLOYMENTS, PODS, REPLICA_SETS, Object
 from kubesched.sandbox.api import Event
 from kubesched.sandbox.controllers import rollout
 from kubesched.sandbox.controllers.conditions import condition_of, is_active, is_ready
-from kubesched.sandbox.kinds import DEPLOYMENTS, PODS, REPLICA_SETS, Object
 
 
 def rolling(surge: int | str, unavailable: int | str) -> Object:

@@ -9,7 +9,7 @@ import msgspec
 from tests.sandbox_server import client, fresh_api, serving
 from tests.unit.sandbox.http.asking import CONFIG_MAPS, Asking, config
 
-from kubesched.sandbox import kinds
+from kubesched.api import kinds
 from kubesched.sandbox.store import SqliteStore
 
 
