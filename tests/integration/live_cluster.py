@@ -21,7 +21,7 @@ from kubesched.sandbox.kinds import EVENTS, LEASES, NODES, PODS, SERVICE_ACCOUNT
 
 T = TypeVar("T")
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 """Seconds that a test waits for what takes a fraction of one on a machine with nothing else to do."""
 _LOOK_EVERY = 0.01
 
