@@ -21,7 +21,7 @@ from kubesched.sandbox.http import Faults, Rule, Server, kubeconfig, self_signed
 
 T = TypeVar("T")
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 """Seconds that a test waits for what takes a fraction of one on a machine with nothing else to do."""
 _LOOK_EVERY = 0.01
 

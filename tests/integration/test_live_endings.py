@@ -47,7 +47,7 @@ def test_bindings_on_their_way_are_cut_off_when_the_lease_is_lost(
     cluster.patch(LEASES, "kube-system", "kube-scheduler", usurper)
     lost = time.monotonic()
     assert daemon.wait_exit() == 1
-    assert time.monotonic() - lost < 8  # far less than a binding would have been waited for
+    assert time.monotonic() - lost < 20  # far less than a binding would have been waited for
     assert cluster.bound == 0
 
 
@@ -61,7 +61,7 @@ def test_second_signal_ends_a_daemon_that_takes_its_time(cluster: LiveCluster, s
     daemon.send(signal.SIGTERM)
     daemon.wait_for_log("Stopping", "SIGTERM")
     daemon.send(signal.SIGTERM)
-    assert daemon.wait_exit(within=5) == 1
+    assert daemon.wait_exit(within=20) == 1
 
 
 def test_token_that_was_exchanged_in_its_file_is_used_without_a_restart(

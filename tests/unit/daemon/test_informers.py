@@ -64,7 +64,7 @@ async def followed(directory: Path, extender: Json) -> AsyncIterator[Followed]:
         )
         running = asyncio.create_task(cluster.informers.run())
         try:
-            await asyncio.wait_for(cluster.informers.wait_synced(), 10)
+            await asyncio.wait_for(cluster.informers.wait_synced(), 60)
             yield cluster
         finally:
             running.cancel()

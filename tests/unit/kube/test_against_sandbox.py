@@ -37,7 +37,7 @@ ALL_PODS = PODS.path_of(namespace="default")
 
 
 def run(main: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(main, 20))
+    asyncio.run(asyncio.wait_for(main, 120))
 
 
 class Belief:
@@ -118,7 +118,7 @@ async def until_true(server: Server, client: Client, belief: Belief) -> None:
     def versions(pods: dict[str, Pod]) -> dict[str, str]:
         return {uid: pod.metadata.resource_version for uid, pod in pods.items()}
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while versions(belief.pods) != versions(truth):
             await asyncio.sleep(0.01)
 
@@ -146,13 +146,13 @@ def test_pod_is_seen_bound_and_seen_bound_once(tmp_path: Path) -> None:
             await make_node(client)
             belief = Belief()
             async with following(client, belief) as reflector:
-                await asyncio.wait_for(reflector.wait_synced(), 5)
+                await asyncio.wait_for(reflector.wait_synced(), 60)
                 pod = await create(client, "p")
                 await bind(client, pod, "node-a")
                 with pytest.raises(ApiStatusError) as caught:
                     await bind(client, pod, "node-a")
                 assert caught.value.reason == "Conflict"
-                async with asyncio.timeout(5):
+                async with asyncio.timeout(60):
                     while not any(it.spec.node_name for it in belief.pods.values()):
                         await asyncio.sleep(0.005)
 
@@ -221,7 +221,7 @@ def test_any_resource_can_be_followed(tmp_path: Path) -> None:
             await make_node(client)
             reflector = Reflector("nodes", ApiSource(client, NODES), DictCodec(), Names(), streamed_lists=False)
             task = asyncio.create_task(reflector.run())
-            await asyncio.wait_for(reflector.wait_synced(), 5)
+            await asyncio.wait_for(reflector.wait_synced(), 60)
             assert Names.names == ["node-a"]
             assert reflector.objects["node-a"]["kind"] == "Node"
             task.cancel()
@@ -257,7 +257,7 @@ def test_lease_goes_from_one_to_the_next(tmp_path: Path) -> None:
     async def main() -> None:
         async with connected(tmp_path) as (_, client):
             await client.post("/api/v1/namespaces", b'{"metadata":{"name":"leases"}}')
-            config = LeaderElection(lease_duration=Duration(3), renew_deadline=Duration(2), retry_period=Duration(0.05))
+            config = LeaderElection(lease_duration=Duration(9), renew_deadline=Duration(8), retry_period=Duration(0.1))
             leaders: list[str] = []
 
             async def lead(name: str) -> None:
