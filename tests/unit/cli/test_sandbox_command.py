@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+pytestmark = pytest.mark.slow
+
 COMMAND = [sys.executable, "-m", "kubesched", "sandbox"]
 
 
