@@ -10,23 +10,15 @@ from typing import Any
 
 from kubesched.api.change import Change
 from kubesched.api.custom import CustomObject, read_custom
-from kubesched.api.device_claims import ResourceClaimTemplate
-from kubesched.api.kinds import KINDS
+from kubesched.api.kinds import WATCHED, Kind, Resource
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.api.workloads import PriorityClass
 from kubesched.extenders.originals import Originals
 from kubesched.kube.client import Client
 from kubesched.kube.decoding import DictCodec, Identity, Page, Raw, RecordCodec, WithOriginal, WithOriginalCodec
-from kubesched.kube.listing import ApiSource
+from kubesched.kube.listing import UNFINISHED, ApiSource
 from kubesched.kube.reflector import Handler, Reflector
-from kubesched.kube.resources import RESOURCES, UNFINISHED, Resource
-
-WATCHED: dict[str, type[KubeObject]] = {
-    name: kind for name, kind in KINDS.items() if kind not in (PriorityClass, ResourceClaimTemplate)
-}
-"""All that decisions depend on. What these two stand for, a live cluster works into pods and claims by itself."""
 
 
 class Informers:
@@ -46,14 +38,14 @@ class Informers:
         """
         self._handle = handle
         self.reflectors: dict[str, Reflector[Any]] = {}
-        for name, kind in WATCHED.items():
-            source = _source(client, name)
-            if originals is not None and originals.wants_any(kind):
-                codec = WithOriginalCodec(kind, RESOURCES[name].api_version, originals.wants)
+        for kind in WATCHED:
+            name, source = kind.resource.kind, _source(client, kind)
+            if originals is not None and originals.wants_any(kind.record):
+                codec = WithOriginalCodec(kind.record, kind.resource.api_version, originals.wants)
                 handle_whole = partial(self._handle_whole, originals)
                 self.reflectors[name] = Reflector(name, source, codec, handle_whole)
             else:
-                self.reflectors[name] = Reflector(name, source, RecordCodec(kind), handle)
+                self.reflectors[name] = Reflector(name, source, RecordCodec(kind.record), handle)
         for name in custom:
             self.reflectors[name] = Reflector(name, ApiSource(client, _resource(name)), CustomCodec(name), handle)
 
@@ -103,13 +95,13 @@ def _records(objects: Mapping[str, Any]) -> dict[str, Any]:
     return {key: obj.record if isinstance(obj, WithOriginal) else obj for key, obj in objects.items()}
 
 
-def _source(client: Client, kind: str) -> ApiSource:
-    return ApiSource(client, RESOURCES[kind], field_selector=UNFINISHED if WATCHED[kind] is Pod else "")
+def _source(client: Client, kind: Kind) -> ApiSource:
+    return ApiSource(client, kind.resource, field_selector=UNFINISHED if kind.record is Pod else "")
 
 
 def _resource(custom: str) -> Resource:
     plural, version, group = custom.split(".", 2)
-    return Resource(group, version, plural)
+    return Resource(group, version, plural, kind="")
 
 
 class CustomCodec:

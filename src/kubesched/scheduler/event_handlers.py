@@ -7,20 +7,10 @@ from typing import Any
 
 from kubesched.api.change import Change
 from kubesched.api.custom import CustomObject
-from kubesched.api.device_claims import ResourceClaim
-from kubesched.api.devices import DeviceClass, ResourceSlice
+from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.api.storage import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
 from kubesched.framework.events import Action, ClusterEvent, Kind
 from kubesched.framework.waiting import WaitingPods
 from kubesched.scheduler.cluster_events import (
@@ -38,19 +28,7 @@ from kubesched.scheduler.cluster_events import (
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.state.cluster import ClusterState
 
-KINDS: dict[type[KubeObject], Kind] = {
-    PersistentVolume: Kind.PERSISTENT_VOLUME,
-    PersistentVolumeClaim: Kind.PERSISTENT_VOLUME_CLAIM,
-    CSINode: Kind.CSI_NODE,
-    CSIDriver: Kind.CSI_DRIVER,
-    VolumeAttachment: Kind.VOLUME_ATTACHMENT,
-    CSIStorageCapacity: Kind.CSI_STORAGE_CAPACITY,
-    StorageClass: Kind.STORAGE_CLASS,
-    DeviceClass: Kind.DEVICE_CLASS,
-    ResourceClaim: Kind.RESOURCE_CLAIM,
-    ResourceSlice: Kind.RESOURCE_SLICE,
-}
-
+_EVENT_KINDS = {kind.record: Kind(kind.event) for kind in KINDS.values() if kind.event}
 _ACTIONS = {"added": Action.ADD, "updated": Action.UPDATE, "deleted": Action.DELETE}
 
 
@@ -193,7 +171,7 @@ class EventHandlers:
             self._state.delete(obj)
         else:
             self._state.apply(obj)
-        kind = obj.resource if isinstance(obj, CustomObject) else KINDS.get(type(obj))
+        kind = obj.resource if isinstance(obj, CustomObject) else _EVENT_KINDS.get(type(obj))
         if kind is not None:
             self._move_all(ClusterEvent(kind, _ACTIONS[change.verb]), change)
 
