@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
+from kubesched.api.kinds import BUILT_IN, KINDS, PODS, Resource
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.daemon.doubt import certain, leaves_doubt, says_the_same
@@ -24,13 +25,24 @@ from kubesched.kube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Client
 from kubesched.kube.errors import ApiStatusError, KubeError
 from kubesched.kube.event_record import reference
 from kubesched.kube.events import EventRecorder
-from kubesched.kube.resources import PODS, RESOURCES, Resource
 from kubesched.scheduler.handle import ObjectWaiter
-from kubesched.scheduler.observer import SchedulerObserver
 
 _encode = msgspec.json.Encoder().encode
 _decode_pod = msgspec.json.Decoder(Pod).decode
 _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class ClientObserver(Protocol):
+    """Told about calls to the API server, for metrics."""
+
+    def now(self) -> float:
+        """Seconds, for durations only."""
+
+    def writing(self, call: str, by: int) -> None:
+        """One more call (`pod_binding`, `pod_status_patch`) is under way, or one less."""
+
+    def wrote(self, call: str, result: str, seconds: float) -> None:
+        """Such a call ended with `success` or `error`."""
 
 
 class LiveClient(ClusterClient):
@@ -42,7 +54,7 @@ class LiveClient(ClusterClient):
         events: EventRecorder,
         waiter: ObjectWaiter,
         *,
-        observer: SchedulerObserver | None = None,
+        observer: ClientObserver | None = None,
         on_contradiction: Callable[[Pod], None] = lambda pod: None,
     ) -> None:
         """`on_contradiction` is called with pods that are gone or bound already by the answer to their binding."""
@@ -53,15 +65,15 @@ class LiveClient(ClusterClient):
         self._on_contradiction = on_contradiction
 
     async def get(self, kind: str, name: str, namespace: str = "") -> Json:
-        return await self._json(self._client.get(_resource(kind).path(namespace=namespace, name=name)))
+        return await self._json(self._client.get(_resource(kind).path_of(namespace=namespace, name=name)))
 
     async def create(self, kind: str, obj: Json) -> Json:
-        path = _resource(kind).path(namespace=obj["metadata"].get("namespace", ""))
+        path = _resource(kind).path_of(namespace=obj["metadata"].get("namespace", ""))
         return await self._json(self._client.post(path, _encode(obj)))
 
     async def replace(self, kind: str, obj: Json, *, subresource: str = "") -> Json:
         meta = obj["metadata"]
-        where = _resource(kind).path(namespace=meta.get("namespace", ""), name=meta["name"])
+        where = _resource(kind).path_of(namespace=meta.get("namespace", ""), name=meta["name"])
         try:
             return _decode_object(await self._client.put(f"{where}/{subresource}".rstrip("/"), _encode(obj)))
         except KubeError as error:
@@ -72,15 +84,15 @@ class LiveClient(ClusterClient):
             raise _as_client_error(error) from error
 
     async def patch(self, kind: str, name: str, patch: Json, *, namespace: str = "", subresource: str = "") -> Json:
-        path = _resource(kind).path(namespace=namespace, name=name, subresource=subresource)
+        path = _resource(kind).path_of(namespace=namespace, name=name, subresource=subresource)
         return await self._json(self._client.patch(path, _encode(patch), content_type=MERGE_PATCH))
 
     async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
-        await self._json(self._client.delete(_resource(kind).path(namespace=namespace, name=name), _deletion(uid)))
+        await self._json(self._client.delete(_resource(kind).path_of(namespace=namespace, name=name), _deletion(uid)))
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         """A refusal, or no answer, need not mean that the pod is not bound: then the pod itself is asked."""
-        path = PODS.path(namespace=pod.namespace, name=pod.name, subresource="binding")
+        path = PODS.path_of(namespace=pod.namespace, name=pod.name, subresource="binding")
         try:
             await self._measured("pod_binding", lambda: self._client.post(path, _encode(binding(pod, node_name))))
         except KubeError as error:
@@ -91,7 +103,7 @@ class LiveClient(ClusterClient):
         self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None
     ) -> None:
         patch = _encode(pod_status_patch(pod, condition, nominated_node_name, _now()))
-        path = PODS.path(namespace=pod.namespace, name=pod.name, subresource="status")
+        path = PODS.path_of(namespace=pod.namespace, name=pod.name, subresource="status")
         call = lambda: self._client.patch(path, patch, content_type=STRATEGIC_MERGE_PATCH)  # noqa: E731
         try:
             await self._measured("pod_status_patch", call)
@@ -101,7 +113,7 @@ class LiveClient(ClusterClient):
     async def evict(self, pod: Pod, condition: PodCondition) -> None:
         await self.patch_pod_status(pod, condition=condition, nominated_node_name=None)
         try:
-            await self._client.delete(PODS.path(namespace=pod.namespace, name=pod.name), _deletion(pod.uid))
+            await self._client.delete(PODS.path_of(namespace=pod.namespace, name=pod.name), _deletion(pod.uid))
         except KubeError as error:
             raise _as_client_error(error) from error
 
@@ -142,7 +154,7 @@ class LiveClient(ClusterClient):
 
     async def _looked_up(self, pod: Pod) -> Pod | None:
         """The very same pod as it is now; None if it is gone."""
-        path = PODS.path(namespace=pod.namespace, name=pod.name)
+        path = PODS.path_of(namespace=pod.namespace, name=pod.name)
         try:
             found = _decode_pod(await certain(lambda: self._client.get(path)))
         except (KubeError, msgspec.MsgspecError):
@@ -166,12 +178,15 @@ class LiveClient(ClusterClient):
 
 def _resource(kind: str) -> Resource:
     """By the kind of its objects, or as `plural.version.group`."""
-    if kind in RESOURCES:
-        return RESOURCES[kind]
-    if kind.count(".") < 2:
-        raise ClientError(NOT_FOUND, f"{kind}: neither a kind that is known, nor plural.version.group")
-    plural, version, group = kind.split(".", 2)
-    return Resource(group, version, plural)
+    if kind in KINDS:
+        return KINDS[kind].resource
+    if kind.count(".") >= 2:
+        plural, version, group = kind.split(".", 2)
+        return Resource(group, version, plural, kind="")
+    found = next((each for each in BUILT_IN.values() if each.kind == kind), None)
+    if found is None:
+        raise ClientError(NOT_FOUND, f"{kind}: neither a kind that Kubernetes has, nor plural.version.group")
+    return found
 
 
 def _deletion(uid: str) -> bytes:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
+from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.framework.client import Handle
+from kubesched.framework.events import ClusterEvent
 from kubesched.scheduler.attempt.binding_cycle import PreBinding
+from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 
 T = TypeVar("T")
@@ -18,24 +21,16 @@ _END_WITHIN = 5.0
 """Seconds that a write is waited for when its pod is stopped, or the whole process."""
 
 
-class PluginMetrics(Protocol):
-    """Where plugins count and measure what only they see, by the names of metrics."""
-
-    def count(self, metric: str, *labels: str) -> None: ...
-
-    def measure(self, metric: str, seconds: float, *labels: str) -> None: ...
-
-
 class SchedulerHandle(Handle):
     """A scheduler at work."""
 
     def __init__(
-        self, queue: Callable[[], SchedulingQueue], pre_binding: PreBinding, metrics: PluginMetrics | None
+        self, queue: Callable[[], SchedulingQueue], pre_binding: PreBinding, listeners: Sequence[SchedulerListener]
     ) -> None:
         """Plugins are made before the queue, which asks them for their order: hence it is looked up when needed."""
         self._queue = queue
         self._pre_binding = pre_binding
-        self._metrics = metrics or Handle()
+        self._listeners = listeners
 
     def activate(self, pod: Pod) -> None:
         self._queue().activate(pod)
@@ -60,17 +55,19 @@ class SchedulerHandle(Handle):
             raise
 
     def count(self, metric: str, *labels: str) -> None:
-        self._metrics.count(metric, *labels)
+        for listener in self._listeners:
+            listener.counted(metric, labels)
 
     def measure(self, metric: str, seconds: float, *labels: str) -> None:
-        self._metrics.measure(metric, seconds, *labels)
+        for listener in self._listeners:
+            listener.measured(metric, seconds, labels)
 
 
-class ObjectWaiter:
+class ObjectWaiter(SchedulerListener):
     """Waits of plugins, each for its pod and for objects of some kinds; clients on an event loop wait through it."""
 
     def __init__(self) -> None:
-        self._changes: dict[str | type[KubeObject], set[asyncio.Future[None]]] = {}
+        self._waiting: dict[str | type[KubeObject], set[asyncio.Future[None]]] = {}
         """What is waited for: the pod of this key, or any object of this kind."""
 
     async def wait(
@@ -91,18 +88,18 @@ class ObjectWaiter:
     async def _change_of(self, keys: Sequence[str | type[KubeObject]], *, within: float) -> bool:
         change: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         for key in keys:
-            self._changes.setdefault(key, set()).add(change)
+            self._waiting.setdefault(key, set()).add(change)
         try:
             done, _ = await asyncio.wait((change,), timeout=within)
         finally:
             for key in keys:
-                self._changes[key].discard(change)
-                if not self._changes[key]:
-                    del self._changes[key]
+                self._waiting[key].discard(change)
+                if not self._waiting[key]:
+                    del self._waiting[key]
         return bool(done)
 
-    def changed(self, obj: KubeObject) -> None:
-        """The watch has shown an object, or that it is gone. To be called once the cache has it."""
-        for change in self._changes.get(obj.key if isinstance(obj, Pod) else type(obj), ()):
-            if not change.done():
-                change.set_result(None)
+    def handled(self, change: Change[KubeObject], events: Sequence[ClusterEvent], seconds: float) -> None:
+        obj = change.obj
+        for waiting in self._waiting.get(obj.key if isinstance(obj, Pod) else type(obj), ()):
+            if not waiting.done():
+                waiting.set_result(None)

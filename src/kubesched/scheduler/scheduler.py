@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
@@ -33,12 +34,12 @@ from kubesched.framework.profile import Profile
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import Code, Status, error
 from kubesched.framework.waiting import WaitingPods
-from kubesched.scheduler.attempt.attempt import Attempt, Failure
+from kubesched.scheduler.attempt.attempt import EVICTION, Attempt, Failure
 from kubesched.scheduler.attempt.binding_cycle import BindingCycle, PreBinding
 from kubesched.scheduler.attempt.failures import FailureReporter, breakdown, denial, failure_of, rejection
-from kubesched.scheduler.event_handlers import EventRouter
-from kubesched.scheduler.handle import PluginMetrics, SchedulerHandle
-from kubesched.scheduler.observer import EVICTION
+from kubesched.scheduler.event_handlers import EventHandlers
+from kubesched.scheduler.handle import SchedulerHandle
+from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.scheduling_queue import LONGEST_WAIT, SchedulingQueue
 from kubesched.state.cluster import ClusterState
 
@@ -67,28 +68,31 @@ class Scheduler:
         extenders: Sequence[Extender] | None = None,
         longest_wait: float = LONGEST_WAIT,
         now: Callable[[], float] = time.time,
-        metrics: PluginMetrics | None = None,
+        stopwatch: Callable[[], float] = time.monotonic,
+        listeners: Iterable[SchedulerListener] = (),
     ) -> None:
         """`plugins` are those that profiles may name; `client` is for what they and the scheduler write.
 
         `clock` tells seconds; `draw` decides among equally good nodes, unless `choose` does so by name.
 
-        `now` is the time of day in seconds since 1970, for what objects say about times.
-        `extenders` are those of the configuration, if not given. ValueError if one of them cannot be used.
+        `now` is the time of day in seconds since 1970, for what objects say about times; `stopwatch` is for durations.
+        `extenders` are those of the configuration, if not given. ExtenderSettingsError if one of them cannot be used.
         After `longest_wait` seconds a pod is tried again even if nothing happened.
         """
         configuration = with_ignored_resources(configuration)
         self.originals = originals_for(configuration) if extenders is None else None
         """For extenders, to be filled by whoever tells of changes; None if nobody will ask for them."""
         self.extenders = extenders_of(configuration, self.originals) if extenders is None else list(extenders)
+        self.listeners: list[SchedulerListener] = list(listeners)
+        self._stopwatch = stopwatch
         features = configuration.features
         self.state = ClusterState(features)
         self.waiting = WaitingPods()
         self.waiting.use_clock(clock)
         pre_binding = PreBinding()
-        handle = SchedulerHandle(lambda: self.queue, pre_binding, metrics)
+        handle = SchedulerHandle(lambda: self.queue, pre_binding, self.listeners)
         context = PluginContext(
-            features=features, waiting=self.waiting, now=now, stopwatch=time.monotonic, client=client, handle=handle
+            features=features, waiting=self.waiting, now=now, stopwatch=stopwatch, client=client, handle=handle
         )
         self.profiles = {config.scheduler_name: Profile(config, plugins, context) for config in configuration.profiles}
         self.engine = Engine(
@@ -102,10 +106,8 @@ class Scheduler:
         self.pods: dict[str, Pod] = {}
         """All pods by name, as the watch last showed them."""
         self.queue = self._make_queue(configuration, clock, longest_wait)
-        self.on_change: list[Callable[[KubeObject], None]] = []
-        """Called with every object that changed, once the cache has it."""
         self._client = client
-        self._router = EventRouter(self.state, self.queue, self.pods, self.waiting, self.engine.knows)
+        self._event_handlers = EventHandlers(self.state, self.queue, self.pods, self.waiting, self.engine.knows)
         self._failures = FailureReporter(self.queue, self.pods.get, client)
         self._binding = BindingCycle(
             self.state, self.queue, client, self.profiles, self._give_back, pre_binding, self.extenders
@@ -137,38 +139,37 @@ class Scheduler:
             initial_backoff=configuration.pod_initial_backoff_seconds,
             max_backoff=configuration.pod_max_backoff_seconds,
             longest_wait=longest_wait,
+            listeners=self.listeners,
+            stopwatch=self._stopwatch,
         )
 
     # -- what the watch says ------------------------------------------------------------------------------------------
 
-    def added(self, obj: KubeObject) -> None:
-        self._router.added(obj)
-        self._changed(obj)
-
-    def updated(self, old: KubeObject, new: KubeObject) -> None:
-        self._router.updated(old, new)
-        self._changed(new)
-        if self.originals is not None:
-            self.originals.forget(old, new)
-
-    def deleted(self, obj: KubeObject) -> None:
-        self._router.deleted(obj)
-        self._changed(obj)
-        if self.originals is not None:
-            self.originals.forget(obj)
-
-    def _changed(self, obj: KubeObject) -> None:
-        for listener in self.on_change:
-            listener(obj)
+    def handle(self, change: Change[KubeObject]) -> None:
+        """Bring cache and queue up to date with a change of the cluster. There is no other way to do so."""
+        for listener in self.listeners:
+            listener.handling(change)
+        before = self._stopwatch() if self.listeners else 0.0
+        events = self._event_handlers.handle(change)
+        if self.originals is not None and change.old is not None:
+            self.originals.forget(change.old, change.new)
+        if self.listeners:
+            seconds = self._stopwatch() - before
+            for listener in self.listeners:
+                listener.handled(change, events, seconds)
 
     # -- time ---------------------------------------------------------------------------------------------------------
 
     def flush_backoff(self) -> None:
         """To be called every second."""
+        for listener in self.listeners:
+            listener.flushing_backoff()
         self.queue.flush_backoff()
 
     def flush_leftovers(self) -> None:
         """To be called every half minute."""
+        for listener in self.listeners:
+            listener.flushing_leftovers()
         self.queue.flush_leftovers()
 
     # -- an attempt ---------------------------------------------------------------------------------------------------
@@ -176,7 +177,12 @@ class Scheduler:
     def pop(self) -> Attempt | None:
         """The next pod's turn."""
         popped = self.queue.pop()
-        return None if popped is None else Attempt(*popped)
+        if popped is None:
+            return None
+        attempt = Attempt(*popped)
+        for listener in self.listeners:
+            listener.popped(attempt)
+        return attempt
 
     def decide(self, attempt: Attempt) -> None:
         """Find a node and assume the pod there, or find out why not."""
@@ -188,6 +194,8 @@ class Scheduler:
             if attempt.decision is not None and placed is not None and placed.assumed:
                 self._unreserve(attempt.decision)
             attempt.phase, attempt.failure, attempt.node, attempt.victims = "failed", breakdown(problem), "", ()
+        for listener in self.listeners:
+            listener.decided(attempt)
 
     def _decide(self, attempt: Attempt) -> None:
         pod = attempt.queued.pod
@@ -222,14 +230,30 @@ class Scheduler:
             else:
                 attempt.phase, attempt.failure = "denied", denial(waiting.refusal)
             over.append(attempt)
+        for listener in self.listeners if over else ():
+            listener.permitted(over)
         return over
 
     async def wait(self, attempt: Attempt) -> None:
         """While a pod waits for a Permit plugin, everybody may see where it will go. To be over before `finish`."""
+        for listener in self.listeners:
+            listener.waiting(attempt)
         await self._binding.tell_expected_node(attempt.queued.pod, attempt.node)
 
     async def finish(self, attempt: Attempt) -> None:
         """Carry out what was decided."""
+        for listener in self.listeners:
+            listener.finishing(attempt)
+        try:
+            await self._finish(attempt)
+        except BaseException:  # a task that is cancelled among them
+            for listener in self.listeners:
+                listener.broken_off(attempt)
+            raise
+        for listener in self.listeners:
+            listener.finished(attempt)
+
+    async def _finish(self, attempt: Attempt) -> None:
         if attempt.phase == "assumed":
             attempt.failure = await self._binding.run(attempt)
             if attempt.failure is None:

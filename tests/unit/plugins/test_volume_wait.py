@@ -8,6 +8,7 @@ import pytest
 from tests import virtual_time
 from tests.builders import make_node, make_pod
 
+from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.storage import BIND_COMPLETED, PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimSpec
 from kubesched.config.args import VolumeBindingArgs
@@ -58,7 +59,7 @@ def waited(*later: KubeObject | None, objects: tuple[KubeObject, ...] = (MARKED,
                     state.forget(POD)
                 else:
                     state.apply(obj)
-                waiter.changed(obj or POD)
+                waiter.handled(Change(old=obj or POD), (), 0.0)
 
         asyncio.get_running_loop().call_later(5, show)
         await bind_volumes(Patched(waiter), POD, VolumeWrites("n1", claims=(ASKED,)), state, within=within)

@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 from tests.parity.fake_api import merged
 
+from kubesched.api.change import Change
 from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
@@ -31,20 +32,12 @@ class Refusal:
     after_commit: bool = False
 
 
-@dataclass(frozen=True)
-class WatchEvent:
-    """An object as it was, None if it is new, and as it is, None if it is gone."""
-
-    old: KubeObject | None
-    new: KubeObject | None
-
-
 class MemoryCluster(ClusterClient):
     """The truth about nodes and pods. The scheduler hears of it when `tell` is called, and not before."""
 
     def __init__(self) -> None:
         self.objects: dict[str, KubeObject] = {}
-        self.unseen: deque[WatchEvent] = deque()
+        self.unseen: deque[Change[KubeObject]] = deque()
         self.bindings: list[tuple[str, str]] = []
         """The uid and the node of every binding that was made."""
         self.evicted: list[str] = []
@@ -74,11 +67,11 @@ class MemoryCluster(ClusterClient):
         self._version += 1
         obj = replace(obj, metadata=replace(obj.metadata, resource_version=str(self._version)))
         path = _path_of(obj)
-        self.unseen.append(WatchEvent(self.objects.get(path), obj))
+        self.unseen.append(Change(self.objects.get(path), obj))
         self.objects[path] = obj
 
     def remove(self, obj: KubeObject) -> None:
-        self.unseen.append(WatchEvent(self.objects.pop(_path_of(obj)), None))
+        self.unseen.append(Change(old=self.objects.pop(_path_of(obj))))
 
     def terminate(self, pod: Pod) -> None:
         self.put(replace(pod, metadata=replace(pod.metadata, deletion_timestamp="2026-01-01T00:00:00Z")))
@@ -88,16 +81,10 @@ class MemoryCluster(ClusterClient):
     def tell(self, scheduler: Scheduler, most: int | None = None) -> None:
         """Up to so many events, all of them by default, in the order in which they happened."""
         while self.unseen and (most is None or most > 0):
-            event = self.unseen.popleft()
             most = None if most is None else most - 1
-            if event.old is None:
-                assert event.new is not None
-                scheduler.added(event.new)
-            elif event.new is None:
-                scheduler.deleted(event.old)
-            else:
-                scheduler.updated(event.old, event.new)
-            self._waiter.changed(event.new or event.old)  # type: ignore[arg-type]
+            change = self.unseen.popleft()
+            scheduler.handle(change)
+            self._waiter.handled(change, (), 0.0)
 
     # -- what the scheduler writes ------------------------------------------------------------------------------------
 
@@ -182,7 +169,7 @@ class MemoryCluster(ClusterClient):
     async def _written(self, kind: str, obj: Json, *, is_refusable: bool) -> Json:
         await _a_moment()
         self._refuse(is_refusable=is_refusable)
-        record = msgspec.convert(obj, KINDS[kind])
+        record = msgspec.convert(obj, KINDS[kind].record)
         self.put(record)
         written = self.objects[_path_of(record)]
         await _a_moment()
@@ -194,7 +181,7 @@ class MemoryCluster(ClusterClient):
             raise ClientError(refusal.reason, "refused")
 
     def _found(self, kind: str, name: str, namespace: str) -> KubeObject:
-        found = self.objects.get(_path(KINDS[kind], f"{namespace}/{name}" if namespace else name))
+        found = self.objects.get(_path(KINDS[kind].record, f"{namespace}/{name}" if namespace else name))
         if found is None:
             raise ClientError(NOT_FOUND, f'{kind} "{name}" not found')
         return found

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import io
+from collections.abc import Sequence
 
 import pytest
 from msgspec.structs import replace
@@ -24,7 +25,8 @@ from kubesched.api.device_claims import (
 from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.dynamic_resources.device_kinds import DeviceKind
 from kubesched.plugins.registry import in_tree
-from kubesched.scheduler.recording.recording import Recording, RecordingClient, recorded
+from kubesched.scheduler.listener import SchedulerListener
+from kubesched.scheduler.recording.recording import Recording, RecordingClient
 from kubesched.scheduler.recording.replay import Replay
 from kubesched.scheduler.scheduler import Attempt, Scheduler
 
@@ -151,23 +153,22 @@ def test_a_claim_for_extended_resources_is_deleted_if_the_pod_cannot_be_bound() 
 # -- devices that take a while ----------------------------------------------------------------------------------------
 
 
-class Counts:
+class Counts(SchedulerListener):
     """What plugins count and measure."""
 
     def __init__(self) -> None:
-        self.counted: list[tuple[str, ...]] = []
-        self.measured: list[tuple[str | float, ...]] = []
+        self.counts: list[tuple[str, ...]] = []
+        self.durations: list[tuple[str | float, ...]] = []
 
-    def count(self, metric: str, *labels: str) -> None:
-        self.counted.append((metric, *labels))
+    def counted(self, metric: str, labels: Sequence[str]) -> None:
+        self.counts.append((metric, *labels))
 
-    def measure(self, metric: str, seconds: float, *labels: str) -> None:
-        self.measured.append((metric, seconds, *labels))
+    def measured(self, metric: str, seconds: float, labels: Sequence[str]) -> None:
+        self.durations.append((metric, seconds, *labels))
 
 
-def slow_world(metrics: Counts | None = None) -> World:
-    devices = make_slice("n", device("d", conditions=("up",)), device("e"))
-    return World(make_node("n"), make_class(), devices, make_claim("c"), P, metrics=metrics)
+def slow_world() -> World:
+    return world(make_claim("c"), P, devices=(device("d", conditions=("up",)), device("e")))
 
 
 def reported(claim: ResourceClaim, type_: str) -> ResourceClaim:
@@ -240,16 +241,16 @@ def test_a_wait_ends_when_the_devices_should_have_been_ready() -> None:
 )
 def test_whoever_counts_is_told_how_a_wait_for_devices_ended(word: str, later: float, outcome: str) -> None:
     async def run() -> None:
-        counts = Counts()
-        it = slow_world(counts)
+        it, counts = slow_world(), Counts()
+        it.scheduler.listeners.append(counts)
         binding = asyncio.create_task(it.scheduler.finish(it.decided()))
         await until_written(it)
         it.now += later
         it.see(reported(claim_in(it), word))
         await binding
         labels = ("default-scheduler", GPU[0], outcome)
-        assert counts.counted == [("scheduler_dra_bindingconditions_allocations_total", *labels)]
-        assert counts.measured == [("scheduler_dra_bindingconditions_wait_duration_seconds", later, *labels)]
+        assert counts.counts == [("scheduler_dra_bindingconditions_allocations_total", *labels)]
+        assert counts.durations == [("scheduler_dra_bindingconditions_wait_duration_seconds", later, *labels)]
 
     asyncio.run(run())
 
@@ -259,11 +260,15 @@ def test_a_recording_of_claims_can_be_replayed(pod: PodBuilder) -> None:
     cluster, stream = MemoryCluster(), io.StringIO()
     recording = Recording(stream, config.default(), lambda: 0.0)
     client = RecordingClient(cluster, recording)
-    scheduler = recorded(
-        Scheduler(
-            config.default(), client, clock=lambda: 0.0, draw=lambda among: 0, plugins=in_tree(), now=lambda: 0.0
-        ),
-        recording,
+    zero = lambda: 0.0  # noqa: E731
+    scheduler = Scheduler(
+        config.default(),
+        client,
+        clock=zero,
+        draw=lambda among: 0,
+        plugins=in_tree(),
+        now=zero,
+        listeners=[recording],
     )
     for obj in (make_node("n").build(), make_class(), make_slice("n", device("d")), make_claim("c"), pod.build()):
         cluster.put(obj)

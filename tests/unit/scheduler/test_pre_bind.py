@@ -106,7 +106,7 @@ def tried(pod: Pod, *, namespaced: bool = True, refusal: str = "") -> tuple[Worl
     return world, world.finish(world.attempt())
 
 
-def annotations(world: World) -> dict[str, str]:
+def annotated(world: World) -> dict[str, str]:
     return world.cluster.objects["Namespace default"].metadata.annotations
 
 
@@ -116,7 +116,7 @@ TRACKED = make_pod("a").label(tracked="yes").build()
 def test_any_plugin_may_write_before_a_pod_is_bound() -> None:
     world, attempt = tried(TRACKED)
     assert attempt.outcome == "bound"
-    assert annotations(world) == {"last": "n1"}
+    assert annotated(world) == {"last": "n1"}
     assert world.cluster.pod("a").status.nominated_node_name == "n1"
 
 
@@ -131,13 +131,13 @@ def test_write_that_fails_fails_the_attempt_in_the_plugins_name() -> None:
 def test_what_was_written_is_taken_back_before_the_pod_is_tried_again() -> None:
     world, attempt = tried(TRACKED, refusal="InternalError")
     assert attempt.outcome == "bind-error"
-    assert annotations(world) == {}
+    assert annotated(world) == {}
 
 
 def test_plugin_with_nothing_to_do_is_left_out_and_no_node_is_named_beforehand() -> None:
     world, attempt = tried(make_pod("a").build())
     assert attempt.outcome == "bound"
-    assert annotations(world) == {}
+    assert annotated(world) == {}
     assert world.cluster.pod("a").status.nominated_node_name == ""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from typing import Any
 
 import pytest
 from tests.builders import make_node, make_pod
@@ -12,7 +11,7 @@ from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal, Running
 
 from kubesched import config
 from kubesched.plugins.registry import in_tree
-from kubesched.scheduler.recording.recording import Recording, RecordingClient, RecordingScheduler
+from kubesched.scheduler.recording.recording import Recording, RecordingClient
 from kubesched.scheduler.recording.replay import Replay, ReplayError
 from kubesched.scheduler.scheduler import Scheduler
 
@@ -25,14 +24,14 @@ def recorded_day() -> list[str]:
     recording = Recording(stream, configuration, lambda: now)
     cluster = MemoryCluster()
     draws = iter([2, 0, 1] + [0] * 20)
-    real = Scheduler(
+    scheduler = Scheduler(
         configuration,
         RecordingClient(cluster, recording),
         clock=lambda: now,
         draw=lambda among: min(next(draws), among - 1),
         plugins=in_tree(),
+        listeners=[recording],
     )
-    scheduler: Any = RecordingScheduler(real, recording)
     cluster.bind_refusals.append(Refusal("InternalError"))
     for name in ("n1", "n2", "n3"):
         cluster.put(make_node(name).build())

@@ -9,7 +9,6 @@ from kubesched import config
 from kubesched.api.meta import KubeObject
 from kubesched.config.features import DEFAULT_FEATURES
 from kubesched.plugins.registry import in_tree
-from kubesched.scheduler.handle import PluginMetrics
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.scheduler import Attempt, Scheduler
@@ -22,7 +21,6 @@ class World:
         self,
         *objects: PodBuilder | NodeBuilder | KubeObject,
         features: config.Features = DEFAULT_FEATURES,
-        metrics: PluginMetrics | None = None,
     ) -> None:
         self.now = 0.0
         self.cluster = MemoryCluster()
@@ -33,7 +31,6 @@ class World:
             draw=lambda among: 0,
             plugins=in_tree(),
             now=lambda: self.now,
-            metrics=metrics,
         )
         self.see(*objects)
 

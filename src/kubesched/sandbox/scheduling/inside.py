@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from kubesched.config import SchedulerConfiguration
 from kubesched.framework.registry import Registry
@@ -14,8 +14,9 @@ from kubesched.sandbox.scheduling.client import ApiClient
 from kubesched.sandbox.scheduling.feed import Feed
 from kubesched.sandbox.scheduling.recorder import EventRecorder
 from kubesched.scheduler.handle import ObjectWaiter
+from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.loop import SchedulingLoop
-from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.scheduler.scheduler import Scheduler
 
 _TOLD_AT_ONCE = 500
 """Changes that are told before others on the event loop get their turn."""
@@ -31,16 +32,21 @@ class SchedulerInside:
         *,
         plugins: Registry | None = None,
         draw: Callable[[int], int] = random.randrange,
-        on_attempt: Callable[[Attempt], None] | None = None,
+        listeners: Iterable[SchedulerListener] = (),
     ) -> None:
         """To be made on a running event loop, whose clock the scheduler goes by."""
         running = asyncio.get_running_loop()
         self._running = running
         waiter = ObjectWaiter()
-        client = ApiClient(api, recorder=EventRecorder(api), waiter=waiter)
-        self.scheduler = Scheduler(configuration, client, clock=running.time, draw=draw, plugins=plugins or in_tree())
-        self.scheduler.on_change.append(waiter.changed)
-        self._loop = SchedulingLoop(self.scheduler, on_attempt=on_attempt)
+        self.scheduler = Scheduler(
+            configuration,
+            ApiClient(api, recorder=EventRecorder(api), waiter=waiter),
+            clock=running.time,
+            draw=draw,
+            plugins=plugins or in_tree(),
+            listeners=(waiter, *listeners),
+        )
+        self._loop = SchedulingLoop(self.scheduler)
         news = lambda: running.call_soon(self._deliver)  # noqa: E731
         self._feed = Feed(api, news, custom=self.scheduler.custom_resources)
 
@@ -62,4 +68,3 @@ class SchedulerInside:
         # Never in the middle of a write: a change is told only after the call that made it has returned.
         if self._feed.deliver(self.scheduler, at_most=_TOLD_AT_ONCE):
             self._running.call_soon(self._deliver)
-        self._loop.wake()

@@ -11,23 +11,22 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from kubesched.api.change import Change
 from kubesched.api.pod import Pod
 from kubesched.framework.blame import told
 from kubesched.framework.client import ClientError, ClusterClient
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision
-from kubesched.framework.events import Action, ClusterEvent, Kind
 from kubesched.framework.extender import Extender, ExtenderError, ask_to_bind
 from kubesched.framework.plugin import BindPlugin, Plugin, PostBindPlugin, PreBindPlugin
 from kubesched.framework.profile import Profile
 from kubesched.framework.status import SKIP, Code, Status, error
 from kubesched.scheduler.attempt.attempt import Attempt, Failure
+from kubesched.scheduler.cluster_events import ASSIGNED_POD_DELETED
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.state.cluster import ClusterState
 
 _log = logging.getLogger(__name__)
-
-ASSIGNED_POD_GONE = ClusterEvent(Kind.ASSIGNED_POD, Action.DELETE)
 
 
 class BindingCycle:
@@ -99,7 +98,7 @@ class BindingCycle:
     def announce(self, pod: Pod | None, concerns: Callable[[Pod], bool] | None = None) -> None:
         """What the pod held is free again, which may help others."""
         if pod is not None:
-            self._queue.happened(ASSIGNED_POD_GONE, pod, None, concerns)
+            self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETED, Change(old=pod), concerns)
 
     async def _pre_bind_unless_stopped(self, profile: Profile, decision: Decision) -> Status | None:
         """A pod that must give way to another before it is bound fails as if a plugin had."""
