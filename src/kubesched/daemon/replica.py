@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 import time
 from collections.abc import Coroutine
 from typing import IO, Any
 
 from kubesched import garbage
-from kubesched.api.pod import Pod
-from kubesched.daemon.belief import repaired
 from kubesched.daemon.beside import beside
+from kubesched.daemon.cache_comparer import CacheComparer
 from kubesched.daemon.completion import Completed
 from kubesched.daemon.informers import Informers
 from kubesched.daemon.logging import Log
@@ -34,26 +32,12 @@ from kubesched.scheduler.scheduler import Scheduler
 from kubesched.scheduler.volume_wait import volume_timeouts
 from kubesched.scheduler.writer import ClusterWriter
 
-COMPARE_EVERY = 15 * 60.0
-"""Seconds between two comparisons of belief and truth."""
-HEARSAY_WITHIN = 5.0
-"""Seconds after which the watch must have told what an answer to a binding gave away."""
 FINISH_WITHIN = 10.0
 """Seconds that bindings under way are given when the replica is told to stop."""
 FLUSH_WITHIN = 3.0
 
 log = Log(__name__)
 
-_DIFFERENCES = Series(
-    "kubesched_belief_differences_total",
-    "counter",
-    ("kind",),
-    "ALPHA",
-    "Objects about which the scheduler believed something else than the API server said; each was repaired.",
-)
-_COMPARISONS = Series(
-    "kubesched_belief_comparisons_total", "counter", (), "ALPHA", "Comparisons of belief with the API server."
-)
 _LOST_EVENTS = Series(
     "kubesched_lost_events_total",
     "counter",
@@ -113,7 +97,7 @@ class Replica:
             listeners=listeners,
         )
         live.objects, live.pods = self.scheduler.state.objects, self.scheduler.pods
-        live.on_contradiction = self._watch_may_be_deaf
+        live.on_contradiction = lambda pod: self.comparer.expect_change(pod)
         metrics.count_evaluations_of(self.scheduler)
         Census(registry, self.scheduler)
         self.scheduler.listeners.append(SchedulingLog(self.scheduler.engine.knows))
@@ -129,8 +113,7 @@ class Replica:
             custom=self.scheduler.custom_resources,
             originals=self.scheduler.originals,
         )
-        self._differences, self._comparisons = registry.add(_DIFFERENCES), registry.add(_COMPARISONS)
-        self._compare_now = asyncio.Event()
+        self.comparer = CacheComparer(self.scheduler, self.informers, registry)
         lost = registry.add(_LOST_EVENTS)
         registry.on_scrape(lambda: lost.child("dropped").set(self.events.dropped))
         registry.on_scrape(lambda: lost.child("failed").set(self.events.failed))
@@ -140,10 +123,10 @@ class Replica:
         self._stopping.set()
 
     async def listen(self) -> None:
-        """Follow the cluster, write events, and compare belief with truth. For ever."""
+        """Follow the cluster, write events, and compare the cache with the API server. For ever."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.events.run(), name="events")
-            tasks.create_task(self._keep_belief_true(), name="belief")
+            tasks.create_task(self.comparer.run(), name="cache comparer")
             if not self._listens_late:
                 tasks.create_task(self.informers.run(), name="informers")
 
@@ -187,43 +170,6 @@ class Replica:
         if await _done_before(self._stopping, self.informers.wait_synced()):
             log.info("Watching, and binding nothing", pods=len(self.scheduler.pods))
             await self._stopping.wait()
-
-    async def _keep_belief_true(self) -> None:
-        """Compare belief and truth from time to time, and whenever asked to. For ever."""
-        while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(COMPARE_EVERY):
-                    await self._compare_now.wait()
-            self._compare_now.clear()
-            if self.informers.have_synced:
-                await self._compare()
-
-    def _watch_may_be_deaf(self, pod: Pod) -> None:
-        """The pod is gone or bound, as the API server says, and the watch should tell any moment."""
-        asyncio.get_running_loop().call_later(HEARSAY_WITHIN, self._compare_if_still_believed, pod)
-
-    def _compare_if_still_believed(self, pod: Pod) -> None:
-        believed = self.scheduler.pods.get(pod.key)
-        if believed is not None and believed.uid == pod.uid and not believed.spec.node_name:
-            log.warning("The watch has not told what the API server said to a binding", pod=pod.key)
-            self.compare_soon()
-
-    def compare_soon(self) -> None:
-        self._compare_now.set()
-
-    async def _compare(self) -> None:
-        before = self.informers.missed()
-        found = repaired(self.scheduler, *await self.informers.read_anew())
-        self.loop.wake()
-        self._comparisons.child().inc()
-        for kind, missed in (self.informers.missed() - before).items():
-            self._differences.child(kind).inc(missed)
-            log.error("The watch had not told of changes, which were read now", kind=kind, changes=missed)
-        for difference in found:
-            self._differences.child(difference.kind).inc()
-            log.error("Belief differed from the API server, and was repaired", kind=difference.kind,
-                      name=difference.name, difference=difference.what)  # fmt: skip
-        log.info("Compared belief with the API server", v=2, differences=len(found))
 
     def _note_comparison(self, comparison: Comparison) -> None:
         self._judgements.child(comparison.judgement).inc()

@@ -171,8 +171,8 @@ class Supervisor:
 
     def _dump(self) -> None:
         log.info("Dump of the queue", **queue_dump(self._replica.scheduler))
-        log.info("Dump of the belief", nodes=state_dump(self._replica.scheduler))
-        self._replica.compare_soon()
+        log.info("Dump of the cache", nodes=state_dump(self._replica.scheduler))
+        self._replica.comparer.compare_soon()
 
 
 async def act_when_elected(stopping: asyncio.Event, elector: LeaderElector, act: Callable[[], Awaitable[None]]) -> None:

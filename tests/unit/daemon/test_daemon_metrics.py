@@ -308,7 +308,7 @@ def test_pods_that_wait_for_another_scheduler_are_no_events() -> None:
     assert world.read("scheduler_event_handling_duration_seconds_count") == 0
 
 
-def test_belief_is_counted_on_every_scrape() -> None:
+def test_cache_is_counted_on_every_scrape() -> None:
     world = Watched(make_node("n"), make_pod("p"))
     attempt = world.decided()
     sizes = {kind: world.read("scheduler_cache_size", type=kind) for kind in ("nodes", "pods", "assumed_pods")}
