@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import time
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from typing import IO, Any
 
 from kubesched import garbage
-from kubesched.daemon.beside import beside
 from kubesched.daemon.cache_comparer import CacheComparer
 from kubesched.daemon.completion import Completed
 from kubesched.daemon.informers import Informers
@@ -17,10 +17,10 @@ from kubesched.daemon.logging import Log
 from kubesched.daemon.metrics.catalogue import Series
 from kubesched.daemon.metrics.census import Census
 from kubesched.daemon.metrics.client import WorkQueueMetrics
-from kubesched.daemon.metrics.observer import SchedulerMetrics
+from kubesched.daemon.metrics.listener import SchedulerMetrics, WriterMetrics
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.scheduling_log import SchedulingLog
-from kubesched.daemon.shadow import Comparison, Shadow
+from kubesched.daemon.shadow import Shadow, log_and_count
 from kubesched.daemon.writer import LiveWriter
 from kubesched.framework.registry import Registry
 from kubesched.kube.clients import Clients
@@ -45,13 +45,6 @@ _LOST_EVENTS = Series(
     "ALPHA",
     "Events that were not written: dropped because too many waited, or failed because the API server refused them.",
 )
-_SHADOWED = Series(
-    "kubesched_shadow_decisions_total",
-    "counter",
-    ("judgement",),
-    "ALPHA",
-    "Pods that another scheduler bound, by how that compares with the decision made here.",
-)
 
 
 class Replica:
@@ -71,17 +64,19 @@ class Replica:
         self._only_watches = options.shadow
         self._listens_late = configuration.delay_cache_until_active and completed.elects
         self._stopping = asyncio.Event()
-        metrics = SchedulerMetrics(registry, clock=time.perf_counter, draw=random.randrange)
         self.events = EventRecorder(
             connections.events,
             configuration.profiles[0].scheduler_name,
             observer=WorkQueueMetrics(registry, "events"),
         )
         live = LiveWriter(
-            connections.scheduler, self.events, volume_timeouts=volume_timeouts(configuration), observer=metrics
+            connections.scheduler,
+            self.events,
+            volume_timeouts=volume_timeouts(configuration),
+            observer=WriterMetrics(registry, time.perf_counter),
         )
         writer: ClusterWriter = live
-        listeners: list[SchedulerListener] = [metrics]
+        listeners: list[SchedulerListener] = []
         if record is not None:
             recording = Recording(record, configuration, time.monotonic)
             writer = RecordingWriter(live, recording)
@@ -98,14 +93,15 @@ class Replica:
         )
         live.objects, live.pods = self.scheduler.state.objects, self.scheduler.pods
         live.on_contradiction = lambda pod: self.comparer.expect_change(pod)
-        metrics.count_evaluations_of(self.scheduler)
         Census(registry, self.scheduler)
-        self.scheduler.listeners.append(SchedulingLog(self.scheduler.engine.knows))
+        self.scheduler.listeners += (
+            SchedulerMetrics(registry, self.scheduler.profiles, clock=time.perf_counter, draw=random.randrange),
+            SchedulingLog(self.scheduler.engine.knows),
+        )
         self.loop = SchedulingLoop(self.scheduler)
         self.shadow: Shadow | None = None
         if options.shadow:
-            self._judgements = registry.add(_SHADOWED)
-            self.shadow = Shadow(self.scheduler.engine, clock=time.time, on_comparison=self._note_comparison)
+            self.shadow = Shadow(self.scheduler.engine, clock=time.time, on_comparison=log_and_count(registry))
             self.scheduler.listeners.append(self.shadow)
         self.informers = Informers(
             connections.scheduler,
@@ -135,7 +131,7 @@ class Replica:
         if self._only_watches:
             await self._watch()
         elif self._listens_late:
-            async with beside(self.informers.run()):
+            async with running(self.informers.run()):
                 await self._schedule()
         else:
             await self._schedule()
@@ -171,14 +167,23 @@ class Replica:
             log.info("Watching, and binding nothing", pods=len(self.scheduler.pods))
             await self._stopping.wait()
 
-    def _note_comparison(self, comparison: Comparison) -> None:
-        self._judgements.child(comparison.judgement).inc()
-        theirs, ours, judgement = comparison.theirs, comparison.ours, comparison.judgement
-        if comparison.agrees:
-            log.info("Shadow agrees", v=3, pod=comparison.pod, theirs=theirs, ours=ours, judgement=judgement)
-        else:
-            log.info("Shadow differs", pod=comparison.pod, theirs=theirs, ours=ours, judgement=judgement,
-                     why=comparison.why)  # fmt: skip
+
+@contextlib.asynccontextmanager
+async def running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """The work runs along with the body, and ends with it. If it breaks, so does the body."""
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            task = tasks.create_task(work)
+            yield
+            task.cancel()
+    except BaseExceptionGroup as several:
+        raise _first(several) from None
+
+
+def _first(several: BaseExceptionGroup[BaseException]) -> BaseException:
+    """What broke first: the others only followed."""
+    error = several.exceptions[0]
+    return _first(error) if isinstance(error, BaseExceptionGroup) else error
 
 
 async def _done_before(stopping: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:

@@ -9,6 +9,9 @@ from typing import Any, Literal, NamedTuple
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
+from kubesched.daemon.logging import Log
+from kubesched.daemon.metrics.catalogue import Series
+from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
 from kubesched.scheduler.listener import SchedulerListener
@@ -18,6 +21,17 @@ Judgement = Literal["same", "tie", "lower", "rejected", "no-node", "error"]
 no node fits here · no decision could be made"""
 
 _REMEMBERED = 500
+
+
+log = Log(__name__)
+
+_SHADOWED = Series(
+    "kubesched_shadow_decisions_total",
+    "counter",
+    ("judgement",),
+    "ALPHA",
+    "Pods that another scheduler bound, by how that compares with the decision made here.",
+)
 
 
 class Comparison(NamedTuple):
@@ -71,6 +85,21 @@ class Shadow(SchedulerListener):
         if not comparison.agrees:
             self.differing.append(comparison)
         self._on_comparison(comparison)
+
+
+def log_and_count(registry: MetricsRegistry) -> Callable[[Comparison], None]:
+    """What a live shadow does with a comparison."""
+    judgements = registry.add(_SHADOWED)
+
+    def note(comparison: Comparison) -> None:
+        judgements.child(comparison.judgement).inc()
+        said: dict[str, Any] = {"theirs": comparison.theirs, "ours": comparison.ours, "judgement": comparison.judgement}
+        if comparison.agrees:
+            log.info("Shadow agrees", v=3, pod=comparison.pod, **said)
+        else:
+            log.info("Shadow differs", pod=comparison.pod, **said, why=comparison.why)
+
+    return note
 
 
 def _judged(decision: Decision, theirs: str) -> tuple[Judgement, str]:

@@ -9,7 +9,6 @@ import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
-from kubesched.daemon.beside import beside
 from kubesched.daemon.completion import Completed
 from kubesched.daemon.dumps import nominated_dump, queue_dump, state_dump
 from kubesched.daemon.logging import Log, Logging
@@ -17,7 +16,7 @@ from kubesched.daemon.metrics.client import LeaderElectionMetrics
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.metrics.resources import resource_lines
 from kubesched.daemon.own_thread import OwnThread
-from kubesched.daemon.replica import FLUSH_WITHIN, Replica
+from kubesched.daemon.replica import FLUSH_WITHIN, Replica, running
 from kubesched.daemon.serving.endpoints import Served
 from kubesched.daemon.serving.health import (
     PING,
@@ -71,8 +70,8 @@ class Supervisor:
             )
         async with (
             _serving(server),
-            beside(logging.keep_flushing(float(self._settings.options.log_flush_frequency))),
-            beside(self._scheduling.run(self._replica.listen())),
+            running(logging.keep_flushing(float(self._settings.options.log_flush_frequency))),
+            running(self._scheduling.run(self._replica.listen())),
         ):
             log.info("Starting Kubernetes Scheduler", version=VersionInfo().git_version)
             if self._elector is None:

@@ -57,6 +57,9 @@ class SchedulerListener:
     def waiting(self, attempt: Attempt) -> None:
         """The pod waits for a Permit plugin: the API server is about to be told the node that it expects."""
 
+    def settled(self) -> None:
+        """A pod need not wait for Permit plugins any longer, one way or the other: `Scheduler.permitted` has it."""
+
     def permitted(self, attempts: Sequence[Attempt]) -> None:
         """These attempts, at least one, wait no longer for Permit plugins: they may be finished."""
 
