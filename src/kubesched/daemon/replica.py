@@ -1,4 +1,4 @@
-"""One replica: a scheduler, what it hears from the API server, what it writes there, and its watch over itself."""
+"""One replica: a scheduler with its informers, its writer, its listeners and the cache comparer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from kubesched.scheduler.volume_wait import volume_timeouts
 from kubesched.scheduler.writer import ClusterWriter
 
 FINISH_WITHIN = 10.0
-"""Seconds that bindings under way are given when the replica is told to stop."""
+"""Seconds that bindings under way are given when the replica stops."""
 FLUSH_WITHIN = 3.0
 
 log = Log(__name__)
@@ -115,7 +115,7 @@ class Replica:
         registry.on_scrape(lambda: lost.child("failed").set(self.events.failed))
 
     def stop(self) -> None:
-        """Whoever acts finishes what is under way, and ends."""
+        """End `act`, once what is under way is finished."""
         self._stopping.set()
 
     async def listen(self) -> None:
@@ -127,7 +127,7 @@ class Replica:
                 tasks.create_task(self.informers.run(), name="informers")
 
     async def act(self) -> None:
-        """It is our turn: schedule, or in shadow mode look on, until told to stop. `listen` must be running."""
+        """It is our turn: schedule, or in shadow mode look on, until `stop`. `listen` must be running."""
         if self._only_watches:
             await self._watch()
         elif self._listens_late:
@@ -137,9 +137,9 @@ class Replica:
             await self._schedule()
 
     async def _schedule(self) -> None:
-        """Schedule until told to stop, then finish what is under way.
+        """Schedule until `stop`, then finish what is under way.
 
-        Before the first decision everything is read anew: whoever led before may have bound pods that the watch has
+        Before the first decision everything is read anew: the last leader may have bound pods that the watch has
         not shown us yet.
         """
         if not await _done_before(self._stopping, self.informers.catch_up()):
@@ -147,22 +147,22 @@ class Replica:
         garbage.spare_what_is_there()
         log.info("Starting to schedule", nodes=self.scheduler.state.nodes.live_count, pods=len(self.scheduler.pods))
         scheduling = asyncio.create_task(self.loop.run(), name="scheduling")
-        told = asyncio.create_task(self._stopping.wait())
+        stopped = asyncio.create_task(self._stopping.wait())
         try:
-            await asyncio.wait((scheduling, told), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((scheduling, stopped), return_when=asyncio.FIRST_COMPLETED)
             if scheduling.done():
                 scheduling.result()  # it does not end by itself: this raises what broke it
             await self.loop.stop(FINISH_WITHIN)
             await scheduling
         finally:
-            told.cancel()
+            stopped.cancel()
             scheduling.cancel()
-            # If the lease is lost, somebody else may be binding pods: nothing more may be written.
+            # If the lease is lost, another replica may be binding pods: nothing more may be written.
             await self.loop.stop(within=0)
             await asyncio.wait((scheduling,))
 
     async def _watch(self) -> None:
-        """Shadow mode: only look, until told to stop."""
+        """Shadow mode: only look, until `stop`."""
         if await _done_before(self._stopping, self.informers.wait_synced()):
             log.info("Watching, and binding nothing", pods=len(self.scheduler.pods))
             await self._stopping.wait()
@@ -187,15 +187,15 @@ def _first(several: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 async def _done_before(stopping: asyncio.Event, work: Coroutine[Any, Any, None]) -> bool:
-    """Wait for the work, but no longer than until told to stop. Whether it was done."""
-    doing, told = asyncio.create_task(work), asyncio.create_task(stopping.wait())
+    """Wait for the work, but no longer than until `stopping`. Whether it was done."""
+    doing, stopped = asyncio.create_task(work), asyncio.create_task(stopping.wait())
     try:
-        await asyncio.wait((doing, told), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((doing, stopped), return_when=asyncio.FIRST_COMPLETED)
         if not doing.done():
             return False
         doing.result()
         return not stopping.is_set()
     finally:
-        for task in (doing, told):
+        for task in (doing, stopped):
             task.cancel()
-        await asyncio.wait((doing, told))
+        await asyncio.wait((doing, stopped))

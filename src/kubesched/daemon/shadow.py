@@ -1,4 +1,4 @@
-"""Shadow mode: beside another scheduler, decide for every pod it binds, bind nothing, and tell where the two differ."""
+"""Shadow mode: beside another scheduler, decide for every pod it binds, bind nothing, and say where they differ."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _compared_by_score(decision: Decision, theirs: str) -> tuple[Judgement, str]
     scores, cycle = decision.trace.scores, decision.cycle
     assert cycle is not None
     if decision.pod.status.nominated_node_name == decision.node or scores is None or scores.broken:
-        return "lower", f"{decision.node} had been promised to the pod"
+        return "lower", f"the pod had been nominated to {decision.node}"
     names = cycle.state.nodes.names
     place = {names[row]: i for i, row in enumerate(scores.nodes.row_ids.tolist())}
     mine, other = place[decision.node], place[theirs]

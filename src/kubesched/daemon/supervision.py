@@ -57,9 +57,9 @@ class Supervisor:
         self._elector = self._elector_on(connections) if settings.elects else None
 
     async def live(self, logging: Logging, *, authentication: Client | None, authorization: Client | None) -> None:
-        """Everything at work, until told to stop or until the lease is lost.
+        """Everything at work, until a signal stops it or the lease is lost.
 
-        The clients are for asking about users of the endpoints; without them nobody is known.
+        The clients are for asking about users of the endpoints; without them no user is known.
         """
         self._listen_to_signals()
         server = None
@@ -94,13 +94,13 @@ class Supervisor:
             log.info("New leader elected", identity=leader)
             post(metrics.leading, leader == identity)
             if leader == identity:
-                tell_everybody("became leader")
+                record_change("became leader")
 
         def stopped_leading() -> None:
             post(metrics.leading, False)
-            tell_everybody("stopped leading")
+            record_change("stopped leading")
 
-        def tell_everybody(what: str) -> None:
+        def record_change(what: str) -> None:
             post(record, lock.reference, f"{identity} {what}")
 
         def record(lease: ObjectReference, note: str) -> None:
@@ -175,16 +175,16 @@ class Supervisor:
 
 
 async def act_when_elected(stopping: asyncio.Event, elector: LeaderElector, act: Callable[[], Awaitable[None]]) -> None:
-    """Act while leading. If told to stop while still waiting for the lease, wait no longer."""
-    electing, told = asyncio.create_task(elector.run(act)), asyncio.create_task(stopping.wait())
+    """Act while leading. If stopped while still waiting for the lease, wait no longer."""
+    electing, stopped = asyncio.create_task(elector.run(act)), asyncio.create_task(stopping.wait())
     try:
-        await asyncio.wait((electing, told), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((electing, stopped), return_when=asyncio.FIRST_COMPLETED)
         if not elector.is_leader:
             electing.cancel()
-        # Whoever leads hears of `stopping` too, and ends by itself once all is finished.
+        # A leader stops as well, and ends by itself once all is finished.
         await asyncio.wait((electing,))
     finally:
-        told.cancel()
+        stopped.cancel()
         electing.cancel()
         await asyncio.wait((electing,))
     if not electing.cancelled():

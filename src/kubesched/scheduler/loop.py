@@ -1,4 +1,4 @@
-"""The scheduler on an event loop: pods get their turn, bindings run side by side, the queue is told the time."""
+"""The scheduler on an event loop: pods get their turn, bindings run side by side, the queue is flushed in time."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class SchedulerMetrics(SchedulerListener):
         clock: Callable[[], float],
         draw: Callable[[int], int],
     ) -> None:
-        """`clock` tells seconds for durations; `draw(n)` is a number below n, to choose the attempts to look into."""
+        """`clock` has seconds for durations; `draw(n)` is a number below n, to choose the attempts to look into."""
         self._clock = clock
         self._draw = draw
         self._profiles = profiles
@@ -71,7 +71,7 @@ class SchedulerMetrics(SchedulerListener):
         """The pods that are being bound, by identity."""
         self._filtered: Counter[tuple[str, frozenset[str]]] = Counter()
         self._scored: Counter[tuple[str, frozenset[str]]] = Counter()
-        """Attempts that came so far, by profile and by the plugins that had no part in it: told apart on a scrape."""
+        """Attempts that came so far, by profile and by the plugins that were skipped; a scrape sorts them by plugin."""
         registry.on_scrape(self._count_evaluations)
 
     # -- the queue ----------------------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ class WriterMetrics:
     """A `WriterObserver` that counts."""
 
     def __init__(self, registry: MetricsRegistry, clock: Callable[[], float]) -> None:
-        """`clock` tells seconds for durations."""
+        """`clock` has seconds for durations."""
         self.now = clock
         self._calls = registry.family("scheduler_async_api_call_execution_total")
         self._call_seconds = registry.family("scheduler_async_api_call_execution_duration_seconds")

@@ -97,11 +97,11 @@ class RecordingWriter:
         noted: dict[str, Any] = {"verb": "write_claim", "pod": pod.key}
         try:
             written = await self._writer.write_claim(pod, write)
-        except WriteError as problem:
-            self._recording.note("write", **noted, error=[problem.reason, str(problem)])
+        except WriteError as error:
+            self._recording.note("write", **noted, error=[error.reason, str(error)])
             raise
-        except ClaimGoneAnotherWayError as problem:
-            self._recording.note("write", **noted, gone=str(problem))
+        except ClaimGoneAnotherWayError as error:
+            self._recording.note("write", **noted, gone=str(error))
             raise
         self._recording.note("write", **noted, claim=None if written is None else _plain(written))
         return written
@@ -112,8 +112,8 @@ class RecordingWriter:
     async def _noted(self, verb: str, pod: Pod, write: Any) -> None:
         try:
             await write
-        except WriteError as problem:
-            self._recording.note("write", verb=verb, pod=pod.key, error=[problem.reason, str(problem)])
+        except WriteError as error:
+            self._recording.note("write", verb=verb, pod=pod.key, error=[error.reason, str(error)])
             raise
         self._recording.note("write", verb=verb, pod=pod.key)
 
