@@ -166,7 +166,7 @@ def test_watch_that_falls_silent_is_found_out_by_a_binding(cluster: LiveCluster,
     cluster.misbehave()
     cluster.add_nodes(1)  # now the pod that is gone is tried
     wait_until(lambda: cluster.node_of("unheard"), "the pod bound")
-    assert daemon.log_lines("The watch has not told")
+    assert daemon.log_lines("The watch has not shown")
     daemon.wait_for_log("Compared the cache with the API server")  # by itself
     _assert_cache_is_true(cluster, daemon)
 

@@ -226,11 +226,11 @@ class Replay:
 
 
 def _writes_after(entries: list[tuple[int, Entry]], start: int) -> list[Entry]:
-    """The writes from an entry about an attempt to the end of that attempt."""
+    """The writes of a wait up to the finish of its attempt, and of a finish up to its end."""
     pod = entries[start][1]["pod"]
     writes = []
     for _, entry in entries[start + 1 :]:
-        if entry["what"] == "finished" and entry["pod"] == pod:
+        if entry["what"] in ("finish", "finished") and entry["pod"] == pod:
             break
         if entry["what"] == "write":
             writes.append(entry)
