@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, TypeVar
 
 from kubesched.api.pod import Pod
+from kubesched.framework.errors import PluginError, blaming
 from kubesched.framework.status import Status
 from kubesched.framework.stopwatch import Stopwatch
 from kubesched.state.cluster import ClusterState
@@ -54,14 +55,30 @@ class Cycle:
 
     @property
     def definition(self) -> Hashable:
-        """The pod as it was defined, but for its name: equal for pods that nobody could tell apart."""
+        """The pod as it was defined, but for its name: equal for pods that no plugin could tell apart."""
         return self.facts.fingerprint, frozenset(self.pod.metadata.annotations.items())
 
-    def asked(self, plugin: str, point: str, ask: Callable[..., T], *about: Any) -> T:
-        """The answer of one plugin, measured if this attempt is looked into."""
-        if self.watch_of_plugins is None:
-            return ask(*about)
-        return self.watch_of_plugins.timed(plugin, point, lambda: ask(*about))
+    def ask(self, plugin: str, point: str, method: Callable[..., T], *about: Any) -> T:
+        """The answer of one plugin, measured if this attempt is looked into. What it raises is its PluginError."""
+        try:
+            if self.watch_of_plugins is None:
+                return method(*about)
+            return self.watch_of_plugins.timed(plugin, point, method, *about)
+        except PluginError:
+            raise
+        except Exception as error:
+            raise PluginError(plugin, error) from error
+
+    async def wait_for(self, plugin: str, point: str, answer: Awaitable[T]) -> T:
+        """As `ask`, for an answer that may take a while."""
+        with blaming(plugin):
+            watch = self.watch_of_plugins
+            return await (answer if watch is None else watch.timed_wait(plugin, point, answer))
+
+    def start_lap(self) -> None:
+        """What has passed since the last extension point belongs to none."""
+        if self.watch is not None:
+            self.watch.start()
 
     def lap(self, point: str, status: Status | None = None) -> None:
         """An extension point is through."""

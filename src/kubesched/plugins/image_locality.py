@@ -9,7 +9,8 @@ import numpy as np
 from kubesched.api.pod import Pod
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
-from kubesched.framework.plugin import MAX_NODE_SCORE, Scope, ScorePlugin
+from kubesched.framework.plugin import Scope, ScorePlugin
+from kubesched.framework.status import MAX_NODE_SCORE
 from kubesched.state.columns import Int64
 
 _MIB = 1024 * 1024

@@ -12,7 +12,7 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin, Scope
-from kubesched.framework.status import SKIP_ALIKE, Status, unresolvable
+from kubesched.framework.status import SKIP_EQUIVALENT, Status, unresolvable
 from kubesched.plugins.shared.hinting import is_same_pod, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32
@@ -44,12 +44,12 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
         if not self._enabled:
-            return SKIP_ALIKE
+            return SKIP_EQUIVALENT
         memo = cycle.facts.memo
         if NodeDeclaredFeatures not in memo:
             memo[NodeDeclaredFeatures] = required_features(cycle.pod)
         if not memo[NodeDeclaredFeatures]:
-            return SKIP_ALIKE
+            return SKIP_EQUIVALENT
         cycle.write(self.name, memo[NodeDeclaredFeatures])
         return None
 

@@ -11,7 +11,7 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
-from kubesched.framework.status import SKIP, SKIP_ALIKE, Status, unresolvable, unschedulable
+from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Status, unresolvable, unschedulable
 from kubesched.plugins.shared.hinting import after_named_claim, queue_if, waits_for
 from kubesched.plugins.shared.volume_claims import claim_not_found
 from kubesched.state.cluster import ClusterState
@@ -71,7 +71,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
         if not cycle.pod.spec.volumes:
-            return SKIP_ALIKE
+            return SKIP_EQUIVALENT
         objects, namespace = cycle.state.objects, cycle.pod.namespace
         single_use: set[str] = set()
         for name in claim_names(cycle.pod):
@@ -102,10 +102,10 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         if wanted:
             for i in range(len(nodes)):
                 collides[i] = any(_collide(wanted, disks_of(p.pod, p.facts)) for p in nodes.pods(i))
-        verdicts = self.reject(collides, DISK_TAKEN)
+        ids = self.reject(collides, DISK_TAKEN)
         if self._claims(cycle).users > 0:
-            verdicts[~collides] = self.verdicts.id_of(CLAIM_IN_USE)
-        return verdicts
+            ids[~collides] = self.rejections.id_of(CLAIM_IN_USE)
+        return ids
 
     def _claims(self, cycle: Cycle) -> SingleUseClaims:
         claims: SingleUseClaims = cycle.read(self.name)

@@ -12,7 +12,7 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
-from kubesched.framework.status import SKIP, SKIP_ALIKE, Status, unresolvable
+from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Status, unresolvable
 from kubesched.plugins.shared.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONES_DELIMITER
 from kubesched.plugins.shared.hinting import after_named_claim, queue_if, waits_for
 from kubesched.plugins.shared.volume_claims import claim_not_found, class_of
@@ -62,7 +62,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
         if not cycle.facts.claims:
-            return SKIP_ALIKE
+            return SKIP_EQUIVALENT
         places = _places_of_volumes(cycle)
         if isinstance(places, Status):
             return places

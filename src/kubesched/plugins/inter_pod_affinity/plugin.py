@@ -8,15 +8,8 @@ from kubesched.config.args import InterPodAffinityArgs
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Interest
 from kubesched.framework.nodes import Nodes
-from kubesched.framework.plugin import (
-    MAX_NODE_SCORE,
-    FilterPlugin,
-    PluginContext,
-    PreFilterPlugin,
-    PreScorePlugin,
-    ScorePlugin,
-)
-from kubesched.framework.status import SKIP, Status, unresolvable, unschedulable
+from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin, PreScorePlugin, ScorePlugin
+from kubesched.framework.status import MAX_NODE_SCORE, SKIP, Status, unresolvable, unschedulable
 from kubesched.plugins.inter_pod_affinity import hints
 from kubesched.plugins.inter_pod_affinity.neighbours import Neighbours
 from kubesched.plugins.inter_pod_affinity.terms import carried_terms_that_mean, counter_of
@@ -60,10 +53,10 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
                 near = (pods > 0)[nodes.label_ids(key)] if len(nodes) > 1 else pods[nodes.label_ids(key)] > 0
                 np.maximum(worst, near * np.int32(severity), out=worst)
         statuses = (None, EXISTING_ANTI_AFFINITY, ANTI_AFFINITY)
-        verdicts = np.array([self.verdicts.id_of(status) for status in statuses], dtype=np.int32)[worst]
+        ids = np.array([self.rejections.id_of(status) for status in statuses], dtype=np.int32)[worst]
         if neighbours.wanted:
-            verdicts[~neighbours.satisfied(nodes)] = self.verdicts.id_of(AFFINITY)
-        return verdicts
+            ids[~neighbours.satisfied(nodes)] = self.rejections.id_of(AFFINITY)
+        return ids
 
     def add_pod(self, cycle: Cycle, pod: PlacedPod, row: int) -> None:
         cycle.read(self.name).adjust(cycle, pod, row, 1)

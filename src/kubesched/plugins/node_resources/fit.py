@@ -116,7 +116,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         elif not full.any():
             return np.zeros(len(full), dtype=np.int32)
         hopeless = (short & (wanted > offered)).any(axis=0)
-        return self._verdicts_for(demand, np.vstack((full, short, hopeless)))
+        return self._rejections_for(demand, np.vstack((full, short, hopeless)))
 
     def filter_node(self, cycle: Cycle, node: NodeView) -> Status | None:
         demand: Demand = cycle.read(self.name)
@@ -167,16 +167,16 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return False
         return name in self._args.ignored_resources or name.split("/")[0] in self._args.ignored_resource_groups
 
-    def _verdicts_for(self, demand: Demand, faults: Bool) -> Int32:
-        """One verdict per combination of faults: each line of `faults` is a bit of the combination."""
+    def _rejections_for(self, demand: Demand, faults: Bool) -> Int32:
+        """The rejection id of each combination of faults: each line of `faults` is a bit of the combination."""
         if len(faults) > _TABLE_BITS:
             distinct, which = np.unique(faults, axis=1, return_inverse=True)
             combinations = [_as_bits(column) for column in distinct.T.tolist()]
-            return np.array([self.verdicts.id_of(demand.shortage(c)) for c in combinations], dtype=np.int32)[which]
+            return np.array([self.rejections.id_of(demand.shortage(c)) for c in combinations], dtype=np.int32)[which]
         combined = (1 << np.arange(len(faults))) @ faults
         table = np.zeros(1 << len(faults), dtype=np.int32)
         for combination in np.flatnonzero(np.bincount(combined)).tolist():
-            table[combination] = self.verdicts.id_of(demand.shortage(combination))
+            table[combination] = self.rejections.id_of(demand.shortage(combination))
         return np.asarray(table[combined])
 
 

@@ -56,8 +56,8 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         return None
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
-        skewed, unlabelled = self.verdicts.id_of(SKEWED), self.verdicts.id_of(NO_LABEL)
-        verdicts: Int32 | None = None
+        skewed, unlabelled = self.rejections.id_of(SKEWED), self.rejections.id_of(NO_LABEL)
+        rejected: Int32 | None = None
         domains: Domains
         for domains in cycle.read(self.name):
             constraint = domains.constraint
@@ -72,8 +72,8 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
                 of_domains = np.where(domains.pods > limit, np.int32(skewed), np.int32(0))
                 of_domains[-1] = unlabelled
                 found = of_domains[ids]
-            verdicts = found if verdicts is None else np.where(verdicts == 0, found, verdicts)
-        return np.zeros(len(nodes), dtype=np.int32) if verdicts is None else verdicts
+            rejected = found if rejected is None else np.where(rejected == 0, found, rejected)
+        return np.zeros(len(nodes), dtype=np.int32) if rejected is None else rejected
 
     def add_pod(self, cycle: Cycle, pod: PlacedPod, row: int) -> None:
         self._adjust(cycle, pod, row, 1)
