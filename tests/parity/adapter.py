@@ -204,10 +204,10 @@ class _Replay:
         names = [self.state.nodes.names[row] for row in scores.nodes.row_ids.tolist()]
         entry: Json = {"skipScore": sorted(scores.skipped)}
         if not self.profiles[decision.profile].scores or (scores.broken and not scores.parts):
-            return {**entry, "scoreError": scores.broken} if scores.broken else entry
+            return {**entry, "scoreError": scores.broken.message} if scores.broken else entry
         entry["raw"] = {part.plugin: _by_name(names, part.raw) for part in scores.parts}
         if scores.broken:
-            return {**entry, "scoreError": scores.broken}
+            return {**entry, "scoreError": scores.broken.message}
         entry["scores"] = {part.plugin: _by_name(names, part.weighted) for part in scores.parts}
         entry["total"] = total = _by_name(names, scores.total)
         entry["best"] = sorted(name for name in names if total[name] == max(total.values()))

@@ -71,10 +71,6 @@ class FilterOutcome:
         self.broken: Status | None = None
         """A filter that broke, rather than rejecting, on a row still standing: the attempt ends with this error."""
 
-    @property
-    def feasible_count(self) -> int:
-        return int(np.count_nonzero(self.feasible)) if self.passing is None else self.passing.count
-
     def restrict(self, feasible: Bool) -> None:
         """Only these of the feasible rows are left."""
         self.feasible, self.passing = feasible, None

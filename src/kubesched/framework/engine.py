@@ -236,8 +236,8 @@ class Engine:
         decision.trace.scores = scores
         if decision.node:
             return
-        if scores.broken:
-            decision.outcome, decision.status = Outcome.ERROR, error(scores.broken)
+        if scores.broken is not None:
+            decision.outcome, decision.status = Outcome.ERROR, scores.broken
             return
         best, names = scores.best(), self.state.nodes.names
         decision.score = best.score

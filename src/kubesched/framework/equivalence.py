@@ -16,10 +16,10 @@ import numpy as np
 from kubesched.framework.answers import AnswerCache
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import PassingRows
-from kubesched.framework.errors import PluginError, blaming
-from kubesched.framework.nodes import Nodes, NodeView
+from kubesched.framework.errors import PluginError
+from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, Scope, ScorePlugin
-from kubesched.framework.status import MAX_NODE_SCORE, Status
+from kubesched.framework.status import MAX_NODE_SCORE
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32
 
@@ -61,26 +61,20 @@ class Passes(Kept):
         for i, row in enumerate(rows):
             passes = bool(self._by_objects[row])
             if passes:
-                status = first_rejection(self._by_pods, cycle, nodes.view(i))
-                if status is not None:
-                    if not status.is_rejection:
-                        return False
-                    passes = False
+                node = nodes.view(i)
+                for plugin in self._by_pods:
+                    try:
+                        status = plugin.filter_node(cycle, node)
+                    except Exception as error:
+                        raise PluginError(plugin.name, error) from error
+                    if status is not None:
+                        if not status.is_rejection:
+                            return False
+                        passes = False
+                        break
             passing.count += passes - bool(passing.rows[row])
             passing.rows[row] = passes
         return True
-
-
-def first_rejection(plugins: tuple[FilterPlugin, ...], cycle: Cycle, node: NodeView) -> Status | None:
-    """What the first of the plugins that rejects the node says."""
-    for plugin in plugins:
-        try:
-            status = plugin.filter_node(cycle, node)
-        except Exception as error:
-            raise PluginError(plugin.name, error) from error
-        if status is not None:
-            return status
-    return None
 
 
 WeightedScores = tuple[tuple[ScorePlugin, int], ...]
@@ -189,8 +183,10 @@ class EquivalenceCache:
             return None
         rows = by_objects
         for plugin in filters:
-            with blaming(plugin.name):
+            try:
                 answer = self._answers.ask_filter(plugin, cycle)
+            except Exception as error:
+                raise PluginError(plugin.name, error) from error
             if plugin.rejections.has_errors and plugin.rejections.errors_among(answer.ids).any():
                 return None
             if plugin.filter_scope is Scope.NODE_OBJECT:
@@ -205,11 +201,13 @@ class EquivalenceCache:
         constant = 0
         by_pods, apart = [], []
         for plugin, weight in scores:
-            with blaming(plugin.name):
+            try:
                 answer = self._answers.ask_score(plugin, cycle)
                 score: Any = answer.scores
                 if plugin.normalizes and isinstance(score, int):
                     score = plugin.normalize(cycle, score, Nodes(self._state))
+            except Exception as error:
+                raise PluginError(plugin.name, error) from error
             if plugin.score_scope is not Scope.NODE_OBJECT:
                 if not answer.in_range:
                     return None

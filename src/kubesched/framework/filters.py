@@ -154,7 +154,7 @@ class FilterRunner:
         outcome = FilterOutcome(passing.rows, passing)
         for plugin in plan.wide:
             if plugin.name not in cycle.skipped_filters:
-                ids, passes = self._ask(plugin, cycle, outcome.feasible, exhaustive=False)
+                ids, passes = cycle.ask(plugin.name, "Filter", self._ask, plugin, cycle, outcome.feasible, False)
                 if ids is not None:
                     if plugin.rejections.has_errors and _first_error(plugin, ids, outcome.feasible) is not None:
                         return None
@@ -169,7 +169,7 @@ class FilterRunner:
         for plugin in self.filters if plan is None else plan.filters:
             if plugin.name in cycle.skipped_filters:
                 continue
-            ids, passes = self._ask(plugin, cycle, standing, exhaustive)
+            ids, passes = cycle.ask(plugin.name, "Filter", self._ask, plugin, cycle, standing, exhaustive)
             if ids is None:
                 continue
             outcome.columns.append((plugin.rejections, ids))
@@ -185,11 +185,6 @@ class FilterRunner:
 
     def _ask(self, plugin: FilterPlugin, cycle: Cycle, standing: Bool, exhaustive: bool) -> tuple[Int32 | None, Bool]:
         """The rejection ids of one filter on all rows and where it passes; no ids if it passes everywhere."""
-        return cycle.ask(plugin.name, "Filter", self._answer, plugin, cycle, standing, exhaustive)
-
-    def _answer(
-        self, plugin: FilterPlugin, cycle: Cycle, standing: Bool, exhaustive: bool
-    ) -> tuple[Int32 | None, Bool]:
         if plugin.filter_scope is not Scope.CLUSTER and plugin.is_columnar:
             answer = self._answers.ask_filter(plugin, cycle)
             return (answer.ids, answer.passes) if answer.rejected_count else (None, standing)

@@ -43,14 +43,15 @@ class Sampler:
     ) -> Sample:
         """The rows that a search would have found, given the outcome of the filters on all rows."""
         percentage = self._percentage if own_percentage is None else own_percentage
-        count = outcome.feasible_count
+        passing = outcome.passing
+        count = int(np.count_nonzero(outcome.feasible)) if passing is None else passing.count
         if not percentage and not narrowed and not one_is_enough:
             # The next search begins where this one did.
-            return Sample(outcome.feasible, count, self._state.nodes.live_count, outcome.passing)
+            return Sample(outcome.feasible, count, self._state.nodes.live_count, passing)
         total = int(np.count_nonzero(outcome.considered)) if narrowed else self._state.nodes.live_count
         enough = 1 if one_is_enough else _enough(total, percentage)
         if count <= enough:
-            result = Sample(outcome.feasible, count, total, outcome.passing)
+            result = Sample(outcome.feasible, count, total, passing)
         else:
             result = self._first(outcome, enough, narrowed)
         self._next_start = (self._next_start + result.evaluated) % max(1, self._state.nodes.live_count)

@@ -56,7 +56,7 @@ class Scores:
     def __init__(self, nodes: FeasibleNodes) -> None:
         self.nodes = nodes
         self.skipped: list[str] = []
-        self.broken = ""
+        self.broken: Status | None = None
         """What broke in scoring: then there is no total, and the attempt ends with this error."""
         self.parts: list[PluginScores] = []
         """What each plugin said; only for an explanation."""
@@ -65,11 +65,6 @@ class Scores:
         self._of_feasible: Column | None = None
         self.of_passing: Column | None = None
         """The total over all rows with -1 where a row is not feasible, if that is at hand."""
-
-    @property
-    def failure(self) -> Status | None:
-        """What broke, as the status that the attempt ends with."""
-        return error(self.broken) if self.broken else None
 
     def add_for_all(self, weighted: Scored) -> None:
         """Scores of all rows, or a plain number."""
@@ -134,7 +129,7 @@ class ScoreRunner:
         result = Scores(FeasibleNodes(self.state, sample.feasible, sample.found))
         cycle.start_lap()
         self._pre_score(cycle, result)
-        cycle.lap("PreScore", result.failure)
+        cycle.lap("PreScore", result.broken)
         if result.broken:
             return result
         scores = self.scores
@@ -150,7 +145,7 @@ class ScoreRunner:
             if plugin.name in cycle.skipped_scores:
                 continue
             cycle.ask(plugin.name, "Score", self._score, plugin, weight, cycle, result, explain)
-        cycle.lap("Score", result.failure)
+        cycle.lap("Score", result.broken)
         return result
 
     def _group_without(self, skipped: tuple[str, ...]) -> ScoreGroup:
@@ -170,7 +165,7 @@ class ScoreRunner:
             if status is None:
                 continue
             if status.code is not Code.SKIP:
-                result.broken = f'running PreScore plugin "{plugin.name}": {status.message}'
+                result.broken = error(f'running PreScore plugin "{plugin.name}": {status.message}')
                 return
             result.skipped.append(plugin.name)
             if status is SKIP_EQUIVALENT:
@@ -240,9 +235,9 @@ def _is_answered_together(plugin: ScorePlugin) -> bool:
     return plugin.score_scope is not Scope.CLUSTER and plugin.scores_both_ways and not plugin.normalizes
 
 
-def _out_of_range(plugin: ScorePlugin, scores: Scored) -> str:
+def _out_of_range(plugin: ScorePlugin, scores: Scored) -> Status:
     worst = scores if isinstance(scores, int) else int(scores[(scores < 0) | (scores > MAX_NODE_SCORE)][0])
-    return (
+    return error(
         f'applying score defaultWeights on Score plugins: plugin "{plugin.name}" returns an invalid score {worst}, '
         f"it should in the range of [0, {MAX_NODE_SCORE}] after normalizing"
     )
