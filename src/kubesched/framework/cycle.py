@@ -10,7 +10,7 @@ from kubesched.framework.errors import PluginError, blaming
 from kubesched.framework.status import Status
 from kubesched.framework.stopwatch import Stopwatch
 from kubesched.state.cluster import ClusterState
-from kubesched.state.facts import PodFacts
+from kubesched.state.facts import PodFacts, StateKey
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ class Cycle:
         self.watch = watch
         self.watch_of_plugins = watch if watch is not None and watch.is_detailed else None
         self.facts: PodFacts = state.facts(pod, keep_node_name=True)
-        self.notes: dict[str, Any] = {}
+        self.notes: dict[object, Any] = {}
         self.skipped_filters: set[str] = set()
         """Plugins whose pre_filter had nothing to do: their filters are not asked."""
         self.skipped_scores: set[str] = set()
@@ -86,12 +86,17 @@ class Cycle:
         if self.watch is not None:
             self.watch.lap(point, status)
 
-    def write(self, key: str, note: Any) -> None:
+    def write(self, key: StateKey[T], note: T) -> None:
+        """Note something for a later extension point of this attempt."""
         self.notes[key] = note
 
-    def read(self, key: str) -> Any:
+    def read(self, key: StateKey[T]) -> T:
         """What was written under this key in this attempt; missing is an error of the configuration."""
-        try:
-            return self.notes[key]
-        except KeyError:
-            raise CycleStateMissingError(key) from None
+        note = self.find(key)
+        if note is None:
+            raise CycleStateMissingError(key.name)
+        return note
+
+    def find(self, key: StateKey[T]) -> T | None:
+        """As `read`; None if nothing was written."""
+        return self.notes.get(key)

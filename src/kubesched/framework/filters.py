@@ -19,6 +19,7 @@ from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
 from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Code, Status, error, unresolvable
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32
+from kubesched.state.facts import StateKey
 from kubesched.state.pods import PlacedPod
 
 
@@ -72,6 +73,7 @@ class FilterRunner:
         self.filters = tuple(filters)
         self._answers = answers
         self._equivalence = equivalence
+        self._plan_key = StateKey[Plan]("filters")
         self._adjusting = tuple(plugin for plugin in pre_filters if plugin.adjusts)
 
     # -- before any node ----------------------------------------------------------------------------------------------
@@ -79,7 +81,7 @@ class FilterRunner:
     def pre_filter(self, cycle: Cycle) -> PreFilterOutcome:
         """Ask all pre-filters. A hard rejection ends it; a soft one waits for the others, since preemption may help."""
         outcome = PreFilterOutcome()
-        plan: Plan | None = cycle.facts.memo.get(self)
+        plan = cycle.facts.find(self._plan_key)
         for_all: list[str] = []
         if plan is not None:
             cycle.skipped_filters.update(plan.skipped)
@@ -112,7 +114,7 @@ class FilterRunner:
                     self._forget_skips_after(plugin, cycle)
                     return outcome
         if plan is None:
-            cycle.facts.memo[self] = self._plan(frozenset(for_all))
+            cycle.facts.keep(self._plan_key, self._plan(frozenset(for_all)))
         return outcome
 
     def _forget_skips_after(self, last: PreFilterPlugin, cycle: Cycle) -> None:
@@ -143,7 +145,7 @@ class FilterRunner:
 
         The usual case, made short: filters of narrow scope are answered together for all equivalent pods.
         """
-        plan: Plan | None = cycle.facts.memo.get(self)
+        plan = cycle.facts.find(self._plan_key)
         if plan is None or self.state.nominated.nodes:
             return None
         if not plan.narrow_names.isdisjoint(cycle.skipped_filters):
@@ -165,7 +167,7 @@ class FilterRunner:
         """Ask the filters about the rows considered. `exhaustive` goes on when no row is left, for an explanation."""
         outcome = FilterOutcome(considered)
         standing = considered
-        plan: Plan | None = cycle.facts.memo.get(self)
+        plan = cycle.facts.find(self._plan_key)
         for plugin in self.filters if plan is None else plan.filters:
             if plugin.name in cycle.skipped_filters:
                 continue

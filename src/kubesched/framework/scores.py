@@ -17,6 +17,7 @@ from kubesched.framework.sampling import Sample
 from kubesched.framework.status import MAX_NODE_SCORE, SKIP_EQUIVALENT, Code, Status, error
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64
+from kubesched.state.facts import StateKey
 
 Column = Int64 | Int32
 Scored = Column | int
@@ -121,6 +122,8 @@ class ScoreRunner:
         self._needs_64_bits = sum(weight for _, weight in self.scores) * MAX_NODE_SCORE >= 2**31
         self._together = () if self._needs_64_bits else tuple(s for s in self.scores if _is_answered_together(s[0]))
         """Scores that look at one node at a time, which are answered together for equivalent pods."""
+        self._pre_score_key = StateKey[tuple[tuple[PreScorePlugin, ...], list[str]]]("pre-scores")
+        """Per equivalence class the plugins to ask, and those that skip all its pods."""
         self._groups: dict[tuple[str, ...], ScoreGroup] = {}
         self._apart = tuple(score for score in self.scores if score not in self._together)
 
@@ -156,7 +159,7 @@ class ScoreRunner:
         return group
 
     def _pre_score(self, cycle: Cycle, result: Scores) -> None:
-        known: tuple[tuple[PreScorePlugin, ...], list[str]] | None = cycle.facts.memo.get(self)
+        known = cycle.facts.find(self._pre_score_key)
         asked, never = known or (self.pre_scores, [])
         result.skipped += never
         for_all: list[str] = []
@@ -171,7 +174,8 @@ class ScoreRunner:
             if status is SKIP_EQUIVALENT:
                 for_all.append(plugin.name)
         if known is None:
-            cycle.facts.memo[self] = (tuple(p for p in self.pre_scores if p.name not in for_all), for_all)
+            asked = tuple(plugin for plugin in self.pre_scores if plugin.name not in for_all)
+            cycle.facts.keep(self._pre_score_key, (asked, for_all))
         cycle.skipped_scores.update(result.skipped)
 
     def _score(self, plugin: ScorePlugin, weight: int, cycle: Cycle, result: Scores, explain: bool) -> None:

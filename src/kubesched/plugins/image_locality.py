@@ -50,10 +50,7 @@ class ImageLocality(ScorePlugin):
 
 def _images(cycle: Cycle) -> tuple[tuple[str, ...], int]:
     """The images of a pod as nodes name them, and the number of containers that the upper bound goes by."""
-    memo = cycle.facts.memo
-    if ImageLocality not in memo:
-        memo[ImageLocality] = _images_of(cycle.pod)
-    return memo[ImageLocality]  # type: ignore[no-any-return]
+    return cycle.facts.derived(_images_of, cycle.pod)
 
 
 def _images_of(pod: Pod) -> tuple[tuple[str, ...], int]:

@@ -127,11 +127,11 @@ def _node_affinity(pod: Pod) -> NodeAffinityOfPod | None:
 
 def _question(cycle: Cycle) -> Hashable:
     """All of the pod that matters here, as bytes: records with dictionaries inside have no hash."""
-    memo = cycle.facts.memo
-    if "NodeAffinity" not in memo:
-        spec = cycle.pod.spec
-        memo["NodeAffinity"] = msgspec.json.encode((spec.node_selector, _node_affinity(cycle.pod)))
-    return memo["NodeAffinity"]  # type: ignore[no-any-return]
+    return cycle.facts.derived(_encoded, cycle.pod)
+
+
+def _encoded(pod: Pod) -> bytes:
+    return msgspec.json.encode((pod.spec.node_selector, _node_affinity(pod)))
 
 
 def _weighted(terms: Iterable[PreferredSchedulingTerm]) -> list[WeightedTerm]:

@@ -16,7 +16,7 @@ from kubesched.plugins.shared.hinting import after_named_claim, queue_if, waits_
 from kubesched.plugins.shared.volume_claims import claim_not_found
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32
-from kubesched.state.facts import PodFacts, claim_names
+from kubesched.state.facts import PodFacts, StateKey, claim_names
 from kubesched.state.pods import PlacedPod
 
 DISK_TAKEN = unschedulable("node(s) had no available disk")
@@ -55,6 +55,9 @@ class SingleUseClaims:
         self.users += sign * sum(name in self.names for name in claim_names(pod))
 
 
+_CLAIMS = StateKey[SingleUseClaims]("VolumeRestrictions")
+
+
 class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
     """Rejects nodes where a disk is mounted already, and all nodes while a ReadWriteOncePod claim is in use."""
 
@@ -84,7 +87,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         users = sum(f"{namespace}/{name}" in in_use for name in single_use)
         if not users and not disks_of(cycle.pod, cycle.facts):
             return SKIP
-        cycle.write(self.name, SingleUseClaims(frozenset(single_use), users))
+        cycle.write(_CLAIMS, SingleUseClaims(frozenset(single_use), users))
         return None
 
     def add_pod(self, cycle: Cycle, pod: PlacedPod, row: int) -> None:
@@ -108,8 +111,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         return ids
 
     def _claims(self, cycle: Cycle) -> SingleUseClaims:
-        claims: SingleUseClaims = cycle.read(self.name)
-        return claims
+        return cycle.read(_CLAIMS)
 
 
 def _after_pod_left(pod: Pod, old: Pod, new: None, state: ClusterState) -> Hint:
@@ -126,10 +128,11 @@ def _collide(wanted: Collection[Disk], others: Collection[Disk]) -> bool:
 
 def disks_of(pod: Pod, facts: PodFacts) -> tuple[Disk, ...]:
     """The disks a pod names that others may collide with."""
-    found: tuple[Disk, ...] | None = facts.memo.get(Disk)
-    if found is None:
-        found = facts.memo[Disk] = tuple(disk for volume in pod.spec.volumes for disk in _disks(volume))
-    return found
+    return facts.derived(_disks_of, pod)
+
+
+def _disks_of(pod: Pod) -> tuple[Disk, ...]:
+    return tuple(disk for volume in pod.spec.volumes for disk in _disks(volume))
 
 
 def _disks(volume: Volume) -> list[Disk]:

@@ -73,7 +73,7 @@ class DynamicResources(
     What is to be written, before binding or to make room, is left as data in the `ClaimAttempt` for the scheduler.
     """
 
-    name = NOTES
+    name = NOTES.name
     looks_only_at_facts = True
     score_scope = Scope.NODE_OBJECT
 

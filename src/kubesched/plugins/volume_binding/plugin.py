@@ -28,6 +28,7 @@ from kubesched.plugins.volume_binding.search import Findings, VolumeSearch
 from kubesched.plugins.volume_binding.writes import RESERVED, VolumeWrites, bound_to, made_for
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32, Int64
+from kubesched.state.facts import StateKey
 
 _REASONS = (
     "node(s) didn't match PersistentVolume's node affinity",
@@ -38,6 +39,7 @@ _REASONS = (
 """In words, what may be the trouble on a node: see `Findings.troubles`."""
 
 _NO_CLAIMS = PodClaims()
+_CLAIMS = StateKey[PodClaims]("VolumeBinding")
 
 
 class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin):
@@ -67,7 +69,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         claims = claims_of(pod, self._search(cycle.state).claims, objects)
         if isinstance(claims, Status):
             return claims
-        cycle.write(self.name, claims)
+        cycle.write(_CLAIMS, claims)
         return None
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
@@ -144,7 +146,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         return self._search(cycle.state).find(self._claims(cycle), nodes)
 
     def _claims(self, cycle: Cycle) -> PodClaims:
-        claims: PodClaims = _NO_CLAIMS if self.name in cycle.skipped_filters else cycle.read(self.name)
+        claims: PodClaims = _NO_CLAIMS if self.name in cycle.skipped_filters else cycle.read(_CLAIMS)
         return claims
 
     def _search(self, state: ClusterState) -> VolumeSearch:
