@@ -14,6 +14,7 @@ from tests.sandbox_server import serving
 from tests.unit.scheduler.extender_server import settings
 from tests.unit.scheduler.memory_writer import MemoryCluster
 
+from kubesched.api.kinds import NODES, PODS
 from kubesched.daemon.informers import Informers
 from kubesched.extenders.originals import Originals
 from kubesched.kube.authentication import transport_for
@@ -22,7 +23,6 @@ from kubesched.kube.connection import from_flags
 from kubesched.kube.throttle import Throttle
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.http import kubeconfig, write_kubeconfig
-from kubesched.sandbox.kinds import NODES, PODS
 from kubesched.scheduler.scheduler import Scheduler
 
 
@@ -35,7 +35,7 @@ class Followed:
         self.scheduler = Scheduler(configuration, MemoryCluster(), clock=time.monotonic, draw=lambda among: 0)
         assert self.scheduler.originals is not None
         self.originals: Originals = self.scheduler.originals
-        self.informers = Informers(client, self.scheduler, originals=self.originals, wake=lambda: None)
+        self.informers = Informers(client, self.scheduler.handle, originals=self.originals)
 
     def add_pod(self, name: str) -> None:
         container = {"name": "main", "image": "app", "env": [{"name": "X", "value": name}]}
@@ -64,7 +64,7 @@ async def followed(directory: Path, extender: Json) -> AsyncIterator[Followed]:
         )
         running = asyncio.create_task(cluster.informers.run())
         try:
-            await asyncio.wait_for(cluster.informers.wait_synced(), 10)
+            await asyncio.wait_for(cluster.informers.wait_synced(), 60)
             yield cluster
         finally:
             running.cancel()

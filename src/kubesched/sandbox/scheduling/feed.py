@@ -8,18 +8,17 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from kubesched.api.change import Change
 from kubesched.api.custom import read_custom
-from kubesched.api.kinds import KINDS
+from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, WATCHED, Object, Resource
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.sandbox.api import Api, Event
-from kubesched.sandbox.kinds import CUSTOM_RESOURCE_DEFINITIONS, SERVED, Object, Resource
 from kubesched.scheduler.scheduler import Scheduler
 
 _log = logging.getLogger(__name__)
 
-WATCHED = tuple(resource for resource in SERVED if resource.kind in KINDS)
-"""All that the scheduler looks at."""
+_RECORDS = {kind.resource: kind.record for kind in WATCHED}
 
 
 class Feed:
@@ -33,7 +32,7 @@ class Feed:
         self._unseen: deque[Event] = deque()
         self._known: dict[tuple[str, str, str], KubeObject] = {}
         self._on_news = on_news
-        self._stops = [api.subscribe(WATCHED, self._remember)]
+        self._stops = [api.subscribe(tuple(_RECORDS), self._remember)]
         if self._undefined:
             self._stops.append(api.subscribe((CUSTOM_RESOURCE_DEFINITIONS,), self._definition_changed))
 
@@ -69,7 +68,8 @@ class Feed:
             if new is not None:
                 self._known[key] = new
                 _keep_original(scheduler, new, event)
-            _tell(scheduler, old, new)
+            if old is not None or new is not None:
+                scheduler.handle(Change(old, new))
             self._unseen.popleft()  # only now: while there is something unseen, nobody needs to be called
         return bool(self._unseen)
 
@@ -77,19 +77,6 @@ class Feed:
         self._unseen.append(event)
         if len(self._unseen) == 1:
             self._on_news()
-
-
-def _tell(scheduler: Scheduler, old: KubeObject | None, new: KubeObject | None) -> None:
-    if old is not None and new is not None:
-        if old.metadata.uid == new.metadata.uid:
-            scheduler.updated(old, new)
-            return
-        scheduler.deleted(old)  # made anew under the same name
-        scheduler.added(new)
-    elif new is not None:
-        scheduler.added(new)
-    elif old is not None:
-        scheduler.deleted(old)
 
 
 def _keep_original(scheduler: Scheduler, new: KubeObject, event: Event) -> None:
@@ -103,9 +90,9 @@ def _keep_original(scheduler: Scheduler, new: KubeObject, event: Event) -> None:
 
 def _record(event: Event) -> KubeObject | None:
     """The object as the scheduler sees it. Pods that have finished are none of its business any more."""
-    kind = KINDS.get(event.resource.kind)
+    kind = _RECORDS.get(event.resource)
     try:
-        if kind is None or event.resource not in WATCHED:
+        if kind is None:
             return read_custom(_custom_name(event.resource), event.object)
         record = msgspec.convert(event.object, kind)
     except msgspec.ValidationError as error:

@@ -12,10 +12,10 @@ from tests import virtual_time
 from tests.sandbox_server import fresh_api
 
 from kubesched import config
+from kubesched.api.kinds import NODES, PODS
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.chronicle import Chronicle
 from kubesched.sandbox.controllers import Runner, standard_controllers
-from kubesched.sandbox.kinds import NODES, PODS
 from kubesched.sandbox.nodes import HollowNodes, node_manifests
 from kubesched.sandbox.scenarios import SCENARIOS, Stage
 from kubesched.sandbox.scenarios.playing import play
@@ -49,7 +49,7 @@ def told(name: str, during: Callable[[float, Api], None] | None = None) -> Endin
         nodes = HollowNodes(api, random.Random(1), lease_period=1.0)
         controllers = Runner(api, (*standard_controllers(api, node_grace=5.0), nodes))
         chronicle = Chronicle(virtual_time.now)
-        inside = SchedulerInside(api, config.default(), draw=random.Random(1).randrange, on_attempt=chronicle)
+        inside = SchedulerInside(api, config.default(), draw=random.Random(1).randrange, listeners=[chronicle])
         scheduling = asyncio.create_task(inside.run())
         controllers.start()
         nodes.add(node_manifests(story.nodes))
