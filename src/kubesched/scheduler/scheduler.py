@@ -89,8 +89,7 @@ class Scheduler:
         self._stopwatch = stopwatch
         features = configuration.features
         self.state = ClusterState(features)
-        self.waiting = WaitingPods()
-        self.waiting.use_clock(clock)
+        self.waiting = WaitingPods(clock, self._on_settled)
         context = PluginContext(features=features, waiting=self.waiting, now=now, stopwatch=stopwatch)
         self.profiles = {config.scheduler_name: Profile(config, registry, context) for config in configuration.profiles}
         self.engine = Engine(
@@ -220,6 +219,10 @@ class Scheduler:
         if attempt.phase != "waiting":
             attempt.phase = "assumed"
             self.queue.done(pod)
+
+    def _on_settled(self) -> None:
+        for listener in self.listeners:
+            listener.settled()
 
     def permitted(self) -> list[Attempt]:
         """Attempts that waited for a Permit plugin and need not any longer: to be finished now."""
