@@ -117,18 +117,18 @@ def _judged(decision: Decision, theirs: str) -> tuple[Judgement, str]:
 
 def _rejection(decision: Decision, node: str) -> str:
     """Why the node would not have been taken here; nothing if it fits."""
-    cycle, verdicts = decision.cycle, decision.trace.verdicts
+    cycle, outcome = decision.cycle, decision.trace.filter_outcome
     assert cycle is not None
     row = cycle.state.nodes.row_of.get(node)
     if row is None or not cycle.state.nodes.live[row]:
         return "the node is not known here"
-    if verdicts is None:
+    if outcome is None:
         rejected = decision.trace.pre_filter.rejected if decision.trace.pre_filter is not None else None
         return "" if rejected is None else f"{rejected.plugin}: {rejected.message}"
-    status = verdicts.status_of(row)
+    status = outcome.status_of(row)
     if status is not None:
         return f"{status.plugin}: {status.message}"
-    return "" if verdicts.considered[row] else "left out by a pre-filter"
+    return "" if outcome.considered[row] else "left out by a pre-filter"
 
 
 def _compared_by_score(decision: Decision, theirs: str) -> tuple[Judgement, str]:

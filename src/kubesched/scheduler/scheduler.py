@@ -324,7 +324,7 @@ class Scheduler:
         self.state.assume(pod, decision.node, decision.cycle.facts)
         rejected: Status | None = None
         for plugin in self.profiles[decision.profile].at("reserve", ReservePlugin):
-            status = decision.cycle.asked(plugin.name, "Reserve", plugin.reserve, decision.cycle, pod, decision.node)
+            status = decision.cycle.ask(plugin.name, "Reserve", plugin.reserve, decision.cycle, pod, decision.node)
             if status is not None:
                 text = f'running Reserve plugin "{plugin.name}": {status.message}'
                 rejected = status.by(plugin.name) if status.is_rejection else error(text)
@@ -346,7 +346,7 @@ class Scheduler:
     def _ask_to_permit(self, attempt: Attempt, decision: Decision, cycle: Cycle) -> Status | None:
         timeouts: dict[str, float] = {}
         for plugin in self.profiles[decision.profile].at("permit", PermitPlugin):
-            status, seconds = cycle.asked(plugin.name, "Permit", plugin.permit, cycle, decision.pod, decision.node)
+            status, seconds = cycle.ask(plugin.name, "Permit", plugin.permit, cycle, decision.pod, decision.node)
             if status is None:
                 continue
             if status.code is Code.WAIT:
