@@ -16,11 +16,11 @@ from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
 from kubesched.extenders.http_extender import extenders_of, with_ignored_resources
 from kubesched.extenders.originals import originals_for
-from kubesched.framework.blame import told
 from kubesched.framework.client import ClusterClient
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
+from kubesched.framework.errors import describe
 from kubesched.framework.extender import EXTENDER, Extender
 from kubesched.framework.interests import ANY_EVENT, custom_resources, interests_of
 from kubesched.framework.plugin import (
@@ -87,8 +87,7 @@ class Scheduler:
         self._stopwatch = stopwatch
         features = configuration.features
         self.state = ClusterState(features)
-        self.waiting = WaitingPods()
-        self.waiting.use_clock(clock)
+        self.waiting = WaitingPods(clock, self._on_settled)
         pre_binding = PreBinding()
         handle = SchedulerHandle(lambda: self.queue, pre_binding, self.listeners)
         context = PluginContext(
@@ -219,6 +218,10 @@ class Scheduler:
             attempt.phase = "assumed"
             self.queue.done(pod)
 
+    def _on_settled(self) -> None:
+        for listener in self.listeners:
+            listener.settled()
+
     def permitted(self) -> list[Attempt]:
         """Attempts that waited for a Permit plugin and need not any longer: to be finished now."""
         over = []
@@ -300,7 +303,7 @@ class Scheduler:
             status = await result.preemption.carry_out()
         except Exception as problem:  # of a plugin
             _log.exception("the preemption for pod %s broke", attempt.queued.key)
-            status = error(f"preemption: {told(problem)}")
+            status = error(f"preemption: {describe(problem)}")
         attempt.evicted = status is None
         if status is not None and self.evicts_first:
             said = decision.diagnosis.message() if decision.diagnosis is not None else ""
@@ -330,7 +333,7 @@ class Scheduler:
         self.state.assume(pod, decision.node, decision.cycle.facts)
         rejected: Status | None = None
         for plugin in self.profiles[decision.profile].at("reserve", ReservePlugin):
-            status = decision.cycle.asked(plugin.name, "Reserve", plugin.reserve, decision.cycle, pod, decision.node)
+            status = decision.cycle.ask(plugin.name, "Reserve", plugin.reserve, decision.cycle, pod, decision.node)
             if status is not None:
                 text = f'running Reserve plugin "{plugin.name}": {status.message}'
                 rejected = status.by(plugin.name) if status.is_rejection else error(text)
@@ -352,7 +355,7 @@ class Scheduler:
     def _ask_to_permit(self, attempt: Attempt, decision: Decision, cycle: Cycle) -> Status | None:
         timeouts: dict[str, float] = {}
         for plugin in self.profiles[decision.profile].at("permit", PermitPlugin):
-            status, seconds = cycle.asked(plugin.name, "Permit", plugin.permit, cycle, decision.pod, decision.node)
+            status, seconds = cycle.ask(plugin.name, "Permit", plugin.permit, cycle, decision.pod, decision.node)
             if status is None:
                 continue
             if status.code is Code.WAIT:

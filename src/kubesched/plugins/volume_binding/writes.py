@@ -17,10 +17,8 @@ from kubesched.api.storage import (
 )
 from kubesched.framework.client import NOT_FOUND, TIMEOUT, ClientError, ClusterClient, Json
 from kubesched.state.cluster import ClusterState
+from kubesched.state.facts import StateKey
 from kubesched.state.objects import ObjectStore
-
-RESERVED = "VolumeBinding/reserved"
-"""Where in the notes of a cycle the writes are found."""
 
 _PROVISIONING_FAILED = "ProvisioningFailed"
 
@@ -34,6 +32,10 @@ class VolumeWrites:
     """Each with a reference to the claim it is to be bound to."""
     claims: tuple[PersistentVolumeClaim, ...] = ()
     """Each naming the node that its volume is to be made for."""
+
+
+RESERVED = StateKey[VolumeWrites]("VolumeBinding/reserved")
+"""Where in the notes of a cycle the writes are found."""
 
 
 def bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:

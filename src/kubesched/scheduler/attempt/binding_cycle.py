@@ -13,10 +13,10 @@ from msgspec.structs import replace
 
 from kubesched.api.change import Change
 from kubesched.api.pod import Pod
-from kubesched.framework.blame import told
 from kubesched.framework.client import ClientError, ClusterClient
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision
+from kubesched.framework.errors import describe
 from kubesched.framework.extender import Extender, ExtenderError, ask_to_bind
 from kubesched.framework.plugin import BindPlugin, Plugin, PostBindPlugin, PreBindPlugin
 from kubesched.framework.profile import Profile
@@ -68,7 +68,7 @@ class BindingCycle:
                     watch.lap("Bind", status)
         except Exception as problem:  # of a plugin, or of a client that raises other errors than its own
             _log.exception("binding pod %s broke", pod.key)
-            status = error(told(problem))
+            status = error(describe(problem))
         if status is not None:
             return Failure(status, status.message)
         note = f"Successfully assigned {pod.key} to {attempt.node}"
@@ -125,8 +125,7 @@ class BindingCycle:
         if any(iscoroutinefunction(plugin.pre_bind) for plugin in plugins):
             await self.tell_expected_node(pod, decision.node)
         for plugin in plugins:
-            answer, watch = self._pre_bind_by(plugin, cycle, decision), cycle.watch_of_plugins
-            status = await (answer if watch is None else watch.timed_wait(plugin.name, "PreBind", answer))
+            status = await cycle.wait_for(plugin.name, "PreBind", self._pre_bind_by(plugin, cycle, decision))
             if status is not None:
                 return _refusal("PreBind", plugin, status)
         return None
@@ -146,7 +145,7 @@ class BindingCycle:
         found = []
         for plugin in profile.at("pre_bind", PreBindPlugin):
             about = (cycle, decision.pod, decision.node)
-            status = cycle.asked(plugin.name, "PreBindPreFlight", plugin.pre_bind_pre_flight, *about)
+            status = cycle.ask(plugin.name, "PreBindPreFlight", plugin.pre_bind_pre_flight, *about)
             if status is None:
                 found.append(plugin)
             elif status.code is not Code.SKIP:
@@ -186,11 +185,14 @@ class BindingCycle:
             except ExtenderError as problem:
                 return error(str(problem))
         for plugin in profile.at("bind", BindPlugin):
-            answer, watch = _finished(plugin.bind(cycle, pod, decision.node)), cycle.watch_of_plugins
-            status = await (answer if watch is None else watch.timed_wait(plugin.name, "Bind", answer))
+            status = await cycle.wait_for(plugin.name, "Bind", _bind_by(plugin, cycle, decision))
             if status is not SKIP:
                 return None if status is None else _refusal("Bind", plugin, status)
         return error("no plugin bound the pod")
+
+
+async def _bind_by(plugin: BindPlugin, cycle: Cycle, decision: Decision) -> Status | None:
+    return await _finished(plugin.bind(cycle, decision.pod, decision.node))
 
 
 def _refusal(point: str, plugin: Plugin, status: Status) -> Status:

@@ -8,6 +8,8 @@ nor the cluster.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import count
+from pathlib import Path
 from typing import IO, Any, TypeVar
 
 import msgspec
@@ -136,6 +138,19 @@ def name_in(kind: str, obj: Json, subresource: str = "") -> str:
     """The same for an object that is given whole; one that has no name yet says what its name begins with."""
     meta = obj["metadata"]
     return named(kind, meta.get("name") or meta.get("generateName", ""), meta.get("namespace", ""), subresource)
+
+
+def open_recording(path: str, on_kept: Callable[[Path], None]) -> IO[str]:
+    """An empty file for a recording. What was recorded there before may have led to a restart, and is moved aside.
+
+    `on_kept` is called with its new name. Raises OSError. A pipe or a device is written to as it is.
+    """
+    file = Path(path)
+    if file.is_file() and file.stat().st_size > 0:
+        kept = next(other for i in count(1) if not (other := Path(f"{path}.{i}")).exists())
+        file.rename(kept)
+        on_kept(kept)
+    return file.open("w", encoding="utf-8")
 
 
 def described(attempt: Attempt) -> dict[str, Any]:
