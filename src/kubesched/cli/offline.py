@@ -113,6 +113,8 @@ def manifests_of(
         found = load(files, workloads=workloads, custom=custom)
     except ManifestError as error:
         refuse(error.lines)
+    for warning in found.warnings:
+        click.echo(f"Warning: {warning}", err=True)
     if not found.objects:
         others = ", ".join(f"{count} {kind}" for kind, count in found.skipped.items())
         sources = ", ".join("<stdin>" if file == "-" else file for file in files)

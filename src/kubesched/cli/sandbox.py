@@ -16,6 +16,7 @@ from rich.live import Live
 from rich.text import Text
 
 from kubesched import garbage
+from kubesched.api.errors import ApiError
 from kubesched.cli.feature_gates import feature_gates_option
 from kubesched.cli.input import refuse, told
 from kubesched.cli.node_file import nodes_of
@@ -26,7 +27,6 @@ from kubesched.cli.sandbox_view import line, view
 from kubesched.config import Features
 from kubesched.plugins.registry import all_plugins
 from kubesched.sandbox.box import Plan, Sandbox
-from kubesched.sandbox.errors import ApiError
 from kubesched.sandbox.http import ExposedError, FaultError, Rule, parse_fault
 from kubesched.sandbox.nodes import node_manifests
 from kubesched.sandbox.scenarios import SCENARIOS, Scenario, Stage
