@@ -10,17 +10,6 @@ from kubesched.api.affinity import NodeSelector
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta, Record
 from kubesched.api.quantity import QuantityText
 
-CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
-"""On claims and volumes: the name of the class, as it was said before there was a field for it."""
-BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
-"""On a claim: that it and its volume know of each other."""
-BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
-"""On a volume: that it was not meant for the claim beforehand."""
-SELECTED_NODE = "volume.kubernetes.io/selected-node"
-"""On a claim: the node for which its volume is to be made."""
-NO_PROVISIONER = "kubernetes.io/no-provisioner"
-"""Of classes whose volumes are made by people."""
-
 
 class VolumeResources(Record, frozen=True):
     """How much storage a claim asks for."""

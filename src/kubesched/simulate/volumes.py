@@ -9,9 +9,6 @@ import msgspec
 from kubesched.api.meta import KubeObject, ObjectMeta, OwnerReference
 from kubesched.api.pod import Pod
 from kubesched.api.storage import (
-    BIND_COMPLETED,
-    NO_PROVISIONER,
-    SELECTED_NODE,
     ClaimStatus,
     ObjectReference,
     PersistentVolume,
@@ -19,8 +16,9 @@ from kubesched.api.storage import (
     PersistentVolumeSpec,
     StorageClass,
 )
+from kubesched.api.well_known import BIND_COMPLETED, NO_PROVISIONER, SELECTED_NODE
 from kubesched.framework.client import NOT_FOUND, ClientError
-from kubesched.simulate.admission import complete
+from kubesched.simulate.admission import admitted_claim
 
 replace = msgspec.structs.replace
 
@@ -93,8 +91,8 @@ class Volumes:
                 labels=template.metadata.labels,
                 owner_references=(owner,),
             )
-            made = complete([PersistentVolumeClaim(metadata=meta, spec=template.spec), *self._classes.values()])[0]
-            assert isinstance(made, PersistentVolumeClaim)
+            claim = PersistentVolumeClaim(metadata=meta, spec=template.spec)
+            made = admitted_claim(claim, self._classes.values())
             self._store_claim(made)
             self._provision_at_once(made)
 

@@ -10,7 +10,8 @@ from tests.builders import make_node, make_pod
 
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject, ObjectMeta
-from kubesched.api.storage import BIND_COMPLETED, PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimSpec
+from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimSpec
+from kubesched.api.well_known import BIND_COMPLETED
 from kubesched.config.args import VolumeBindingArgs
 from kubesched.framework.client import ClientError, ClusterClient, Json
 from kubesched.plugins.volume_binding import VolumeBinding

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kubesched.api.pod import Pod, Volume
-from kubesched.api.storage import BIND_COMPLETED, CLASS_ANNOTATION, PersistentVolume, PersistentVolumeClaim
+from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.api.well_known import BIND_COMPLETED, STORAGE_CLASS
 
 
 class ClaimUse(NamedTuple):
@@ -38,7 +39,7 @@ def foreign_claim_fault(pod: Pod, claim: PersistentVolumeClaim) -> str:
 
 def class_of(obj: PersistentVolumeClaim | PersistentVolume) -> str:
     """The storage class of a claim or volume; an annotation from before the field existed still goes first."""
-    return obj.metadata.annotations.get(CLASS_ANNOTATION, obj.spec.storage_class_name or "")
+    return obj.metadata.annotations.get(STORAGE_CLASS, obj.spec.storage_class_name or "")
 
 
 def is_bound(claim: PersistentVolumeClaim) -> bool:

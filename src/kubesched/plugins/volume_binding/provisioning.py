@@ -6,12 +6,12 @@ from kubesched.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSe
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.selectors import NodeTerm, compile_selector
 from kubesched.api.storage import (
-    NO_PROVISIONER,
     CSIDriver,
     CSIStorageCapacity,
     PersistentVolumeClaim,
     StorageClass,
 )
+from kubesched.api.well_known import NO_PROVISIONER
 from kubesched.framework.nodes import Nodes
 from kubesched.plugins.shared.volume_claims import class_of
 from kubesched.plugins.volume_binding.reach import Reach, compiled, within, within_any

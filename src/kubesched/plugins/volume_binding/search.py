@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kubesched.api.selectors import Requirement
-from kubesched.api.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim
+from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.api.well_known import SELECTED_NODE
 from kubesched.framework.nodes import Nodes
 from kubesched.plugins.shared.csi_migration import TranslationError, migration_of, translated_affinity
 from kubesched.plugins.shared.csi_nodes import CSINodeColumns

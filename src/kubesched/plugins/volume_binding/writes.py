@@ -7,14 +7,8 @@ from dataclasses import dataclass
 import msgspec
 
 from kubesched.api.pod import Pod
-from kubesched.api.storage import (
-    BIND_COMPLETED,
-    BOUND_BY_CONTROLLER,
-    SELECTED_NODE,
-    ObjectReference,
-    PersistentVolume,
-    PersistentVolumeClaim,
-)
+from kubesched.api.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim
+from kubesched.api.well_known import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
 from kubesched.framework.client import NOT_FOUND, TIMEOUT, ClientError, ClusterClient, Json
 from kubesched.state.cluster import ClusterState
 from kubesched.state.facts import StateKey

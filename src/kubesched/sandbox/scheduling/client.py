@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PODS, Object, Resource
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.framework import client as framework_client
 from kubesched.framework.client import NOT_FOUND, ClientError, ClusterClient
 from kubesched.sandbox.api import Api, PatchKind
-from kubesched.sandbox.errors import ApiError
 from kubesched.sandbox.scheduling.recorder import EventRecorder
 from kubesched.scheduler.handle import ObjectWaiter
 
