@@ -10,7 +10,7 @@ from typing import Any
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.framework.events import ClusterEvent
-from kubesched.scheduler.attempt.attempt import Attempt
+from kubesched.scheduler.attempt.attempt import Attempt, Done, Failed, WaitingOnPermit
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.scheduler import Scheduler
 
@@ -106,7 +106,7 @@ class SchedulingLoop(SchedulerListener):
             task = self._carry_out(attempt)
             if task is not None and attempt.victims and self._scheduler.evicts_first:
                 await asyncio.wait((task,))  # nothing is decided before its victims are on their way out
-            elif attempt.phase == "failed":
+            elif isinstance(attempt.state, Failed):
                 # Its nomination must be known before the next decision, or two preemptors choose the same victims.
                 # The task that was just made runs up to its first write before we go on.
                 await asyncio.sleep(0)
@@ -116,10 +116,10 @@ class SchedulingLoop(SchedulerListener):
 
     def _carry_out(self, attempt: Attempt) -> asyncio.Task[None] | None:
         """What is left to be done, under way; None if there is nothing, or not yet."""
-        if attempt.phase == "waiting":
+        if isinstance(attempt.state, WaitingOnPermit):
             wait = self._begin(self._scheduler.wait(attempt), attempt)
             self._waits[attempt.queued.identity] = wait, self._alarm(attempt)
-        elif attempt.phase != "done":
+        elif not isinstance(attempt.state, Done):
             return self._begin(self._finish(attempt), attempt)
         return None
 

@@ -17,7 +17,6 @@ from kubesched.config import SchedulerConfiguration
 from kubesched.extenders.http_extender import extenders_of, with_ignored_resources
 from kubesched.extenders.originals import originals_for
 from kubesched.framework.client import ClusterClient
-from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
 from kubesched.framework.errors import describe
@@ -34,7 +33,16 @@ from kubesched.framework.profile import Profile
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import Code, Status, error
 from kubesched.framework.waiting import WaitingPods
-from kubesched.scheduler.attempt.attempt import EVICTION, Attempt, Failure
+from kubesched.scheduler.attempt.attempt import (
+    EVICTION,
+    Assumed,
+    Attempt,
+    AttemptOutcome,
+    Denied,
+    Done,
+    Failed,
+    WaitingOnPermit,
+)
 from kubesched.scheduler.attempt.binding_cycle import BindingCycle, PreBinding
 from kubesched.scheduler.attempt.failures import FailureReporter, breakdown, denial, failure_of, rejection
 from kubesched.scheduler.event_handlers import EventHandlers
@@ -42,6 +50,7 @@ from kubesched.scheduler.handle import SchedulerHandle
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.scheduling_queue import LONGEST_WAIT, SchedulingQueue
 from kubesched.state.cluster import ClusterState
+from kubesched.state.pods import PlacedPod
 
 __all__ = ["PODS_TO_ACTIVATE", "Attempt", "Scheduler"]
 
@@ -113,7 +122,8 @@ class Scheduler:
         )
         self.evicts_first = not features.async_preemption
         """Whether victims are evicted before their preemptor goes back to the queue; until then nobody is tried."""
-        self._permitting: dict[str, Attempt] = {}
+        self._permitting: dict[str, tuple[Attempt, Decision]] = {}
+        """Attempts that wait for a Permit plugin, by the identity of their pod."""
 
     @property
     def custom_resources(self) -> frozenset[str]:
@@ -185,38 +195,44 @@ class Scheduler:
 
     def decide(self, attempt: Attempt) -> None:
         """Find a node and assume the pod there, or find out why not."""
-        try:
-            self._decide(attempt)
-        except Exception as problem:  # a plugin that breaks must not take a pod with it, let alone the scheduler
-            _log.exception("the attempt at pod %s broke", attempt.queued.key)
-            placed = self.state.placed(attempt.queued.pod)
-            if attempt.decision is not None and placed is not None and placed.assumed:
-                self._unreserve(attempt.decision)
-            attempt.phase, attempt.failure, attempt.node, attempt.victims = "failed", breakdown(problem), "", ()
+        attempt.state = self._decide(attempt)
         for listener in self.listeners:
             listener.decided(attempt)
 
-    def _decide(self, attempt: Attempt) -> None:
+    def _decide(self, attempt: Attempt) -> Failed | WaitingOnPermit | Assumed | Done:
         pod = attempt.queued.pod
-        if self._is_to_be_skipped(pod):
-            self.queue.done(pod)
-            self.state.nominated.keep_only_name_of(pod)
-            attempt.phase, attempt.outcome = "done", "skipped"
-            return
-        decision = attempt.decision = self.engine.decide(pod, watch=attempt.watch, find=self.pods.get)
-        if decision.outcome is not Outcome.SCHEDULED:
-            attempt.phase, attempt.failure = "failed", failure_of(decision)
-            self._begin_preemption(attempt, decision)
-            return
-        attempt.node = decision.node
-        rejected = self._assume_and_reserve(pod, decision) or self._permit(attempt, decision)
+        decision: Decision | None = None
+        try:
+            if self._is_to_be_skipped(pod):
+                self.queue.done(pod)
+                self.state.nominated.keep_only_name_of(pod)
+                return Done(AttemptOutcome.SKIPPED)
+            decision = self.engine.decide(pod, watch=attempt.watch, find=self.pods.get)
+            if decision.outcome is not Outcome.SCHEDULED:
+                return Failed(failure_of(decision), decision, self._begin_preemption(decision))
+            return self._assume(attempt, decision)
+        except Exception as problem:  # a plugin that breaks must not take a pod with it, let alone the scheduler
+            _log.exception("the attempt at pod %s broke", attempt.queued.key)
+            placed = self.state.placed(pod)
+            if decision is not None and placed is not None and placed.assumed:
+                self._unreserve(decision)
+            return Failed(breakdown(problem), decision)
+
+    def _assume(self, attempt: Attempt, decision: Decision) -> Failed | WaitingOnPermit | Assumed:
+        rejected = self._assume_and_reserve(decision)
+        timeouts: dict[str, float] = {}
+        if rejected is None:
+            rejected = self._permit(decision, timeouts)
         if rejected is not None:
-            attempt.phase, attempt.failure, attempt.node = "failed", rejection(rejected), ""
-            return
+            return Failed(rejection(rejected), decision)
+        if timeouts:
+            self._permitting[decision.pod.identity] = attempt, decision
+            self.waiting.add(decision.pod, decision.node, timeouts)
         self._activate_others(decision)
-        if attempt.phase != "waiting":
-            attempt.phase = "assumed"
-            self.queue.done(pod)
+        if timeouts:
+            return WaitingOnPermit(decision)
+        self.queue.done(decision.pod)
+        return Assumed(decision)
 
     def _on_settled(self) -> None:
         for listener in self.listeners:
@@ -226,12 +242,12 @@ class Scheduler:
         """Attempts that waited for a Permit plugin and need not any longer: to be finished now."""
         over = []
         for waiting in self.waiting.settled():
-            attempt = self._permitting.pop(waiting.pod.identity)
+            attempt, decision = self._permitting.pop(waiting.pod.identity)
             if waiting.refusal is None:
-                attempt.phase = "assumed"
+                attempt.state = Assumed(decision)
                 self.queue.done(waiting.pod)
             else:
-                attempt.phase, attempt.failure = "denied", denial(waiting.refusal)
+                attempt.state = Denied(denial(waiting.refusal), decision)
             over.append(attempt)
         for listener in self.listeners if over else ():
             listener.permitted(over)
@@ -257,61 +273,64 @@ class Scheduler:
             listener.finished(attempt)
 
     async def _finish(self, attempt: Attempt) -> None:
-        if attempt.phase == "assumed":
-            attempt.failure = await self._binding.run(attempt)
-            if attempt.failure is None:
-                attempt.phase, attempt.outcome = "done", "bound"
-                assert attempt.decision is not None
-                self._activate_others(attempt.decision)
-                return
-            await self._take_back(attempt, attempt.failure)
-        elif attempt.phase == "denied":
-            assert attempt.failure is not None
-            await self._take_back(attempt, attempt.failure)
-        elif attempt.phase == "failed":
-            assert attempt.failure is not None
-            attempt.outcome = "unschedulable" if attempt.is_rejected else "error"
-            if self.evicts_first:
-                await self._evict(attempt)
-            if attempt.decision is not None:
-                await self._binding.run_deferred(attempt.decision)
-            await self._failures.report(attempt, attempt.failure)
-            if not self.evicts_first:
-                await self._evict(attempt)
-        attempt.phase = "done"
+        match attempt.state:
+            case Assumed(decision):
+                failure = await self._binding.run(attempt.queued.pod, decision)
+                if failure is None:
+                    attempt.state = Done(AttemptOutcome.BOUND, decision)
+                    self._activate_others(decision)
+                    return
+                attempt.state = denied = Denied(failure, decision)
+                attempt.state = await self._take_back(attempt, denied)
+            case Denied() as denied:
+                attempt.state = await self._take_back(attempt, denied)
+            case Failed() as failed:
+                attempt.state = await self._give_up(attempt, failed)
 
-    async def _take_back(self, attempt: Attempt, failure: Failure) -> None:
-        """The pod will not arrive. Others hear of it, but it must not wake itself if somebody rejected it."""
-        assert attempt.decision is not None
-        attempt.outcome = "bind-unschedulable" if attempt.is_rejected else "bind-error"
-        assumed, me = await self._binding.take_back(attempt.decision), attempt.queued.identity
-        if not attempt.is_rejected:
+    async def _take_back(self, attempt: Attempt, denied: Denied) -> Done:
+        """The pod will not arrive. Others may profit from that, but it must not wake itself if a plugin rejected it."""
+        failure, decision = denied.failure, denied.decision
+        assumed, me = await self._binding.take_back(decision), attempt.queued.identity
+        if not failure.is_rejection:
             self._binding.announce(assumed)
-        await self._failures.report(attempt, failure)
-        if attempt.is_rejected:
+        await self._failures.report(attempt.queued, failure)
+        if failure.is_rejection:
             self._binding.announce(assumed, lambda pod: pod.identity != me)
+        rejected = failure.is_rejection
+        outcome = AttemptOutcome.BIND_UNSCHEDULABLE if rejected else AttemptOutcome.BIND_ERROR
+        return Done(outcome, decision, failure)
 
-    async def _evict(self, attempt: Attempt) -> None:
+    async def _give_up(self, attempt: Attempt, failed: Failed) -> Done:
+        """No node for the pod: it goes back to the queue, and victims are evicted so that there will be one."""
+        failure, decision = failed.failure, failed.decision
+        evicted = await self._evict(attempt, failed) if self.evicts_first else False
+        if decision is not None:
+            await self._binding.run_deferred(decision)
+        await self._failures.report(attempt.queued, failure)
+        if not self.evicts_first:
+            evicted = await self._evict(attempt, failed)
+        outcome = AttemptOutcome.UNSCHEDULABLE if failure.is_rejection else AttemptOutcome.ERROR
+        return Done(outcome, decision, failure, failed.victims, evicted)
+
+    async def _evict(self, attempt: Attempt, failed: Failed) -> bool:
         """Make the room that a post-filter found. Where that comes first and fails, no node is nominated."""
-        decision, failure = attempt.decision, attempt.failure
-        result = decision.post_filter if decision is not None and attempt.victims else None
-        if decision is None or failure is None or result is None or result.preemption is None:
-            return
-        if attempt.watch is not None:
-            attempt.watch.start()
+        decision = failed.decision
+        result = decision.post_filter if decision is not None and failed.victims else None
+        if decision is None or result is None or result.preemption is None:
+            return False
+        decision.cycle.start_lap()
         try:
             status = await result.preemption.carry_out()
         except Exception as problem:  # of a plugin
             _log.exception("the preemption for pod %s broke", attempt.queued.key)
             status = error(f"preemption: {describe(problem)}")
-        attempt.evicted = status is None
         if status is not None and self.evicts_first:
             said = decision.diagnosis.message() if decision.diagnosis is not None else ""
-            failure.message, failure.nominated = f"{said} {status.message}", None
+            failed.failure.message, failed.failure.nominated = f"{said} {status.message}", None
         elif status is not None:
             _log.warning("the preemption for pod %s failed: %s", attempt.queued.key, status.message)
-        if attempt.watch is not None:
-            attempt.watch.lap(EVICTION)
+        decision.cycle.lap(EVICTION)
+        return status is None
 
     def _is_to_be_skipped(self, pod: Pod) -> bool:
         if not self.engine.knows(pod.spec.scheduler_name):
@@ -325,35 +344,34 @@ class Scheduler:
         placed = self.state.placed(pod)
         return placed is not None and placed.assumed
 
-    def _assume_and_reserve(self, pod: Pod, decision: Decision) -> Status | None:
+    def _assume_and_reserve(self, decision: Decision) -> Status | None:
         """None if the pod is assumed and everything is set aside for it; else nothing is."""
-        assert decision.cycle is not None
-        if self.state.placed(pod) is not None:  # somebody else was faster
+        pod, cycle = decision.pod, decision.cycle
+        if self.state.placed(pod) is not None:  # another scheduler was faster
             return error(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed")
-        self.state.assume(pod, decision.node, decision.cycle.facts)
+        self.state.assume(pod, decision.node, cycle.facts)
         rejected: Status | None = None
         for plugin in self.profiles[decision.profile].at("reserve", ReservePlugin):
-            status = decision.cycle.ask(plugin.name, "Reserve", plugin.reserve, decision.cycle, pod, decision.node)
+            status = cycle.ask(plugin.name, "Reserve", plugin.reserve, cycle, pod, decision.node)
             if status is not None:
                 text = f'running Reserve plugin "{plugin.name}": {status.message}'
                 rejected = status.by(plugin.name) if status.is_rejection else error(text)
                 break
-        decision.cycle.lap("Reserve", rejected)
+        cycle.lap("Reserve", rejected)
         if rejected is not None:
             self._unreserve(decision)
         return rejected
 
-    def _permit(self, attempt: Attempt, decision: Decision) -> Status | None:
-        """The last word before binding: None if it is yes, or not yet."""
-        assert decision.cycle is not None
-        rejected = self._ask_to_permit(attempt, decision, decision.cycle)
-        decision.cycle.lap("Permit", WAITING if attempt.phase == "waiting" else rejected)
+    def _permit(self, decision: Decision, timeouts: dict[str, float]) -> Status | None:
+        """The last word before binding: None if it is yes, or not yet; then `timeouts` has who must be waited for."""
+        rejected = self._ask_to_permit(decision, timeouts)
+        decision.cycle.lap("Permit", WAITING if timeouts and rejected is None else rejected)
         if rejected is not None:
             self._unreserve(decision)
         return rejected
 
-    def _ask_to_permit(self, attempt: Attempt, decision: Decision, cycle: Cycle) -> Status | None:
-        timeouts: dict[str, float] = {}
+    def _ask_to_permit(self, decision: Decision, timeouts: dict[str, float]) -> Status | None:
+        cycle = decision.cycle
         for plugin in self.profiles[decision.profile].at("permit", PermitPlugin):
             status, seconds = cycle.ask(plugin.name, "Permit", plugin.permit, cycle, decision.pod, decision.node)
             if status is None:
@@ -363,15 +381,10 @@ class Scheduler:
                 continue
             text = f'running Permit plugin "{plugin.name}": {status.message}'
             return status.by(plugin.name) if status.is_rejection else error(text)
-        if timeouts:
-            attempt.phase = "waiting"
-            self._permitting[decision.pod.identity] = attempt
-            self.waiting.add(decision.pod, decision.node, timeouts)
         return None
 
     def _activate_others(self, decision: Decision) -> None:
         """Pods that a plugin put aside in this attempt to be tried soon."""
-        assert decision.cycle is not None
         for pod in decision.cycle.notes.pop(PODS_TO_ACTIVATE, {}).values():
             self.queue.activate(pod)
 
@@ -382,7 +395,6 @@ class Scheduler:
 
     def _give_back(self, decision: Decision) -> None:
         """What the plugins set aside is free again, in the opposite order; also those are told that have nothing."""
-        assert decision.cycle is not None
         for plugin in reversed(self.profiles[decision.profile].at("reserve", ReservePlugin)):
             try:
                 plugin.unreserve(decision.cycle, decision.pod, decision.node)
@@ -390,11 +402,12 @@ class Scheduler:
                 _log.exception("plugin %s broke giving back what it reserved for pod %s", plugin.name, decision.pod.key)
         decision.cycle.lap("Unreserve")
 
-    def _begin_preemption(self, attempt: Attempt, decision: Decision) -> None:
-        """From here on the pod is held back until its victims are on their way out."""
-        if decision.post_filter is None or not decision.post_filter.nominated:
-            return
-        attempt.victims = tuple(v for v in decision.post_filter.victims if not v.pod.is_terminating)
-        preemption = decision.post_filter.preemption
-        if attempt.victims and preemption is not None and not self.evicts_first:
-            preemption.hold_back()
+    def _begin_preemption(self, decision: Decision) -> tuple[PlacedPod, ...]:
+        """The victims, if there are any. From here on the pod is held back until they are on their way out."""
+        result = decision.post_filter
+        if result is None or not result.nominated:
+            return ()
+        victims = tuple(victim for victim in result.victims if not victim.pod.is_terminating)
+        if victims and result.preemption is not None and not self.evicts_first:
+            result.preemption.hold_back()
+        return victims

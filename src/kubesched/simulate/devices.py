@@ -143,7 +143,7 @@ def release_claims(pod: Pod, state: ClusterState) -> None:
 
 def settle_claims(decision: Decision, state: ClusterState) -> None:
     """What was set aside for a pod is its own from now on, as if it had been written and the watch had shown it."""
-    attempt: ClaimAttempt | None = decision.cycle.notes.get(NOTES) if decision.cycle is not None else None
+    attempt: ClaimAttempt | None = decision.cycle.notes.get(NOTES)
     if attempt is None:
         return
     ledger = state.companion(DeviceView).ledger
@@ -163,7 +163,7 @@ def settle_claims(decision: Decision, state: ClusterState) -> None:
 
 def devices_of(decision: Decision, state: ClusterState) -> tuple[NodeDevices, ...]:
     """What devices were considered for the claims of a pod, on the winner first and then on others by name."""
-    attempt: ClaimAttempt | None = decision.cycle.notes.get(NOTES) if decision.cycle is not None else None
+    attempt: ClaimAttempt | None = decision.cycle.notes.get(NOTES)
     if attempt is None or attempt.variants is None:
         return ()
     view, nodes = state.companion(DeviceView), state.nodes

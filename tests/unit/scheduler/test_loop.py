@@ -73,7 +73,7 @@ class Living(SchedulerListener):
 
     @property
     def outcomes(self) -> list[str]:
-        return [attempt.outcome for attempt in self.attempts]
+        return [attempt.outcome or "" for attempt in self.attempts]
 
 
 class Doorkeeper(PermitPlugin):

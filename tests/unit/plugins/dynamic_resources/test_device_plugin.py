@@ -235,7 +235,6 @@ def test_two_pods_never_get_one_device() -> None:
 def test_what_was_set_aside_is_free_again_after_a_failure() -> None:
     state = make_cluster(*NODES, make_class(), make_claim("c"), make_claim("e"), make_slice("n1", device("d")))
     first = reserve(state, pod("c"))
-    assert first.cycle is not None
     DynamicResources().unreserve(first.cycle, first.pod, first.node)
     assert make_engine(state).decide(pod("e", name="q")).node == "n1"
 
@@ -251,7 +250,6 @@ def test_a_reservation_of_an_allocated_claim_is_taken_back() -> None:
     claim = allocated(make_claim("c"), "n1/d", reserved_for="uid-of-p")
     state = make_cluster(*NODES, make_class(), claim)
     decision = reserve(state, pod("c"))
-    assert decision.cycle is not None
     DynamicResources().unreserve(decision.cycle, decision.pod, decision.node)
     assert attempt_of(decision).writes == [UnreserveClaim(claim, "uid-of-p")]
 
@@ -308,14 +306,12 @@ def cycle_of(state: ClusterState, asking: Pod) -> Cycle:
 
 
 def attempt_of(decision: Decision) -> ClaimAttempt:
-    assert decision.cycle is not None
     attempt: ClaimAttempt = decision.cycle.notes[NOTES]
     return attempt
 
 
 def reserve(state: ClusterState, asking: Pod) -> Decision:
     decision = make_engine(state).decide(asking)
-    assert decision.cycle is not None
     assert decision.node, decision.message
     assert DynamicResources().reserve(decision.cycle, asking, decision.node) is None
     return decision
