@@ -1,7 +1,7 @@
 """The scheduler: takes pods from the queue one by one, decides, assumes, binds; on failure reports and requeues.
 
-An attempt has three steps, so that a driver may do other things in between: `pop`, `decide` (quick, changes only what
-is believed) and `finish` (writes to the cluster, and may wait).
+An attempt has three steps, so that a driver may do other things in between: `pop`, `decide` (quick, changes only
+the cache) and `finish` (writes to the cluster, and may wait).
 """
 
 from __future__ import annotations
@@ -17,21 +17,18 @@ from kubesched.config import SchedulerConfiguration
 from kubesched.extenders.http_extender import extenders_of, with_ignored_resources
 from kubesched.extenders.originals import originals_for
 from kubesched.framework.client import ClusterClient
-from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
 from kubesched.framework.errors import describe
 from kubesched.framework.extender import EXTENDER, Extender
 from kubesched.framework.interests import ANY_EVENT, custom_resources, interests_of
 from kubesched.framework.plugin import (
-    PermitPlugin,
     PluginContext,
     PreEnqueuePlugin,
     QueueSortPlugin,
-    ReservePlugin,
 )
 from kubesched.framework.profile import Profile
 from kubesched.framework.registry import Registry
-from kubesched.framework.status import Code, Status, error
+from kubesched.framework.status import error
 from kubesched.framework.waiting import WaitingPods
 from kubesched.scheduler.attempt.attempt import (
     EVICTION,
@@ -41,25 +38,17 @@ from kubesched.scheduler.attempt.attempt import (
     Denied,
     Done,
     Failed,
-    WaitingOnPermit,
 )
 from kubesched.scheduler.attempt.binding_cycle import BindingCycle, PreBinding
-from kubesched.scheduler.attempt.failures import FailureReporter, breakdown, denial, failure_of, rejection
+from kubesched.scheduler.attempt.failures import FailureReporter
+from kubesched.scheduler.attempt.scheduling_cycle import SchedulingCycle
 from kubesched.scheduler.event_handlers import EventHandlers
 from kubesched.scheduler.handle import SchedulerHandle
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.scheduling_queue import LONGEST_WAIT, SchedulingQueue
 from kubesched.state.cluster import ClusterState
-from kubesched.state.pods import PlacedPod
-
-__all__ = ["PODS_TO_ACTIVATE", "Attempt", "Scheduler"]
 
 _log = logging.getLogger(__name__)
-
-PODS_TO_ACTIVATE = "kubernetes.io/pods-to-activate"
-"""Where in the notes of a cycle plugins put pods, by name, that should be tried again at once."""
-
-WAITING = Status(Code.WAIT)
 
 
 class Scheduler:
@@ -114,16 +103,16 @@ class Scheduler:
         self.pods: dict[str, Pod] = {}
         """All pods by name, as the watch last showed them."""
         self.queue = self._make_queue(configuration, clock, longest_wait)
-        self._client = client
         self._event_handlers = EventHandlers(self.state, self.queue, self.pods, self.waiting, self.engine.knows)
         self._failures = FailureReporter(self.queue, self.pods.get, client)
-        self._binding = BindingCycle(
-            self.state, self.queue, client, self.profiles, self._give_back, pre_binding, self.extenders
-        )
         self.evicts_first = not features.async_preemption
-        """Whether victims are evicted before their preemptor goes back to the queue; until then nobody is tried."""
-        self._permitting: dict[str, tuple[Attempt, Decision]] = {}
-        """Attempts that wait for a Permit plugin, by the identity of their pod."""
+        """Whether victims are evicted before their preemptor goes back to the queue; until then no pod is tried."""
+        self._scheduling = SchedulingCycle(
+            self.engine, self.queue, client, self.profiles, self.waiting, self.pods.get, self.evicts_first
+        )
+        self._binding = BindingCycle(
+            self.state, self.queue, client, self.profiles, self._scheduling.unreserve, pre_binding, self.extenders
+        )
 
     @property
     def custom_resources(self) -> frozenset[str]:
@@ -195,44 +184,9 @@ class Scheduler:
 
     def decide(self, attempt: Attempt) -> None:
         """Find a node and assume the pod there, or find out why not."""
-        attempt.state = self._decide(attempt)
+        attempt.state = self._scheduling.decide(attempt)
         for listener in self.listeners:
             listener.decided(attempt)
-
-    def _decide(self, attempt: Attempt) -> Failed | WaitingOnPermit | Assumed | Done:
-        pod = attempt.queued.pod
-        decision: Decision | None = None
-        try:
-            if self._is_to_be_skipped(pod):
-                self.queue.done(pod)
-                self.state.nominated.keep_only_name_of(pod)
-                return Done(AttemptOutcome.SKIPPED)
-            decision = self.engine.decide(pod, watch=attempt.watch, find=self.pods.get)
-            if decision.outcome is not Outcome.SCHEDULED:
-                return Failed(failure_of(decision), decision, self._begin_preemption(decision))
-            return self._assume(attempt, decision)
-        except Exception as problem:  # a plugin that breaks must not take a pod with it, let alone the scheduler
-            _log.exception("the attempt at pod %s broke", attempt.queued.key)
-            placed = self.state.placed(pod)
-            if decision is not None and placed is not None and placed.assumed:
-                self._unreserve(decision)
-            return Failed(breakdown(problem), decision)
-
-    def _assume(self, attempt: Attempt, decision: Decision) -> Failed | WaitingOnPermit | Assumed:
-        rejected = self._assume_and_reserve(decision)
-        timeouts: dict[str, float] = {}
-        if rejected is None:
-            rejected = self._permit(decision, timeouts)
-        if rejected is not None:
-            return Failed(rejection(rejected), decision)
-        if timeouts:
-            self._permitting[decision.pod.identity] = attempt, decision
-            self.waiting.add(decision.pod, decision.node, timeouts)
-        self._activate_others(decision)
-        if timeouts:
-            return WaitingOnPermit(decision)
-        self.queue.done(decision.pod)
-        return Assumed(decision)
 
     def _on_settled(self) -> None:
         for listener in self.listeners:
@@ -240,15 +194,7 @@ class Scheduler:
 
     def permitted(self) -> list[Attempt]:
         """Attempts that waited for a Permit plugin and need not any longer: to be finished now."""
-        over = []
-        for waiting in self.waiting.settled():
-            attempt, decision = self._permitting.pop(waiting.pod.identity)
-            if waiting.refusal is None:
-                attempt.state = Assumed(decision)
-                self.queue.done(waiting.pod)
-            else:
-                attempt.state = Denied(denial(waiting.refusal), decision)
-            over.append(attempt)
+        over = self._scheduling.settled()
         for listener in self.listeners if over else ():
             listener.permitted(over)
         return over
@@ -278,7 +224,7 @@ class Scheduler:
                 failure = await self._binding.run(attempt.queued.pod, decision)
                 if failure is None:
                     attempt.state = Done(AttemptOutcome.BOUND, decision)
-                    self._activate_others(decision)
+                    self._scheduling.activate_others(decision)
                     return
                 attempt.state = denied = Denied(failure, decision)
                 attempt.state = await self._take_back(attempt, denied)
@@ -331,83 +277,3 @@ class Scheduler:
             _log.warning("the preemption for pod %s failed: %s", attempt.queued.key, status.message)
         decision.cycle.lap(EVICTION)
         return status is None
-
-    def _is_to_be_skipped(self, pod: Pod) -> bool:
-        if not self.engine.knows(pod.spec.scheduler_name):
-            return True
-        if pod.is_terminating:
-            note = f"skip schedule deleting pod: {pod.key}"
-            self._client.record_event(
-                pod, related=None, type="Warning", reason="FailedScheduling", action="Scheduling", note=note
-            )
-            return True
-        placed = self.state.placed(pod)
-        return placed is not None and placed.assumed
-
-    def _assume_and_reserve(self, decision: Decision) -> Status | None:
-        """None if the pod is assumed and everything is set aside for it; else nothing is."""
-        pod, cycle = decision.pod, decision.cycle
-        if self.state.placed(pod) is not None:  # another scheduler was faster
-            return error(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed")
-        self.state.assume(pod, decision.node, cycle.facts)
-        rejected: Status | None = None
-        for plugin in self.profiles[decision.profile].at("reserve", ReservePlugin):
-            status = cycle.ask(plugin.name, "Reserve", plugin.reserve, cycle, pod, decision.node)
-            if status is not None:
-                text = f'running Reserve plugin "{plugin.name}": {status.message}'
-                rejected = status.by(plugin.name) if status.is_rejection else error(text)
-                break
-        cycle.lap("Reserve", rejected)
-        if rejected is not None:
-            self._unreserve(decision)
-        return rejected
-
-    def _permit(self, decision: Decision, timeouts: dict[str, float]) -> Status | None:
-        """The last word before binding: None if it is yes, or not yet; then `timeouts` has who must be waited for."""
-        rejected = self._ask_to_permit(decision, timeouts)
-        decision.cycle.lap("Permit", WAITING if timeouts and rejected is None else rejected)
-        if rejected is not None:
-            self._unreserve(decision)
-        return rejected
-
-    def _ask_to_permit(self, decision: Decision, timeouts: dict[str, float]) -> Status | None:
-        cycle = decision.cycle
-        for plugin in self.profiles[decision.profile].at("permit", PermitPlugin):
-            status, seconds = cycle.ask(plugin.name, "Permit", plugin.permit, cycle, decision.pod, decision.node)
-            if status is None:
-                continue
-            if status.code is Code.WAIT:
-                timeouts[plugin.name] = seconds
-                continue
-            text = f'running Permit plugin "{plugin.name}": {status.message}'
-            return status.by(plugin.name) if status.is_rejection else error(text)
-        return None
-
-    def _activate_others(self, decision: Decision) -> None:
-        """Pods that a plugin put aside in this attempt to be tried soon."""
-        for pod in decision.cycle.notes.pop(PODS_TO_ACTIVATE, {}).values():
-            self.queue.activate(pod)
-
-    def _unreserve(self, decision: Decision) -> None:
-        """Give everything back and forget the assumption."""
-        self._give_back(decision)
-        self.state.forget(decision.pod)
-
-    def _give_back(self, decision: Decision) -> None:
-        """What the plugins set aside is free again, in the opposite order; also those are told that have nothing."""
-        for plugin in reversed(self.profiles[decision.profile].at("reserve", ReservePlugin)):
-            try:
-                plugin.unreserve(decision.cycle, decision.pod, decision.node)
-            except Exception:  # the others must still give back theirs, and the pod its place
-                _log.exception("plugin %s broke giving back what it reserved for pod %s", plugin.name, decision.pod.key)
-        decision.cycle.lap("Unreserve")
-
-    def _begin_preemption(self, decision: Decision) -> tuple[PlacedPod, ...]:
-        """The victims, if there are any. From here on the pod is held back until they are on their way out."""
-        result = decision.post_filter
-        if result is None or not result.nominated:
-            return ()
-        victims = tuple(victim for victim in result.victims if not victim.pod.is_terminating)
-        if victims and result.preemption is not None and not self.evicts_first:
-            result.preemption.hold_back()
-        return victims

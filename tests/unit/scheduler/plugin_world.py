@@ -12,7 +12,8 @@ from kubesched.api.pod import Pod
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import IN_TREE
-from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.scheduler.attempt.attempt import Attempt
+from kubesched.scheduler.scheduler import Scheduler
 
 
 class World:

@@ -25,10 +25,11 @@ from kubesched.api.device_claims import (
 from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.dynamic_resources.device_kinds import DeviceKind
 from kubesched.plugins.registry import in_tree
+from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.recording.recording import Recording, RecordingClient
 from kubesched.scheduler.recording.replay import Replay
-from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.scheduler.scheduler import Scheduler
 
 P = with_claims(make_pod("p"), "c")
 ELSEWHERE = AllocationResult(devices=DeviceAllocation(results=(AllocatedDevice(driver="x", pool="y", device="z"),)))

@@ -27,7 +27,8 @@ from kubesched.extenders.http_extender import extenders_of
 from kubesched.framework.decision import Outcome
 from kubesched.framework.extender import ExtenderError, ask_to_bind
 from kubesched.plugins.registry import in_tree
-from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.scheduler.attempt.attempt import Attempt
+from kubesched.scheduler.scheduler import Scheduler
 
 # -- filter -----------------------------------------------------------------------------------------------------------
 

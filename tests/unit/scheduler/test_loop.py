@@ -23,9 +23,10 @@ from kubesched.framework.registry import Registry
 from kubesched.framework.status import Code, Status
 from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.registry import IN_TREE
+from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.loop import SchedulingLoop
-from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.scheduler.scheduler import Scheduler
 
 
 class SlowCluster(MemoryCluster):

@@ -21,7 +21,7 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.status import SKIP, Code, Status, error, unschedulable
 from kubesched.scheduler.attempt.attempt import WaitingOnPermit
-from kubesched.scheduler.scheduler import PODS_TO_ACTIVATE
+from kubesched.scheduler.attempt.scheduling_cycle import PODS_TO_ACTIVATE
 
 
 class Gatekeeper(PermitPlugin):

@@ -7,7 +7,7 @@ from tests.builders import make_node, make_pod
 from tests.unit.scheduler.memory_writer import Refusal, Running
 from tests.unit.scheduler.world import World, names
 
-from kubesched.scheduler.scheduler import Attempt
+from kubesched.scheduler.attempt.attempt import Attempt
 
 
 def preempting(*victims: str, graceful: bool = False) -> tuple[World, Attempt]:
