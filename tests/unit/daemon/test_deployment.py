@@ -16,10 +16,10 @@ from tests.unit.daemon.chart import Chart
 from tools import release
 
 from kubesched import __version__, config
+from kubesched.api.kinds import WATCHED, Kind
 from kubesched.daemon.completion import completed
-from kubesched.daemon.informers import WATCHED
 from kubesched.daemon.options import Options, parse_options
-from kubesched.sandbox.kinds.served import SERVED
+from kubesched.sandbox.served import SERVED
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 CHART = Chart(DEPLOY / "helm" / "kubesched")
@@ -77,9 +77,9 @@ def options_of(container: dict[str, Any]) -> Options:
     return parse_options(command[1:])
 
 
-@pytest.mark.parametrize("kind", sorted(WATCHED))
-def test_role_lets_every_kind_be_listed_and_watched(kind: str) -> None:
-    resource = next(resource for resource in SERVED if resource.kind == kind)
+@pytest.mark.parametrize("kind", WATCHED, ids=lambda kind: kind.resource.kind)
+def test_role_lets_every_kind_be_listed_and_watched(kind: Kind) -> None:
+    resource = kind.resource
     rules = the("ClusterRole", BESIDE)["rules"]
     for verb in ("get", "list", "watch"):
         assert allows(rules, resource.group, resource.plural, verb)
@@ -93,6 +93,7 @@ def test_role_lets_everything_be_written_that_is(group: str, resource: str, verb
 def test_role_names_only_what_an_api_server_has() -> None:
     served = {(resource.group, resource.plural): {"", *resource.subresources} for resource in SERVED}
     by_other_names = {("", "bindings"): {""}, ("", "pods"): {*served["", "pods"], "finalizers"}}
+    by_other_names["resource.k8s.io", "resourceclaims"] = {*served["resource.k8s.io", "resourceclaims"], "binding"}
     for rule in the("ClusterRole", BESIDE)["rules"]:
         for group in rule["apiGroups"]:
             for resource in rule["resources"]:

@@ -179,7 +179,7 @@ class Replay:
                 case {"resource": str(resource), "content": dict(content)}:
                     return read_custom(resource, content)
                 case {"kind": str(kind)} if kind in KINDS:
-                    return msgspec.convert(plain, KINDS[kind])
+                    return msgspec.convert(plain, KINDS[kind].record)
             raise ReplayError(f"line {self._line}: {field}: expected a Kubernetes object of a kind that is known")
         except msgspec.ValidationError as problem:
             raise ReplayError(f"line {self._line}: {field}: {problem}") from problem
