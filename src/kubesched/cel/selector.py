@@ -7,7 +7,7 @@ from functools import lru_cache
 from kubesched.cel import library, types
 from kubesched.cel.checker import Checked, check
 from kubesched.cel.compiler import FIRST_LOCAL, Compiler
-from kubesched.cel.costs import COST_LIMIT, Meter
+from kubesched.cel.costs import Meter
 from kubesched.cel.device import Device
 from kubesched.cel.errors import AbsorbableError, CompileError, CostLimitError, EvaluationError, describe_issues
 from kubesched.cel.metering import MeteringCompiler, may_become_expensive
@@ -82,24 +82,18 @@ class MeteredSelector:
     def __repr__(self) -> str:
         return f"MeteredSelector({self.expression!r})"
 
-    def matches(self, device: Device) -> bool:
-        """Whether the device will do; raises EvaluationError if the expression cannot tell, or would cost too much."""
-        result = self._evaluate(device, Meter())
-        return result if type(result) is bool else _as_bool(result)
+    def matches(self, device: Device, meter: Meter | None = None) -> bool:
+        """Whether the device will do; raises EvaluationError if the expression cannot tell, or would cost too much.
 
-    def cost_of(self, device: Device) -> int:
-        """What evaluating it for the device costs."""
-        meter = Meter()
-        self._evaluate(device, meter)
-        return COST_LIMIT - meter.left
-
-    def _evaluate(self, device: Device, meter: Meter) -> Value:
+        A meter that is given says afterwards how much of the limit is left.
+        """
         if device.problem is not None:
             raise EvaluationError(device.problem)
         try:
-            return self._run([device, meter, *self._locals])
+            result = self._run([device, meter or Meter(), *self._locals])
         except (AbsorbableError, CostLimitError) as stopped:
             raise EvaluationError(str(stopped)) from None
+        return result if type(result) is bool else _as_bool(result)
 
 
 def _as_bool(value: Value) -> bool:

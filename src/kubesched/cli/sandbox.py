@@ -15,7 +15,6 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from kubesched import garbage
 from kubesched.api.errors import UserError, located
 from kubesched.cli.feature_gates import feature_gates_option
 from kubesched.cli.input import told
@@ -33,6 +32,7 @@ from kubesched.sandbox.http import ExposedError, Rule, parse_fault
 from kubesched.sandbox.nodes import node_manifests
 from kubesched.sandbox.scenarios import SCENARIOS, Scenario, Stage
 from kubesched.sandbox.scenarios.playing import play
+from kubesched.scheduler import garbage
 
 _LOOKS_PER_SECOND = 4
 _SOON = 5.0

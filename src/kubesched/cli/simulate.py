@@ -9,7 +9,6 @@ from typing import IO
 
 import click
 
-from kubesched import garbage
 from kubesched.cli.feature_gates import feature_gates_option
 from kubesched.cli.input import refuse, told
 from kubesched.cli.offline import (
@@ -26,6 +25,7 @@ from kubesched.cli.printing import console, print_json, print_yaml, skipped_note
 from kubesched.cli.progress import progress_bar
 from kubesched.cli.simulation_result import MOST_NODES, MOST_ROWS, ResultPrinter
 from kubesched.config import Features
+from kubesched.scheduler import garbage
 from kubesched.scheduler.recording.recording_file import open_recording
 from kubesched.scheduler.run_now import StillWaitingError
 from kubesched.simulate.html import page

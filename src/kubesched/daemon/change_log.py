@@ -7,7 +7,7 @@ from collections.abc import Callable
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.daemon.logging import Log
+from kubesched.daemon.log import Log
 from kubesched.framework.events import Action
 from kubesched.kube.reflector import Handler
 from kubesched.scheduler.observing import pod_changes

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from kubesched.daemon.logging import Log
+from kubesched.daemon.log import Log
 
 PATIENCE = 5.0
 """Seconds that a thread is waited for once its work was told to end; then it is left behind."""

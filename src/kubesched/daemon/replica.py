@@ -9,14 +9,13 @@ import time
 from collections.abc import Coroutine
 from typing import IO, Any
 
-from kubesched import garbage
 from kubesched.api.pod import Pod
 from kubesched.daemon.belief import repaired
 from kubesched.daemon.beside import beside
 from kubesched.daemon.change_log import ChangeLog
 from kubesched.daemon.completion import Completed
 from kubesched.daemon.informers import Informers
-from kubesched.daemon.logging import Log
+from kubesched.daemon.log import Log
 from kubesched.daemon.metrics.catalogue import Series
 from kubesched.daemon.metrics.census import Census
 from kubesched.daemon.metrics.client import WorkQueueMetrics
@@ -26,8 +25,9 @@ from kubesched.daemon.shadow import Comparison, Shadow
 from kubesched.daemon.writer import LiveWriter
 from kubesched.framework.engine import NO_NODES
 from kubesched.framework.registry import Registry
-from kubesched.kube.clients import Clients
+from kubesched.kube.authentication import Clients
 from kubesched.kube.events import EventRecorder
+from kubesched.scheduler import garbage
 from kubesched.scheduler.loop import SchedulingLoop
 from kubesched.scheduler.observing import observed
 from kubesched.scheduler.recording.recording import Recording, RecordingWriter, recorded
@@ -164,7 +164,7 @@ class Replica:
         """
         if not await _done_before(self._stopping, self.informers.catch_up()):
             return
-        garbage.spare_what_is_there()
+        garbage.freeze()
         log.info("Starting to schedule", nodes=self.scheduler.state.nodes.live_count, pods=len(self.scheduler.pods))
         scheduling = asyncio.create_task(self.loop.run(), name="scheduling")
         told = asyncio.create_task(self._stopping.wait())

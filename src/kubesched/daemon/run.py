@@ -14,28 +14,26 @@ from typing import IO, Any, TextIO
 import msgspec
 import uvloop
 
-from kubesched import garbage
 from kubesched.api.errors import UserError
 from kubesched.daemon.checks import OptionsError
 from kubesched.daemon.completion import POLICY_KEY, Completed, completed, with_policy, write_configuration
 from kubesched.daemon.flags.parsing import FlagError
-from kubesched.daemon.logging import Log, Logging, start_logging
-from kubesched.daemon.metrics.client import ClientMetrics, ToldElsewhere
+from kubesched.daemon.log import Log, Logging, start_logging
+from kubesched.daemon.metrics.client import ClientMetrics, ThreadsafeObserver
 from kubesched.daemon.metrics.registry import registry_of
 from kubesched.daemon.options import ArgumentsError, Options, help_text, parse_options, usage
 from kubesched.daemon.own_thread import OwnThread
 from kubesched.daemon.replica import Replica
 from kubesched.daemon.supervision import Supervisor
 from kubesched.daemon.version import version_text
-from kubesched.kube.authentication import transport_for
-from kubesched.kube.client import Client
-from kubesched.kube.clients import Clients, clients_for
+from kubesched.kube.authentication import Clients, clients_for, transport_for
+from kubesched.kube.client import Client, Throttle
 from kubesched.kube.connection import from_flags, in_cluster
 from kubesched.kube.errors import ConnectionSettingsError
 from kubesched.kube.leader_election import LeaseLostError
 from kubesched.kube.observer import Observer
-from kubesched.kube.throttle import Throttle
 from kubesched.plugins.registry import all_plugins
+from kubesched.scheduler import garbage
 from kubesched.scheduler.recording.recording_file import open_recording
 
 HANG_UP_WITHIN = 2.0
@@ -110,10 +108,10 @@ async def _run(settings: Completed, logging: Logging, environ: Mapping[str, str]
     options = settings.options
     registry = registry_of(options, settings.gates)
     counted = ClientMetrics(registry)
-    told = ToldElsewhere(counted, scheduling.post)
+    from_main = ThreadsafeObserver(counted, scheduling.post)
     wanted = settings.configuration.client_connection
     server = from_flags(wanted.kubeconfig, settings.master, environ)
-    connections = clients_for(server, wanted, environ, observer=counted, observer_of_leases=told)
+    connections = clients_for(server, wanted, environ, observer=counted, observer_of_leases=from_main)
     try:
         settings = await scheduling.run(_with_policy_of_cluster(settings, connections))
         with _record_file(settings) as record:
@@ -123,7 +121,7 @@ async def _run(settings: Completed, logging: Logging, environ: Mapping[str, str]
             supervisor = Supervisor(settings, replica, connections, registry, scheduling)
 
             def reviewing(kubeconfig: str) -> Client | None:
-                return _review_client(kubeconfig, environ, told) if settings.serves else None
+                return _review_client(kubeconfig, environ, from_main) if settings.serves else None
 
             await supervisor.live(
                 logging,

@@ -8,10 +8,37 @@ from collections.abc import Awaitable, Callable
 
 from kubesched.kube.errors import AnswerTimeoutError, ApiStatusError, UnreachableError
 from kubesched.kube.http_connection import Answer
-from kubesched.kube.observer import NO_ANSWER, NobodyWatches, Observer
-from kubesched.kube.throttle import Throttle
+from kubesched.kube.observer import NO_ANSWER, Observer
 from kubesched.kube.transport import JSON, Transport, user_agent
 from kubesched.kube.watching import WatchStream
+
+DEFAULT_QPS = 5.0
+DEFAULT_BURST = 10
+
+
+class Throttle:
+    """Holds `burst` tokens, refilled at `qps` a second. Negative QPS is no limit; zero means client-go's default."""
+
+    def __init__(self, qps: float, burst: int, *, clock: Callable[[], float]) -> None:
+        self._qps = qps or DEFAULT_QPS
+        self._burst = burst or DEFAULT_BURST
+        self._clock = clock
+        self._tokens = float(self._burst)
+        self._filled_at = clock()
+
+    def reserve(self) -> float:
+        """Take a token and say in how many seconds it may be used: 0 is now. Who comes later waits longer."""
+        if self._qps < 0:
+            return 0.0
+        now = self._clock()
+        self._tokens = min(self._burst, self._tokens + (now - self._filled_at) * self._qps) - 1
+        self._filled_at = now
+        return 0.0 if self._tokens >= 0 else -self._tokens / self._qps
+
+    def give_back(self) -> None:
+        """The token was not used: whoever reserved it gave up waiting."""
+        self._tokens += 1
+
 
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
@@ -38,7 +65,7 @@ class Client:
     ) -> None:
         self._transport = transport
         self._throttle = throttle
-        self._observer = observer or NobodyWatches()
+        self._observer = observer or Observer()
         self._agent = agent or user_agent()
         self._clock = clock
         self._sleep = sleep

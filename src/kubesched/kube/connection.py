@@ -12,10 +12,9 @@ from msgspec.structs import replace
 
 from kubesched.api.errors import aggregated
 from kubesched.kube.errors import ConnectionSettingsError
-from kubesched.kube.kubeconfig import Cluster, Kubeconfig, User, load, load_merged
+from kubesched.kube.kubeconfig import Cluster, Kubeconfig, User, load, mistakes_of_user
 from kubesched.kube.proxy import parsed_proxy
 from kubesched.kube.tls import ServerTrust
-from kubesched.kube.user_mistakes import mistakes_of_user
 from kubesched.proxies import proxy_of_environment
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -61,19 +60,9 @@ def from_flags(
     return from_kubeconfig(config, environ, master=master)
 
 
-def from_files(paths: tuple[str, ...], environ: Mapping[str, str], *, context: str = "") -> ConnectionSettings:
-    """As kubectl: several files merged, and a context by name or the current one."""
-    config = load_merged(paths)
-    if not config.clusters and not config.users and not config.contexts:
-        raise ConnectionSettingsError(f"no kubeconfig with anything in it among {', '.join(paths)}")
-    return from_kubeconfig(config, environ, context=context)
-
-
-def from_kubeconfig(
-    config: Kubeconfig, environ: Mapping[str, str], *, context: str = "", master: str = ""
-) -> ConnectionSettings:
-    """The cluster and user of a context. Raises ConnectionSettingsError with all that is wrong."""
-    name = context or config.current_context
+def from_kubeconfig(config: Kubeconfig, environ: Mapping[str, str], *, master: str = "") -> ConnectionSettings:
+    """The cluster and user of the current context. Raises ConnectionSettingsError with all that is wrong."""
+    name = config.current_context
     if name and name not in config.contexts:
         raise ConnectionSettingsError(
             f"invalid configuration: context was not found for specified context: {name}{_choices(config.contexts)}"

@@ -18,7 +18,7 @@ from kubesched.api.kinds import EVENTS
 from kubesched.kube.client import STRATEGIC_MERGE_PATCH
 from kubesched.kube.errors import ApiStatusError, KubeError
 from kubesched.kube.event_record import Event, EventSeries, EventType, ObjectReference, new_event
-from kubesched.kube.observer import NobodyWatchesTheQueue, QueueObserver
+from kubesched.kube.observer import QueueObserver
 from kubesched.kube.timestamps import micro_time
 
 CAPACITY = 20_000
@@ -90,7 +90,7 @@ class EventRecorder:
         self.failed = 0
         """Events that the server did not take."""
         self._sink = sink
-        self._observer = observer or NobodyWatchesTheQueue()
+        self._observer = observer or QueueObserver()
         self._controller = controller
         self._instance = instance or f"{controller}-{socket.gethostname()}"
         self._capacity = capacity

@@ -10,7 +10,7 @@ from kubesched.daemon.checks import OptionsError
 from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.metrics.catalogue import CLIENT, HEALTH, PROCESS, SCHEDULER
 from kubesched.daemon.metrics.client import ClientMetrics, LeaderElectionMetrics, WorkQueueMetrics
-from kubesched.daemon.metrics.exposition import number
+from kubesched.daemon.metrics.family import number
 from kubesched.daemon.metrics.registry import MetricsRegistry, allow_lists, registry_of
 from kubesched.daemon.options import parse_options
 

@@ -13,8 +13,7 @@ from kubesched.api.yaml import YamlError, documents
 from kubesched.daemon.checks import OptionsError
 from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.metrics.catalogue import CLIENT, PROCESS, SCHEDULER, Series
-from kubesched.daemon.metrics.exposition import exposition
-from kubesched.daemon.metrics.family import Family
+from kubesched.daemon.metrics.family import Family, exposition
 from kubesched.daemon.options import Options
 from kubesched.daemon.version import COMPATIBLE_VERSIONS, VersionInfo
 

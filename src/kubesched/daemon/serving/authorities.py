@@ -13,7 +13,7 @@ import msgspec
 from cryptography import x509
 
 from kubesched.daemon.checks import OptionsError
-from kubesched.daemon.logging import Log
+from kubesched.daemon.log import Log
 from kubesched.daemon.options import Options
 from kubesched.daemon.serving.reviews import SECONDS, ReviewApi
 

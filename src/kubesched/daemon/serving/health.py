@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kubesched.daemon.logging import Log
+from kubesched.daemon.log import Log
 
 log = Log(__name__)
 

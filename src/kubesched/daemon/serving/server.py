@@ -12,13 +12,12 @@ from collections.abc import Callable
 from aiohttp import web
 
 from kubesched.api.errors import UserError
-from kubesched.daemon.logging import Log
+from kubesched.daemon.log import Log
 from kubesched.daemon.options import Options
 from kubesched.daemon.serving.authentication import Authenticator
 from kubesched.daemon.serving.authorities import Authorities, AuthoritySource
-from kubesched.daemon.serving.authorization import Authorizer
 from kubesched.daemon.serving.endpoints import Endpoints, Served
-from kubesched.daemon.serving.guard import guard
+from kubesched.daemon.serving.guard import Authorizer, guard
 from kubesched.daemon.serving.reviews import AccessReviewer, ReviewApi, TokenReviewer
 from kubesched.daemon.serving.tls import ServingTls
 

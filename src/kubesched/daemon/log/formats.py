@@ -10,8 +10,7 @@ from typing import Any
 
 import msgspec
 
-from kubesched.daemon.logging.levels import verbosity_of
-from kubesched.daemon.logging.log import VALUES
+from kubesched.daemon.log.log import VALUES, verbosity_of
 
 _OWN = frozenset({*logging.makeLogRecord({}).__dict__, "message", "asctime", "taskName", VALUES})
 """What every record has; all else was given by whoever logged."""

@@ -1,4 +1,4 @@
-"""Logging as a command line asks for it."""
+"""Logging as a command line asks for it: where lines go, and how much is logged."""
 
 from __future__ import annotations
 
@@ -10,10 +10,53 @@ from fnmatch import fnmatchcase
 from typing import TextIO
 
 from kubesched.daemon.flags.values import ModuleLevel
-from kubesched.daemon.logging.formats import JsonFormatter, TextFormatter
-from kubesched.daemon.logging.levels import level_of
-from kubesched.daemon.logging.streams import BelowErrors, BufferedHandler
+from kubesched.daemon.log.formats import JsonFormatter, TextFormatter
+from kubesched.daemon.log.log import level_of
 from kubesched.daemon.options import Options
+
+
+class BufferedHandler(logging.Handler):
+    """Writes lines to a stream, many at once if it has room to collect them."""
+
+    def __init__(self, stream: TextIO, size: int = 0) -> None:
+        """`size` is how many characters to collect; 0 writes every line at once."""
+        super().__init__()
+        self._stream = stream
+        self._size = size
+        self._lines: list[str] = []
+        self._held = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            line = self.format(record)
+        except Exception:  # a value that cannot be shown must not end what wanted to tell of it
+            self.handleError(record)
+            return
+        self._lines.append(f"{line}\n")
+        self._held += len(line) + 1
+        if self._held >= self._size:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was collected. A stream that nobody reads any more is no reason to fail."""
+        self.acquire()
+        try:
+            lines, self._lines, self._held = self._lines, [], 0
+            if lines:
+                self._stream.write("".join(lines))
+                self._stream.flush()
+        except (OSError, ValueError):
+            return
+        finally:
+            self.release()
+
+
+class BelowErrors(logging.Filter):
+    """Lets through what is no error."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.levelno < logging.ERROR
+
 
 OURS = "kubesched"
 """The logger above all of ours. What others log is shown from warnings on."""
