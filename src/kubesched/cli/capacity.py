@@ -7,11 +7,11 @@ from rich.text import Text
 
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
-from kubesched.cli.feature_gates import feature_gates_option
 from kubesched.cli.input import refuse
 from kubesched.cli.offline import (
     broken_plugins_told,
     config_option,
+    feature_gates_option,
     file_option,
     manifests_of,
     output_option,

@@ -8,8 +8,15 @@ from pathlib import Path
 import click
 from rich.text import Text
 
-from kubesched.cli.feature_gates import feature_gates_option
-from kubesched.cli.offline import drain_option, file_option, manifests_of, output_option, policy_of, seed_option
+from kubesched.cli.offline import (
+    drain_option,
+    feature_gates_option,
+    file_option,
+    manifests_of,
+    output_option,
+    policy_of,
+    seed_option,
+)
 from kubesched.cli.printing import FAINT, console, counted, heading, print_json, print_yaml, skipped_note, table
 from kubesched.cli.simulate import run
 from kubesched.cli.simulation_result import moment

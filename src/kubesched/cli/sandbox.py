@@ -16,10 +16,9 @@ from rich.live import Live
 from rich.text import Text
 
 from kubesched.api.errors import UserError, located
-from kubesched.cli.feature_gates import feature_gates_option
 from kubesched.cli.input import told
 from kubesched.cli.node_file import nodes_of
-from kubesched.cli.offline import config_option, settings_of
+from kubesched.cli.offline import config_option, feature_gates_option, settings_of
 from kubesched.cli.printing import STRONG, console, counted
 from kubesched.cli.sandbox_story import summary
 from kubesched.cli.sandbox_view import line, view

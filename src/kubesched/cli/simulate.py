@@ -9,12 +9,12 @@ from typing import IO
 
 import click
 
-from kubesched.cli.feature_gates import feature_gates_option
 from kubesched.cli.input import refuse, told
 from kubesched.cli.offline import (
     Policy,
     config_option,
     drain_option,
+    feature_gates_option,
     file_option,
     manifests_of,
     output_option,

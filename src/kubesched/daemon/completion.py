@@ -82,8 +82,8 @@ def completed(options: Options) -> Completed:
     """Read what the options point to. OptionsError or ConfigError if something is wrong."""
     try:
         gates = FeatureGates.parse(options.feature_gates)
-    except GateError as problem:
-        raise OptionsError([str(problem)]) from None
+    except GateError as error:
+        raise OptionsError([str(error)]) from None
     if mistakes := mistakes_in_logging(options, gates) or mistakes_in(options):
         raise OptionsError(mistakes)
     result = Completed(
@@ -117,8 +117,8 @@ def write_configuration(what: Completed) -> Path:
     text = config.to_yaml(_as_run(what.configuration))
     try:
         file.write_text(text, encoding="utf-8")
-    except OSError as problem:
-        raise OptionsError([f"--write-config-to: {problem.strerror}: {file}"]) from None
+    except OSError as error:
+        raise OptionsError([f"--write-config-to: {error.strerror}: {file}"]) from None
     return file
 
 
@@ -179,7 +179,7 @@ def _policy_config_map(options: Options) -> PolicyConfigMap | None:
 def _read(file: str, flag: str) -> str:
     try:
         return Path(file).read_text(encoding="utf-8")
-    except OSError as problem:
-        raise OptionsError([f"{flag}: {problem.strerror}: {file}"]) from None
+    except OSError as error:
+        raise OptionsError([f"{flag}: {error.strerror}: {file}"]) from None
     except UnicodeDecodeError:
         raise OptionsError([f"{flag}: not UTF-8 text: {file}"]) from None

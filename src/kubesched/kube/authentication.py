@@ -81,8 +81,8 @@ def _certificate(user: User, clock: Callable[[], float]) -> CertificateFiles | C
 def _read(path: str) -> bytes:
     try:
         return Path(path).read_bytes()
-    except OSError as problem:
-        raise ConnectionSettingsError(f"{path}: {problem.strerror}") from None
+    except OSError as error:
+        raise ConnectionSettingsError(f"{path}: {error.strerror}") from None
 
 
 def _told_to_plugins(settings: ConnectionSettings) -> dict[str, Any]:

@@ -47,7 +47,7 @@ TIMEOUT = 60.0
 RETRIES = 10  # client-go's
 _PAUSE = 1.0  # seconds before a connection is tried again
 
-_log = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 class Client:
@@ -130,7 +130,7 @@ class Client:
                     raise _told(error, method, self._transport.host, path) from error
                 # The first time it may just be that the server closed an idle connection.
                 pause = _PAUSE if attempt else 0.0
-                _log.debug("%s %s: %s; trying again", method, path, error)
+                log.debug("%s %s: %s; trying again", method, path, error)
             attempt += 1
             if pause:
                 await self._sleep(pause)

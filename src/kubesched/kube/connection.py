@@ -23,7 +23,7 @@ _NOTHING_GIVEN = (
     "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
 )
 
-_log = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,14 +48,14 @@ def from_flags(
 ) -> ConnectionSettings:
     """As kube-scheduler: the kubeconfig, with `master` instead of its server if given; else from inside a cluster."""
     if not kubeconfig and not master:
-        _log.warning(
+        log.warning(
             "Neither --kubeconfig nor --master was specified.  Using the inClusterConfig.  This might not work."
         )
         try:
             return in_cluster(environ, service_account=service_account)
-        except ConnectionSettingsError as problem:
-            _log.warning("error creating inClusterConfig, falling back to default config: %s", problem)
-            raise ConnectionSettingsError(f"{_NOTHING_GIVEN} (not in a cluster either: {problem})") from None
+        except ConnectionSettingsError as error:
+            log.warning("error creating inClusterConfig, falling back to default config: %s", error)
+            raise ConnectionSettingsError(f"{_NOTHING_GIVEN} (not in a cluster either: {error})") from None
     config = load(kubeconfig) if kubeconfig else Kubeconfig()
     return from_kubeconfig(config, environ, master=master)
 
@@ -104,13 +104,13 @@ def in_cluster(environ: Mapping[str, str], *, service_account: str = SERVICE_ACC
     token_file, authorities = Path(service_account, "token"), Path(service_account, "ca.crt")
     try:
         token_file.read_bytes()
-    except OSError as problem:
-        raise ConnectionSettingsError(f"unable to read {token_file}: {problem.strerror}") from None
+    except OSError as error:
+        raise ConnectionSettingsError(f"unable to read {token_file}: {error.strerror}") from None
     trust = ServerTrust()
     if authorities.is_file():
         trust = ServerTrust(ca_file=str(authorities))
     else:
-        _log.error("Expected to load root CA config from %s, but there is no such file", authorities)
+        log.error("Expected to load root CA config from %s, but there is no such file", authorities)
     server = f"https://{_in_url(host)}:{port}"
     return ConnectionSettings(
         server=server,
@@ -152,8 +152,8 @@ def _mistakes_of_cluster(cluster: Cluster, place: str) -> list[str]:
     if cluster.proxy_url:
         try:
             parsed_proxy(cluster.proxy_url, f"{place}: proxy-url")
-        except ConnectionSettingsError as mistake:
-            mistakes.append(str(mistake))
+        except ConnectionSettingsError as error:
+            mistakes.append(str(error))
     if cluster.certificate_authority and cluster.certificate_authority_data:
         mistakes.append(
             f"{place}: certificate-authority-data and certificate-authority are both specified, only one is allowed"
@@ -163,9 +163,9 @@ def _mistakes_of_cluster(cluster: Cluster, place: str) -> list[str]:
     if cluster.certificate_authority and not cluster.certificate_authority_data:
         try:
             Path(cluster.certificate_authority).read_bytes()
-        except OSError as problem:
+        except OSError as error:
             mistakes.append(
-                f"{place}: unable to read certificate-authority {cluster.certificate_authority}: {problem.strerror}"
+                f"{place}: unable to read certificate-authority {cluster.certificate_authority}: {error.strerror}"
             )
     return mistakes
 

@@ -17,9 +17,8 @@ import msgspec
 from kubesched.api.kinds import EVENTS
 from kubesched.kube.client import STRATEGIC_MERGE_PATCH
 from kubesched.kube.errors import ApiStatusError, KubeError
-from kubesched.kube.event_record import Event, EventSeries, EventType, ObjectReference, new_event
+from kubesched.kube.event_record import Event, EventSeries, EventType, ObjectReference, micro_time, new_event
 from kubesched.kube.observer import QueueObserver
-from kubesched.kube.timestamps import micro_time
 
 CAPACITY = 20_000
 """Events that may wait to be written, about a kilobyte each. client-go drops what is beyond 1,000; here pods are bound
@@ -37,7 +36,7 @@ WRITERS = 16
 MOST_REMEMBERED = 10_000  # events that a repeat could join: the last ones, because most events never repeat
 
 _encoder = msgspec.json.Encoder()
-_log = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 Key = tuple[ObjectReference | str | None, ...]
 
@@ -177,7 +176,7 @@ class EventRecorder:
                 for _ in range(self._writers):
                     group.create_task(self._write_all())
         except TimeoutError:
-            _log.warning("%d events could not be written in time", len(self._queue))
+            log.warning("%d events could not be written in time", len(self._queue))
             self.dropped += len(self._queue)
             self._queue.clear()
 
@@ -228,7 +227,7 @@ class EventRecorder:
             self._queue.appendleft(remembered)  # for `flush`; written twice, it is still one event
             raise
         self.failed += 1
-        _log.error("Unable to write event (retry limit exceeded!): %s", remembered.event.metadata.name)
+        log.error("Unable to write event (retry limit exceeded!): %s", remembered.event.metadata.name)
 
     async def _is_over_with(self, remembered: _Remembered) -> bool:
         """Try once. False if it is worth another try."""
@@ -239,11 +238,11 @@ class EventRecorder:
             if error.reason == "AlreadyExists":  # an earlier try came through after all
                 remembered.written_count = max(1, remembered.written_count)
                 return remembered.written_count >= count
-            _log.error("Server rejected event (will not retry!): %s", error)
+            log.error("Server rejected event (will not retry!): %s", error)
             self.failed += 1
             return True
         except KubeError as error:
-            _log.error("Unable to write event (may retry after sleeping): %s", error)
+            log.error("Unable to write event (may retry after sleeping): %s", error)
             return False
         remembered.written_count = count
         remembered.written_at = self._clock()

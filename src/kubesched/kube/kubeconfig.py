@@ -140,10 +140,10 @@ def load(path: str) -> Kubeconfig:
     """One file. Raises ConnectionSettingsError naming file and field."""
     try:
         text = Path(path).read_text()
-    except OSError as problem:
-        raise ConnectionSettingsError(f"kubeconfig {path}: {problem.strerror}") from None
-    except UnicodeError as problem:
-        raise ConnectionSettingsError(f"kubeconfig {path}: expected text: {problem}") from None
+    except OSError as error:
+        raise ConnectionSettingsError(f"kubeconfig {path}: {error.strerror}") from None
+    except UnicodeError as error:
+        raise ConnectionSettingsError(f"kubeconfig {path}: expected text: {error}") from None
     return parse(text, path)
 
 
@@ -151,8 +151,8 @@ def parse(text: str, path: str) -> Kubeconfig:
     """The kubeconfig in a text; `path` is where it is from, which relative paths in it start at."""
     try:
         document = next(documents(text), None)
-    except YamlError as problem:
-        raise ConnectionSettingsError(f"kubeconfig {path}: {problem}") from None
+    except YamlError as error:
+        raise ConnectionSettingsError(f"kubeconfig {path}: {error}") from None
     value = document.value if document is not None else None
     if isinstance(value, dict) and value.get("kind", "Config") != "Config":
         raise ConnectionSettingsError(f'kubeconfig {path}: kind: expected "Config", got "{value["kind"]}"')
@@ -239,8 +239,8 @@ def _of_certificate(user: User) -> list[str]:
         if path:
             try:
                 Path(path).read_bytes()
-            except OSError as problem:
-                mistakes.append(f"unable to read {field} {path}: {problem.strerror}")
+            except OSError as error:
+                mistakes.append(f"unable to read {field} {path}: {error.strerror}")
     return mistakes
 
 

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable
 
 from kubesched.config.configuration import LeaderElection
 from kubesched.kube.errors import AnswerTimeoutError, ApiStatusError, KubeError
+from kubesched.kube.event_record import micro_time
 from kubesched.kube.lease import LeaseRecord, Lock
-from kubesched.kube.timestamps import micro_time
 
 JITTER = 0.5
 """By how much of it the pause of somebody who waits for the lease may be shorter than the retry period. client-go makes
@@ -22,7 +22,7 @@ DRIFT = 0.05
 TOLERANCE = 20.0
 """Seconds that a lease may be expired before the health check fails, as in kube-scheduler."""
 
-_log = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 class LeaseLostError(KubeError):
@@ -120,10 +120,10 @@ class LeaderElector:
 
     async def acquire(self) -> None:
         """Wait until we lead."""
-        _log.info("Attempting to acquire leader lease...", extra={"lock": self._lock.name})
+        log.info("Attempting to acquire leader lease...", extra={"lock": self._lock.name})
         while not await self._try(deadline=math.inf):
             await self._sleep(self._pause())
-        _log.info("Successfully acquired lease", extra={"lock": self._lock.name})
+        log.info("Successfully acquired lease", extra={"lock": self._lock.name})
 
     def _pause(self) -> float:
         """Until the next look at the lease: with jitter, and not past the moment at which it runs out."""
@@ -150,7 +150,7 @@ class LeaderElector:
                 self._observe(free, self._clock())
             except KubeError as error:
                 if not (isinstance(error, ApiStatusError) and error.reason == "Conflict"):
-                    _log.error("Failed to release lease", extra={"err": error, "lock": self._lock.name})
+                    log.error("Failed to release lease", extra={"err": error, "lock": self._lock.name})
                     return
 
     async def _renew(self) -> None:
@@ -176,7 +176,7 @@ class LeaderElector:
         try:
             return await self._acquired_or_renewed(deadline)
         except KubeError as error:
-            _log.error(self._complaint, extra={"err": error, "lock": self._lock.name})
+            log.error(self._complaint, extra={"err": error, "lock": self._lock.name})
             return False
         finally:
             self._report()
@@ -210,7 +210,7 @@ class LeaderElector:
             await self._write(self._lock.update, ours, deadline)
         except KubeError as error:
             words = "Failed to update lease optimistically, falling back to slow path"
-            _log.info(words, extra={"lock": self._lock.name, "err": error})
+            log.info(words, extra={"lock": self._lock.name, "err": error})
             return False
         return True
 
@@ -252,4 +252,4 @@ async def _ended(task: asyncio.Future[None]) -> None:
     task.cancel()
     await asyncio.wait((task,))
     if not task.cancelled() and (error := task.exception()) is not None:
-        _log.error("Leader election ends with an error: %s", error)
+        log.error("Leader election ends with an error: %s", error)

@@ -65,8 +65,8 @@ def _context(trust: ServerTrust, certificate: Certificate | None) -> ssl.SSLCont
             context = ssl.create_default_context(cadata=_text(trust.ca_data))
         else:
             context = ssl.create_default_context(cafile=trust.ca_file or None)
-    except (OSError, ValueError) as problem:
-        raise ConnectionSettingsError(f"{authorities}: expected certificates in PEM: {_words(problem)}") from None
+    except (OSError, ValueError) as error:
+        raise ConnectionSettingsError(f"{authorities}: expected certificates in PEM: {_words(error)}") from None
     # Newer Pythons insist on key identifiers, which the authorities of many clusters do not have; Go does not mind.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if trust.insecure:
@@ -86,9 +86,9 @@ def _show(context: ssl.SSLContext, certificate: Certificate) -> None:
             file.write(certificate.chain.rstrip() + b"\n" + certificate.key)
         try:
             context.load_cert_chain(path, password=_no_password)
-        except (OSError, ValueError) as problem:
+        except (OSError, ValueError) as error:
             raise ConnectionSettingsError(
-                f"expected a client certificate and its key in PEM: {_words(problem)}"
+                f"expected a client certificate and its key in PEM: {_words(error)}"
             ) from None
 
 

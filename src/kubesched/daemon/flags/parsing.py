@@ -101,8 +101,8 @@ class FlagSet:
 def _take(flag: Flag, text: str, values: dict[str, Any]) -> None:
     try:
         value = flag.type.parse(text)
-    except ValueError as problem:
-        raise FlagError(f'invalid argument "{text}" for "{flag.spelled}" flag: {problem}') from None
+    except ValueError as error:
+        raise FlagError(f'invalid argument "{text}" for "{flag.spelled}" flag: {error}') from None
     if flag.type.add is not None and flag.name in values:
         value = flag.type.add(values[flag.name], value)
     values[flag.name] = value

@@ -67,8 +67,8 @@ class AuthoritySource:
             await self._look_up(first=False)
             try:
                 self._use(self._read())
-            except OptionsError as problem:
-                log.error("Client authorities could not be read again", err=problem)
+            except OptionsError as error:
+                log.error("Client authorities could not be read again", err=error)
 
     async def _look_up(self, *, first: bool) -> None:
         needed = not (self._options.client_ca_file and self._options.requestheader_client_ca_file)
@@ -77,8 +77,8 @@ class AuthoritySource:
         try:
             async with asyncio.timeout(SECONDS):
                 self._looked_up = msgspec.json.decode(await self._api.get(CONFIG_MAP), type=_ConfigMap)
-        except Exception as problem:
-            why = str(problem) or f"no answer within {SECONDS:g}s"
+        except Exception as error:
+            why = str(error) or f"no answer within {SECONDS:g}s"
             if first and not self._options.authentication_tolerate_lookup_failure:
                 raise OptionsError([f"unable to load configmap based request-header-client-ca-file: {why}"]) from None
             log.warning(
@@ -123,10 +123,10 @@ def _file(file: str, flag: str) -> bytes:
     try:
         pem = Path(file).read_bytes()
         x509.load_pem_x509_certificates(pem)
-    except OSError as problem:
-        raise OptionsError([f"{flag}: {problem.strerror}: {file}"]) from None
-    except ValueError as problem:
-        raise OptionsError([f"{flag}: {file}: {problem}"]) from None
+    except OSError as error:
+        raise OptionsError([f"{flag}: {error.strerror}: {file}"]) from None
+    except ValueError as error:
+        raise OptionsError([f"{flag}: {file}: {error}"]) from None
     return pem
 
 
@@ -134,14 +134,14 @@ def _pem(data: dict[str, str], key: str) -> bytes:
     pem = data.get(key, "").encode()
     try:
         return pem if pem and x509.load_pem_x509_certificates(pem) else b""
-    except ValueError as problem:
-        log.error("The cluster's client authorities are no certificates", err=problem, key=key)
+    except ValueError as error:
+        log.error("The cluster's client authorities are no certificates", err=error, key=key)
         return b""
 
 
 def _names(data: dict[str, str], key: str) -> tuple[str, ...]:
     try:
         return msgspec.json.decode(data.get(key) or "[]", type=tuple[str, ...])
-    except msgspec.DecodeError as problem:
-        log.error("The cluster's authentication settings cannot be read", err=problem, key=key)
+    except msgspec.DecodeError as error:
+        log.error("The cluster's authentication settings cannot be read", err=error, key=key)
         return ()

@@ -57,14 +57,14 @@ def guard(authenticator: Authenticator, authorizer: Authorizer) -> Middleware:
             user = await authenticator.user_of(request.headers, connection)
         except UnauthorizedError:
             return _refusal(401, "Unauthorized", "Unauthorized")
-        except ReviewError as problem:  # whoever cannot be told from an impostor is treated as one
-            log.error("Unable to authenticate the request", err=problem)
+        except ReviewError as error:  # whoever cannot be told from an impostor is treated as one
+            log.error("Unable to authenticate the request", err=error)
             return _refusal(401, "Unauthorized", "Unauthorized")
         try:
             verdict = await authorizer.may(user, verb, request.path)
-        except ReviewError as problem:
-            log.error("A request could not be authorized", err=problem, path=request.path)
-            text = f'Internal Server Error: "{request.path_qs}": {problem}\n'
+        except ReviewError as error:
+            log.error("A request could not be authorized", err=error, path=request.path)
+            text = f'Internal Server Error: "{request.path_qs}": {error}\n'
             return web.Response(status=500, text=_harmless(text), headers=_HEADERS)
         if not verdict.allowed:
             log.info("Forbidden", v=4, URI=request.path_qs, reason=verdict.reason)

@@ -140,8 +140,8 @@ async def _asked(api: ReviewApi, path: str, question: dict[str, Any]) -> dict[st
             answer = msgspec.json.decode(await api.post(path, msgspec.json.encode(question)))
     except TimeoutError:
         raise ReviewError(f"no answer to POST {path} within {SECONDS:g}s") from None
-    except Exception as problem:
-        raise ReviewError(str(problem) or type(problem).__name__) from problem
+    except Exception as error:
+        raise ReviewError(str(error) or type(error).__name__) from error
     if not isinstance(answer, dict):
         raise ReviewError(f"the answer to POST {path} is no object")
     return answer

@@ -74,8 +74,8 @@ class ServingTls:
         ]
         try:
             self._ciphers = openssl_ciphers(options.tls_cipher_suites)
-        except ValueError as problem:
-            raise OptionsError([str(problem)]) from None
+        except ValueError as error:
+            raise OptionsError([str(error)]) from None
         self._authorities = b""
         self._contexts: dict[int, ssl.SSLContext] = {}
         self.context = self._make(self._default)
@@ -93,8 +93,8 @@ class ServingTls:
         try:
             if certificate.refresh():
                 self._contexts.pop(id(certificate), None)
-        except (OSError, ValueError) as problem:
-            log.error("A certificate could not be read again", err=problem)
+        except (OSError, ValueError) as error:
+            log.error("A certificate could not be read again", err=error)
         if id(certificate) not in self._contexts:
             self._contexts[id(certificate)] = self._make(certificate)
         connection.context = self._contexts[id(certificate)]
@@ -126,20 +126,20 @@ def _default_certificate(options: Options, now: datetime.datetime) -> Certificat
         return Certificate.of_pair(of_localhost(now))
     try:
         return Certificate.of_pair(kept_in(Path(options.cert_dir), NAME, now))
-    except OSError as problem:
-        raise OptionsError([f"--cert-dir: {problem.strerror}: {problem.filename}"]) from None
+    except OSError as error:
+        raise OptionsError([f"--cert-dir: {error.strerror}: {error.filename}"]) from None
 
 
 def _certificate(cert_file: str, key_file: str, names: Sequence[str], flag: str) -> Certificate:
     try:
         certificate = Certificate.of_files(cert_file, key_file, names)
         _context_with(certificate.pair)
-    except ssl.SSLError as problem:
-        raise OptionsError([f"{flag}: {cert_file} and {key_file} do not fit together: {problem.reason}"]) from None
-    except OSError as problem:
-        raise OptionsError([f"{flag}: {problem.strerror}: {problem.filename}"]) from None
-    except ValueError as problem:
-        raise OptionsError([f"{flag}: {cert_file}: {problem}"]) from None
+    except ssl.SSLError as error:
+        raise OptionsError([f"{flag}: {cert_file} and {key_file} do not fit together: {error.reason}"]) from None
+    except OSError as error:
+        raise OptionsError([f"{flag}: {error.strerror}: {error.filename}"]) from None
+    except ValueError as error:
+        raise OptionsError([f"{flag}: {cert_file}: {error}"]) from None
     return certificate
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 
 from kubesched.api.kinds import NODES, Object
-from kubesched.kube.timestamps import micro_time
+from kubesched.kube.event_record import micro_time
 from kubesched.sandbox.controllers.node_lifecycle import LEASE_NAMESPACE
 from kubesched.sandbox.controllers.ownership import owner_reference
 
