@@ -70,7 +70,7 @@ class Completed:
 
     @property
     def elects(self) -> bool:
-        """Nobody is to be elected where there is one replica only, or where nothing is bound."""
+        """There is no election where there is one replica only, or where nothing is bound."""
         return self.configuration.leader_election.leader_elect and not self.options.shadow
 
     @property

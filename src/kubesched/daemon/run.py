@@ -46,7 +46,7 @@ log = Log(__name__)
 
 
 def main(arguments: Sequence[str], command: str = "kubesched run") -> int:
-    """Run the scheduler and return the code to exit with: 0 when told to stop, 1 for everything else."""
+    """Run the scheduler and return the code to exit with: 0 after a signal to stop, 1 for everything else."""
     options = options_or_exit_code(arguments, command, sys.stdout, sys.stderr)
     if isinstance(options, int):
         return options

@@ -36,7 +36,7 @@ class Throttle:
         return 0.0 if self._tokens >= 0 else -self._tokens / self._qps
 
     def give_back(self) -> None:
-        """The token was not used: whoever reserved it gave up waiting."""
+        """The token was not used: its request gave up waiting."""
         self._tokens += 1
 
 
@@ -70,7 +70,7 @@ class Client:
         self._clock = clock
         self._sleep = sleep
         self.may_write: Callable[[], bool] = lambda: True
-        """Asked right before anything but a question is sent: whoever lost the lease has no more say."""
+        """Asked right before anything but a question is sent: a replica that lost the lease writes no more."""
 
     async def get(self, path: str, *, timeout: float = TIMEOUT, retries: int = RETRIES) -> bytes:
         return await self.request("GET", path, timeout=timeout, retries=retries)
@@ -102,7 +102,7 @@ class Client:
         """The body of a good answer. Raises ApiStatusError for others, UnreachableError if there was none.
 
         An answer with Retry-After (429 and 5xx) is heeded for any method: the server did not do it. Where a connection
-        broke, only reading is tried again, because nobody knows whether a write was done. The timeout is for each try.
+        broke, only reading is tried again, as a write may have been done. The timeout is for each try.
         """
         started, received = self._clock(), None
         try:

@@ -60,7 +60,7 @@ def basic(user: str, password: str) -> str:
 
 
 class TokenFile:
-    """A token in a file that somebody else keeps fresh: a projected service account token, for instance."""
+    """A token in a file that another process keeps fresh: a projected service account token, for instance."""
 
     def __init__(self, path: str, *, clock: Callable[[], float]) -> None:
         self._path = path

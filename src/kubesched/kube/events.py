@@ -22,7 +22,7 @@ from kubesched.kube.observer import QueueObserver
 
 CAPACITY = 20_000
 """Events that may wait to be written, about a kilobyte each. client-go drops what is beyond 1,000; here pods are bound
-faster than an API server writes events, and those of a burst of 10,000 pods should all be told a little later."""
+faster than an API server writes events, and those of a burst of 10,000 pods should all be written a little later."""
 # client-go's figures:
 MOST_TRIES = 12
 RETRY_PAUSE = 10.0
@@ -63,7 +63,7 @@ class _Remembered:
 
     @property
     def is_behind(self) -> bool:
-        """There were repeats that nobody has read of yet."""
+        """There were repeats that have not been written yet."""
         return self.count > self.written_count
 
 
@@ -159,7 +159,7 @@ class EventRecorder:
             self._forget(next(iter(self._known)))
 
     async def run(self) -> None:
-        """Write until cancelled. Whoever stops this calls `flush` afterwards."""
+        """Write until cancelled. Call `flush` after stopping it."""
         async with asyncio.TaskGroup() as group:
             for _ in range(self._writers):
                 group.create_task(self._write_all())
@@ -260,7 +260,7 @@ class EventRecorder:
                     await self._sink.patch(f"{path}/{event.metadata.name}", patch, content_type=STRATEGIC_MERGE_PATCH)
                     return
                 except ApiStatusError as error:
-                    if error.code != 404:  # events live an hour or so: then it is told anew
+                    if error.code != 404:  # events live an hour or so: then it is created anew
                         raise
             event = msgspec.structs.replace(event, series=series)
         await self._sink.post(path, _encoder.encode(event))

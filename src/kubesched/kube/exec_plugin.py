@@ -22,7 +22,7 @@ from kubesched.kube.observer import Observer
 from kubesched.kube.tls import Certificate
 
 TIMEOUT = 60.0
-"""Seconds for a plugin that nobody talks to. client-go waits for ever; a scheduler had better not."""
+"""Seconds for a plugin that does not interact with a user. client-go waits for ever; a scheduler had better not."""
 _HELP = (
     "\n\nIt looks like you are trying to use a client-go credential plugin that is not installed.\n\n"
     "To learn more about this feature, consult the documentation available at:\n"
@@ -59,7 +59,7 @@ class ExecCredentials:
         is_terminal: Callable[[], bool] = lambda: sys.stdin is not None and sys.stdin.isatty(),
         timeout: float = TIMEOUT,
     ) -> None:
-        """`cluster` is what the plugin is told of the cluster, if it wants to know."""
+        """`cluster` is what the plugin gets to know of the cluster, if it asks for it."""
         self._plugin = plugin
         self._cluster = cluster
         self._environ = environ
@@ -137,7 +137,7 @@ class ExecCredentials:
         )
         try:
             process = await asyncio.shield(starting)
-        except asyncio.CancelledError:  # it may have begun already, though nobody has been told
+        except asyncio.CancelledError:  # it may have begun already, although no process was returned
             with contextlib.suppress(OSError):
                 process = await starting
                 _end(process, whole_group=not interactive)

@@ -36,7 +36,7 @@ class Lock(Protocol):
     async def create(self, record: LeaseRecord, timeout: float) -> None: ...
 
     async def update(self, record: LeaseRecord, timeout: float) -> None:
-        """Replace what was last read or written, unless somebody else has done so since."""
+        """Replace what was last read or written, unless another client has done so since."""
 
 
 def new_identity() -> str:

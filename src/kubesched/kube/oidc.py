@@ -41,7 +41,7 @@ class _Tokens(msgspec.Struct, frozen=True):
 
 
 class OidcCredentials:
-    """New tokens are kept in memory only: the kubeconfig belongs to somebody else, and may be read-only."""
+    """New tokens are kept in memory only: the kubeconfig is not ours to change, and may be read-only."""
 
     def __init__(
         self, config: Mapping[str, str], *, environ: Mapping[str, str], wall_clock: Callable[[], float] = time.time

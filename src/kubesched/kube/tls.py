@@ -79,7 +79,7 @@ def _context(trust: ServerTrust, certificate: Certificate | None) -> ssl.SSLCont
 
 
 def _show(context: ssl.SSLContext, certificate: Certificate) -> None:
-    """The standard library reads certificates from files only: data is in one for a moment, readable by nobody else."""
+    """The standard library reads certificates from files only: data is in a private one for a moment."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "certificate")
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:

@@ -20,7 +20,7 @@ Dial = Callable[[Callable[[HttpConnection], None]], Awaitable[HttpConnection]]
 
 
 class ConnectionPool:
-    """At most so many connections; whoever needs one more waits for its turn."""
+    """At most so many connections; a request that needs one more waits for its turn."""
 
     def __init__(self, dial: Dial, *, size: int = MOST_CONNECTIONS, clock: Callable[[], float]) -> None:
         self._dial = dial

@@ -13,7 +13,7 @@ from kubesched.daemon.flags.values import FlagType
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """One flag, and how people are told about it."""
+    """One flag, with its help."""
 
     name: str
     type: FlagType

@@ -66,5 +66,5 @@ class Log:
 
     def error(self, message: str, /, *, err: BaseException | str | None = None, **values: Any) -> None:
         """Something went wrong; `err` comes before all other values."""
-        told = values if err is None else {"err": err, **values}
-        self._logger.error(message, extra={VALUES: told}, stacklevel=_SELF)
+        given = values if err is None else {"err": err, **values}
+        self._logger.error(message, extra={VALUES: given}, stacklevel=_SELF)

@@ -19,7 +19,7 @@ from kubesched.daemon.log.log import VALUES, level_of, verbosity_of
 from kubesched.daemon.options import Options
 
 _OWN = frozenset({*logging.makeLogRecord({}).__dict__, "message", "asctime", "taskName", VALUES})
-"""What every record has; all else was given by whoever logged."""
+"""What every record has; all else was given by the caller."""
 
 
 def values_of(record: logging.LogRecord) -> dict[str, Any] | None:
@@ -125,7 +125,7 @@ class BufferedHandler(logging.Handler):
             self.flush()
 
     def flush(self) -> None:
-        """Write what was collected. A stream that nobody reads any more is no reason to fail."""
+        """Write what was collected. A stream that is closed at its other end is no reason to fail."""
         self.acquire()
         try:
             lines, self._lines, self._held = self._lines, [], 0

@@ -1,4 +1,4 @@
-"""Whose client certificates are believed, and which proxies may say who the user is.
+"""Whose client certificates are accepted, and which proxies may say who the user is.
 
 What the flags leave open, the cluster says: in a config map that the API server keeps for servers like this one.
 """
@@ -36,7 +36,7 @@ class Authorities(msgspec.Struct, frozen=True):
 
     @property
     def both(self) -> bytes:
-        """All that a TLS handshake is to believe."""
+        """All that a TLS handshake is to accept."""
         return b"\n".join(filter(None, (self.client_ca, self.proxy_ca)))
 
 
@@ -48,7 +48,7 @@ class AuthoritySource:
     """Reads the authorities from flags, files and the cluster, and reads them again from time to time."""
 
     def __init__(self, options: Options, api: ReviewApi | None, on_change: Callable[[Authorities], None]) -> None:
-        """`on_change` is told whenever they are not what they were."""
+        """`on_change` is called whenever they are not what they were."""
         self._options = options
         self._api = None if options.authentication_skip_lookup else api
         self._on_change = on_change

@@ -25,7 +25,7 @@ from kubesched.daemon.serving.health import PING, HealthCheck, HealthEndpoint, R
 
 _LINES_AT_ONCE = 500
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "OPTIONS")
-"""Nobody looks at the method, only at who asks; but DELETE would reset metrics, and nothing does that here."""
+"""kube-scheduler does not look at the method, except that DELETE resets metrics; here nothing does."""
 
 _PROCESS = ProcessCollector(registry=None)
 _NO_SNIFFING = {"X-Content-Type-Options": "nosniff"}
@@ -228,7 +228,7 @@ def _compress_if_wanted(request: web.Request, response: web.StreamResponse) -> N
 
 
 async def _without_server(_: web.Request, response: web.StreamResponse) -> None:
-    """Which library serves, and which version of it, is nobody's business."""
+    """Responses do not say which library serves, nor which version of it."""
     response.headers.pop("Server", None)
 
 

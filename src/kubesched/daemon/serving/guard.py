@@ -57,7 +57,7 @@ def guard(authenticator: Authenticator, authorizer: Authorizer) -> Middleware:
             user = await authenticator.user_of(request.headers, connection)
         except UnauthorizedError:
             return _refusal(401, "Unauthorized", "Unauthorized")
-        except ReviewError as error:  # whoever cannot be told from an impostor is treated as one
+        except ReviewError as error:  # a user who cannot be verified is refused
             log.error("Unable to authenticate the request", err=error)
             return _refusal(401, "Unauthorized", "Unauthorized")
         try:

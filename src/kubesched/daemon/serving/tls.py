@@ -1,5 +1,5 @@
 """TLS as the flags ask for it. Files are looked at for every connection: a certificate that was renewed is shown at
-once, and a client authority that was read from the cluster is believed at once."""
+once, and a client authority that was read from the cluster is accepted at once."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _certificate(cert_file: str, key_file: str, names: Sequence[str], flag: str)
 
 
 def _context_with(pair: Pair) -> ssl.SSLContext:
-    """The standard library reads certificates from files only: they are in one for a moment, for nobody else to see."""
+    """The standard library reads certificates from files only: they are in a private one for a moment."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory, "pair")
@@ -197,7 +197,7 @@ ALWAYS_ON = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_
 
 
 def openssl_ciphers(names: Iterable[str]) -> str:
-    """What OpenSSL calls a choice of suites; ValueError for a name that nobody knows."""
+    """What OpenSSL calls a choice of suites; ValueError for a name that is not known."""
     chosen = []
     for name in names:
         if name in ALWAYS_ON:
