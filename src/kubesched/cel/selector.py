@@ -114,9 +114,8 @@ def compile_selector(expression: str) -> Selector:
     if tree is None or issues:
         raise CompileError(f"compilation failed: {describe_issues(expression, issues)}")
     checked = check(tree)
-    problems = checked.issues or validate(tree, checked)
-    if problems:
-        raise CompileError(f"compilation failed: {describe_issues(expression, problems)}")
+    if issues := checked.issues or validate(tree, checked):
+        raise CompileError(f"compilation failed: {describe_issues(expression, issues)}")
     if checked.result not in (types.BOOL, types.ANY):
         raise CompileError(f"must evaluate to bool or the unknown type, not {checked.result}")
     return Selector(expression, tree, checked)

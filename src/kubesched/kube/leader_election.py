@@ -99,8 +99,8 @@ class LeaderElector:
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Wait for the lease, then run `lead` while it is renewed.
 
-        When `lead` ends, or this is cancelled, the lease is given up, but only after `lead` has finished. When the lease
-        is lost, `lead` is cancelled and LeaseLostError raised.
+        When `lead` ends, or this is cancelled, the lease is given up, but only after `lead` has finished. When it is
+        lost, `lead` is cancelled and LeaseLostError raised.
         """
         await self.acquire()
         leading = asyncio.ensure_future(lead())

@@ -111,6 +111,14 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_make_target_named_exists(page: Path) -> None:
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    texts = (*spans(page), *blocks(page, "console"))
+    named = {name for text in texts for name in re.findall(r"^make (\w+)", text, re.MULTILINE)}
+    assert named <= targets
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_every_file_named_exists(page: Path) -> None:
     named = [span for span in spans(page) if _FOLDERS.fullmatch(span)]
     assert [name for name in named if not (ROOT / name).exists()] == []
