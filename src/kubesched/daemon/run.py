@@ -158,7 +158,7 @@ async def _with_policy_of_cluster(settings: Completed, connections: Clients) -> 
     found = msgspec.json.decode(await connections.scheduler.get(path), type=dict[str, Any])
     text = (found.get("data") or {}).get(POLICY_KEY)
     if text is None:
-        raise OptionsError([f'config map {where.namespace}/{where.name}: missing "{POLICY_KEY}"'])
+        raise OptionsError(f'config map {where.namespace}/{where.name}: missing "{POLICY_KEY}"')
     return with_policy(settings, text, source=f"config map {where.namespace}/{where.name}")
 
 
@@ -169,4 +169,4 @@ def _record_file(settings: Completed) -> contextlib.AbstractContextManager[IO[st
     try:
         return open_recording(path, lambda kept: log.info("Kept the earlier recording", file=str(kept)))
     except OSError as error:
-        raise OptionsError([f"--record: {error.strerror}: {path}"]) from None
+        raise OptionsError(f"--record: {error.strerror}: {path}") from None

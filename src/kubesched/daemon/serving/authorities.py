@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 import msgspec
 from cryptography import x509
 
-from kubesched.daemon.checks import OptionsError
+from kubesched.daemon.checks import OptionsError, read_bytes
 from kubesched.daemon.log import Log
 from kubesched.daemon.options import Options
 from kubesched.daemon.serving.reviews import SECONDS, ReviewApi
@@ -80,7 +79,7 @@ class AuthoritySource:
         except Exception as error:
             why = str(error) or f"no answer within {SECONDS:g}s"
             if first and not self._options.authentication_tolerate_lookup_failure:
-                raise OptionsError([f"unable to load configmap based request-header-client-ca-file: {why}"]) from None
+                raise OptionsError(f"unable to load configmap based request-header-client-ca-file: {why}") from None
             log.warning(
                 "Unable to get configmap/extension-apiserver-authentication in kube-system. Usually fixed by 'kubectl "
                 "create rolebinding -n kube-system ROLEBINDING_NAME --role=extension-apiserver-authentication-reader "
@@ -120,13 +119,11 @@ class AuthoritySource:
 def _file(file: str, flag: str) -> bytes:
     if not file:
         return b""
+    pem = read_bytes(file, flag)
     try:
-        pem = Path(file).read_bytes()
         x509.load_pem_x509_certificates(pem)
-    except OSError as error:
-        raise OptionsError([f"{flag}: {error.strerror}: {file}"]) from None
     except ValueError as error:
-        raise OptionsError([f"{flag}: {file}: {error}"]) from None
+        raise OptionsError(f"{flag}: {file}: {error}") from None
     return pem
 
 

@@ -75,7 +75,7 @@ class ServingTls:
         try:
             self._ciphers = openssl_ciphers(options.tls_cipher_suites)
         except ValueError as error:
-            raise OptionsError([str(error)]) from None
+            raise OptionsError(str(error)) from None
         self._authorities = b""
         self._contexts: dict[int, ssl.SSLContext] = {}
         self.context = self._make(self._default)
@@ -127,7 +127,7 @@ def _default_certificate(options: Options, now: datetime.datetime) -> Certificat
     try:
         return Certificate.of_pair(kept_in(Path(options.cert_dir), NAME, now))
     except OSError as error:
-        raise OptionsError([f"--cert-dir: {error.strerror}: {error.filename}"]) from None
+        raise OptionsError(f"--cert-dir: {error.strerror}: {error.filename}") from None
 
 
 def _certificate(cert_file: str, key_file: str, names: Sequence[str], flag: str) -> Certificate:
@@ -135,11 +135,11 @@ def _certificate(cert_file: str, key_file: str, names: Sequence[str], flag: str)
         certificate = Certificate.of_files(cert_file, key_file, names)
         _context_with(certificate.pair)
     except ssl.SSLError as error:
-        raise OptionsError([f"{flag}: {cert_file} and {key_file} do not fit together: {error.reason}"]) from None
+        raise OptionsError(f"{flag}: {cert_file} and {key_file} do not fit together: {error.reason}") from None
     except OSError as error:
-        raise OptionsError([f"{flag}: {error.strerror}: {error.filename}"]) from None
+        raise OptionsError(f"{flag}: {error.strerror}: {error.filename}") from None
     except ValueError as error:
-        raise OptionsError([f"{flag}: {cert_file}: {error}"]) from None
+        raise OptionsError(f"{flag}: {cert_file}: {error}") from None
     return certificate
 
 
