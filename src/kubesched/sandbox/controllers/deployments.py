@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from kubesched.api.kinds import DEPLOYMENTS, PODS, REPLICA_SETS, Object
+from kubesched.controllers import rollout
+from kubesched.controllers.pod_templates import is_same_template
+from kubesched.controllers.rollout import DESIRED, MAXIMUM, REVISION, new_replica_set, size
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.api.stamps import seconds_of
-from kubesched.sandbox.controllers import deployment_status, rollout
+from kubesched.sandbox.controllers import deployment_status
 from kubesched.sandbox.controllers.conditions import is_finished, is_going
-from kubesched.sandbox.controllers.controller import MANAGER, KeyedController, key_of
+from kubesched.sandbox.controllers.controller import MANAGER, Key, KeyedController, key_of
 from kubesched.sandbox.controllers.deployment_status import Progress
-from kubesched.sandbox.controllers.ownership import Owned, is_terminating_namespace, owner_key, owner_reference
-from kubesched.sandbox.controllers.recorder import Recorder
-from kubesched.sandbox.controllers.rollout import DESIRED, MAXIMUM, REVISION, size
-from kubesched.sandbox.controllers.templates import POD_TEMPLATE_HASH, hash_of, is_same_template
-from kubesched.sandbox.controllers.work_queue import Key
+from kubesched.sandbox.controllers.events import Recorder
+from kubesched.sandbox.controllers.ownership import Owned, is_terminating_namespace, owner_key
 from kubesched.sandbox.errors import ApiError
 
 _HISTORY = "deployment.kubernetes.io/revision-history"
@@ -161,30 +161,11 @@ class Deployments(KeyedController):
         return newest, [each for each in every if each is not newest]
 
     def _create(self, deployment: Object, olds: list[Object], replicas: int, progress: Progress) -> Object:
-        metadata, spec = deployment["metadata"], deployment["spec"]
-        mark = hash_of(spec["template"], (deployment.get("status") or {}).get("collisionCount", 0))
-        template_metadata = spec["template"].get("metadata") or {}
-        labels = {**(template_metadata.get("labels") or {}), POD_TEMPLATE_HASH: mark}
-        selector = {**spec["selector"], "matchLabels": {**(spec["selector"].get("matchLabels") or {})}}
-        selector["matchLabels"][POD_TEMPLATE_HASH] = mark
         revision = str(max(map(_revision, olds), default=0) + 1)
         annotations = {**_inherited(deployment), **_sizes_of(deployment), REVISION: revision}
-        replica_set = {
-            "metadata": {
-                "name": f"{metadata['name']}-{mark}",
-                "labels": labels,
-                "annotations": annotations,
-                "ownerReferences": [owner_reference(DEPLOYMENTS, deployment)],
-            },
-            "spec": {
-                "replicas": replicas,
-                "minReadySeconds": spec.get("minReadySeconds") or 0,
-                "selector": selector,
-                "template": {**spec["template"], "metadata": {**template_metadata, "labels": labels}},
-            },
-        }
+        replica_set = new_replica_set(deployment, replicas, annotations)
         try:
-            created = self.api.create(REPLICA_SETS, metadata["namespace"], replica_set, manager=MANAGER)
+            created = self.api.create(REPLICA_SETS, deployment["metadata"]["namespace"], replica_set, manager=MANAGER)
         except ApiError as error:
             return self._not_created(deployment, error, progress)
         progress.created(created)

@@ -11,15 +11,14 @@ from kubesched.api.kinds import (
     STATEFUL_SETS,
     Object,
 )
+from kubesched.controllers.pod_templates import share_of
 from kubesched.sandbox.admission.selectors import compiled
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.api.stamps import seconds_of
 from kubesched.sandbox.controllers.conditions import is_finished, is_going, is_ready, with_condition
-from kubesched.sandbox.controllers.controller import KeyedController, key_of
+from kubesched.sandbox.controllers.controller import Key, KeyedController, key_of
+from kubesched.sandbox.controllers.events import Recorder
 from kubesched.sandbox.controllers.ownership import controller_of
-from kubesched.sandbox.controllers.recorder import Recorder
-from kubesched.sandbox.controllers.templates import share_of
-from kubesched.sandbox.controllers.work_queue import Key
 
 _PATIENCE = 120.0
 """Seconds after which a pod that should have been evicted and is still there counts again."""

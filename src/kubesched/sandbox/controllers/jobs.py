@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from kubesched.api.kinds import JOBS, PODS, Object
+from kubesched.controllers.jobs import Indexes, index_of, new_pods, wanted_pods
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.api.stamps import seconds_of
 from kubesched.sandbox.controllers.conditions import is_active, is_finished, is_going, is_ready, is_true, with_condition
-from kubesched.sandbox.controllers.controller import MANAGER, KeyedController, key_of
-from kubesched.sandbox.controllers.job_indexes import Indexes, index_of, indexed_pod
-from kubesched.sandbox.controllers.ownership import Owned, owner_key
-from kubesched.sandbox.controllers.pod_control import PodControl, pod_from
-from kubesched.sandbox.controllers.recorder import Recorder
-from kubesched.sandbox.controllers.work_queue import Key
+from kubesched.sandbox.controllers.controller import MANAGER, Key, KeyedController, key_of
+from kubesched.sandbox.controllers.events import Recorder
+from kubesched.sandbox.controllers.ownership import Owned, PodControl, owner_key
 
 _TRACKING = "batch.kubernetes.io/job-tracking"
 _BATCH = 50
@@ -149,11 +149,7 @@ class Jobs(KeyedController):
 
     def _scale(self, job: Object, status: Object, active: list[Object], now: float) -> float | None:
         """Create or delete pods; returns when pods may be created that must wait after a failure."""
-        spec, succeeded = job["spec"], status.get("succeeded", 0)
-        if spec.get("completions") is None:
-            wanted = len(active) if succeeded else spec["parallelism"]
-        else:
-            wanted = min(spec["parallelism"], spec["completions"] - succeeded)
+        wanted = wanted_pods({**job, "status": status}, active=len(active))
         if len(active) > wanted:
             surplus = sorted(active, key=lambda pod: (is_ready(pod), pod["metadata"]["name"]))[: len(active) - wanted]
             for pod in surplus:
@@ -169,13 +165,8 @@ class Jobs(KeyedController):
         return None
 
     def _new_pods(self, job: Object, status: Object, active: list[Object], count: int) -> list[Object]:
-        name, template = job["metadata"]["name"], job["spec"]["template"]
-        if job["spec"]["completionMode"] == "Indexed":
-            taken = {index_of(pod) for pod in active} | set(Indexes.read(status.get("completedIndexes", "")))
-            free = (index for index in range(job["spec"]["completions"]) if index not in taken)
-            pods = [indexed_pod(job, index) for _, index in zip(range(count), free)]
-        else:
-            pods = [pod_from(template, prefix=name) for _ in range(count)]
+        taken = {index_of(pod) for pod in active}
+        pods = list(islice(new_pods({**job, "status": status}, taken), count))
         for pod in pods:
             pod["metadata"]["finalizers"] = [*(pod["metadata"].get("finalizers") or ()), _TRACKING]
         return pods

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from kubesched.api.kinds import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Object, Resource
+from kubesched.controllers.pod_templates import pod_from
 from kubesched.sandbox.admission.selectors import matches
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers.conditions import (
@@ -15,11 +16,9 @@ from kubesched.sandbox.controllers.conditions import (
     with_condition,
     without_condition,
 )
-from kubesched.sandbox.controllers.controller import KeyedController, key_of
-from kubesched.sandbox.controllers.ownership import Owned, controller_of, owner_key
-from kubesched.sandbox.controllers.pod_control import PodControl, pod_from
-from kubesched.sandbox.controllers.recorder import Recorder
-from kubesched.sandbox.controllers.work_queue import Key
+from kubesched.sandbox.controllers.controller import Key, KeyedController, key_of
+from kubesched.sandbox.controllers.events import Recorder
+from kubesched.sandbox.controllers.ownership import Owned, PodControl, controller_of, owner_key
 from kubesched.sandbox.errors import ApiError
 
 _BATCH = 25

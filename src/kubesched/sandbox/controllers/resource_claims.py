@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from kubesched.api.kinds import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Object
+from kubesched.controllers.claims import POD_CLAIM_NAME, resource_claim
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers.conditions import is_finished, is_going
-from kubesched.sandbox.controllers.controller import MANAGER, KeyedController, key_of
-from kubesched.sandbox.controllers.ownership import Owned, owner_reference
-from kubesched.sandbox.controllers.recorder import Recorder
-from kubesched.sandbox.controllers.work_queue import Key
+from kubesched.sandbox.controllers.controller import MANAGER, Key, KeyedController, key_of
+from kubesched.sandbox.controllers.events import Recorder
+from kubesched.sandbox.controllers.ownership import Owned
 
-POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
 _FINALIZER = "resource.kubernetes.io/delete-protection"
 _POD, _CLAIM = "pod/", "claim/"
 
@@ -82,14 +81,7 @@ class ResourceClaims(KeyedController):
             told = f'PodResourceClaim {entry["name"]}: resource claim template "{template_name}": not found'
             self._recorder.warning(PODS, pod, "FailedResourceClaimCreation", told)
             return None
-        given = template["spec"].get("metadata") or {}
-        metadata = {
-            "generateName": f"{pod['metadata']['name']}-{entry['name']}-",
-            "labels": given.get("labels") or {},
-            "annotations": {**(given.get("annotations") or {}), POD_CLAIM_NAME: entry["name"]},
-            "ownerReferences": [owner_reference(PODS, pod)],
-        }
-        claim = {"metadata": metadata, "spec": template["spec"].get("spec") or {}}
+        claim = resource_claim(pod, entry, template)
         return self.api.create(RESOURCE_CLAIMS, namespace, claim, manager=MANAGER)
 
     # -- claims -------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""PersistentVolumes and claims: bound to each other, provisioned where a class says so, reclaimed in the end."""
+"""PersistentVolumes and claims: created for ephemeral volumes, bound, provisioned, protected and reclaimed."""
 
 from __future__ import annotations
 
@@ -12,20 +12,18 @@ from kubesched.api.kinds import (
     Object,
     Resource,
 )
+from kubesched.controllers.claims import ephemeral_claim, ephemeral_claim_name
+from kubesched.controllers.volumes import NO_PROVISIONER, best_volume, class_of, is_claimed_by, provisioned_volume
 from kubesched.sandbox.api import Api, Event
-from kubesched.sandbox.controllers.conditions import is_finished, is_going
-from kubesched.sandbox.controllers.controller import MANAGER, KeyedController, key_of
-from kubesched.sandbox.controllers.ownership import Grouped
-from kubesched.sandbox.controllers.provisioning import provisioned_volume
-from kubesched.sandbox.controllers.recorder import Recorder
-from kubesched.sandbox.controllers.volume_matching import best_volume, class_of, is_claimed_by
-from kubesched.sandbox.controllers.work_queue import Key
+from kubesched.sandbox.controllers.conditions import is_active, is_finished, is_going
+from kubesched.sandbox.controllers.controller import MANAGER, Key, KeyedController, key_of
+from kubesched.sandbox.controllers.events import Recorder
+from kubesched.sandbox.controllers.ownership import Grouped, is_controlled_by
 
 _BOUND, _BOUND_BY_CONTROLLER = "pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller"
 _SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _PROVISIONER = "volume.kubernetes.io/storage-provisioner"
 _CLAIM_PROTECTION, _VOLUME_PROTECTION = "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection"
-_NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
 def claims_of(pod: Object) -> tuple[str, ...]:
@@ -35,7 +33,7 @@ def claims_of(pod: Object) -> tuple[str, ...]:
         if source := volume.get("persistentVolumeClaim"):
             found.append(f"{namespace}/{source['claimName']}")
         elif volume.get("ephemeral"):
-            found.append(f"{namespace}/{pod['metadata']['name']}-{volume['name']}")
+            found.append(f"{namespace}/{ephemeral_claim_name(pod, volume)}")
     return tuple(found)
 
 
@@ -188,7 +186,7 @@ class Volumes(KeyedController):
             self._tell(claim, "WaitForFirstConsumer", told)
             return
         provisioner = storage_class["provisioner"]
-        if provisioner == _NO_PROVISIONER:
+        if provisioner == NO_PROVISIONER:
             self._tell(claim, "FailedBinding", "no persistent volumes available for this claim")
             return
         node = self.api.find(NODES, "", node_name) if node_name else None
@@ -274,3 +272,33 @@ def _waiting(provisioner: str) -> str:
         "system administrator. If volume creation is delayed, please verify that the provisioner is running and "
         "correctly registered."
     )
+
+
+class EphemeralVolumes(KeyedController):
+    """Creates the claims of ephemeral volumes."""
+
+    def __init__(self, api: Api) -> None:
+        super().__init__(api)
+        self.watches = (PODS,)
+        self._recorder = Recorder(api, "ephemeral_volume")
+
+    def observe(self, event: Event) -> None:
+        if event.type == "ADDED" and any("ephemeral" in each for each in event.object["spec"].get("volumes") or ()):
+            self.queue.add(key_of(event.object))
+
+    def sync(self, key: Key, now: float) -> float | None:
+        pod = self.api.find(PODS, *key)
+        for volume in pod["spec"].get("volumes") or () if pod is not None and is_active(pod) else ():
+            if "ephemeral" in volume and pod is not None:
+                self._ensure(pod, volume)
+        return None
+
+    def _ensure(self, pod: Object, volume: Object) -> None:
+        namespace, name = pod["metadata"]["namespace"], ephemeral_claim_name(pod, volume)
+        claim = self.api.find(PERSISTENT_VOLUME_CLAIMS, namespace, name)
+        if claim is None:
+            self.api.create(PERSISTENT_VOLUME_CLAIMS, namespace, ephemeral_claim(pod, volume), manager=MANAGER)
+        elif not is_controlled_by(claim, pod):
+            told = f"ephemeral volume {volume['name']}: PVC {namespace}/{name} was not created for pod"
+            told = f"{told} {namespace}/{pod['metadata']['name']} (pod is not owner)"
+            self._recorder.warning(PODS, pod, "PVCNotOwned", told)

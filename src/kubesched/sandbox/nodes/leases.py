@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import ceil
 
 from kubesched.api.kinds import NODES, Object
+from kubesched.controllers.pod_templates import owner_reference
 from kubesched.kube.timestamps import micro_time
 from kubesched.sandbox.controllers.node_lifecycle import LEASE_NAMESPACE
-from kubesched.sandbox.controllers.ownership import owner_reference
 
 __all__ = ["LEASE_NAMESPACE", "lease_of", "renewed"]
 
