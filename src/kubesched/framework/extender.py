@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from kubesched.api.errors import UserError
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.framework.plugin import MAX_NODE_SCORE
@@ -18,6 +19,10 @@ EXTENDER = "Extender"
 
 MAX_EXTENDER_SCORE = 10
 SCALE = MAX_NODE_SCORE // MAX_EXTENDER_SCORE
+
+
+class ExtenderSettingsError(UserError):
+    """An extender cannot be reached as it is configured."""
 
 
 class ExtenderError(Exception):

@@ -74,7 +74,7 @@ class Scheduler:
         """`clock` tells seconds; `draw` decides among equally good nodes, unless `choose` does so by name.
 
         `now` is the time of day in seconds since 1970, for what objects say about times.
-        `extenders` are those of the configuration, if not given. ValueError if one of them cannot be used.
+        `extenders` are those of the configuration, if not given. ExtenderSettingsError if one of them cannot be used.
         After `longest_wait` seconds a pod is tried again even if nothing happened.
         """
         registry = in_tree() if plugins is None else plugins

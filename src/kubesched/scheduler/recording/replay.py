@@ -10,6 +10,7 @@ import msgspec
 from kubesched import config
 from kubesched.api.custom import read_custom
 from kubesched.api.device_claims import ResourceClaim
+from kubesched.api.errors import UserError
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
@@ -41,7 +42,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
 """All that a recording can have, and what must be said about each."""
 
 
-class ReplayError(ValueError):
+class ReplayError(UserError):
     """Not a recording that can be replayed."""
 
 
