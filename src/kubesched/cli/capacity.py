@@ -7,19 +7,29 @@ from rich.text import Text
 
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
-from kubesched.cli.feature_gates import feature_gates_option
 from kubesched.cli.input import refuse
 from kubesched.cli.offline import (
     broken_plugins_told,
     config_option,
+    feature_gates_option,
     file_option,
     manifests_of,
     output_option,
     policy_of,
     seed_option,
 )
-from kubesched.cli.printing import BAD, FAINT, GOOD, console, counted, heading, print_json, print_yaml, table
-from kubesched.cli.progress import progress_bar
+from kubesched.cli.printing import (
+    BAD,
+    FAINT,
+    GOOD,
+    console,
+    counted,
+    heading,
+    print_json,
+    print_yaml,
+    progress_bar,
+    table,
+)
 from kubesched.config import Features
 from kubesched.simulate.capacity import Capacity, model_of
 from kubesched.simulate.capacity import capacity as measure

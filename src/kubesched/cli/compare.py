@@ -8,14 +8,20 @@ from pathlib import Path
 import click
 from rich.text import Text
 
-from kubesched.cli.feature_gates import feature_gates_option
-from kubesched.cli.offline import drain_option, file_option, manifests_of, output_option, policy_of, seed_option
+from kubesched.cli.offline import (
+    drain_option,
+    feature_gates_option,
+    file_option,
+    manifests_of,
+    output_option,
+    policy_of,
+    seed_option,
+)
 from kubesched.cli.printing import FAINT, console, counted, heading, print_json, print_yaml, skipped_note, table
-from kubesched.cli.simulate import run
-from kubesched.cli.simulation_result import moment
+from kubesched.cli.simulate import moment, run
 from kubesched.config import Features
-from kubesched.simulate.comparison import Comparison
-from kubesched.simulate.comparison import compare as put_side_by_side
+from kubesched.simulate.report import Comparison
+from kubesched.simulate.report import compare as put_side_by_side
 
 MOST_ROWS = 20
 DEFAULT = "default"

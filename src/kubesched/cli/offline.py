@@ -14,14 +14,35 @@ import click
 from kubesched import config as configuration
 from kubesched.api.errors import located
 from kubesched.api.node import Node
-from kubesched.cli.feature_gates import feature_gates_option
 from kubesched.cli.input import read, refuse
 from kubesched.config import Features
+from kubesched.daemon.feature_gates import FeatureGates
+from kubesched.daemon.flags.values import MULTIMAP
 from kubesched.framework.blame import plugin_at_work, told
 from kubesched.framework.profile import ProfileError
 from kubesched.simulate.cluster import SimulatedCluster, awaited_custom_resources
 from kubesched.simulate.draining import drained, nodes_meant
 from kubesched.simulate.manifests import Manifests, load
+
+
+def _read(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> Features:
+    """What the gates turn on and off. Raises GateError."""
+    with located("--feature-gates"):
+        gates = FeatureGates.parse(MULTIMAP.parse(",".join(given)))
+    for warning in gates.warnings:
+        click.echo(warning, err=True)
+    return Features.of(gates)
+
+
+feature_gates_option = click.option(
+    "--feature-gates",
+    "features",
+    multiple=True,
+    callback=_read,
+    metavar="GATE=BOOL,...",
+    help="Features to switch on or off, as for kube-scheduler. May be repeated.",
+)
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 

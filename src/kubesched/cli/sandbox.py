@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,14 @@ from rich.text import Text
 
 from kubesched import garbage
 from kubesched.api.errors import UserError, located
-from kubesched.cli.feature_gates import feature_gates_option
-from kubesched.cli.input import told
-from kubesched.cli.node_file import nodes_of
-from kubesched.cli.offline import config_option, settings_of
+from kubesched.api.kinds import Object
+from kubesched.api.node import Node
+from kubesched.api.schema import convert
+from kubesched.api.yaml import YamlError, documents
+from kubesched.cli.input import read, refuse, told
+from kubesched.cli.offline import config_option, feature_gates_option, settings_of
 from kubesched.cli.printing import STRONG, console, counted
-from kubesched.cli.sandbox_story import summary
-from kubesched.cli.sandbox_view import line, view
+from kubesched.cli.sandbox_view import line, summary, view
 from kubesched.config import Features
 from kubesched.framework.profile import ProfileError
 from kubesched.plugins.registry import all_plugins
@@ -32,7 +34,7 @@ from kubesched.sandbox.errors import ApiError
 from kubesched.sandbox.http import ExposedError, Rule, parse_fault
 from kubesched.sandbox.nodes import node_manifests
 from kubesched.sandbox.scenarios import SCENARIOS, Scenario, Stage
-from kubesched.sandbox.scenarios.playing import play
+from kubesched.sandbox.scenarios.scenario import play
 
 _LOOKS_PER_SECOND = 4
 _SOON = 5.0
@@ -195,3 +197,41 @@ def _rules(texts: tuple[str, ...]) -> list[Rule]:
         with located(f"--fault {text}"):
             rules.append(parse_fault(text))
     return rules
+
+
+def nodes_of(file: str) -> list[Object]:
+    """The nodes that the file stands for; or all that is wrong with it, and the end."""
+    source, text = read(file)
+    try:
+        templates = _templates([document.value for document in documents(text)])
+    except YamlError as error:
+        refuse([f"{source}: {error}"])
+    mistakes = [f"{source}: {mistake}" for i, each in enumerate(templates, 1) for mistake in _mistakes(i, each)]
+    if mistakes or not templates:
+        refuse(mistakes or [f"{source}: no Node in it"])
+    nodes = node_manifests(templates)
+    names = Counter(node["metadata"]["name"] for node in nodes)
+    twice = [name for name, count in names.items() if count > 1]
+    if twice:
+        refuse([f"{source}: there are {names[name]} nodes named {name!r}" for name in twice])
+    return nodes
+
+
+def _templates(values: list[Any]) -> list[Any]:
+    found: list[Any] = []
+    for value in values:
+        is_list = isinstance(value, dict) and value.get("kind") == "List" and isinstance(value.get("items"), list)
+        found += value["items"] if is_list else [value]
+    return found
+
+
+def _mistakes(number: int, template: Any) -> list[str]:
+    """What is wrong with the shape of a template; what its values may be is for the API to say."""
+    if not isinstance(template, dict) or template.get("kind") != "Node":
+        return [f"document {number}: expected a Node"]
+    _, mistakes = convert(template, Node, shape_only=True)
+    lines = [f"document {number}: {mistake}" for mistake in mistakes]
+    count = template.get("count")
+    if count is not None and (type(count) is not int or count < 0):
+        lines.append(f"document {number}: count: expected how many there are, got {count!r}")
+    return lines

@@ -25,7 +25,7 @@ from kubesched.simulate.admission import complete, named, unknown_priority_class
 from kubesched.simulate.checks import mistakes_in
 from kubesched.simulate.custom import CustomResources
 from kubesched.simulate.kinds import LIST, kind_of
-from kubesched.simulate.trace import trace_mistakes
+from kubesched.simulate.workloads import trace_mistakes
 
 SUFFIXES = (".yaml", ".yml", ".json")
 

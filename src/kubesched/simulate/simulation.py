@@ -29,8 +29,7 @@ from kubesched.scheduler.writer import ClusterWriter
 from kubesched.simulate.cluster import created_at
 from kubesched.simulate.meter import Meter
 from kubesched.simulate.report import PodStory, Preempted, SimulationReport
-from kubesched.simulate.trace import arrival_of, duration_of
-from kubesched.simulate.workloads import Series, expand
+from kubesched.simulate.workloads import Series, arrival_of, duration_of, expand
 from kubesched.simulate.world import START, World
 
 LEFTOVERS_EVERY = 30.0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import heapq
 import random
 from collections.abc import Callable
 from itertools import islice
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -16,9 +18,8 @@ from kubesched.sandbox.controllers.controller import Key
 from kubesched.sandbox.controllers.events import Recorder
 from kubesched.sandbox.errors import ApiError
 from kubesched.sandbox.nodes import pod_status
-from kubesched.sandbox.nodes.annotations import DURATION, STARTUP, exit_code_of, seconds_in
 from kubesched.sandbox.nodes.capacity import Capacity
-from kubesched.sandbox.nodes.timers import Timers
+from kubesched.sandbox.nodes.manifests import DURATION, STARTUP, exit_code_of, seconds_in
 
 _SLICE = 20
 
@@ -87,11 +88,6 @@ class HollowPods:
         self._paused.discard(node)
         for uid, key in self._on_node.get(node, {}).items():
             self._dirty[(key, uid)] = None
-
-    def on(self, node: str) -> list[Object]:
-        """The pods of a node that have not ended."""
-        pods = (self._find(key, uid) for uid, key in self._on_node.get(node, {}).items())
-        return [pod for pod in pods if pod is not None and not is_finished(pod)]
 
     # -- the work -----------------------------------------------------------------------------------------------------
 
@@ -267,3 +263,44 @@ def _identity(pod: Object) -> tuple[Key, str]:
 
 def _is_of_job(pod: Object) -> bool:
     return any(owner["kind"] == "Job" for owner in pod["metadata"].get("ownerReferences") or ())
+
+
+T = TypeVar("T")
+
+
+class Timers(Generic[T]):
+    """Each thing is due at one time at most: the earliest that was set, unless it was replaced."""
+
+    def __init__(self) -> None:
+        self._times: dict[T, float] = {}
+        self._heap: list[tuple[float, int, T]] = []
+        self._count = 0
+
+    def at(self, when: float, thing: T, *, replace: bool = False) -> None:
+        if not replace and self._times.get(thing, float("inf")) <= when:
+            return
+        self._times[thing] = when
+        self._count += 1
+        heapq.heappush(self._heap, (when, self._count, thing))
+
+    def __contains__(self, thing: T) -> bool:
+        return thing in self._times
+
+    def cancel(self, thing: T) -> None:
+        self._times.pop(thing, None)
+
+    def due(self, now: float, *, most: int) -> list[T]:
+        """Things whose time has come, earliest first, each no longer waiting."""
+        found: list[T] = []
+        while len(found) < most and (when := self.next) is not None and when <= now:
+            _, _, thing = heapq.heappop(self._heap)
+            del self._times[thing]
+            found.append(thing)
+        return found
+
+    @property
+    def next(self) -> float | None:
+        """When the next thing is due."""
+        while self._heap and self._times.get(self._heap[0][2]) != self._heap[0][0]:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None

@@ -16,10 +16,10 @@ from kubesched.api.kinds import (
 )
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.errors import ApiError
+from kubesched.sandbox.nodes.manifests import DURATION
 
 ZONE = "topology.kubernetes.io/zone"
 HOSTNAME = "kubernetes.io/hostname"
-DURATION = "kubesched.io/duration"
 
 
 def node(name: str, zone: str, *, cpu: str = "8", memory: str = "32Gi", **labels: str) -> Object:

@@ -1,6 +1,8 @@
-"""A web shop that must survive the loss of a zone: spread, affinity, and a pod that waits for the right node."""
+"""The stories: a web shop that loses a zone, urgent pods on a full cluster, and a node that fails."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from kubesched.sandbox.scenarios.props import (
     HOSTNAME,
@@ -9,9 +11,11 @@ from kubesched.sandbox.scenarios.props import (
     budget,
     cordon,
     deployment,
+    job,
     label,
     namespace,
     near,
+    priority_class,
     scale,
     service,
     spread,
@@ -97,4 +101,77 @@ SHOP = Scenario(
         Step(17, "Zone c is back, and may take its share: so what waited finds room in all zones.", _over),
     ),
     seconds=21,
+)
+
+
+def _night(stage: Stage) -> None:
+    api = stage.api
+    namespace(api, "batch")
+    priority_class(api, "patient", 10, preempts=False)
+    priority_class(api, "urgent", 1000)
+    job(api, "batch", "render", 36, seconds=12, cpu="2", memory="4Gi", priorityClassName="patient")
+
+
+def _customers(stage: Stage) -> None:
+    namespace(stage.api, "web")
+    deployment(stage.api, "web", "checkout", 4, cpu="3", memory="4Gi", priorityClassName="urgent")
+
+
+def _too_large(stage: Stage) -> None:
+    deployment(stage.api, "batch", "giant", 1, cpu="16", memory="16Gi", priorityClassName="urgent")
+
+
+BATCH = Scenario(
+    "batch",
+    "a burst of batch work fills the cluster, and urgent pods make themselves room",
+    zones("a", "b", "c", nodes=2),
+    (
+        Step(0.5, "A job of 36 patient pods: 24 fit on six nodes, the others wait their turn.", _night),
+        Step(5, "Checkout is urgent and finds no room: for each of its pods, two patient ones have to go.", _customers),
+        Step(9, "A giant asks for more than any node has: no eviction could help, so nobody has to go.", _too_large),
+    ),
+    seconds=28,
+)
+
+
+_LOST = "node-b1"
+
+
+def _tolerates_for(seconds: int) -> list[dict[str, Any]]:
+    keys = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+    return [{"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds} for key in keys]
+
+
+def _start(stage: Stage) -> None:
+    namespace(stage.api, "app")
+    deployment(
+        stage.api,
+        "app",
+        "orders",
+        12,
+        cpu="1",
+        memory="2Gi",
+        tolerations=_tolerates_for(4),
+        topologySpreadConstraints=[spread("orders", ZONE, hard=False), spread("orders", HOSTNAME, hard=False)],
+    )
+
+
+def _fail(stage: Stage) -> None:
+    stage.machines.fail(_LOST)
+
+
+def _recover(stage: Stage) -> None:
+    stage.machines.recover(_LOST)
+
+
+FAILURE = Scenario(
+    "failure",
+    "a node fails: it is tainted, its pods are given up and placed elsewhere, and it comes back",
+    zones("a", "b", "c", nodes=2),
+    (
+        Step(0.5, "Twelve pods of orders, spread over six nodes.", _start),
+        Step(4, f"{_LOST} fails: no more signs of life.", _fail),
+        Step(20, f"{_LOST} is back.", _recover),
+    ),
+    seconds=26,
 )
