@@ -35,7 +35,7 @@ class Followed:
         self.scheduler = Scheduler(configuration, MemoryCluster(), clock=time.monotonic, draw=lambda among: 0)
         assert self.scheduler.originals is not None
         self.originals: Originals = self.scheduler.originals
-        self.informers = Informers(client, self.scheduler, originals=self.originals, wake=lambda: None)
+        self.informers = Informers(client, self.scheduler.handle, originals=self.originals)
 
     def add_pod(self, name: str) -> None:
         container = {"name": "main", "image": "app", "env": [{"name": "X", "value": name}]}
