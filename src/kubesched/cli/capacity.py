@@ -42,13 +42,15 @@ MOST_NODES = 20
 
 @click.command()
 @file_option
-@click.option("--pod", "pod_file", required=True, help="A manifest with the pod, or a workload with its template.")
+@click.option("--pod", "pod_file", required=True, help="File with the pod, or with a workload that has its template.")
 @config_option
 @feature_gates_option
 @seed_option
 @output_option("json", "yaml")
-@click.option("--most", type=click.IntRange(min=1), default=100_000, show_default=True, help="Stop at so many.")
-@click.option("--all-nodes", is_flag=True, help=f"Show every node, also if there are more than {MOST_NODES}.")
+@click.option(
+    "--most", type=click.IntRange(min=1), default=100_000, show_default=True, help="Stop after this many copies."
+)
+@click.option("--all-nodes", is_flag=True, help=f"Show every node, even if there are more than {MOST_NODES}.")
 def capacity(
     files: tuple[str, ...],
     pod_file: str,
@@ -59,10 +61,10 @@ def capacity(
     most: int,
     all_nodes: bool,
 ) -> None:
-    """Say how many more of a pod fit on the cluster of the manifests, and what stops the next one.
+    """Count how many more copies of a pod fit on the cluster, and say what stops the next one.
 
-    Copies are placed one after another beside the pods that run already. Pods that are pending do not count, and
-    nobody is evicted.
+    Copies are placed one after another next to the pods that run already. Pending pods do not count, and no pod is
+    evicted.
     """
     policy = policy_of(config_file, features)
     manifests = manifests_of([*files, pod_file], policy, workloads=True)

@@ -60,13 +60,13 @@ FIGURES: dict[str, tuple[str, Callable[[float], str]]] = {
     "configs",
     multiple=True,
     required=True,
-    help="A KubeSchedulerConfiguration. Given once, it is compared with the default.",
+    help="KubeSchedulerConfiguration to compare. Can be repeated; a single one is compared with the default.",
 )
 @feature_gates_option
 @seed_option
 @drain_option
 @output_option("json", "yaml")
-@click.option("--all-pods", is_flag=True, help=f"Show every pod that differs, also if there are more than {MOST_ROWS}.")
+@click.option("--all-pods", is_flag=True, help=f"Show every pod that differs, even if there are more than {MOST_ROWS}.")
 def compare(
     files: tuple[str, ...],
     configs: tuple[str, ...],
@@ -76,7 +76,7 @@ def compare(
     output: str,
     all_pods: bool,
 ) -> None:
-    """Simulate the manifests once per policy, and show the results side by side."""
+    """Simulate the manifests once per configuration, and show the results side by side."""
     policies = [policy_of(file, features) for file in ((None, *configs) if len(configs) == 1 else configs)]
     manifests = manifests_of(files, *policies, workloads=True, drains=drains)
     reports = [run(manifests, policy, seed) for policy in policies]

@@ -19,8 +19,8 @@ from kubesched.simulate.kinds import DEFAULT_NAMESPACE
 
 @click.command()
 @simulation_options
-@click.option("--pod", "name", required=True, help="NAMESPACE/NAME of the pod; without a namespace, in default.")
-@click.option("--all-nodes", is_flag=True, help="Show every node, also in a large cluster.")
+@click.option("--pod", "name", required=True, help="NAMESPACE/NAME of the pod; the namespace defaults to default.")
+@click.option("--all-nodes", is_flag=True, help="Show every node, even in a large cluster.")
 def explain(
     files: tuple[str, ...],
     config_file: str | None,

@@ -40,7 +40,7 @@ feature_gates_option = click.option(
     multiple=True,
     callback=_read,
     metavar="GATE=BOOL,...",
-    help="Features to switch on or off, as for kube-scheduler. May be repeated.",
+    help="Features to switch on or off, as for kube-scheduler. Can be repeated.",
 )
 
 
@@ -53,13 +53,13 @@ file_option = click.option(
     "files",
     multiple=True,
     required=True,
-    help="Manifests: a file, a directory, or - for standard input. May be given several times.",
+    help="File or directory with manifests, or - for standard input. Can be repeated.",
 )
 config_option = click.option(
-    "--config", "config_file", help="A KubeSchedulerConfiguration; the default one if not given."
+    "--config", "config_file", help="File with a KubeSchedulerConfiguration; the default configuration if not set."
 )
 seed_option = click.option(
-    "--seed", type=int, default=0, show_default=True, help="For the draw among equally good nodes."
+    "--seed", type=int, default=0, show_default=True, help="Seed for the draw among equally good nodes."
 )
 
 
@@ -68,19 +68,19 @@ drain_option = click.option(
     "drains",
     multiple=True,
     metavar="NODE|KEY=VALUE",
-    help="Drain a node, or all with a label, before the start. May be given several times.",
+    help="Node to drain before the start, or label of nodes to drain. Can be repeated.",
 )
 
 
 def output_option(*formats: str) -> Callable[[F], F]:
-    """`-o`, with a table unless told otherwise."""
+    """`-o`, with a table by default."""
     return click.option(
         "-o",
         "--output",
         type=click.Choice(["table", *formats]),
         default="table",
         show_default=True,
-        help="The format.",
+        help="Output format.",
     )
 
 
@@ -143,7 +143,7 @@ def manifests_of(
 
 @contextmanager
 def broken_plugins_told() -> Iterator[None]:
-    """A plugin that breaks ends the command, with where it broke for its author and what broke for everybody."""
+    """A plugin that raises ends the command, with the traceback for its author and one line for the user."""
     try:
         yield
     except Exception as problem:

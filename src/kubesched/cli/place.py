@@ -17,13 +17,13 @@ MOST_ROWS = 40
 
 @click.command()
 @simulation_options
-@click.option("--all-pods", is_flag=True, help=f"Show every pod, also if there are more than {MOST_ROWS}.")
+@click.option("--all-pods", is_flag=True, help=f"Show every pod, even if there are more than {MOST_ROWS}.")
 def place(
     files: tuple[str, ...], config_file: str | None, features: Features, seed: int, output: str, all_pods: bool
 ) -> None:
-    """Place all pending pods of the manifests, one after another, and tell where they go.
+    """Place all pending pods of the manifests, one after another, and show where they go.
 
-    One pass in the order of the queue; nobody is evicted, but you see whom preemption would evict.
+    One pass in the order of the queue. No pod is evicted; the output says which pods preemption would evict.
     """
     cluster, manifests = simulated(files, config_file, features, seed)
     with broken_plugins_told():

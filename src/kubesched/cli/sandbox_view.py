@@ -166,11 +166,11 @@ def summary(box: Sandbox) -> RenderableType:
     pods = box.api.select(PODS)
     phases = Counter(pod.get("status", {}).get("phase", "Unknown") for pod in pods)
     outcomes, errors = box.chronicle.outcomes, box.chronicle.errors
-    told = ", ".join(f"{count} {phase.lower()}" for phase, count in sorted(phases.items())) or "none"
+    by_phase = ", ".join(f"{count} {phase.lower()}" for phase, count in sorted(phases.items())) or "none"
     head = Text.assemble(
         "\n",
         heading(f"{counted(len(pods), 'pod')}: "),
-        told,
+        by_phase,
         ".  Scheduler: ",
         (f"{outcomes['bound']} bound", GOOD),
         ", ",

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from kubesched import garbage
-from kubesched.cli.input import refuse, told
+from kubesched.cli.input import describe, refuse
 from kubesched.cli.offline import (
     Policy,
     config_option,
@@ -58,9 +58,9 @@ MOST_NODES = 20
 @seed_option
 @drain_option
 @output_option("json", "yaml", "html")
-@click.option("--all-pods", is_flag=True, help=f"Show every pod, also if there are more than {MOST_ROWS}.")
-@click.option("--all-nodes", is_flag=True, help=f"Show every node, also if there are more than {MOST_NODES}.")
-@click.option("--record", help="Where to write what `kubesched replay` reads. A file that is there is kept as FILE.1.")
+@click.option("--all-pods", is_flag=True, help=f"Show every pod, even if there are more than {MOST_ROWS}.")
+@click.option("--all-nodes", is_flag=True, help=f"Show every node, even if there are more than {MOST_NODES}.")
+@click.option("--record", help="File to record to, for `kubesched replay`. An existing file is kept as FILE.1.")
 def simulate(
     files: tuple[str, ...],
     config_file: str | None,
@@ -72,11 +72,11 @@ def simulate(
     all_nodes: bool,
     record: str | None,
 ) -> None:
-    """Run pods and workloads on the nodes of the manifests in virtual time, to the end.
+    """Run the pods and workloads of the manifests in virtual time, to the end.
 
-    The real scheduler does it: with backoff, preemption and retries. Deployments, ReplicaSets, StatefulSets, DaemonSets
+    It is the real scheduler, with backoff, preemption and retries. Deployments, ReplicaSets, StatefulSets, DaemonSets
     and Jobs are expanded to pods. The annotations kubesched.io/arrival and kubesched.io/duration, on a pod or in a
-    template, say when pods come and how long they run.
+    template, set when pods arrive and how long they run.
     """
     policy = policy_of(config_file, features)
     manifests = manifests_of(files, policy, workloads=True, drains=drains)
@@ -110,7 +110,7 @@ def _recording(file: str | None) -> Iterator[IO[str] | None]:
             file, lambda kept: click.echo(f"{file}: kept the earlier recording as {kept}", err=True)
         )
     except OSError as error:
-        refuse([told(error, file)])
+        refuse([describe(error, file)])
     with stream:
         yield stream
 

@@ -16,7 +16,7 @@ Sizes = dict[str, int]
 
 
 def new_replica_set(deployment: Object, replicas: int, annotations: dict[str, str]) -> Object:
-    """The ReplicaSet of the template that the Deployment has now, named and told apart by the template's hash."""
+    """The ReplicaSet of the template that the Deployment has now, named and labelled by the template's hash."""
     metadata, spec = deployment["metadata"], deployment["spec"]
     template_hash = hash_of(spec["template"], (deployment.get("status") or {}).get("collisionCount", 0))
     template_metadata = spec["template"].get("metadata") or {}

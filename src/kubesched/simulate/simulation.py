@@ -220,7 +220,7 @@ class Simulation:
     # -- time ---------------------------------------------------------------------------------------------------------
 
     def _happen(self) -> None:
-        """All that is due by now, and the scheduler hears of it."""
+        """Do all that is due by now, and deliver the changes to the scheduler."""
         self._world.deliver(self._scheduler.handle)
         while self._calendar and self._calendar[0][0] <= self.now:
             _, _, action, pod = heapq.heappop(self._calendar)

@@ -1,6 +1,6 @@
-"""What makes objects come true: small controllers of workloads, volumes, devices, nodes and garbage.
+"""The controllers of a cluster: of workloads, volumes, devices, nodes and garbage.
 
-Each is a plain object that is told of events and of the time; live, one task drives them all.
+Each is a plain object that observes events and reconciles when called with the time; live, one task drives them all.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from kubesched.api.node import Node
 from kubesched.controllers.daemon_sets import Eligibility, daemon_pod, target_of
 from kubesched.controllers.pod_templates import REVISION_HASH, share_of
 from kubesched.sandbox.api import Api, Event
-from kubesched.sandbox.controllers.conditions import available_at, is_active, is_finished, is_going, is_ready
+from kubesched.sandbox.controllers.conditions import available_at, is_active, is_finished, is_ready, is_terminating
 from kubesched.sandbox.controllers.controller import Key, KeyedController, key_of
 from kubesched.sandbox.controllers.events import Recorder
 from kubesched.sandbox.controllers.ownership import Owned, PodControl, owner_key
@@ -56,7 +56,7 @@ class DaemonSets(KeyedController):
         eligible = Eligibility(daemon_set)
         nodes = {node["metadata"]["name"]: eligible.of(_record(node)) for node in self.api.select(NODES)}
         self.queue.rest(key, now, _REST_PER_NODE * len(nodes))
-        if not is_going(daemon_set):
+        if not is_terminating(daemon_set):
             self._place(daemon_set, nodes, revision_hash)
             self._update(daemon_set, nodes, revision_hash, now)
         return self._report(key, nodes, revision_hash, now)
@@ -92,13 +92,13 @@ class DaemonSets(KeyedController):
 
     def _delete(self, daemon_set: Object, pods: Iterable[Object]) -> None:
         for pod in pods:
-            if not is_going(pod):
+            if not is_terminating(pod):
                 self._control.delete(daemon_set, pod)
 
     def _without_ended(self, daemon_set: Object, pods: list[Object]) -> list[Object]:
         """The pods that have not ended; the others are deleted, to be replaced."""
         for pod in pods:
-            if is_finished(pod) and not is_going(pod):
+            if is_finished(pod) and not is_terminating(pod):
                 if pod["status"]["phase"] == "Failed":
                     name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
                     message = f"Found failed daemon pod {name} on node {target_of(pod)}, will try to kill it"

@@ -9,7 +9,7 @@ from kubesched.controllers.rollout import DESIRED, MAXIMUM, REVISION, new_replic
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.api.stamps import seconds_of
 from kubesched.sandbox.controllers import deployment_status
-from kubesched.sandbox.controllers.conditions import is_finished, is_going
+from kubesched.sandbox.controllers.conditions import is_finished, is_terminating
 from kubesched.sandbox.controllers.controller import MANAGER, Key, KeyedController, key_of
 from kubesched.sandbox.controllers.deployment_status import Progress
 from kubesched.sandbox.controllers.events import Recorder
@@ -51,7 +51,7 @@ class Deployments(KeyedController):
             return None
         self._replica_sets.claim(DEPLOYMENTS, deployment, deployment["spec"]["selector"])
         progress = Progress()
-        if not is_going(deployment):
+        if not is_terminating(deployment):
             deployment = self._step(deployment, progress)
         return self._report(deployment, progress, now)
 
@@ -144,9 +144,9 @@ class Deployments(KeyedController):
         changed = {**replica_set, "metadata": {**metadata, "annotations": annotations}, "spec": spec}
         self.api.update(REPLICA_SETS, metadata["namespace"], metadata["name"], changed, manager=MANAGER)
         if before != replicas:
-            self._tell_scaling(deployment, metadata["name"], before, replicas)
+            self._record_scaling(deployment, metadata["name"], before, replicas)
 
-    def _tell_scaling(self, deployment: Object, name: str, before: int, replicas: int) -> None:
+    def _record_scaling(self, deployment: Object, name: str, before: int, replicas: int) -> None:
         way = "up" if replicas > before else "down"
         message = f"Scaled {way} replica set {name} from {before} to {replicas}"
         self._recorder.normal(DEPLOYMENTS, deployment, "ScalingReplicaSet", message)
@@ -170,14 +170,14 @@ class Deployments(KeyedController):
             return self._not_created(deployment, error, progress)
         progress.created(created)
         if replicas:
-            self._tell_scaling(deployment, created["metadata"]["name"], 0, replicas)
+            self._record_scaling(deployment, created["metadata"]["name"], 0, replicas)
         return self._with_revision(deployment, revision)
 
     def _not_created(self, deployment: Object, error: ApiError, progress: Progress) -> Object:
         if is_terminating_namespace(error):
             return deployment
         if error.reason == "AlreadyExists":
-            # Another template has this hash, or somebody took the name: the next hash counts one more.
+            # Another template has this hash, or another object the name: the next hash counts one more.
             status = deployment.get("status") or {}
             counted = {**status, "collisionCount": status.get("collisionCount", 0) + 1}
             return self.write_status(DEPLOYMENTS, deployment, counted)
@@ -216,7 +216,7 @@ class Deployments(KeyedController):
             return
         idle = [each for each in olds if not size(each) and not (each.get("status") or {}).get("replicas")]
         for each in sorted(idle, key=_revision)[: max(0, len(idle) - limit)]:
-            if not is_going(each):
+            if not is_terminating(each):
                 self.api.delete(REPLICA_SETS, *key_of(each), propagation="Background", uid=each["metadata"]["uid"])
 
     def _report(self, deployment: Object, progress: Progress, now: float) -> float | None:

@@ -48,7 +48,7 @@ class Recorder:
             self._recent.popitem(last=False)
 
     def _create(self, event: Object) -> Object:
-        """Store an event under a name that sorts by time, as everybody expects of lists of events."""
+        """Store an event under a name that sorts by time, as lists of events are read."""
         involved = event["involvedObject"]
         namespace = involved.get("namespace") or "default"
         self._last_name = max(self._last_name + 1, int(self._api.stamps.time() * 1e9))
@@ -88,29 +88,29 @@ class Recorder:
 
 
 class EventExpiry:
-    """Removes events from the one that was last heard of longest ago."""
+    """Removes events, the one that was last observed longest ago first."""
 
     watches: tuple[Resource, ...] = (CORE_EVENTS,)
 
     def __init__(self, api: Api, *, lifetime: float = LIFETIME, most: int = MOST) -> None:
         self._api = api
         self._lifetime, self._most = lifetime, most
-        self._heard: OrderedDict[Key, float] = OrderedDict()
+        self._observed: OrderedDict[Key, float] = OrderedDict()
 
     def observe(self, event: Event) -> None:
         key = key_of(event.object)
-        self._heard.pop(key, None)
+        self._observed.pop(key, None)
         if event.type != "DELETED":
-            self._heard[key] = _last(event.object)
+            self._observed[key] = _last(event.object)
 
     def reconcile(self, now: float) -> float | None:
         for _ in range(_SLICE):
-            if not self._heard:
+            if not self._observed:
                 return None
-            key, heard = next(iter(self._heard.items()))
-            if heard + self._lifetime > now and len(self._heard) <= self._most:
-                return heard + self._lifetime
-            del self._heard[key]
+            key, observed = next(iter(self._observed.items()))
+            if observed + self._lifetime > now and len(self._observed) <= self._most:
+                return observed + self._lifetime
+            del self._observed[key]
             if self._api.find(CORE_EVENTS, *key) is not None:
                 self._api.delete(CORE_EVENTS, *key)
         return now

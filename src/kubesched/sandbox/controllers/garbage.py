@@ -8,8 +8,9 @@ import msgspec
 
 from kubesched.api.kinds import CORE_EVENTS, CUSTOM_RESOURCE_DEFINITIONS, EVENTS, NODES, PODS, Object, Resource
 from kubesched.sandbox.api import Api, Event
+from kubesched.sandbox.api.binding import with_condition
 from kubesched.sandbox.api.deleting import FOREGROUND, ORPHAN
-from kubesched.sandbox.controllers.conditions import is_finished, with_condition
+from kubesched.sandbox.controllers.conditions import is_finished
 from kubesched.sandbox.controllers.controller import MANAGER, Key, KeyedController, key_of
 from kubesched.sandbox.errors import ApiError
 from kubesched.sandbox.served import SERVED
@@ -192,7 +193,7 @@ KEPT = 12_500
 
 
 class PodGarbage(KeyedController):
-    """Removes pods that are in nobody's hands any more."""
+    """Removes pods on nodes that are gone, and the oldest ended pods beyond a number."""
 
     def __init__(self, api: Api, *, kept: int = KEPT) -> None:
         super().__init__(api)
@@ -248,10 +249,10 @@ class PodGarbage(KeyedController):
     def _give_up(self, pod: Object) -> None:
         """A pod on a node that is gone has failed."""
         if not is_finished(pod):
-            told = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}
-            told["message"] = "PodGC: node no longer exists"
+            condition = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}
+            condition["message"] = "PodGC: node no longer exists"
             status = pod.get("status") or {}
-            conditions = with_condition(status.get("conditions") or [], told, self.api.stamps.now())
+            conditions = with_condition(status.get("conditions") or [], condition, self.api.stamps.now())
             pod = self.write_status(PODS, pod, {**status, "phase": "Failed", "conditions": conditions})
         self._remove(pod)
 

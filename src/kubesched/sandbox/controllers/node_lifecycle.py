@@ -11,8 +11,9 @@ from kubesched.api.node import Taint
 from kubesched.api.pod import Toleration
 from kubesched.api.tolerations import tolerates
 from kubesched.sandbox.api import Api, Event
+from kubesched.sandbox.api.binding import with_condition
 from kubesched.sandbox.api.stamps import seconds_of
-from kubesched.sandbox.controllers.conditions import condition_of, is_active, is_finished, is_ready, with_condition
+from kubesched.sandbox.controllers.conditions import condition_of, is_active, is_finished, is_ready
 from kubesched.sandbox.controllers.controller import MANAGER, Key, KeyedController, key_of
 from kubesched.sandbox.controllers.events import Recorder
 from kubesched.sandbox.controllers.ownership import Grouped
@@ -76,11 +77,11 @@ class NodeLifecycle(KeyedController):
             known = condition_of(node, kind)
             if known is not None and known.get("status") == "Unknown":
                 continue
-            told = {"reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status."}
+            cause = {"reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status."}
             if known is None:
-                told = {"reason": "NodeStatusNeverUpdated", "message": "Kubelet never posted node status."}
+                cause = {"reason": "NodeStatusNeverUpdated", "message": "Kubelet never posted node status."}
             heartbeat = (known or {}).get("lastHeartbeatTime", node["metadata"]["creationTimestamp"])
-            unknown = {"type": kind, "status": "Unknown", **told, "lastHeartbeatTime": heartbeat}
+            unknown = {"type": kind, "status": "Unknown", **cause, "lastHeartbeatTime": heartbeat}
             conditions = with_condition(conditions, unknown, stamp)
         conditions = [{k: v for k, v in each.items() if k != "lastProbeTime"} for each in conditions]
         if conditions != status.get("conditions"):
@@ -115,8 +116,8 @@ class NodeLifecycle(KeyedController):
         for pod in self._pods.of(node["metadata"]["name"]):
             if not is_ready(pod) or is_finished(pod):
                 continue
-            told = {"type": "Ready", "status": "False", "reason": "NodeNotReady"}
-            conditions = with_condition(pod["status"]["conditions"], told, self.api.stamps.now())
+            condition = {"type": "Ready", "status": "False", "reason": "NodeNotReady"}
+            conditions = with_condition(pod["status"]["conditions"], condition, self.api.stamps.now())
             self.write_status(PODS, pod, {**pod["status"], "conditions": conditions})
             self._recorder.warning(PODS, pod, "NodeNotReady", "Node is not ready")
 
@@ -189,14 +190,14 @@ class TaintEviction(KeyedController):
 
     def _evict(self, pod: Object) -> None:
         namespace, name = key_of(pod)
-        told = {
+        condition = {
             "type": "DisruptionTarget",
             "status": "True",
             "reason": "DeletionByTaintManager",
             "message": "Taint manager: deleting due to NoExecute taint",
         }
         status = pod.get("status") or {}
-        conditions = with_condition(status.get("conditions") or [], told, self.api.stamps.now())
+        conditions = with_condition(status.get("conditions") or [], condition, self.api.stamps.now())
         pod = self.write_status(PODS, pod, {**status, "conditions": conditions})
         self._recorder.normal(PODS, pod, "TaintManagerEviction", f"Marking for deletion Pod {namespace}/{name}")
         self.api.delete(PODS, namespace, name, uid=pod["metadata"]["uid"])

@@ -150,8 +150,8 @@ class PodControl:
                 return None
             self._recorder.warning(self._resource, owner, "FailedCreate", f"Error creating: {error.message}")
             raise
-        told = f"Created pod: {created['metadata']['name']}"
-        self._recorder.normal(self._resource, owner, "SuccessfulCreate", told)
+        message = f"Created pod: {created['metadata']['name']}"
+        self._recorder.normal(self._resource, owner, "SuccessfulCreate", message)
         return created
 
     def delete(self, owner: Object, pod: Object) -> None:

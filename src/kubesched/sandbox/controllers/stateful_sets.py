@@ -8,7 +8,7 @@ from kubesched.api.kinds import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, O
 from kubesched.controllers.pod_templates import REVISION_HASH, owner_reference, share_of
 from kubesched.controllers.stateful_sets import claim_name, claim_of, claim_templates, ordinals_of, stateful_pod
 from kubesched.sandbox.api import Api, Event
-from kubesched.sandbox.controllers.conditions import available_at, is_finished, is_going, is_ready
+from kubesched.sandbox.controllers.conditions import available_at, is_finished, is_ready, is_terminating
 from kubesched.sandbox.controllers.controller import MANAGER, Key, KeyedController, key_of
 from kubesched.sandbox.controllers.events import Recorder
 from kubesched.sandbox.controllers.ownership import Owned, is_controlled_by, is_terminating_namespace, owner_key
@@ -40,7 +40,7 @@ class StatefulSets(KeyedController):
             return None
         self._pods.claim(STATEFUL_SETS, stateful_set, stateful_set["spec"]["selector"])
         revision = self._revisions.current(stateful_set)["metadata"]["name"]
-        if not is_going(stateful_set):
+        if not is_terminating(stateful_set):
             self._step(stateful_set, revision, now)
         return self._report(key, revision, now)
 
@@ -62,7 +62,7 @@ class StatefulSets(KeyedController):
             if not self._is_up(stateful_set, pods.get(ordinal), ordinal, revision, now) and in_turn:
                 return
         for ordinal in sorted(set(pods) - set(wanted), reverse=True):
-            if not is_going(pods[ordinal]):
+            if not is_terminating(pods[ordinal]):
                 self._delete(stateful_set, pods[ordinal])
             self._drop_claims(stateful_set, ordinal)
             if in_turn:
@@ -74,13 +74,13 @@ class StatefulSets(KeyedController):
         if pod is None:
             self._create(stateful_set, ordinal, revision)
             return False
-        if is_finished(pod) and not is_going(pod):
+        if is_finished(pod) and not is_terminating(pod):
             reason = "RecreatingFailedPod" if pod["status"]["phase"] == "Failed" else "RecreatingTerminatedPod"
             name = pod["metadata"]["name"]
             self._recorder.warning(STATEFUL_SETS, stateful_set, reason, f"StatefulSet is recreating pod {name}")
             self._delete(stateful_set, pod)
             return False
-        return not is_going(pod) and self._is_available(stateful_set, pod, now)
+        return not is_terminating(pod) and self._is_available(stateful_set, pod, now)
 
     def _is_available(self, stateful_set: Object, pod: Object, now: float) -> bool:
         since = available_at(pod, stateful_set["spec"].get("minReadySeconds") or 0)
@@ -94,13 +94,13 @@ class StatefulSets(KeyedController):
         rolling = strategy.get("rollingUpdate") or {}
         allowed = max(1, share_of(rolling.get("maxUnavailable", 1), stateful_set["spec"]["replicas"], round_up=True))
         missing = stateful_set["spec"]["replicas"] - sum(
-            not is_going(pod) and self._is_available(stateful_set, pod, now) for pod in pods.values()
+            not is_terminating(pod) and self._is_available(stateful_set, pod, now) for pod in pods.values()
         )
         for ordinal in sorted(pods, reverse=True):
             if ordinal < rolling.get("partition", 0):
                 return
             pod = pods[ordinal]
-            if _revision_of(pod) == revision or is_going(pod):
+            if _revision_of(pod) == revision or is_terminating(pod):
                 continue
             if self._is_available(stateful_set, pod, now):
                 if missing >= allowed:
@@ -125,11 +125,11 @@ class StatefulSets(KeyedController):
         except ApiError as error:
             if is_terminating_namespace(error):
                 return
-            told = f"create Pod {name} in StatefulSet {metadata['name']} failed error: {error.message}"
-            self._recorder.warning(STATEFUL_SETS, stateful_set, "FailedCreate", told)
+            message = f"create Pod {name} in StatefulSet {metadata['name']} failed error: {error.message}"
+            self._recorder.warning(STATEFUL_SETS, stateful_set, "FailedCreate", message)
             raise
-        told = f"create Pod {created['metadata']['name']} in StatefulSet {metadata['name']} successful"
-        self._recorder.normal(STATEFUL_SETS, stateful_set, "SuccessfulCreate", told)
+        message = f"create Pod {created['metadata']['name']} in StatefulSet {metadata['name']} successful"
+        self._recorder.normal(STATEFUL_SETS, stateful_set, "SuccessfulCreate", message)
 
     def _make(self, stateful_set: Object, ordinal: int, pod: Object) -> Object:
         namespace = stateful_set["metadata"]["namespace"]
@@ -141,8 +141,8 @@ class StatefulSets(KeyedController):
     def _delete(self, stateful_set: Object, pod: Object) -> None:
         name = pod["metadata"]["name"]
         self.api.delete(PODS, pod["metadata"]["namespace"], name, uid=pod["metadata"]["uid"])
-        told = f"delete Pod {name} in StatefulSet {stateful_set['metadata']['name']} successful"
-        self._recorder.normal(STATEFUL_SETS, stateful_set, "SuccessfulDelete", told)
+        message = f"delete Pod {name} in StatefulSet {stateful_set['metadata']['name']} successful"
+        self._recorder.normal(STATEFUL_SETS, stateful_set, "SuccessfulDelete", message)
 
     def _ensure_claim(self, stateful_set: Object, template: Object, ordinal: int) -> None:
         owner, namespace = stateful_set["metadata"]["name"], stateful_set["metadata"]["namespace"]
@@ -169,7 +169,7 @@ class StatefulSets(KeyedController):
             return None
         spec, old = stateful_set["spec"], stateful_set.get("status") or {}
         pods = [pod for pod in self._by_ordinal(stateful_set).values() if is_controlled_by(pod, stateful_set)]
-        alive = [pod for pod in pods if not is_going(pod)]
+        alive = [pod for pod in pods if not is_terminating(pod)]
         times = [available_at(pod, spec.get("minReadySeconds") or 0) for pod in alive]
         current = old.get("currentRevision") or newest
         updated = sum(_revision_of(pod) == newest for pod in alive)

@@ -15,7 +15,7 @@ from kubesched.api.kinds import (
 from kubesched.controllers.claims import ephemeral_claim, ephemeral_claim_name
 from kubesched.controllers.volumes import NO_PROVISIONER, best_volume, class_of, is_claimed_by, provisioned_volume
 from kubesched.sandbox.api import Api, Event
-from kubesched.sandbox.controllers.conditions import is_active, is_finished, is_going
+from kubesched.sandbox.controllers.conditions import is_active, is_finished, is_terminating
 from kubesched.sandbox.controllers.controller import MANAGER, Key, KeyedController, key_of
 from kubesched.sandbox.controllers.events import Recorder
 from kubesched.sandbox.controllers.ownership import Grouped, is_controlled_by
@@ -84,7 +84,7 @@ class Volumes(KeyedController):
                 waiting.discard(key)
             return None
         claim = self._protect_claim(claim)
-        if claim is not None and not is_going(claim):
+        if claim is not None and not is_terminating(claim):
             self._sync_claim(claim)
         return None
 
@@ -94,7 +94,7 @@ class Volumes(KeyedController):
         """Hold a claim while a pod uses it. None when letting go of it was the end of it."""
         metadata = claim["metadata"]
         finalizers = metadata.get("finalizers") or []
-        if not is_going(claim):
+        if not is_terminating(claim):
             if _CLAIM_PROTECTION in finalizers:
                 return claim
             return self._with_metadata(PERSISTENT_VOLUME_CLAIMS, claim, finalizers=[*finalizers, _CLAIM_PROTECTION])
@@ -124,17 +124,17 @@ class Volumes(KeyedController):
         if volume is None:
             if was_bound:
                 lost = {**(claim.get("status") or {}), "phase": "Lost"}
-                told = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
-                self._recorder.warning(PERSISTENT_VOLUME_CLAIMS, claim, "ClaimLost", told)
+                message = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
+                self._recorder.warning(PERSISTENT_VOLUME_CLAIMS, claim, "ClaimLost", message)
                 self.write_status(PERSISTENT_VOLUME_CLAIMS, claim, lost)
         elif "claimRef" not in volume["spec"] or is_claimed_by(volume, claim):
             self._bind(claim, volume)
 
     def _find_volume(self, claim: Object) -> Object | None:
-        volumes = [volume for volume in self._by_class.of(class_of(claim)) if not is_going(volume)]
-        promised = next((v for v in volumes if "claimRef" in v["spec"] and is_claimed_by(v, claim)), None)
-        if promised is not None:
-            return promised
+        volumes = [volume for volume in self._by_class.of(class_of(claim)) if not is_terminating(volume)]
+        claimed = next((v for v in volumes if "claimRef" in v["spec"] and is_claimed_by(v, claim)), None)
+        if claimed is not None:
+            return claimed
         if self._waits_for_consumer(claim):
             # The scheduler chooses among existing volumes and says so on the volume.
             return None
@@ -174,40 +174,42 @@ class Volumes(KeyedController):
         name = class_of(claim)
         storage_class = self.api.find(STORAGE_CLASSES, "", name) if name else None
         if storage_class is None:
-            told = "no persistent volumes available for this claim and no storage class is set"
+            message = "no persistent volumes available for this claim and no storage class is set"
             if name:
-                told = f'storageclass.storage.k8s.io "{name}" not found'
+                message = f'storageclass.storage.k8s.io "{name}" not found'
             reason = "ProvisioningFailed" if name else "FailedBinding"
-            self._tell(claim, reason, told, warn=bool(name))
+            self._record(claim, reason, message, warn=bool(name))
             return
         node_name = (claim["metadata"].get("annotations") or {}).get(_SELECTED_NODE)
         if self._waits_for_consumer(claim) and not node_name:
-            told = "waiting for first consumer to be created before binding"
-            self._tell(claim, "WaitForFirstConsumer", told)
+            message = "waiting for first consumer to be created before binding"
+            self._record(claim, "WaitForFirstConsumer", message)
             return
         provisioner = storage_class["provisioner"]
         if provisioner == NO_PROVISIONER:
-            self._tell(claim, "FailedBinding", "no persistent volumes available for this claim")
+            self._record(claim, "FailedBinding", "no persistent volumes available for this claim")
             return
         node = self.api.find(NODES, "", node_name) if node_name else None
         driver = self.api.find(CSI_NODES, "", node_name) if node_name else None
         volume = provisioned_volume(claim, storage_class, node, driver)
         if volume is None:
             # The node is not one that the class allows: the scheduler is to choose again.
-            told = f'failed to provision volume with StorageClass "{name}": node "{node_name}" is not in the topology'
-            self._recorder.warning(PERSISTENT_VOLUME_CLAIMS, claim, "ProvisioningFailed", f"{told} of the class")
+            message = (
+                f'failed to provision volume with StorageClass "{name}": node "{node_name}" is not in the topology'
+            )
+            self._recorder.warning(PERSISTENT_VOLUME_CLAIMS, claim, "ProvisioningFailed", f"{message} of the class")
             self._unselect(claim)
             return
-        self._tell(claim, "ExternalProvisioning", _waiting(provisioner))
+        self._record(claim, "ExternalProvisioning", _waiting(provisioner))
         claim = self._annotate(PERSISTENT_VOLUME_CLAIMS, claim, {_PROVISIONER: provisioner})
         if self.api.find(PERSISTENT_VOLUMES, "", volume["metadata"]["name"]) is None:
             volume = self.api.create(PERSISTENT_VOLUMES, "", volume, manager=MANAGER)
-            told = f"Successfully provisioned volume {volume['metadata']['name']}"
-            self._recorder.normal(PERSISTENT_VOLUME_CLAIMS, claim, "ProvisioningSucceeded", told)
+            message = f"Successfully provisioned volume {volume['metadata']['name']}"
+            self._recorder.normal(PERSISTENT_VOLUME_CLAIMS, claim, "ProvisioningSucceeded", message)
 
-    def _tell(self, claim: Object, reason: str, message: str, *, warn: bool = False) -> None:
-        tell = self._recorder.warning if warn else self._recorder.normal
-        tell(PERSISTENT_VOLUME_CLAIMS, claim, reason, message)
+    def _record(self, claim: Object, reason: str, message: str, *, warn: bool = False) -> None:
+        record = self._recorder.warning if warn else self._recorder.normal
+        record(PERSISTENT_VOLUME_CLAIMS, claim, reason, message)
 
     def _unselect(self, claim: Object) -> None:
         annotations = dict(claim["metadata"].get("annotations") or {})
@@ -227,7 +229,7 @@ class Volumes(KeyedController):
             claim = self.api.find(PERSISTENT_VOLUME_CLAIMS, reference["namespace"], reference["name"])
             if claim is not None and reference.get("uid") and claim["metadata"]["uid"] != reference["uid"]:
                 claim = None
-        if is_going(volume):
+        if is_terminating(volume):
             if claim is None and _VOLUME_PROTECTION in finalizers:
                 others = [each for each in finalizers if each != _VOLUME_PROTECTION]
                 self._with_metadata(PERSISTENT_VOLUMES, volume, finalizers=others)
@@ -299,6 +301,6 @@ class EphemeralVolumes(KeyedController):
         if claim is None:
             self.api.create(PERSISTENT_VOLUME_CLAIMS, namespace, ephemeral_claim(pod, volume), manager=MANAGER)
         elif not is_controlled_by(claim, pod):
-            told = f"ephemeral volume {volume['name']}: PVC {namespace}/{name} was not created for pod"
-            told = f"{told} {namespace}/{pod['metadata']['name']} (pod is not owner)"
-            self._recorder.warning(PODS, pod, "PVCNotOwned", told)
+            message = f"ephemeral volume {volume['name']}: PVC {namespace}/{name} was not created for pod"
+            message = f"{message} {namespace}/{pod['metadata']['name']} (pod is not owner)"
+            self._recorder.warning(PODS, pod, "PVCNotOwned", message)

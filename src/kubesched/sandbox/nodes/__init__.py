@@ -1,4 +1,4 @@
-"""Hollow nodes: nodes without machines, that live, lose touch and run pods as far as anybody can tell from outside.
+"""Hollow nodes: nodes without machines, that renew leases, fail and run pods as seen through the API.
 
 One object plays the kubelets of thousands of them.
 """

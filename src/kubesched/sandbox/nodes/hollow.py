@@ -24,7 +24,7 @@ _RENEWALS_PER_SECOND = 100
 
 
 class HollowNodes:
-    """Plays every node that carries the hollow annotation, whoever created it, until it is deleted.
+    """Plays every node that carries the hollow annotation, until it is deleted.
 
     Whether a node is in touch is an annotation too, so that it survives a restart and kubectl can change it.
     """
@@ -76,7 +76,7 @@ class HollowNodes:
 
     def observe(self, event: Event) -> None:
         if event.resource.path == PODS.path:
-            # Pods may be heard of before their node is, so all that have one are kept in mind.
+            # The event of a pod may come before that of its node, so all pods with a node are kept.
             if event.object["spec"].get("nodeName"):
                 self._pods.observe(event)
             return

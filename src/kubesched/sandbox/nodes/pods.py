@@ -13,7 +13,7 @@ import msgspec
 from kubesched.api.kinds import PODS, Object
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.api.stamps import seconds_of
-from kubesched.sandbox.controllers.conditions import is_finished, is_going, is_ready
+from kubesched.sandbox.controllers.conditions import is_finished, is_ready, is_terminating
 from kubesched.sandbox.controllers.controller import Key
 from kubesched.sandbox.controllers.events import Recorder
 from kubesched.sandbox.errors import ApiError
@@ -136,10 +136,10 @@ class HollowPods:
             return
         if is_finished(pod):
             self._free(node, uid)
-        elif not is_going(pod) and not (pod.get("status") or {}).get("startTime"):
+        elif not is_terminating(pod) and not (pod.get("status") or {}).get("startTime"):
             self._admit(pod, host, now)
             return
-        if is_going(pod):
+        if is_terminating(pod):
             self._plan_stop(pod, now)
             return
         if is_finished(pod):
@@ -155,7 +155,7 @@ class HollowPods:
         refusal = host.capacity.refusal(pod, host.node)
         if refusal is not None:
             self._write(pod, pod_status.rejected(pod, *refusal, self._api.stamps.now()))
-            self._warn(pod, *refusal)
+            self._record_warning(pod, *refusal)
             return
         host.capacity.take(pod)
         self._timers.at(now + self._startup(pod), ("start", *_identity(pod)))
@@ -166,7 +166,7 @@ class HollowPods:
         return self._rng.uniform(*self._pace.startup) if own is None else own
 
     def _start(self, pod: Object, now: float) -> None:
-        if is_going(pod) or is_finished(pod) or pod["status"]["phase"] == "Running":
+        if is_terminating(pod) or is_finished(pod) or pod["status"]["phase"] == "Running":
             return
         host = self._hosts.get(pod["spec"]["nodeName"])
         if host is None:  # the node went while the pod was starting; the pod will be collected
@@ -174,9 +174,9 @@ class HollowPods:
         address = host.address if pod["spec"].get("hostNetwork") else host.address_for(pod["metadata"]["uid"])
         for container in pod["spec"]["containers"]:
             name, image = container["name"], container.get("image", "")
-            self._tell(pod, "Pulled", f'Container image "{image}" already present on machine')
-            self._tell(pod, "Created", f"Created container: {name}")
-            self._tell(pod, "Started", f"Started container {name}")
+            self._record(pod, "Pulled", f'Container image "{image}" already present on machine')
+            self._record(pod, "Created", f"Created container: {name}")
+            self._record(pod, "Started", f"Started container {name}")
         self._plan_finish(pod, now)
         self._write(pod, pod_status.running(pod, address, self._api.stamps.now()))
 
@@ -198,7 +198,7 @@ class HollowPods:
             self._timers.at(started + duration, ("finish", *_identity(pod)))
 
     def _finish(self, pod: Object, now: float) -> None:
-        if is_going(pod) or is_finished(pod):
+        if is_terminating(pod) or is_finished(pod):
             return
         code, stamp = exit_code_of(pod), self._api.stamps.now()
         if code != 0 and pod["spec"].get("restartPolicy") == "OnFailure":
@@ -215,14 +215,14 @@ class HollowPods:
             return  # the server keeps it for its finalizers only
         if not is_finished(pod):
             for container in pod["spec"]["containers"]:
-                self._tell(pod, "Killing", f"Stopping container {container['name']}")
+                self._record(pod, "Killing", f"Stopping container {container['name']}")
         latest = max(now, seconds_of(pod["metadata"]["deletionTimestamp"]))
         self._timers.at(min(latest, now + self._rng.uniform(*self._pace.stop)), identity)
 
     def _stop(self, pod: Object, now: float) -> None:
         namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
         if pod["metadata"].get("finalizers") and not is_finished(pod):
-            # Whoever holds the pod wants to know how it ended.
+            # Its finalizers are there to see how it ended.
             self._write(pod, pod_status.ended(pod, 143, self._api.stamps.now()))
         try:
             self._api.delete(PODS, namespace, name, grace=0, uid=pod["metadata"]["uid"])
@@ -247,11 +247,11 @@ class HollowPods:
             manager="kubelet",
         )
 
-    def _tell(self, pod: Object, reason: str, message: str) -> None:
+    def _record(self, pod: Object, reason: str, message: str) -> None:
         if self._recorder is not None:
             self._recorder.normal(PODS, pod, reason, message, host=pod["spec"]["nodeName"])
 
-    def _warn(self, pod: Object, reason: str, message: str) -> None:
+    def _record_warning(self, pod: Object, reason: str, message: str) -> None:
         if self._recorder is not None:
             self._recorder.warning(PODS, pod, reason, message, host=pod["spec"]["nodeName"])
 

@@ -92,7 +92,7 @@ SHOP = Scenario(
         Step(0.5, "The shop opens: three caches on nodes of their own, six web servers over three zones.", _open),
         Step(4, "A rush of customers: 18 web servers.", _rush),
         Step(7, "Search wants a node with an ssd, and there is none: the pod waits, and says why.", _search),
-        Step(10, "Somebody finds the ssd in node-b2 and labels it: only now is search tried again.", _disk),
+        Step(10, "node-b2 gets the label disk=ssd: only now is search tried again.", _disk),
         Step(
             13,
             "Zone c is cordoned, and 6 more web servers are wanted: the spread allows no zone to run ahead.",
@@ -128,7 +128,7 @@ BATCH = Scenario(
     (
         Step(0.5, "A job of 36 patient pods: 24 fit on six nodes, the others wait their turn.", _night),
         Step(5, "Checkout is urgent and finds no room: for each of its pods, two patient ones have to go.", _customers),
-        Step(9, "A giant asks for more than any node has: no eviction could help, so nobody has to go.", _too_large),
+        Step(9, "A giant asks for more than any node has: no eviction could help, so no pod is evicted.", _too_large),
     ),
     seconds=28,
 )
