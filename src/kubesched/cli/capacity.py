@@ -9,12 +9,12 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.cli.input import refuse
 from kubesched.cli.offline import (
-    broken_plugins_told,
     config_option,
     feature_gates_option,
     file_option,
     manifests_of,
     output_option,
+    plugin_errors_reported,
     policy_of,
     seed_option,
 )
@@ -71,7 +71,7 @@ def capacity(
     source = "<stdin>" if pod_file == "-" else pod_file
     model = _model(manifests, source)
     cluster = SimulatedCluster(_others(manifests, source), policy.settings, seed=seed)
-    with broken_plugins_told(), progress_bar("Placing copies") as progress:
+    with plugin_errors_reported(), progress_bar("Placing copies") as progress:
         found = measure(cluster, model, most=most, progress=progress)
     match output:
         case "json":

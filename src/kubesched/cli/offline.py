@@ -18,7 +18,7 @@ from kubesched.cli.input import read, refuse
 from kubesched.config import Features
 from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.flags.values import MULTIMAP
-from kubesched.framework.blame import plugin_at_work, told
+from kubesched.framework.errors import PluginError
 from kubesched.framework.profile import ProfileError
 from kubesched.simulate.cluster import SimulatedCluster, awaited_custom_resources
 from kubesched.simulate.draining import drained, nodes_meant
@@ -142,15 +142,13 @@ def manifests_of(
 
 
 @contextmanager
-def broken_plugins_told() -> Iterator[None]:
+def plugin_errors_reported() -> Iterator[None]:
     """A plugin that raises ends the command, with the traceback for its author and one line for the user."""
     try:
         yield
-    except Exception as problem:
-        if plugin_at_work(problem) is None:
-            raise
-        traceback.print_exc()
-        click.echo(told(problem), err=True)
+    except PluginError as error:
+        traceback.print_exception(error.cause)
+        click.echo(str(error), err=True)
         sys.exit(1)
 
 

@@ -40,7 +40,7 @@ from kubesched.cli.printing import (
     table,
 )
 from kubesched.config import Duration, Features
-from kubesched.scheduler.recording.recording_file import open_recording
+from kubesched.scheduler.recording.recording import open_recording
 from kubesched.scheduler.run_now import StillWaitingError
 from kubesched.simulate.html import page
 from kubesched.simulate.manifests import Manifests
