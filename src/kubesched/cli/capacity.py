@@ -70,7 +70,7 @@ def capacity(
     manifests = manifests_of([*files, pod_file], policy, workloads=True)
     source = "<stdin>" if pod_file == "-" else pod_file
     model = _model(manifests, source)
-    cluster = SimulatedCluster(_others(manifests, source), policy.settings, seed=seed)
+    cluster = SimulatedCluster(_others(manifests, source), policy.settings, seed=seed, profiles=policy.profiles)
     with plugin_errors_reported(), progress_bar("Placing copies") as progress:
         found = measure(cluster, model, most=most, progress=progress)
     match output:

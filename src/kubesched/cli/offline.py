@@ -19,8 +19,9 @@ from kubesched.config import Features
 from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.flags.values import MULTIMAP
 from kubesched.framework.errors import PluginError
-from kubesched.framework.profile import ProfileError
-from kubesched.simulate.cluster import SimulatedCluster, awaited_custom_resources
+from kubesched.framework.interests import custom_resources
+from kubesched.framework.profile import Profile, ProfileError
+from kubesched.simulate.cluster import SimulatedCluster, profiles_of
 from kubesched.simulate.draining import drained, nodes_meant
 from kubesched.simulate.manifests import Manifests, load
 
@@ -93,14 +94,19 @@ def simulation_options(command: F) -> F:
 
 @dataclass(frozen=True)
 class Policy:
-    """A configuration whose profiles can be made, and what it has to read for them."""
+    """A configuration and its profiles, with all their plugins made."""
 
     file: str | None
     settings: configuration.SchedulerConfiguration
-    custom_resources: frozenset[str]
+    profiles: dict[str, Profile]
 
     def __str__(self) -> str:
         return self.file or "configuration"
+
+    @property
+    def custom_resources(self) -> frozenset[str]:
+        """The resources that matter only because plugins wait for them: `racks.v1.example.com`."""
+        return custom_resources(plugin for profile in self.profiles.values() for plugin in profile.plugins.values())
 
 
 def settings_of(config_file: str | None, features: Features) -> configuration.SchedulerConfiguration:
@@ -118,7 +124,7 @@ def policy_of(config_file: str | None, features: Features) -> Policy:
     """The policy that was asked for. Raises ConfigError, ProfileError."""
     settings = settings_of(config_file, features)
     with located(config_file or "configuration", ProfileError):
-        return Policy(config_file, settings, awaited_custom_resources(settings))
+        return Policy(config_file, settings, profiles_of(settings))
 
 
 def manifests_of(
@@ -158,4 +164,4 @@ def simulated(
     """The cluster that the options describe; or all that is wrong with them, and the end."""
     policy = policy_of(config_file, features)
     manifests = manifests_of(files, policy)
-    return SimulatedCluster(manifests.objects, policy.settings, seed=seed), manifests
+    return SimulatedCluster(manifests.objects, policy.settings, seed=seed, profiles=policy.profiles), manifests
