@@ -11,16 +11,16 @@ from kubesched.api.kinds import Object
 from kubesched.api.meta import LabelSelector
 from kubesched.api.quantity import Quantity, parse_quantity
 from kubesched.api.selectors import compile_selector
+from kubesched.api.well_known import STORAGE_CLASS
 
 _PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 """The provisioner of a class whose volumes are all made by hand."""
-_OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
 
 
 def class_of(obj: Object) -> str:
     """The storage class of a claim or volume; empty if it has none."""
-    named = (obj["metadata"].get("annotations") or {}).get(_OLD_CLASS)
+    named = (obj["metadata"].get("annotations") or {}).get(STORAGE_CLASS)
     return str(named if named is not None else obj["spec"].get("storageClassName") or "")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import DEPLOYMENTS, PODS, REPLICA_SETS, Object
 from kubesched.controllers import rollout
 from kubesched.controllers.pod_templates import is_same_template
@@ -14,7 +15,6 @@ from kubesched.sandbox.controllers.controller import MANAGER, Key, KeyedControll
 from kubesched.sandbox.controllers.deployment_status import Progress
 from kubesched.sandbox.controllers.events import Recorder
 from kubesched.sandbox.controllers.ownership import Owned, is_terminating_namespace, owner_key
-from kubesched.sandbox.errors import ApiError
 
 _HISTORY = "deployment.kubernetes.io/revision-history"
 _OWN_ANNOTATIONS = frozenset((REVISION, DESIRED, MAXIMUM, _HISTORY, "kubectl.kubernetes.io/last-applied-configuration"))

@@ -6,14 +6,14 @@ from collections import OrderedDict
 
 import msgspec
 
+from kubesched.admission.kinds import SERVED
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import CORE_EVENTS, CUSTOM_RESOURCE_DEFINITIONS, EVENTS, NODES, PODS, Object, Resource
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.api.binding import with_condition
 from kubesched.sandbox.api.deleting import FOREGROUND, ORPHAN
 from kubesched.sandbox.controllers.conditions import is_finished
 from kubesched.sandbox.controllers.controller import MANAGER, Key, KeyedController, key_of
-from kubesched.sandbox.errors import ApiError
-from kubesched.sandbox.served import SERVED
 
 _COLLECTED = tuple(
     resource

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
+from kubesched.admission.selectors import matches
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Object, Resource
 from kubesched.controllers.pod_templates import pod_from
-from kubesched.sandbox.admission.selectors import matches
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.api.binding import with_condition
 from kubesched.sandbox.controllers.conditions import (
@@ -19,7 +20,6 @@ from kubesched.sandbox.controllers.conditions import (
 from kubesched.sandbox.controllers.controller import Key, KeyedController, key_of
 from kubesched.sandbox.controllers.events import Recorder
 from kubesched.sandbox.controllers.ownership import Owned, PodControl, controller_of, owner_key
-from kubesched.sandbox.errors import ApiError
 
 _BATCH = 25
 """Pods created or deleted in one go: the rest waits for the next slice."""
@@ -54,7 +54,7 @@ class ReplicaSets(KeyedController):
         """Queue the owners that may adopt the pod."""
         labels = orphan["metadata"].get("labels")
         for each in self.api.select(self._resource, orphan["metadata"]["namespace"]) if labels else ():
-            if matches(self._selector(each), labels, "spec.selector"):
+            if matches(self._selector(each), labels):
                 self.queue.add(key_of(each))
 
     def _selector(self, replica_set: Object) -> Object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Object
 from kubesched.controllers.pod_templates import REVISION_HASH, owner_reference, share_of
 from kubesched.controllers.stateful_sets import claim_name, claim_of, claim_templates, ordinals_of, stateful_pod
@@ -13,7 +14,6 @@ from kubesched.sandbox.controllers.controller import MANAGER, Key, KeyedControll
 from kubesched.sandbox.controllers.events import Recorder
 from kubesched.sandbox.controllers.ownership import Owned, is_controlled_by, is_terminating_namespace, owner_key
 from kubesched.sandbox.controllers.revisions import Revisions
-from kubesched.sandbox.errors import ApiError
 
 _ORDINAL = re.compile(r"(.*)-([0-9]+)")
 

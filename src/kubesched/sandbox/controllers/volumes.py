@@ -12,6 +12,7 @@ from kubesched.api.kinds import (
     Object,
     Resource,
 )
+from kubesched.api.well_known import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
 from kubesched.controllers.claims import ephemeral_claim, ephemeral_claim_name
 from kubesched.controllers.volumes import NO_PROVISIONER, best_volume, class_of, is_claimed_by, provisioned_volume
 from kubesched.sandbox.api import Api, Event
@@ -20,8 +21,6 @@ from kubesched.sandbox.controllers.controller import MANAGER, Key, KeyedControll
 from kubesched.sandbox.controllers.events import Recorder
 from kubesched.sandbox.controllers.ownership import Grouped, is_controlled_by
 
-_BOUND, _BOUND_BY_CONTROLLER = "pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller"
-_SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _PROVISIONER = "volume.kubernetes.io/storage-provisioner"
 _CLAIM_PROTECTION, _VOLUME_PROTECTION = "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection"
 
@@ -120,7 +119,7 @@ class Volumes(KeyedController):
 
     def _check_bound(self, claim: Object, volume: Object | None) -> None:
         """A claim that names its volume is bound once the volume agrees, and lost when the volume is."""
-        was_bound = _BOUND in (claim["metadata"].get("annotations") or {})
+        was_bound = BIND_COMPLETED in (claim["metadata"].get("annotations") or {})
         if volume is None:
             if was_bound:
                 lost = {**(claim.get("status") or {}), "phase": "Lost"}
@@ -152,12 +151,12 @@ class Volumes(KeyedController):
             reference = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "namespace": metadata["namespace"]}
             reference |= {"name": metadata["name"], "uid": metadata["uid"]}
             volume = {**volume, "spec": {**volume["spec"], "claimRef": reference}}
-            volume = self._annotate(PERSISTENT_VOLUMES, volume, {} if preset else {_BOUND_BY_CONTROLLER: "yes"})
+            volume = self._annotate(PERSISTENT_VOLUMES, volume, {} if preset else {BOUND_BY_CONTROLLER: "yes"})
         if (volume.get("status") or {}).get("phase") != "Bound":
             volume = self.write_status(PERSISTENT_VOLUMES, volume, {"phase": "Bound"})
-        own = {_BOUND: "yes"}
+        own = {BIND_COMPLETED: "yes"}
         if not claim["spec"].get("volumeName"):
-            own[_BOUND_BY_CONTROLLER] = "yes"
+            own[BOUND_BY_CONTROLLER] = "yes"
             claim = {**claim, "spec": {**claim["spec"], "volumeName": volume["metadata"]["name"]}}
         claim = self._annotate(PERSISTENT_VOLUME_CLAIMS, claim, own)
         status = {
@@ -180,7 +179,7 @@ class Volumes(KeyedController):
             reason = "ProvisioningFailed" if name else "FailedBinding"
             self._record(claim, reason, message, warn=bool(name))
             return
-        node_name = (claim["metadata"].get("annotations") or {}).get(_SELECTED_NODE)
+        node_name = (claim["metadata"].get("annotations") or {}).get(SELECTED_NODE)
         if self._waits_for_consumer(claim) and not node_name:
             message = "waiting for first consumer to be created before binding"
             self._record(claim, "WaitForFirstConsumer", message)
@@ -213,7 +212,7 @@ class Volumes(KeyedController):
 
     def _unselect(self, claim: Object) -> None:
         annotations = dict(claim["metadata"].get("annotations") or {})
-        annotations.pop(_SELECTED_NODE, None)
+        annotations.pop(SELECTED_NODE, None)
         self._with_metadata(PERSISTENT_VOLUME_CLAIMS, claim, annotations=annotations)
 
     # -- volumes ------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kubesched.api.kinds import DEVICE_CLASSES, NODES, RESOURCE_SLICES, Object
+from kubesched.api.well_known import HOSTNAME, ZONE
 from kubesched.config import Duration
 from kubesched.controllers.pod_templates import owner_reference
 from kubesched.sandbox.api import Api
@@ -71,11 +72,11 @@ def node_manifest(name: str, index: int = 0, template: Mapping[str, Any] | None 
     given = template or {}
     metadata, status = given.get("metadata") or {}, given.get("status") or {}
     labels = {
-        "kubernetes.io/hostname": name,
+        HOSTNAME: name,
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
         "topology.kubernetes.io/region": REGION,
-        "topology.kubernetes.io/zone": ZONES[index % len(ZONES)],
+        ZONE: ZONES[index % len(ZONES)],
         **(metadata.get("labels") or {}),
     }
     labels |= {

@@ -10,13 +10,13 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PODS, Object
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.api.stamps import seconds_of
 from kubesched.sandbox.controllers.conditions import is_finished, is_ready, is_terminating
 from kubesched.sandbox.controllers.controller import Key
 from kubesched.sandbox.controllers.events import Recorder
-from kubesched.sandbox.errors import ApiError
 from kubesched.sandbox.nodes import pod_status
 from kubesched.sandbox.nodes.capacity import Capacity
 from kubesched.sandbox.nodes.manifests import DURATION, STARTUP, exit_code_of, seconds_in

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubesched.api.well_known import HOSTNAME, ZONE
 from kubesched.sandbox.scenarios.props import (
-    HOSTNAME,
-    ZONE,
     apart,
     budget,
     cordon,
