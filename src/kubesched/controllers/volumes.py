@@ -14,7 +14,6 @@ from kubesched.api.selectors import compile_selector
 from kubesched.api.well_known import STORAGE_CLASS
 
 _PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
-"""The provisioner of a class whose volumes are all made by hand."""
 
 
 def class_of(obj: Object) -> str:
