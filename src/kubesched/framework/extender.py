@@ -11,8 +11,7 @@ from typing import NamedTuple, Protocol
 from kubesched.api.errors import UserError
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.framework.plugin import MAX_NODE_SCORE
-from kubesched.framework.status import Status, unresolvable, unschedulable
+from kubesched.framework.status import MAX_NODE_SCORE, Status, unresolvable, unschedulable
 
 EXTENDER = "Extender"
 """Whom to blame for the rejections of all extenders. Any event may help a pod that they rejected."""

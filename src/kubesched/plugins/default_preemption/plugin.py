@@ -11,10 +11,10 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import Diagnosis, histogram
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.extender import ExtenderError
-from kubesched.framework.filters import FilterRunner
-from kubesched.framework.plugin import PluginContext, PostFilterPlugin, PostFilterResult, PreEnqueuePlugin
+from kubesched.framework.plugin import PluginContext, PostFilterPlugin, PostFilterResult, PreEnqueuePlugin, WhatIfRunner
 from kubesched.framework.status import Code, Status, error, unresolvable, unschedulable
 from kubesched.plugins.default_preemption.dry_run import DryRun, dry_run
+from kubesched.plugins.default_preemption.eviction import Evicting, Eviction
 from kubesched.plugins.default_preemption.extenders import narrow
 from kubesched.plugins.default_preemption.importance import ByImportance
 from kubesched.plugins.shared.hinting import waits_for
@@ -51,8 +51,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
         self._holds_back = self.context.features.async_preemption
         self._by_importance: ByImportance | None = None
         self._next_start = 0
-        self._evicting: dict[str, Pod | None] = {}
-        """Pods whose victims are being evicted, with the last victim once it is its turn."""
+        self._evicting = Evicting()
 
     def events_to_register(self) -> tuple[Interest, ...]:
         """Registered so that a gated pod hears of its victims; the plugins that will let it pass then have the word."""
@@ -66,30 +65,10 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
         return max(share, self._args.min_candidate_nodes_absolute, _AT_LEAST)
 
     def pre_enqueue(self, pod: Pod, state: ClusterState) -> Status | None:
-        return STILL_EVICTING if self._is_evicting(pod, state) else None
-
-    def begin(self, pod: Pod, victims: Sequence[PlacedPod]) -> None:
-        """The pod's victims are about to be evicted; until the last one is leaving, there is no point in trying."""
-        self._evicting[pod.identity] = victims[0].pod if len(victims) == 1 else None
-
-    def await_last(self, pod: Pod, victim: Pod) -> None:
-        """Only this victim is left."""
-        self._evicting[pod.identity] = victim
-
-    def end(self, pod: Pod) -> None:
-        """All evictions were sent, or one failed."""
-        self._evicting.pop(pod.identity, None)
-
-    def _is_evicting(self, pod: Pod, state: ClusterState) -> bool:
-        identity = pod.identity
-        if identity not in self._evicting:
-            return False
-        last = self._evicting[identity]
-        placed = None if last is None else state.placed(last)
-        return last is None or (placed is not None and not placed.pod.is_terminating)
+        return STILL_EVICTING if self._evicting.holds_back(pod, state) else None
 
     def post_filter(
-        self, cycle: Cycle, diagnosis: Diagnosis, filters: FilterRunner
+        self, cycle: Cycle, diagnosis: Diagnosis, what_if: WhatIfRunner
     ) -> tuple[PostFilterResult | None, Status | None]:
         if cycle.latest is None:  # deleted meanwhile: nobody is to be evicted for it
             return None, error(f'preemption: pod "{cycle.pod.name}" not found')
@@ -102,14 +81,14 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
             self._by_importance = ByImportance(cycle.state)
         potential = diagnosis.rows_rejected_as(Code.UNSCHEDULABLE)
         run = dry_run(
-            cycle, filters, potential, self._by_importance, enough=self._enough(len(potential)), start=self._next_start
+            cycle, what_if, potential, self._by_importance, enough=self._enough(len(potential)), start=self._next_start
         )
         self._next_start += run.tried_singly
         if not run.found:
             return self._hopeless(run, diagnosis.node_count)
-        if filters.extenders:
+        if what_if.extenders:
             try:
-                run = narrow(cycle, filters.extenders, run)
+                run = narrow(cycle, what_if.extenders, run)
             except ExtenderError as problem:
                 return PostFilterResult(details=PreemptionDetails(run=run)), error(f"preemption: {problem}")
             if not run.found:
@@ -117,7 +96,12 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
         names = cycle.state.nodes.names
         best = sorted(run.best_rows(), key=names.__getitem__)
         details = PreemptionDetails(run=run, best=tuple(best))
-        return PostFilterResult(names[best[0]], run.candidate(best[0]).victims, details), None
+        node_name, victims = names[best[0]], run.candidate(best[0]).victims
+        return PostFilterResult(node_name, victims, details, self._eviction(cycle, node_name, victims)), None
+
+    def _eviction(self, cycle: Cycle, node_name: str, victims: Sequence[PlacedPod]) -> Eviction | None:
+        leaving = [victim.pod for victim in victims if not victim.pod.is_terminating]
+        return Eviction(self.name, cycle, node_name, leaving, self._evicting, self.context) if leaving else None
 
     def _hopeless(self, run: DryRun, node_count: int) -> tuple[PostFilterResult, Status]:
         details = PreemptionDetails(run=run)

@@ -1,4 +1,4 @@
-"""The DynamicResources plugin: finds devices for a pod's claims on every node, sets them aside on the chosen one."""
+"""The DynamicResources plugin: finds devices for a pod's claims, sets them aside, and writes what became of them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from kubesched.api.pod import Pod
 from kubesched.api.selectors import compile_node_selector
 from kubesched.config.args import DynamicResourcesArgs
 from kubesched.config.defaults import BINDING_TIMEOUT, SEARCH_TIMEOUT
+from kubesched.framework.client import ClientError
 from kubesched.framework.cycle import Cycle, CycleStateMissingError
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.events import Interest
-from kubesched.framework.filters import FilterRunner
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import (
     ASKED_ANEW,
@@ -31,17 +31,24 @@ from kubesched.framework.plugin import (
     ReservePlugin,
     Scope,
     ScorePlugin,
+    WhatIfRunner,
 )
-from kubesched.framework.status import SKIP, SKIP_ALIKE, Status, error, unresolvable, unschedulable
+from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Status, error, unresolvable, unschedulable
 from kubesched.plugins.dynamic_resources import hints
 from kubesched.plugins.dynamic_resources.allocation import allocations
 from kubesched.plugins.dynamic_resources.answers import DeviceView, IsOutOfTime
 from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt, Variant, find_variants
 from kubesched.plugins.dynamic_resources.binding import is_lost
+from kubesched.plugins.dynamic_resources.claim_binding import ClaimBinding
 from kubesched.plugins.dynamic_resources.claims import ClaimFault, claims_of
 from kubesched.plugins.dynamic_resources.extended import claim_for, spec_with
 from kubesched.plugins.dynamic_resources.scoring import score_of_allocated
-from kubesched.plugins.dynamic_resources.writes import DeallocateClaim, DeleteClaim, UnreserveClaim
+from kubesched.plugins.dynamic_resources.writes import (
+    ClaimGoneAnotherWayError,
+    DeallocateClaim,
+    DeleteClaim,
+    UnreserveClaim,
+)
 from kubesched.plugins.shared.device_resources import extended_resources, served_by_devices
 from kubesched.plugins.shared.normalizing import scaled_to_maximum
 from kubesched.state.cluster import ClusterState
@@ -70,10 +77,10 @@ class DynamicResources(
 ):
     """Claims that are allocated must be within reach; for the others devices must be found.
 
-    What is to be written, before binding or to make room, is left as data in the `ClaimAttempt` for the scheduler.
+    What is to be written is kept as data in the `ClaimAttempt` until it may be: before binding, or when all failed.
     """
 
-    name = NOTES
+    name = NOTES.name
     looks_only_at_facts = True
     score_scope = Scope.NODE_OBJECT
 
@@ -104,7 +111,7 @@ class DynamicResources(
     def pre_filter(self, cycle: Cycle) -> Status | None:
         pod = cycle.pod
         if not pod.spec.resource_claims and not extended_resources(cycle):
-            return SKIP_ALIKE
+            return SKIP_EQUIVALENT
         attempt = ClaimAttempt(pod)
         cycle.write(NOTES, ClaimAttempt(pod))  # as long as nothing else is known
         ledger = self._view(cycle).ledger
@@ -166,7 +173,7 @@ class DynamicResources(
         for variant in attempt.variants:
             if variant.answer is None and not attempt.has_own_claims:
                 continue
-            verdicts[variant.rows & unavailable] = self.verdicts.id_of(NOT_AVAILABLE)
+            verdicts[variant.rows & unavailable] = self.rejections.id_of(NOT_AVAILABLE)
             if variant.answer is not None:
                 self._reject_without_devices(verdicts, variant, cycle)
         if attempt.has_extended_claim:
@@ -187,23 +194,23 @@ class DynamicResources(
     def _reject_without_devices(self, verdicts: Int32, variant: Variant, cycle: Cycle) -> None:
         answer, view = variant.answer, self._view(cycle)
         assert answer is not None
-        verdicts[variant.rows & ~answer.fits] = self.verdicts.id_of(CANNOT_ALLOCATE)
+        verdicts[variant.rows & ~answer.fits] = self.rejections.id_of(CANNOT_ALLOCATE)
         live = cycle.state.nodes.live
         for row, outcome in answer.failures.items():
             if not variant.rows[row] or not live[row]:
                 continue
             if outcome.problem is None:
-                verdicts[row] = self.verdicts.id_of(INVALID_POOLS)
+                verdicts[row] = self.rejections.id_of(INVALID_POOLS)
             else:
                 words = view.words(outcome.problem, row, variant.claims)
-                verdicts[row] = self.verdicts.id_of(error(words))
+                verdicts[row] = self.rejections.id_of(error(words))
 
     def _reject_unserved(self, verdicts: Int32, cycle: Cycle) -> None:
         """Rows that lack an extended resource which neither they nor any device offers."""
         for name in extended_resources(cycle) - served_by_devices(cycle):
             for row, node in enumerate(cycle.state.nodes.nodes):
                 if node is not None and name not in node.status.allocatable:
-                    verdicts[row] = self.verdicts.id_of(CANNOT_FIT)
+                    verdicts[row] = self.rejections.id_of(CANNOT_FIT)
 
     def _time_limit(self) -> IsOutOfTime:
         """All nodes together get the time that kube-scheduler, which has many threads, gives each of them."""
@@ -215,7 +222,7 @@ class DynamicResources(
     # -- no node fits -------------------------------------------------------------------------------------------------
 
     def post_filter(
-        self, cycle: Cycle, diagnosis: Diagnosis, filters: FilterRunner
+        self, cycle: Cycle, diagnosis: Diagnosis, what_if: WhatIfRunner
     ) -> tuple[PostFilterResult | None, Status | None]:
         """Give back an idle claim that keeps the pod from other nodes, or one left from an earlier attempt."""
         attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
@@ -227,19 +234,21 @@ class DynamicResources(
         idle = self.deallocatable(cycle, diagnosis)
         if idle:
             attempt.writes = [DeallocateClaim(idle[0])]
+            cycle.defer(self._binding(cycle, attempt).undo)
             return None, DEALLOCATED
         extended = attempt.extended_claim
         if extended is not None and attempt.has_leftover:
             attempt.writes = [DeleteClaim(extended)]
+            cycle.defer(self._binding(cycle, attempt).undo)
             return None, DELETED
         return None, STILL_NOT_SCHEDULABLE
 
     def deallocatable(self, cycle: Cycle, diagnosis: Diagnosis) -> list[ResourceClaim]:
         """Claims that are not available where the pod might run otherwise, and that nobody else uses."""
-        attempt, verdicts = self._attempt(cycle), diagnosis.verdicts
+        attempt, verdicts = self._attempt(cycle), diagnosis.filter_outcome
         if attempt.verdicts is None or verdicts is None:
             return []
-        refused = attempt.verdicts == self.verdicts.id_of(NOT_AVAILABLE)
+        refused = attempt.verdicts == self.rejections.id_of(NOT_AVAILABLE)
         asked = [
             row
             for row in np.flatnonzero(refused & verdicts.considered).tolist()
@@ -326,9 +335,25 @@ class DynamicResources(
                     attempt.writes.append(DeleteClaim(claim))
             elif claim.status.allocation is not None and claim.is_reserved_for(pod.uid):
                 attempt.writes.append(UnreserveClaim(claim, pod.uid))
+        if attempt.writes:
+            cycle.defer(self._binding(cycle, attempt).undo)
 
-    def pre_bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
-        """The claims are written by the scheduler, which waits until their devices are ready as well."""
+    def pre_bind_pre_flight(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
+        attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
+        return SKIP if attempt is None or not attempt.claims else None
+
+    async def pre_bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
+        """Write the claims of the pod, and wait for devices that take a while to be ready."""
+        attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
+        if attempt is None:
+            return None
+        binding = self._binding(cycle, attempt)
+        try:
+            await binding.bind()
+            if self.waits_for_devices:
+                await binding.wait_for_devices(node_name, self.binding_timeout)
+        except (ClientError, ClaimGoneAnotherWayError) as failure:
+            return error(str(failure))
         return None
 
     # -- the rest -----------------------------------------------------------------------------------------------------
@@ -343,6 +368,9 @@ class DynamicResources(
     def _attempt(self, cycle: Cycle) -> ClaimAttempt:
         attempt: ClaimAttempt = cycle.read(NOTES)
         return attempt
+
+    def _binding(self, cycle: Cycle, attempt: ClaimAttempt) -> ClaimBinding:
+        return ClaimBinding(attempt, self._view(cycle).ledger, self.context)
 
     def _view(self, cycle: Cycle) -> DeviceView:
         return cycle.state.companion(DeviceView)

@@ -1,0 +1,222 @@
+"""The equivalence cache: what plugins that look at one node at a time say of all pods of an equivalence class.
+
+Pods are equivalent if they have the same `PodFacts`, as those of one ReplicaSet have. Between two of them one row
+changes. So which rows pass those filters together, and what those scores add up to, is kept per equivalence class, and
+one row of it is worked out anew: a few numbers, no column. Which plugin rejected a row and why is not kept here; the
+filters are asked for that when a pod fits nowhere, or when the decision is explained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from kubesched.framework.answers import AnswerCache
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.diagnosis import PassingRows
+from kubesched.framework.errors import PluginError
+from kubesched.framework.nodes import Nodes
+from kubesched.framework.plugin import FilterPlugin, Scope, ScorePlugin
+from kubesched.framework.status import MAX_NODE_SCORE
+from kubesched.state.cluster import ClusterState
+from kubesched.state.columns import Bool, Int32
+
+K = TypeVar("K", bound="Kept")
+
+_BYTES_KEPT = 64 << 20
+_BYTES_PER_CLASS = 8_000
+"""What else an equivalence class costs, about: its facts and what plugins derived from them."""
+_MANY = 8
+"""With more changed rows than this, columns are faster than one row after another."""
+
+
+class Kept:
+    """Something per row, as of a position in the change logs."""
+
+    __slots__ = ("object_position", "position")
+
+    def __init__(self) -> None:
+        self.position = self.object_position = 0
+
+    def repair(self, cycle: Cycle, rows: list[int], nodes: Nodes) -> bool:
+        """Work out these rows anew. False if a plugin broke on one, which is for others to judge."""
+        raise NotImplementedError
+
+
+class Passes(Kept):
+    """Which live rows pass all the filters of narrow scope."""
+
+    __slots__ = ("_by_objects", "_by_pods", "passing")
+
+    def __init__(self, by_objects: Bool, rows: Bool, by_pods: tuple[FilterPlugin, ...]) -> None:
+        super().__init__()
+        self._by_objects = by_objects
+        self._by_pods = by_pods
+        self.passing = PassingRows(rows)
+
+    def repair(self, cycle: Cycle, rows: list[int], nodes: Nodes) -> bool:
+        passing = self.passing
+        for i, row in enumerate(rows):
+            passes = bool(self._by_objects[row])
+            if passes:
+                node = nodes.view(i)
+                for plugin in self._by_pods:
+                    try:
+                        status = plugin.filter_node(cycle, node)
+                    except Exception as error:
+                        raise PluginError(plugin.name, error) from error
+                    if status is not None:
+                        if not status.is_rejection:
+                            return False
+                        passes = False
+                        break
+            passing.count += passes - bool(passing.rows[row])
+            passing.rows[row] = passes
+        return True
+
+
+WeightedScores = tuple[tuple[ScorePlugin, int], ...]
+
+
+class ScoreGroup:
+    """Scores that are answered together. Compared by identity, so that it is a cheap key."""
+
+    __slots__ = ("scores",)
+
+    def __init__(self, scores: WeightedScores) -> None:
+        self.scores = scores
+
+
+class Totals(Kept):
+    """The weighted sum of scores of narrow scope: those by pods on a node, and those that are the same on all nodes."""
+
+    __slots__ = ("_of_passing", "_passing", "_plugins", "apart", "constant", "total")
+
+    def __init__(self, total: Int32, plugins: WeightedScores, constant: int, apart: WeightedScores) -> None:
+        super().__init__()
+        self._plugins = plugins
+        self.total = total
+        self.constant = constant
+        self.apart = apart
+        """Scores by node objects that are not the same everywhere: to be normalised over the nodes that fit."""
+        self._passing: PassingRows | None = None
+        self._of_passing = total
+
+    def of_passing(self, passing: PassingRows) -> Int32:
+        """The total, -1 on rows that do not pass: the best of those that do is found without picking them out first."""
+        if passing is not self._passing:
+            self._passing = passing
+            self._of_passing = np.where(passing.rows, self.total, np.int32(-1))
+        return self._of_passing
+
+    def repair(self, cycle: Cycle, rows: list[int], nodes: Nodes) -> bool:
+        for i, row in enumerate(rows):
+            node = nodes.view(i)
+            total = 0
+            for plugin, weight in self._plugins:
+                try:
+                    score = plugin.score_node(cycle, node)
+                except Exception as error:
+                    raise PluginError(plugin.name, error) from error
+                if not 0 <= score <= MAX_NODE_SCORE:
+                    return False
+                total += weight * score
+            self.total[row] = total
+            if self._passing is not None:
+                self._of_passing[row] = total if self._passing.rows[row] else -1
+        return True
+
+
+class EquivalenceCache:
+    """Passing rows and totals by equivalence class, the least recently used forgotten first."""
+
+    def __init__(self, state: ClusterState, answers: AnswerCache) -> None:
+        self._state = state
+        self._answers = answers
+        self._passes: dict[Hashable, Passes] = {}
+        self._totals: dict[Hashable, Totals] = {}
+
+    def passing_rows(self, cycle: Cycle, asker: Hashable, filters: tuple[FilterPlugin, ...]) -> PassingRows | None:
+        """The rows that pass these filters, all of narrow scope; None if that must be asked plugin by plugin.
+
+        One asker always has the same filters for equivalent pods.
+        """
+        key = (cycle.facts, asker)
+        passes = self._current(self._passes, key, cycle) or self._begin_passes(key, cycle, filters)
+        return None if passes is None else passes.passing
+
+    def totals(self, cycle: Cycle, group: ScoreGroup) -> Totals | None:
+        """The sum of these scores on all rows; None if they must be asked plugin by plugin."""
+        key = (cycle.facts, group)
+        return self._current(self._totals, key, cycle) or self._begin_totals(key, cycle, group.scores)
+
+    def _current(self, kept: dict[Hashable, K], key: Hashable, cycle: Cycle) -> K | None:
+        """What is kept under the key, brought up to date; None if it must be begun anew."""
+        known = kept.pop(key, None)
+        table = self._state.nodes
+        if known is None or known.object_position != table.object_changes.position:
+            return None
+        if known.position != table.changes.position:
+            repair = self._answers.rows_to_repair(table.changes, known.position, table.size)
+            if repair is None or len(repair[0]) > _MANY or not known.repair(cycle, *repair):
+                return None
+            known.position = table.changes.position
+        kept[key] = known  # last in line to be forgotten
+        return known
+
+    def _keep(self, kept: dict[Hashable, K], key: Hashable, new: K, bytes_per_row: int) -> K:
+        table = self._state.nodes
+        limit = max(16, _BYTES_KEPT // (2 * (bytes_per_row * table.size + _BYTES_PER_CLASS)))
+        while len(kept) >= limit:
+            del kept[next(iter(kept))]
+        new.position, new.object_position = table.changes.position, table.object_changes.position
+        kept[key] = new
+        return new
+
+    def _begin_passes(self, key: Hashable, cycle: Cycle, filters: tuple[FilterPlugin, ...]) -> Passes | None:
+        table = self._state.nodes
+        by_objects = table.live[: table.size].copy()
+        by_pods = tuple(plugin for plugin in filters if plugin.filter_scope is not Scope.NODE_OBJECT)
+        if not all(plugin.answers_both_ways for plugin in by_pods):
+            return None
+        rows = by_objects
+        for plugin in filters:
+            try:
+                answer = self._answers.ask_filter(plugin, cycle)
+            except Exception as error:
+                raise PluginError(plugin.name, error) from error
+            if plugin.rejections.has_errors and plugin.rejections.errors_among(answer.ids).any():
+                return None
+            if plugin.filter_scope is Scope.NODE_OBJECT:
+                by_objects &= answer.passes
+            else:
+                rows = rows & answer.passes
+        return self._keep(self._passes, key, Passes(by_objects, rows & by_objects, by_pods), bytes_per_row=2)
+
+    def _begin_totals(self, key: Hashable, cycle: Cycle, scores: WeightedScores) -> Totals | None:
+        table = self._state.nodes
+        total: Any = np.zeros(table.size, dtype=np.int32)
+        constant = 0
+        by_pods, apart = [], []
+        for plugin, weight in scores:
+            try:
+                answer = self._answers.ask_score(plugin, cycle)
+                score: Any = answer.scores
+                if plugin.normalizes and isinstance(score, int):
+                    score = plugin.normalize(cycle, score, Nodes(self._state))
+            except Exception as error:
+                raise PluginError(plugin.name, error) from error
+            if plugin.score_scope is not Scope.NODE_OBJECT:
+                if not answer.in_range:
+                    return None
+                total += answer.scores * weight
+                by_pods.append((plugin, weight))
+                continue
+            if isinstance(score, int) and 0 <= score <= MAX_NODE_SCORE:
+                constant += score * weight
+            else:
+                apart.append((plugin, weight))
+        totals = Totals(total, tuple(by_pods), constant, tuple(apart))
+        return self._keep(self._totals, key, totals, bytes_per_row=8)
