@@ -8,7 +8,7 @@ from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.kube.observer import Observer, QueueObserver
 
 
-class ClientMetrics(Observer):
+class RestClientMetrics(Observer):
     """An observer of the API client."""
 
     def __init__(self, registry: MetricsRegistry) -> None:
