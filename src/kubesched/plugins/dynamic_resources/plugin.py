@@ -15,11 +15,13 @@ from kubesched.api.selectors import compile_node_selector
 from kubesched.config.args import DynamicResourcesArgs
 from kubesched.config.defaults import BINDING_TIMEOUT, SEARCH_TIMEOUT
 from kubesched.framework.cycle import Cycle, CycleStateMissingError
-from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.diagnosis import Diagnosis, FilterOutcome
 from kubesched.framework.events import Interest
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import (
     ASKED_ANEW,
+    Details,
+    ExplainPlugin,
     FilterPlugin,
     PluginContext,
     PostFilterPlugin,
@@ -39,6 +41,7 @@ from kubesched.plugins.dynamic_resources.answers import DeviceView, IsOutOfTime
 from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt, Variant, find_variants
 from kubesched.plugins.dynamic_resources.binding import is_lost
 from kubesched.plugins.dynamic_resources.claims import ClaimFault, claims_of
+from kubesched.plugins.dynamic_resources.explaining import explain_claims
 from kubesched.plugins.dynamic_resources.extended import claim_for, spec_with
 from kubesched.plugins.dynamic_resources.scoring import score_of_allocated
 from kubesched.plugins.dynamic_resources.writes import DeallocateClaim, DeleteClaim, UnreserveClaim
@@ -67,6 +70,7 @@ class DynamicResources(
     ScorePlugin,
     ReservePlugin,
     PreBindPlugin,
+    ExplainPlugin,
 ):
     """Claims that are allocated must be within reach; for the others devices must be found.
 
@@ -76,6 +80,7 @@ class DynamicResources(
     name = NOTES.name
     looks_only_at_facts = True
     score_scope = Scope.NODE_OBJECT
+    explained_as = "devices"
 
     def __init__(self, args: DynamicResourcesArgs | None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
@@ -330,6 +335,12 @@ class DynamicResources(
     def pre_bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
         """The claims are written by the scheduler, which waits until their devices are ready as well."""
         return None
+
+    def explain(self, cycle: Cycle, outcome: FilterOutcome, node: str) -> Details:
+        attempt = cycle.find(NOTES)
+        if attempt is None or attempt.variants is None:
+            return Details()
+        return explain_claims(attempt, cycle.state, node)
 
     # -- the rest -----------------------------------------------------------------------------------------------------
 

@@ -22,9 +22,12 @@ from kubesched.api.requests import (
 from kubesched.config.args import NodeResourcesFitArgs
 from kubesched.config.args_validation import validate_node_resources_fit
 from kubesched.framework.cycle import Cycle
+from kubesched.framework.diagnosis import FilterOutcome
 from kubesched.framework.events import Interest
 from kubesched.framework.nodes import Nodes, NodeView
 from kubesched.framework.plugin import (
+    Details,
+    ExplainPlugin,
     FilterPlugin,
     PluginContext,
     PreFilterPlugin,
@@ -36,6 +39,7 @@ from kubesched.framework.profile import ProfileError
 from kubesched.framework.status import Status, unresolvable, unschedulable
 from kubesched.plugins.node_resources import hints
 from kubesched.plugins.node_resources.allocation import Allocation
+from kubesched.plugins.node_resources.shortages import details_of, shortage_of
 from kubesched.plugins.node_resources.strategies import strategy
 from kubesched.plugins.shared.device_resources import served_by_devices
 from kubesched.plugins.shared.int64 import wrapped
@@ -63,7 +67,7 @@ class Demand:
     def shortage(self, faults: int) -> Status | None:
         """What to say of a combination of faults, a bit each: too many pods, then the resources, last hopeless."""
         if faults not in self.shortages:
-            names = (TOO_MANY_PODS, *(f"Insufficient {name}" for name in self.names))
+            names = (TOO_MANY_PODS, *map(_insufficient, self.names))
             reasons = [reason for bit, reason in enumerate(names) if faults >> bit & 1]
             status = unresolvable(*reasons) if faults >> len(names) & 1 else unschedulable(*reasons)
             self.shortages[faults] = status if reasons else None
@@ -73,13 +77,14 @@ class Demand:
 _REQUEST = StateKey[Demand]("PreFilterNodeResourcesFit")
 
 
-class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ExplainPlugin):
     """Room for the pod, and the strategy by which fuller or emptier nodes are better."""
 
     name = "NodeResourcesFit"
     looks_only_at_facts = True
     filter_scope = Scope.NODE_TOTALS
     score_scope = Scope.NODE_TOTALS
+    explained_as = "shortages"
 
     def __init__(self, args: NodeResourcesFitArgs | None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
@@ -160,6 +165,23 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             lines=tuple((table.resource_id(name), amounts[name]) for name in names),
         )
 
+    def explain(self, cycle: Cycle, outcome: FilterOutcome, node: str) -> Details:
+        """What is missing on nodes where nothing else is in the way: more room elsewhere would not help the pod."""
+        request = cycle.find(_REQUEST)
+        if node or request is None:
+            return Details()
+        nodes = Nodes(cycle.state)
+        short_of: dict[str, list[NodeView]] = {name: [] for name in request.names}
+        for row in np.flatnonzero(outcome.considered).tolist():
+            status = outcome.status_of(row)
+            if status is None or status.plugin != self.name or set(outcome.rejections_of(row)) - {status}:
+                continue
+            for name in request.names:
+                if _insufficient(name) in status.reasons:
+                    short_of[name].append(nodes.view(row))
+        amounts = dict(zip(request.names, request.amounts[:, 0].tolist()))
+        return details_of(shortage_of(name, amounts[name], found) for name, found in sorted(short_of.items()) if found)
+
     def _is_ignored(self, name: str) -> bool:
         if not is_extended(name):
             return False
@@ -176,6 +198,10 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         for combination in np.flatnonzero(np.bincount(combined)).tolist():
             table[combination] = self.rejections.id_of(demand.shortage(combination))
         return np.asarray(table[combined])
+
+
+def _insufficient(resource: str) -> str:
+    return f"Insufficient {resource}"
 
 
 def _scoring_requests(pod: Pod) -> Quantities:
