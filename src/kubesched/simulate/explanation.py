@@ -113,8 +113,12 @@ class Explanation:
 
 
 def explain(cluster: SimulatedCluster, key: str) -> Explanation:
-    """Explain the decision for one pod. A pod that has a node is taken off it first."""
-    pod = cluster.pods[key]
+    """Explain the decision for one pod of the cluster."""
+    return explain_pod(cluster, cluster.pods[key])
+
+
+def explain_pod(cluster: SimulatedCluster, pod: Pod) -> Explanation:
+    """Explain the decision for any pod. One that has a node is taken off it first."""
     current_node, remark = pod.spec.node_name, _why_not_pending(pod)
     if current_node or pod.is_finished:
         pod = cluster.taken_off_its_node(pod)

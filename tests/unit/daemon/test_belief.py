@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
 from tests.unit.scheduler.memory_writer import MemoryCluster
 
 from kubesched import config
@@ -15,6 +14,7 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.daemon.belief import Difference, compared, repaired
 from kubesched.scheduler.scheduler import Scheduler
+from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 N1, N2 = make_node("n1"), make_node("n2")
 ON_N1, PENDING = make_pod("on-n1").requests(cpu="1").on("n1"), make_pod("pending")

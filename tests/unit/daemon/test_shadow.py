@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
 from tests.unit.scheduler.memory_writer import MemoryCluster
 
 from kubesched import config
 from kubesched.api.change import Change
 from kubesched.daemon.shadow import Comparison, Shadow
 from kubesched.scheduler.scheduler import Scheduler
+from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 
 class Watched:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.builders import make_node, make_pod
 
 from kubesched.framework.nodes import Nodes, WhatIf
 from kubesched.state.cluster import ClusterState
+from kubesched.testing import make_node, make_pod
 
 GPU = "example.com/gpu"
 

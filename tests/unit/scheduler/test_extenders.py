@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
-from tests.builders import Json, make_pod
+from tests.builders import Json
 from tests.reading import scores_of
 from tests.unit.scheduler.extender_server import (
     POD,
@@ -27,6 +27,7 @@ from kubesched.extenders.http_extender import extenders_of
 from kubesched.framework.decision import Outcome
 from kubesched.framework.extender import ExtenderError, ask_to_bind
 from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.testing import make_pod
 
 # -- filter -----------------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import pytest
 from tests import virtual_time
-from tests.builders import make_pod
 
 from kubesched import config
 from kubesched.api.meta import KubeObject, ObjectMeta
@@ -16,6 +15,7 @@ from kubesched.plugins.volume_binding.writes import VolumeWrites, made_for
 from kubesched.scheduler.volume_wait import volume_timeouts, volumes_bound
 from kubesched.scheduler.writer import WriteError
 from kubesched.state.objects import ObjectStore
+from kubesched.testing import make_pod
 
 POD = make_pod("p").build()
 CLAIM = PersistentVolumeClaim(metadata=ObjectMeta(name="data", namespace="default", uid="1"))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from msgspec.structs import replace
-from tests.builders import make_pod
 
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.scheduler import wire
+from kubesched.testing import make_pod
 
 REFUSED = PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message="no room")
 NOW = "2026-01-02T03:04:05Z"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from tests.builders import make_node, make_pod
-
 from kubesched import config
 from kubesched.api.meta import KubeObject
 from kubesched.plugins.node_resources.shortages import Shortage
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.explanation import explain
+from kubesched.testing import make_node, make_pod
 
 SMALL = make_node("small").capacity(cpu="4", memory="8Gi", pods=10).build()
 LARGE = make_node("large").capacity(cpu="8", memory="32Gi", pods=10).build()

@@ -3,7 +3,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.builders import make_node, make_pod
 from tests.device_builders import device, make_claim, make_class, make_counters, make_slice, with_claims
 
 from kubesched import config
@@ -16,6 +15,7 @@ from kubesched.simulate.manifests import ManifestError, load, loads
 from kubesched.simulate.placement import place
 from kubesched.simulate.report import SimulationReport
 from kubesched.simulate.simulation import Simulation
+from kubesched.testing import make_node, make_pod
 
 GPUS = str(Path(__file__).parents[3] / "examples" / "gpus")
 NODE = "---\n{apiVersion: v1, kind: Node, metadata: {name: n1}, status: {capacity: {cpu: 8, memory: 8Gi, pods: 110}}}\n"
