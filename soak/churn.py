@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import DEPLOYMENTS, NODES, PODS, PRIORITY_CLASSES, RESOURCE_CLAIM_TEMPLATES, Object
 from kubesched.sandbox.api import Api
-from kubesched.sandbox.errors import ApiError
 from kubesched.sandbox.nodes import DRIVER, DURATION, HollowNodes, node_manifest, publish_gpus
 
 NODES_KEPT = 40
@@ -154,7 +154,7 @@ class Churn:
         self._patch_node(self._any_node(), {"metadata": {"labels": {"disk": self._rng.choice(("ssd", "hdd"))}}})
 
     def _replace_node(self) -> None:
-        self._hollow.remove(self._any_node()["metadata"]["name"])
+        self._api.delete(NODES, "", self._any_node()["metadata"]["name"])
         self._add_node()
 
     def _add_node(self) -> None:

@@ -11,8 +11,9 @@ import msgspec
 
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodStatus
+from kubesched.api.well_known import ZONE
 from kubesched.simulate.cluster import SimulatedCluster
-from kubesched.simulate.meter import NO_ZONE, ZONE
+from kubesched.simulate.meter import NO_ZONE
 from kubesched.simulate.placement import Unplaced, place_one
 from kubesched.simulate.workload_kinds import Workload
 
@@ -54,7 +55,7 @@ def capacity(
     most: int,
     progress: Callable[[int, int], None] | None = None,
 ) -> Capacity:
-    """Place copies of the pod, at most so many. Nobody is evicted for them. The cluster holds them afterwards."""
+    """Place copies of the pod, at most so many. No pod is evicted for them. The cluster holds them afterwards."""
     on: Counter[str] = Counter()
     stopped_by = ""
     for i in range(most):

@@ -98,7 +98,10 @@ def test_input_without_anything_to_schedule_says_what_it_is_instead() -> None:
         ("kind: List\nitems: 3", "document 1: expected a Node"),
         ("kind: Node\n---\nkind: Node", "there are 2 nodes named 'node'"),
         ("kind: Node\nmetadata: {name: UPPER}", 'Node "UPPER" is invalid: metadata.name: Invalid value: "UPPER": '),
-        ("kind: Node\nstatus: {capacity: {cpu: lots}}", "status.capacity[cpu]: quantities must match the regular "),
+        (
+            "kind: Node\nstatus: {capacity: {cpu: lots}}",
+            'Node in version "v1" cannot be handled as a Node: quantities must match the regular ',
+        ),
     ],
 )
 def test_nodes_that_cannot_be_are_refused_by_the_sandbox(manifest: str, problem: str) -> None:
@@ -124,7 +127,7 @@ def test_mistake_in_the_program_is_not_shown_as_one_of_its_user(monkeypatch: pyt
     def broken(*_: object, **__: object) -> None:
         raise OSError(2, "No such file or directory", "node.yaml")
 
-    monkeypatch.setattr(sandbox_command, "_tell", broken)
+    monkeypatch.setattr(sandbox_command, "_print_story", broken)
     result = CliRunner().invoke(main, ["sandbox", "--for", "0"])
     assert isinstance(result.exception, OSError)
 

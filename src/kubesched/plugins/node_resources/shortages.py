@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kubesched.api.quantity_text import Family, spell
+from kubesched.api.quantity import Family, spell
 from kubesched.framework.nodes import NodeView
 from kubesched.framework.plugin import Details, Section
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import (
     DEPLOYMENTS,
     JOBS,
@@ -14,12 +15,9 @@ from kubesched.api.kinds import (
     SERVICES,
     Object,
 )
+from kubesched.api.well_known import ZONE
 from kubesched.sandbox.api import Api
-from kubesched.sandbox.errors import ApiError
-
-ZONE = "topology.kubernetes.io/zone"
-HOSTNAME = "kubernetes.io/hostname"
-DURATION = "kubesched.io/duration"
+from kubesched.sandbox.nodes.manifests import DURATION
 
 
 def node(name: str, zone: str, *, cpu: str = "8", memory: str = "32Gi", **labels: str) -> Object:
