@@ -14,8 +14,6 @@ from kubesched.api.selectors import compile_selector
 from kubesched.api.well_known import STORAGE_CLASS
 
 _PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
-NO_PROVISIONER = "kubernetes.io/no-provisioner"
-"""The provisioner of a class whose volumes are all made by hand."""
 
 
 def class_of(obj: Object) -> str:

@@ -26,6 +26,7 @@ from tests.unit.scheduler.memory_writer import MemoryCluster
 from kubesched.extenders.http_extender import extenders_of
 from kubesched.framework.decision import Outcome
 from kubesched.framework.extender import ExtenderError, ask_to_bind
+from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.scheduler import Attempt, Scheduler
 
 # -- filter -----------------------------------------------------------------------------------------------------------
@@ -269,7 +270,7 @@ def attempt(cluster: MemoryCluster, scheduler: Scheduler) -> Attempt:
 
 def living(*extenders: Json) -> tuple[MemoryCluster, Scheduler]:
     cluster = MemoryCluster()
-    scheduler = Scheduler(settings(*extenders), cluster, clock=lambda: 0.0, draw=lambda among: 0)
+    scheduler = Scheduler(settings(*extenders), cluster, clock=lambda: 0.0, draw=lambda among: 0, plugins=in_tree())
     for obj in (A.build(), B.build(), POD):
         cluster.put(obj)
     return cluster, scheduler

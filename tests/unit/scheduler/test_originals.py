@@ -19,6 +19,7 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.extenders.originals import Originals, originals_for
 from kubesched.framework.decision import Decision, Outcome
+from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.scheduler import Scheduler
 
 WAITING, PLACED, NODE = make_pod("p").build(), make_pod("q").on("a").build(), make_node("a").build()
@@ -125,7 +126,9 @@ class Watching:
     """A scheduler that is told of records, and has their originals."""
 
     def __init__(self, *extenders: Json) -> None:
-        self.scheduler = Scheduler(settings(*extenders), MemoryCluster(), clock=lambda: 0.0, draw=lambda among: 0)
+        self.scheduler = Scheduler(
+            settings(*extenders), MemoryCluster(), clock=lambda: 0.0, draw=lambda among: 0, plugins=in_tree()
+        )
         self._version = 0
 
     def add(self, obj: Any) -> Any:
