@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.builders import make_node
 from tests.unit.scheduler.memory_writer import MemoryCluster, Running
 
 from kubesched import config
@@ -14,6 +13,7 @@ from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import IN_TREE
 from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.scheduler import Scheduler
+from kubesched.testing import make_node
 
 
 class World:

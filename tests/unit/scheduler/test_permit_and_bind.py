@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from tests.builders import make_pod
 from tests.unit.scheduler.plugin_world import World
 
 from kubesched.api.pod import Pod
@@ -22,6 +21,7 @@ from kubesched.framework.plugin import (
 from kubesched.framework.status import SKIP, Code, Status, error, unschedulable
 from kubesched.scheduler.attempt.attempt import WaitingOnPermit
 from kubesched.scheduler.attempt.scheduling_cycle import PODS_TO_ACTIVATE
+from kubesched.testing import make_pod
 
 
 class Gatekeeper(PermitPlugin):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tests.builders import NodeBuilder, PodBuilder
 from tests.unit.scheduler.memory_writer import MemoryCluster, Running
 
 from kubesched import config
@@ -13,6 +12,7 @@ from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.scheduler import Scheduler
+from kubesched.testing import NodeBuilder, PodBuilder
 
 
 class World:
