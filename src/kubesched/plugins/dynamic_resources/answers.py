@@ -19,9 +19,8 @@ from kubesched.plugins.dynamic_resources.demand import Demand, Problem
 from kubesched.plugins.dynamic_resources.inventory import Inventories, Inventory
 from kubesched.plugins.dynamic_resources.ledger import Ledger
 from kubesched.plugins.dynamic_resources.likeness import Likeness
-from kubesched.plugins.dynamic_resources.relevance import Names
 from kubesched.plugins.dynamic_resources.search import Found, Search
-from kubesched.plugins.dynamic_resources.selecting import Selectors
+from kubesched.plugins.dynamic_resources.selecting import Names, Selectors
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int64
 

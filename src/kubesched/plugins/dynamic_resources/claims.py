@@ -1,10 +1,17 @@
-"""The claims of a pod: named by it, or made for it from templates."""
+"""The claims of a pod, named by it or made for it from templates; and what may help a pod that cannot have them."""
 
 from __future__ import annotations
 
-from kubesched.api.device_claims import ResourceClaim
+from kubesched.api.device_claims import DeviceRequest, ResourceClaim
+from kubesched.api.devices import DeviceClass
 from kubesched.api.pod import Pod, PodResourceClaim
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.events import Action, Hint, Interest, Kind
+from kubesched.framework.status import Status, error, unresolvable
+from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.dynamic_resources.ledger import Ledger
+from kubesched.plugins.shared.hinting import is_same_pod, queue_if, waits_for
+from kubesched.state.cluster import ClusterState
 
 
 class ClaimFault(Exception):  # noqa: N818 - something that the pod waits for
@@ -41,3 +48,54 @@ def _claim_name(pod: Pod, entry: PodResourceClaim) -> str | None:
         if made.name == entry.name:
             return made.resource_claim_name
     raise ClaimFault(f'pod "{pod.key}": ResourceClaim not created yet')
+
+
+def request_fault(claim: ResourceClaim, request: DeviceRequest, cycle: Cycle) -> Status | None:
+    """What is missing for a request to be looked at at all."""
+    asked = [(request.name, request.exactly)] if request.exactly is not None else []
+    asked += [(f"{request.name}/{other.name}", other) for other in request.first_available]  # type: ignore[misc]
+    if not asked:
+        return unresolvable(f"resource claim {claim.key}, request {request.name}: unknown request type")
+    for name, one in asked:
+        if not one.device_class_name:
+            return error(f"request {name}: unsupported request type")
+        if cycle.state.objects.get(DeviceClass, one.device_class_name) is None:
+            return unresolvable(f"request {name}: device class {one.device_class_name} does not exist")
+    return None
+
+
+_NEW_OR_CHANGED = Action.ADD | Action.UPDATE
+
+
+def interests() -> tuple[Interest, ...]:
+    return (
+        waits_for(Kind.NODE, Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
+        waits_for(Kind.RESOURCE_CLAIM, _NEW_OR_CHANGED, after_claim),
+        waits_for(Kind.POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, after_pod),
+        waits_for(Kind.DEVICE_CLASS, _NEW_OR_CHANGED),
+        waits_for(Kind.RESOURCE_SLICE, _NEW_OR_CHANGED),
+    )
+
+
+def after_claim(pod: Pod, old: ResourceClaim | None, new: ResourceClaim, state: ClusterState) -> Hint:
+    """Any claim gave back its devices, or one of the pod's own came or changed its status."""
+    try:
+        claims = claims_of(pod, state.companion(DeviceView).ledger)
+    except ClaimFault:
+        return Hint.SKIP
+    if old is not None and old.status.allocation is not None and new.status.allocation is None:
+        return Hint.QUEUE
+    if all(claim.metadata.uid != new.metadata.uid for claim in claims):
+        return Hint.SKIP
+    return queue_if(old is None or old.status != new.status)
+
+
+def after_pod(pod: Pod, old: Pod, new: Pod, state: ClusterState) -> Hint:
+    """The pod itself heard of a claim that was made for it, and now has all of them."""
+    if not is_same_pod(pod, new):
+        return Hint.SKIP
+    try:
+        claims_of(new, state.companion(DeviceView).ledger)
+    except ClaimFault:
+        return Hint.SKIP
+    return Hint.QUEUE

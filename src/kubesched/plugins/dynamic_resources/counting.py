@@ -16,8 +16,7 @@ from kubesched.framework.nodes import Nodes
 from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.dynamic_resources.device_kinds import DeviceKind, DeviceKinds
 from kubesched.plugins.dynamic_resources.likeness import Likeness
-from kubesched.plugins.dynamic_resources.pools import PoolId
-from kubesched.plugins.dynamic_resources.reach import Reach
+from kubesched.plugins.dynamic_resources.pools import PoolId, Reach
 from kubesched.plugins.dynamic_resources.selecting import Selection
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int64

@@ -24,8 +24,7 @@ from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.plugins.dynamic_resources.capacity import Amounts, amounts_taken
 from kubesched.plugins.dynamic_resources.device_kinds import DeviceKind
 from kubesched.plugins.dynamic_resources.likeness import Likeness
-from kubesched.plugins.dynamic_resources.relevance import Names
-from kubesched.plugins.dynamic_resources.selecting import Selection, Selectors
+from kubesched.plugins.dynamic_resources.selecting import Names, Selection, Selectors
 
 BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
 

@@ -12,8 +12,7 @@ from kubesched.config.features import Features
 from kubesched.framework.nodes import Nodes
 from kubesched.plugins.dynamic_resources.device_kinds import CounterName, DeviceKinds
 from kubesched.plugins.dynamic_resources.ledger import Ledger, PoolUse
-from kubesched.plugins.dynamic_resources.pools import Pool, PoolId, Spot, build_pool, newest
-from kubesched.plugins.dynamic_resources.reach import Reach
+from kubesched.plugins.dynamic_resources.pools import Pool, PoolId, Reach, Spot, build_pool, newest
 from kubesched.state.changes import ChangeLog
 from kubesched.state.cluster import ClusterState
 

@@ -11,7 +11,7 @@ from itertools import count
 from kubesched.api.devices import DeviceAttribute
 from kubesched.plugins.dynamic_resources.device_kinds import DeviceKind
 from kubesched.plugins.dynamic_resources.inventory import Inventory
-from kubesched.plugins.dynamic_resources.relevance import Names
+from kubesched.plugins.dynamic_resources.selecting import Names
 
 _SHAPES_KEPT = 1 << 13
 

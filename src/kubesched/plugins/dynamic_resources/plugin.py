@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from kubesched.api.device_claims import AllocationResult, DeviceRequest, ResourceClaim
+from kubesched.api.device_claims import AllocationResult, ResourceClaim
 from kubesched.api.devices import DeviceClass
 from kubesched.api.pod import Pod
 from kubesched.api.selectors import compile_node_selector
@@ -36,16 +36,13 @@ from kubesched.framework.plugin import (
     WhatIfRunner,
 )
 from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Status, error, unresolvable, unschedulable
-from kubesched.plugins.dynamic_resources import hints
 from kubesched.plugins.dynamic_resources.allocation import allocations
 from kubesched.plugins.dynamic_resources.answers import DeviceView, IsOutOfTime
-from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt, Variant, find_variants
-from kubesched.plugins.dynamic_resources.binding import is_lost
-from kubesched.plugins.dynamic_resources.claim_binding import ClaimBinding
-from kubesched.plugins.dynamic_resources.claims import ClaimFault, claims_of
+from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt, Variant, find_variants, score_of_allocated
+from kubesched.plugins.dynamic_resources.claim_binding import ClaimBinding, is_lost
+from kubesched.plugins.dynamic_resources.claims import ClaimFault, claims_of, interests, request_fault
 from kubesched.plugins.dynamic_resources.explaining import explain_claims
 from kubesched.plugins.dynamic_resources.extended import claim_for, spec_with
-from kubesched.plugins.dynamic_resources.scoring import score_of_allocated
 from kubesched.plugins.dynamic_resources.writes import (
     ClaimGoneAnotherWayError,
     DeallocateClaim,
@@ -100,7 +97,7 @@ class DynamicResources(
         self._knows_alternatives = features.device_alternatives
 
     def events_to_register(self) -> tuple[Interest, ...]:
-        return hints.interests()
+        return interests()
 
     # -- before any node ----------------------------------------------------------------------------------------------
 
@@ -152,7 +149,7 @@ class DynamicResources(
             if request.exactly is None and request.first_available and not self._knows_alternatives:
                 where = f"resource claim {claim.key}, request {request.name}"
                 return unresolvable(f"{where}: has subrequests, but the DRAPrioritizedList feature is disabled")
-            fault = _request_fault(claim, request, cycle)
+            fault = request_fault(claim, request, cycle)
             if fault is not None:
                 return fault
         return None
@@ -385,20 +382,6 @@ class DynamicResources(
 
     def _view(self, cycle: Cycle) -> DeviceView:
         return cycle.state.companion(DeviceView)
-
-
-def _request_fault(claim: ResourceClaim, request: DeviceRequest, cycle: Cycle) -> Status | None:
-    """What is missing for a request to be looked at at all."""
-    asked = [(request.name, request.exactly)] if request.exactly is not None else []
-    asked += [(f"{request.name}/{other.name}", other) for other in request.first_available]  # type: ignore[misc]
-    if not asked:
-        return unresolvable(f"resource claim {claim.key}, request {request.name}: unknown request type")
-    for name, one in asked:
-        if not one.device_class_name:
-            return error(f"request {name}: unsupported request type")
-        if cycle.state.objects.get(DeviceClass, one.device_class_name) is None:
-            return unresolvable(f"request {name}: device class {one.device_class_name} does not exist")
-    return None
 
 
 def _is_idle(claim: ResourceClaim, pod: Pod) -> bool:

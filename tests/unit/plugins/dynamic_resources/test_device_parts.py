@@ -12,7 +12,7 @@ from kubesched.plugins.dynamic_resources.device_kinds import DeviceKinds
 from kubesched.plugins.dynamic_resources.extended import demand_of
 from kubesched.plugins.dynamic_resources.ledger import Ledger
 from kubesched.plugins.dynamic_resources.pools import build_pool
-from kubesched.plugins.dynamic_resources.relevance import attributes_read_by
+from kubesched.plugins.dynamic_resources.selecting import attributes_read_by
 from kubesched.plugins.dynamic_resources.writes import (
     ClaimGoneAnotherWayError,
     DeallocateClaim,
