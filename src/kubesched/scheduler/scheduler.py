@@ -79,7 +79,7 @@ class Scheduler:
         """
         configuration = with_ignored_resources(configuration)
         self.originals = originals_for(configuration) if extenders is None else None
-        """For extenders, to be filled by whoever tells of changes; None if nobody will ask for them."""
+        """For extenders, filled by informers and feeds; None if no extender will ask for them."""
         self.extenders = extenders_of(configuration, self.originals) if extenders is None else list(extenders)
         self.listeners: list[SchedulerListener] = list(listeners)
         self._stopwatch = stopwatch

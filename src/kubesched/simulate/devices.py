@@ -60,7 +60,7 @@ def made_for(pod: Pod, templates: Templates) -> tuple[Pod, list[ResourceClaim]]:
 
 
 class DeviceClaims:
-    """All claims; every change is told."""
+    """All claims; the world is given every change."""
 
     def __init__(self, objects: Iterable[KubeObject], tell: Tell) -> None:
         given = list(objects)
@@ -79,7 +79,7 @@ class DeviceClaims:
         return pod
 
     def pod_gone(self, pod: Pod) -> None:
-        """With the pod go the claims that were made for it alone; others that nobody uses give back their devices."""
+        """With the pod go the claims that were made for it alone; others that no pod uses give back their devices."""
         for claim in self._claims_of(pod):
             owner = claim.metadata.controller
             if claim.is_reserved_for(pod.uid):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.scheduler.memory_writer import MemoryCluster
+from tests.unit.scheduler.memory_cluster import MemoryCluster
 
 from kubesched import config
 from kubesched.api.change import Change

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.scheduler.memory_writer import MemoryCluster, Running
+from tests.unit.scheduler.memory_cluster import MemoryCluster, Running
 
 from kubesched import config
 from kubesched.api.pod import Pod

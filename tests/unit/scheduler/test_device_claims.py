@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 from tests.device_builders import device, make_claim, make_class, make_slice, with_claims
-from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal, Running
+from tests.unit.scheduler.memory_cluster import MemoryCluster, Refusal, Running
 from tests.unit.scheduler.world import World
 
 from kubesched import config

@@ -21,7 +21,7 @@ from tests.unit.scheduler.extender_server import (
     passing,
     settings,
 )
-from tests.unit.scheduler.memory_writer import MemoryCluster
+from tests.unit.scheduler.memory_cluster import MemoryCluster
 
 from kubesched.extenders.http_extender import extenders_of
 from kubesched.framework.decision import Outcome

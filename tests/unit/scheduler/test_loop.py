@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 from tests import virtual_time
 from tests.device_builders import device, make_claim, make_class, make_slice, with_claims
-from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal
+from tests.unit.scheduler.memory_cluster import MemoryCluster, Refusal
 
 from kubesched import config
 from kubesched.api.meta import KubeObject

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal, Running
+from tests.unit.scheduler.memory_cluster import MemoryCluster, Refusal, Running
 
 from kubesched import config
 from kubesched.api.pod import Pod

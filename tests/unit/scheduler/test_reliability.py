@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.scheduler.memory_writer import Refusal
+from tests.unit.scheduler.memory_cluster import Refusal
 from tests.unit.scheduler.world import World, names
 
 from kubesched.scheduler.attempt.attempt import Assumed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.scheduler.memory_writer import MemoryCluster, Running
+from tests.unit.scheduler.memory_cluster import MemoryCluster, Running
 
 from kubesched import config
 from kubesched.api.meta import KubeObject

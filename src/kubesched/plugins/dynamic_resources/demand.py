@@ -123,7 +123,7 @@ class Demand:
         features: Features = DEFAULT_FEATURES,
     ) -> None:
         self.features = features
-        self.fault: Problem | None = None
+        self.broken: Problem | None = None
         """What is wrong with the claims or classes themselves, whatever the node."""
         self.claims: tuple[ClaimDemand, ...] = ()
         self.likeness = Likeness(None)
@@ -136,7 +136,7 @@ class Demand:
                 for i, spec in enumerate(specs)
             )
         except Problem as problem:
-            self.fault = problem
+            self.broken = problem
 
     @property
     def names(self) -> Names | None:

@@ -81,7 +81,7 @@ class DeviceKind:
 
 
 class DeviceKinds:
-    """Finds or makes the kind of a device. A kind lives as long as somebody uses it."""
+    """Finds or makes the kind of a device. A kind lives as long as it is used."""
 
     def __init__(self, features: Features = DEFAULT_FEATURES) -> None:
         self._features = features

@@ -221,8 +221,8 @@ def _pools(inventory: Inventory) -> Iterator[str]:
     for pool in inventory.pools:
         if pool.is_incomplete:
             yield f"pool {pool.driver}/{pool.name} is being updated: not all of its slices are there"
-        elif pool.fault:
-            yield f"pool {pool.driver}/{pool.name} is invalid: {pool.fault}"
+        elif pool.mistake:
+            yield f"pool {pool.driver}/{pool.name} is invalid: {pool.mistake}"
 
 
 def _allocated(attempt: ClaimAttempt, row: int) -> Iterator[str]:

@@ -69,7 +69,7 @@ class Ledger:
     """All claims that hold devices, and those that are about to."""
 
     def __init__(self, objects: ObjectStore, *, shares: bool = True) -> None:
-        """Without `shares`, whoever has some of a device has all of it."""
+        """Without `shares`, a claim that has some of a device has all of it."""
         self.changes: ChangeLog[PoolId] = ChangeLog()
         """The pools whose use changed."""
         self._objects = objects
@@ -106,7 +106,7 @@ class Ledger:
     # -- what is decided and written ----------------------------------------------------------------------------------
 
     def set_aside(self, claim: ResourceClaim, allocation: AllocationResult) -> None:
-        """From now on the devices are taken, though nobody else has heard of it."""
+        """From now on the devices are taken, though the API does not show it yet."""
         identity = identity_of(claim)
         self._pending[identity] = allocation
         self._count_pending(identity)

@@ -42,7 +42,7 @@ class Likeness:
         shape = inventory.shapes.get(self)
         if shape is None:
             if len(self._shapes) > _SHAPES_KEPT:
-                self._shapes.clear()  # numbers never come again, so at worst somebody searches once more
+                self._shapes.clear()  # numbers never come again, so at worst there is one more search
             key = tuple(pool.shape(self.of) for pool in inventory.pools)
             shape = self._shapes.get(key)
             if shape is None:

@@ -40,7 +40,7 @@ from kubesched.plugins.dynamic_resources.allocation import allocations
 from kubesched.plugins.dynamic_resources.answers import DeviceView, IsOutOfTime
 from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt, Variant, find_variants, score_of_allocated
 from kubesched.plugins.dynamic_resources.claim_binding import ClaimBinding, is_lost
-from kubesched.plugins.dynamic_resources.claims import ClaimFault, claims_of, interests, request_fault
+from kubesched.plugins.dynamic_resources.claims import ClaimNotReadyError, claims_of, interests, request_rejection
 from kubesched.plugins.dynamic_resources.explaining import explain_claims
 from kubesched.plugins.dynamic_resources.extended import claim_for, spec_with
 from kubesched.plugins.dynamic_resources.writes import (
@@ -106,8 +106,8 @@ class DynamicResources(
             return None
         try:
             claims_of(pod, state.companion(DeviceView).ledger)
-        except ClaimFault as fault:
-            return unresolvable(str(fault))
+        except ClaimNotReadyError as missing:
+            return unresolvable(str(missing))
         return None
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
@@ -119,8 +119,8 @@ class DynamicResources(
         ledger = self._view(cycle).ledger
         try:
             attempt.claims = claims_of(pod, ledger)
-        except ClaimFault as fault:
-            return unresolvable(str(fault))
+        except ClaimNotReadyError as missing:
+            return unresolvable(str(missing))
         if served_by_devices(cycle):
             attempt.claims.append(ledger.extended_claim_of(pod) or claim_for(pod))
             attempt.has_extended_claim = True
@@ -149,9 +149,9 @@ class DynamicResources(
             if request.exactly is None and request.first_available and not self._knows_alternatives:
                 where = f"resource claim {claim.key}, request {request.name}"
                 return unresolvable(f"{where}: has subrequests, but the DRAPrioritizedList feature is disabled")
-            fault = request_fault(claim, request, cycle)
-            if fault is not None:
-                return fault
+            rejection = request_rejection(claim, request, cycle)
+            if rejection is not None:
+                return rejection
         return None
 
     # -- nodes --------------------------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ class DynamicResources(
         return None, STILL_NOT_SCHEDULABLE
 
     def deallocatable(self, cycle: Cycle, diagnosis: Diagnosis) -> list[ResourceClaim]:
-        """Claims that are not available where the pod might run otherwise, and that nobody else uses."""
+        """Claims that are not available where the pod might run otherwise, and that no other pod uses."""
         attempt, verdicts = self._attempt(cycle), diagnosis.filter_outcome
         if attempt.verdicts is None or verdicts is None:
             return []
@@ -385,5 +385,5 @@ class DynamicResources(
 
 
 def _is_idle(claim: ResourceClaim, pod: Pod) -> bool:
-    """Whether nobody uses the claim, but perhaps the pod itself."""
+    """Whether no pod uses the claim, but perhaps this one."""
     return all(consumer.uid == pod.uid for consumer in claim.status.reserved_for)

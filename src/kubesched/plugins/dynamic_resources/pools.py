@@ -62,7 +62,7 @@ class Spot(NamedTuple):
     is_reachable: bool
     """Whether the node may use it, where that is said for each device rather than for the slice."""
     is_withheld: bool = False
-    """Whether nobody gets it, since it has binding conditions and that feature is off."""
+    """Whether no claim gets it, since it has binding conditions and that feature is off."""
 
     @property
     def alternative_nodes(self) -> int:
@@ -80,7 +80,7 @@ class Spot(NamedTuple):
 class Pool:
     """A pool as seen from some nodes. Compared by identity."""
 
-    __slots__ = ("__weakref__", "counters", "driver", "elsewhere", "fault", "id", "is_incomplete", "name", "spots")
+    __slots__ = ("__weakref__", "counters", "driver", "elsewhere", "id", "is_incomplete", "mistake", "name", "spots")
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Pool:
         elsewhere: tuple[tuple[str, DeviceKind], ...] = (),
         *,
         is_incomplete: bool = False,
-        fault: str = "",
+        mistake: str = "",
     ) -> None:
         self.id = pool_id
         self.driver, self.name = pool_id
@@ -99,12 +99,12 @@ class Pool:
         self.elsewhere = elsewhere
         """Devices that only other nodes can use, but which draw from the same counters: names and kinds."""
         self.is_incomplete = is_incomplete
-        self.fault = fault
+        self.mistake = mistake
         """Why the pool is invalid; empty if it is not."""
 
     @property
     def is_usable(self) -> bool:
-        return not self.is_incomplete and not self.fault
+        return not self.is_incomplete and not self.mistake
 
     @property
     def comes_last(self) -> bool:
@@ -112,11 +112,11 @@ class Pool:
         return any(spot.device.binding_conditions for spot in self.spots)
 
     def shape(self, like: Callable[[DeviceKind], DeviceKind]) -> tuple[object, ...]:
-        """Equal for pools in which every search ends in the same places, for whoever cannot tell some kinds apart."""
+        """Equal for pools in which a demand that cannot tell some kinds apart always ends in the same places."""
         spots = tuple(
             (like(spot.kind), spot.is_reachable, spot.is_withheld, spot.alternative_nodes) for spot in self.spots
         )
-        return self.driver, self.is_incomplete, bool(self.fault), spots, tuple(self.counters)
+        return self.driver, self.is_incomplete, bool(self.mistake), spots, tuple(self.counters)
 
 
 def newest(slices: Iterable[ResourceSlice]) -> list[ResourceSlice]:
@@ -161,7 +161,7 @@ def build_pool(
     for one, _ in in_order:
         for counter_set in one.spec.shared_counters:
             if counter_set.name in sets:
-                return Pool(pool_id, fault=f"duplicate counter set name {counter_set.name}")
+                return Pool(pool_id, mistake=f"duplicate counter set name {counter_set.name}")
             sets.add(counter_set.name)
             for name, counter in counter_set.counters.items():
                 counters[counter_set.name, name] = parse_quantity(counter.value).nano()
@@ -175,8 +175,8 @@ def build_pool(
         (device.name, kinds.of(other.spec.driver, device)) for other in unseen for device in other.spec.devices
     )
     consumers = [*(spot.device for spot in spots), *(device for other in unseen for device in other.spec.devices)]
-    fault = _duplicate(spots) or (features.device_partitions and _unknown_counter(consumers, sets, counters))
-    return Pool(pool_id, fault=fault) if fault else Pool(pool_id, spots, counters, elsewhere)
+    mistake = _duplicate(spots) or (features.device_partitions and _unknown_counter(consumers, sets, counters))
+    return Pool(pool_id, mistake=mistake) if mistake else Pool(pool_id, spots, counters, elsewhere)
 
 
 def _spot(device: Device, kinds: DeviceKinds, slice_: ResourceSlice, features: Features, *, is_reachable: bool) -> Spot:

@@ -77,9 +77,9 @@ class Search:
 
     def run(self) -> Found | None:
         """The first solution; None if there is none. Raises a Problem."""
-        fault = self._demand.fault
-        if fault is not None:
-            raise Problem(fault.words, claim=fault.claim)
+        broken = self._demand.broken
+        if broken is not None:
+            raise Problem(broken.words, claim=broken.claim)
         for number in range(len(self._demand.claims)):
             self._prepare(number)
         try:
@@ -121,8 +121,8 @@ class Search:
         first = 0
         for position, pool in enumerate(self._inventory.pools):
             if not pool.is_usable:
-                fault = "being updated" if pool.is_incomplete else "invalid"
-                raise Problem(f"{where} {fault}", claim=wanted.claim, pool=position)
+                state = "being updated" if pool.is_incomplete else "invalid"
+                raise Problem(f"{where} {state}", claim=wanted.claim, pool=position)
             found += [spot for spot in range(first, first + len(pool.spots)) if self._suits(wanted, spot)]
             first += len(pool.spots)
         self._devices_of[wanted] = found
@@ -198,7 +198,7 @@ class Search:
         return blocked
 
     def _suits(self, wanted: Wanted, spot: int) -> bool:
-        """Whether the request may have the device, whoever has it now."""
+        """Whether the request may have the device, leaving aside which claim has it now."""
         place = self._spots[spot]
         if place.is_withheld:
             return False

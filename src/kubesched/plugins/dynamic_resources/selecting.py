@@ -29,7 +29,7 @@ class Expression:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.fault = ""
+        self.mistake = ""
         """Why it cannot be compiled."""
         self._selector: Selector | None = None
         self._answers: weakref.WeakKeyDictionary[DeviceKind, bool | str] = weakref.WeakKeyDictionary()
@@ -38,12 +38,12 @@ class Expression:
         try:
             self._selector = compile_selector(text)
         except CompileError as problem:
-            self.fault = str(problem)
+            self.mistake = str(problem)
 
     def judge(self, kind: DeviceKind) -> bool | str:
         """Whether it holds for such devices, or what broke."""
         if self._selector is None:
-            return self.fault
+            return self.mistake
         answer = self._answers.get(kind)
         if answer is None:
             try:

@@ -77,9 +77,9 @@ class BindingCycle:
         return None
 
     async def take_back(self, decision: Decision) -> Pod | None:
-        """Unreserve and forget. The pod as it was assumed; None if it was bound by somebody meanwhile.
+        """Unreserve and forget. The pod as it was assumed; None if it was bound meanwhile.
 
-        What was written is taken back before the pod is forgotten: until then nobody tries it again.
+        What was written is taken back before the pod is forgotten: until then it is not tried again.
         """
         self._give_back(decision)
         await self.run_deferred(decision)

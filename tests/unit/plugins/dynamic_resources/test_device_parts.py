@@ -136,7 +136,7 @@ def test_a_pool_that_is_being_replaced_elsewhere_is_ignored() -> None:
 
 
 @pytest.mark.parametrize(
-    ("slices", "fault"),
+    ("slices", "mistake"),
     [
         ([make_slice("n", device("a"), device("a"))], "duplicate device name a"),
         ([make_slice("n", device("a", draws={"x": 1}))], "counter set all not found"),
@@ -146,10 +146,10 @@ def test_a_pool_that_is_being_replaced_elsewhere_is_ignored() -> None:
         ),
     ],
 )
-def test_slices_that_contradict_each_other_make_a_pool_invalid(slices: list[object], fault: str) -> None:
+def test_slices_that_contradict_each_other_make_a_pool_invalid(slices: list[object], mistake: str) -> None:
     pool = build_pool(POOL, slices, slices, [None] * len(slices), DeviceKinds())  # type: ignore[arg-type]
     assert pool is not None
-    assert pool.fault == fault
+    assert pool.mistake == mistake
 
 
 # -- which attributes matter ------------------------------------------------------------------------------------------
