@@ -144,7 +144,7 @@ class _Waking:
 
 
 class _Keeping:
-    """Keeps originals, then tells the handler of their records. The scheduler forgets those that it has done with."""
+    """Keeps originals, then tells the handler of their records. Those that it has done with are forgotten."""
 
     def __init__(self, originals: Originals, handler: Handler[Any]) -> None:
         self._originals = originals
@@ -157,9 +157,11 @@ class _Keeping:
     def updated(self, old: Sent[Any], new: Sent[Any]) -> None:
         self._keep(new)
         self._handler.updated(old.record, new.record)
+        self._originals.forget(old.record, new.record)
 
     def deleted(self, obj: Sent[Any]) -> None:
         self._handler.deleted(obj.record)
+        self._originals.forget(obj.record)
 
     def _keep(self, obj: Sent[Any]) -> None:
         if obj.original is not None:

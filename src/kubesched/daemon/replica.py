@@ -24,6 +24,8 @@ from kubesched.daemon.metrics.observer import SchedulerMetrics
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.shadow import Comparison, Shadow
 from kubesched.daemon.writer import LiveWriter
+from kubesched.extenders.http_extender import close_all, extenders_of
+from kubesched.extenders.originals import originals_for
 from kubesched.framework.engine import NO_NODES
 from kubesched.framework.registry import Registry
 from kubesched.kube.clients import Clients
@@ -102,12 +104,15 @@ class Replica:
         if record is not None:
             recording = Recording(record, configuration, time.monotonic)
             writer = RecordingWriter(live, recording)
+        originals = originals_for(configuration)
+        self._extenders = extenders_of(configuration, originals)
         self.scheduler = Scheduler(
             configuration,
             writer,
             clock=time.monotonic,
             draw=random.randrange,
             plugins=plugins,
+            extenders=self._extenders,
             longest_wait=float(options.pod_max_in_unschedulable_pods_duration),
         )
         live.objects, live.pods = self.scheduler.state.objects, self.scheduler.pods
@@ -125,7 +130,7 @@ class Replica:
             connections.scheduler,
             ChangeLog(self.shadow or driven, self.scheduler.engine.knows),
             custom=self.scheduler.custom_resources,
-            originals=self.scheduler.originals,
+            originals=originals,
             wake=self.loop.wake,
         )
         self._differences, self._comparisons = registry.add(_DIFFERENCES), registry.add(_COMPARISONS)
@@ -180,6 +185,7 @@ class Replica:
             # If the lease is lost, somebody else may be binding pods: nothing more may be written.
             await self.loop.stop(within=0)
             await asyncio.wait((scheduling,))
+            await close_all(self._extenders)
 
     async def _watch(self) -> None:
         """Shadow mode: only look, until told to stop."""

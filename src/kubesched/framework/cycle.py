@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
 from kubesched.api.pod import Pod
+from kubesched.framework.extender import ExtenderAnswers
 from kubesched.framework.status import Status
 from kubesched.framework.stopwatch import Stopwatch
 from kubesched.state.cluster import ClusterState
@@ -25,6 +26,7 @@ class Cycle:
     """The pod, the cluster, and the notes of this attempt."""
 
     __slots__ = (
+        "extender_answers",
         "facts",
         "latest",
         "notes",
@@ -37,7 +39,13 @@ class Cycle:
         "watch_of_plugins",
     )
 
-    def __init__(self, pod: Pod, state: ClusterState, watch: Stopwatch | None = None) -> None:
+    def __init__(
+        self,
+        pod: Pod,
+        state: ClusterState,
+        watch: Stopwatch | None = None,
+        extender_answers: ExtenderAnswers | None = None,
+    ) -> None:
         self.pod = pod
         self.latest: Pod | None = pod
         """The pod as the watch last showed it, which may have changed since its turn came; None if it is gone."""
@@ -46,6 +54,8 @@ class Cycle:
         self.state = state
         self.watch = watch
         self.watch_of_plugins = watch if watch is not None and watch.is_detailed else None
+        self.extender_answers = extender_answers
+        """None if no extender has a say about this pod."""
         self.facts: PodFacts = state.facts(pod, keep_node_name=True)
         self.notes: dict[str, Any] = {}
         self.skipped_filters: set[str] = set()

@@ -13,7 +13,6 @@ from kubesched.framework.alike import Alike
 from kubesched.framework.answers import AnswerCache
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import Verdicts, named
-from kubesched.framework.extender import Extender
 from kubesched.framework.nodes import Nodes, WhatIf
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
 from kubesched.framework.status import SKIP, SKIP_ALIKE, Code, Status, error, unresolvable
@@ -63,11 +62,8 @@ class FilterRunner:
         filters: Sequence[FilterPlugin],
         answers: AnswerCache,
         alike: Alike,
-        extenders: Sequence[Extender] = (),
     ) -> None:
         self.state = state
-        self.extenders = extenders
-        """For post-filters: whoever makes room must ask them as well."""
         self.pre_filters = tuple(pre_filters)
         self.filters = tuple(filters)
         self._answers = answers

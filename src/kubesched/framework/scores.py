@@ -8,15 +8,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kubesched.api.pod import Pod
 from kubesched.framework.alike import Alike, ScoreGroup
 from kubesched.framework.answers import AnswerCache, all_in_range
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.extender import SCALE, Extender, ask_to_prioritize
+from kubesched.framework.extender import ExtenderAnswers
 from kubesched.framework.nodes import FeasibleNodes
 from kubesched.framework.plugin import MAX_NODE_SCORE, PreScorePlugin, Scope, ScorePlugin
 from kubesched.framework.status import SKIP_ALIKE, Code, error
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64
+
+_MAX_EXTENDER_SCORE = 10
+_EXTENDER_SCALE = MAX_NODE_SCORE // _MAX_EXTENDER_SCORE
 
 Column = Int64 | Int32
 Scored = Column | int
@@ -154,7 +158,17 @@ class ScoreRunner:
                 self._score(plugin, weight, cycle, result, explain)
         if watch is not None:
             watch.lap("Score", error(result.broken) if result.broken else None)
+        if cycle.extender_answers is not None and not result.broken:
+            self._add_extender_scores(cycle.extender_answers, cycle.pod, result, explain)
         return result
+
+    def _add_extender_scores(self, answers: ExtenderAnswers, pod: Pod, result: Scores, explain: bool) -> None:
+        nodes = [result.nodes.node(i) for i in range(len(result.nodes))]
+        for extender, scores in answers.scores(pod, nodes):
+            weighted = _wrapped(score * extender.weight * _EXTENDER_SCALE for score in scores)
+            result.add_for_feasible(weighted)
+            if explain:
+                result.parts.append(PluginScores(extender.name, _wrapped(scores), weighted))
 
     def _group_without(self, skipped: tuple[str, ...]) -> ScoreGroup:
         group = self._groups.get(skipped)
@@ -209,34 +223,6 @@ class ScoreRunner:
             result.add_for_all(weighted)
         else:
             result.add_for_feasible(weighted)
-
-
-class ExtendedScoreRunner(ScoreRunner):
-    """A score runner to which extenders add their scores."""
-
-    def __init__(
-        self,
-        state: ClusterState,
-        pre_scores: Sequence[PreScorePlugin],
-        scores: Sequence[tuple[ScorePlugin, int]],
-        answers: AnswerCache,
-        alike: Alike,
-        extenders: Sequence[Extender],
-    ) -> None:
-        super().__init__(state, pre_scores, scores, answers, alike)
-        self._extenders = extenders
-
-    def run(self, cycle: Cycle, feasible: Bool, count: int, *, explain: bool = False) -> Scores:
-        result = super().run(cycle, feasible, count, explain=explain)
-        if result.broken:
-            return result
-        nodes = [result.nodes.node(i) for i in range(count)]
-        for extender, scores in ask_to_prioritize(self._extenders, cycle.pod, nodes):
-            weighted = _wrapped(score * extender.weight * SCALE for score in scores)
-            result.add_for_feasible(weighted)
-            if explain:
-                result.parts.append(PluginScores(extender.name, _wrapped(scores), weighted))
-        return result
 
 
 def _is_answered_together(plugin: ScorePlugin) -> bool:

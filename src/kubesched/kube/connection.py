@@ -12,10 +12,9 @@ from msgspec.structs import replace
 
 from kubesched.kube.errors import ConnectionSettingsError
 from kubesched.kube.kubeconfig import Cluster, Kubeconfig, User, load, load_merged
-from kubesched.kube.proxy import parsed_proxy
+from kubesched.kube.proxy import parsed_proxy, proxy_of_environment
 from kubesched.kube.tls import ServerTrust
 from kubesched.kube.user_mistakes import mistakes_of_user
-from kubesched.proxies import proxy_of_environment
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _EXEC_EXTENSION = "client.authentication.k8s.io/exec"

@@ -10,9 +10,8 @@ from urllib.parse import urlsplit
 
 from kubesched.kube.errors import AnswerTimeoutError, ConnectionSettingsError, UnreachableError
 from kubesched.kube.http_connection import HttpConnection
-from kubesched.kube.proxy import TunnelHandshake, parsed_proxy
+from kubesched.kube.proxy import Proxy, TunnelHandshake, parsed_proxy, proxy_authorization
 from kubesched.kube.tls import Certificate, ServerTrust, TlsContexts
-from kubesched.proxies import Proxy, proxy_authorization
 
 DIAL_TIMEOUT = 30.0
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from kubesched.scheduler.attempt.attempt import Attempt
+from kubesched.scheduler.attempt.extender_turns import ExtenderTurns
 from kubesched.scheduler.scheduler import Scheduler
 
 _log = logging.getLogger(__name__)
@@ -43,6 +44,7 @@ class SchedulingLoop:
         self._slice = slice_seconds
         self._awake = asyncio.Event()
         scheduler.waiting.on_settled = self.wake
+        self._extender_turns = ExtenderTurns(self.wake)
         self._unfinished: set[asyncio.Task[None]] = set()
         self._telling: dict[str, asyncio.Task[None]] = {}
         """What is being told about pods that wait for a Permit plugin, by their identity."""
@@ -56,8 +58,8 @@ class SchedulingLoop:
 
     @property
     def unfinished(self) -> int:
-        """Attempts that are decided but not written yet."""
-        return len(self._unfinished)
+        """Attempts that wait for extenders, or are decided but not written yet."""
+        return len(self._unfinished) + len(self._extender_turns)
 
     async def run(self) -> None:
         """Until `stop`, or until cancelled."""
@@ -86,6 +88,7 @@ class SchedulingLoop:
         """Take no more pods, and finish what is decided. What takes longer than `within` seconds is cut off."""
         self._stopping = True
         self.wake()
+        await self._extender_turns.stop()
         if self._unfinished:
             _, late = await asyncio.wait(self._unfinished, timeout=within)
             for task in late:
@@ -96,12 +99,15 @@ class SchedulingLoop:
         """Whether there is, or may be, more to decide."""
         now = asyncio.get_running_loop().time
         while len(self._unfinished) < _UNFINISHED_AT_MOST:
-            attempt = self._scheduler.pop()
+            attempt = self._extender_turns.ready() or self._pop()
             if attempt is None:
-                return False
-            if self._on_try is not None:
-                self._on_try(attempt)
+                return False  # an answer of an extender will wake us
             self._scheduler.decide(attempt)
+            if attempt.answers is not None:
+                if attempt.phase == "asking":
+                    self._extender_turns.ask(attempt)
+                    continue
+                self._extender_turns.leave(attempt)
             task = self._carry_out(attempt)
             if task is not None and attempt.victims and self._scheduler.evicts_first:
                 await asyncio.wait((task,))  # nothing is decided before its victims are on their way out
@@ -112,6 +118,18 @@ class SchedulingLoop:
             if now() >= until:
                 return True
         return False  # a binding that ends will wake us
+
+    def _pop(self) -> Attempt | None:
+        """The next pod's turn. Those that extenders have a say about wait for each other."""
+        while not self._extender_turns.is_full and (attempt := self._scheduler.pop()) is not None:
+            if self._on_try is not None:
+                self._on_try(attempt)
+            if attempt.answers is None:
+                return attempt
+            self._extender_turns.join(attempt)
+            if (ready := self._extender_turns.ready()) is not None:
+                return ready
+        return None
 
     def _carry_out(self, attempt: Attempt) -> asyncio.Task[None] | None:
         """What is left to be done, under way; None if there is nothing, or not yet."""

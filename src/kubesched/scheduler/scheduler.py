@@ -14,12 +14,10 @@ from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
-from kubesched.extenders.http_extender import extenders_of, with_ignored_resources
-from kubesched.extenders.originals import originals_for
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
-from kubesched.framework.extender import EXTENDER, Extender
+from kubesched.framework.extender import EXTENDER, AnswersMissingError, Extender, ignoring_managed_resources
 from kubesched.framework.interests import ANY_EVENT, custom_resources, interests_of
 from kubesched.framework.plugin import (
     PermitPlugin,
@@ -67,21 +65,19 @@ class Scheduler:
         draw: Callable[[int], int],
         plugins: Registry | None = None,
         choose: Callable[[list[str]], str] | None = None,
-        extenders: Sequence[Extender] | None = None,
+        extenders: Sequence[Extender] = (),
         longest_wait: float = LONGEST_WAIT,
         now: Callable[[], float] = time.time,
     ) -> None:
         """`clock` tells seconds; `draw` decides among equally good nodes, unless `choose` does so by name.
 
         `now` is the time of day in seconds since 1970, for what objects say about times.
-        `extenders` are those of the configuration, if not given. ValueError if one of them cannot be used.
+        `extenders` have a say after the plugins, in this order; those of the configuration are made elsewhere.
         After `longest_wait` seconds a pod is tried again even if nothing happened.
         """
         registry = in_tree() if plugins is None else plugins
-        configuration = with_ignored_resources(configuration)
-        self.originals = originals_for(configuration) if extenders is None else None
-        """For extenders, to be filled by whoever tells of changes; None if nobody will ask for them."""
-        self.extenders = extenders_of(configuration, self.originals) if extenders is None else list(extenders)
+        configuration = ignoring_managed_resources(configuration)
+        self.extenders = list(extenders)
         features = configuration.features
         self.state = ClusterState(features)
         self.waiting = WaitingPods()
@@ -149,14 +145,10 @@ class Scheduler:
     def updated(self, old: KubeObject, new: KubeObject) -> None:
         self._router.updated(old, new)
         self._tell_of_claim(new)
-        if self.originals is not None:
-            self.originals.forget(old, new)
 
     def deleted(self, obj: KubeObject) -> None:
         self._router.deleted(obj)
         self._tell_of_claim(obj)
-        if self.originals is not None:
-            self.originals.forget(obj)
 
     def _tell_of_claim(self, obj: KubeObject) -> None:
         """Pods that are about to be bound may be waiting for their devices."""
@@ -178,12 +170,17 @@ class Scheduler:
     def pop(self) -> Attempt | None:
         """The next pod's turn."""
         popped = self.queue.pop()
-        return None if popped is None else Attempt(*popped)
+        return None if popped is None else Attempt(*popped, answers=self.engine.answers_for(popped[0].pod))
 
     def decide(self, attempt: Attempt) -> None:
-        """Find a node and assume the pod there, or find out why not."""
+        """Find a node and assume the pod there, or find out why not.
+
+        If extenders have to be asked first, the attempt is asking: decide again when its questions are answered.
+        """
         try:
             self._decide(attempt)
+        except AnswersMissingError as missing:
+            attempt.phase, attempt.questions = "asking", missing.questions
         except Exception as problem:  # a plugin that breaks must not take a pod with it, let alone the scheduler
             _log.exception("the attempt at pod %s broke", attempt.queued.key)
             placed = self.state.placed(attempt.queued.pod)
@@ -193,12 +190,15 @@ class Scheduler:
 
     def _decide(self, attempt: Attempt) -> None:
         pod = attempt.queued.pod
-        if self._is_to_be_skipped(pod):
+        if self._is_to_be_skipped(pod) or (attempt.phase == "asking" and self._is_leaving(pod)):
             self.queue.done(pod)
             self.state.nominated.keep_only_name_of(pod)
             attempt.phase, attempt.outcome = "done", "skipped"
             return
-        decision = attempt.decision = self.engine.decide(pod, watch=attempt.watch, find=self.pods.get)
+        decision = self.engine.decide(pod, watch=attempt.watch, find=self.pods.get, extender_answers=attempt.answers)
+        if attempt.answers is not None:
+            attempt.answers.wait_for_turn()
+        attempt.decision = decision
         if decision.outcome is not Outcome.SCHEDULED:
             attempt.phase, attempt.failure = "failed", failure_of(decision)
             self._begin_preemption(attempt, decision)
@@ -288,6 +288,11 @@ class Scheduler:
             return True
         placed = self.state.placed(pod)
         return placed is not None and placed.assumed
+
+    def _is_leaving(self, pod: Pod) -> bool:
+        """Whether the pod was deleted while extenders answered."""
+        latest = self.pods.get(pod.key)
+        return latest is None or latest.identity != pod.identity or latest.is_terminating
 
     def _assume_and_reserve(self, pod: Pod, decision: Decision) -> Status | None:
         """None if the pod is assumed and everything is set aside for it; else nothing is."""

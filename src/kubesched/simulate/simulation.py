@@ -90,7 +90,6 @@ class Simulation:
             clock=lambda: self.now,
             draw=random.Random(self._seed).randrange,
             plugins=plugins,
-            extenders=(),
             now=lambda: START.timestamp() + self.now,
         )
         return scheduler if recording is None else recorded(scheduler, recording)

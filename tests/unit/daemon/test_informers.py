@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.builders import Json
 from tests.sandbox_server import serving
-from tests.unit.scheduler.extender_server import settings
+from tests.unit.extenders.extender_server import settings
 from tests.unit.scheduler.memory_writer import MemoryCluster
 
 from kubesched.daemon.informers import Informers
@@ -33,8 +33,7 @@ class Followed:
         self.api = api
         configuration = settings({"urlPrefix": "http://extender.test", **extender})
         self.scheduler = Scheduler(configuration, MemoryCluster(), clock=time.monotonic, draw=lambda among: 0)
-        assert self.scheduler.originals is not None
-        self.originals: Originals = self.scheduler.originals
+        self.originals = Originals(configuration)
         self.informers = Informers(client, self.scheduler, originals=self.originals, wake=lambda: None)
 
     def add_pod(self, name: str) -> None:

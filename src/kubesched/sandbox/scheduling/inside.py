@@ -7,6 +7,8 @@ import random
 from collections.abc import Callable
 
 from kubesched.config import SchedulerConfiguration
+from kubesched.extenders.http_extender import close_all, extenders_of
+from kubesched.extenders.originals import originals_for
 from kubesched.framework.registry import Registry
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.scheduling.feed import Feed
@@ -36,11 +38,16 @@ class SchedulerInside:
         running = asyncio.get_running_loop()
         self._running = running
         writer = ApiWriter(api, recorder=EventRecorder(api), volume_timeouts=volume_timeouts(configuration))
-        self.scheduler = Scheduler(configuration, writer, clock=running.time, draw=draw, plugins=plugins)
+        self.originals = originals_for(configuration)
+        """What extenders may see; None without such extenders."""
+        self._extenders = extenders_of(configuration, self.originals)
+        self.scheduler = Scheduler(
+            configuration, writer, clock=running.time, draw=draw, plugins=plugins, extenders=self._extenders
+        )
         writer.objects = self.scheduler.state.objects
         self._loop = SchedulingLoop(self.scheduler, on_attempt=on_attempt)
         news = lambda: running.call_soon(self._deliver)  # noqa: E731
-        self._feed = Feed(api, news, custom=self.scheduler.custom_resources)
+        self._feed = Feed(api, news, custom=self.scheduler.custom_resources, originals=self.originals)
 
     @property
     def unfinished(self) -> int:
@@ -55,6 +62,7 @@ class SchedulerInside:
         """Finish what was decided, and decide no more."""
         self._feed.stop()
         await self._loop.stop(within=5.0)
+        await close_all(self._extenders)
 
     def _deliver(self) -> None:
         # Never in the middle of a write: a change is told only after the call that made it has returned.

@@ -95,7 +95,6 @@ class Replay:
                 clock=lambda: self._now,
                 draw=lambda _: self._drawn,
                 plugins=plugins,
-                extenders=(),
             )
         except (config.ConfigError, ProfileError) as problem:
             raise ReplayError(f"line 1: config: {problem}") from problem

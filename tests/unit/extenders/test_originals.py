@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.builders import Json, PodBuilder, make_node, make_pod
-from tests.unit.scheduler.extender_server import ExtenderServer, filtering, passing, settings
+from tests.unit.extenders.extender_server import ExtenderServer, asked, decide_attempt, filtering, passing, settings
 from tests.unit.scheduler.memory_writer import MemoryCluster
 
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.extenders.http_extender import extenders_of
 from kubesched.extenders.originals import Originals, originals_for
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.scheduler.scheduler import Scheduler
@@ -124,7 +125,12 @@ class Watching:
     """A scheduler that is told of records, and has their originals."""
 
     def __init__(self, *extenders: Json) -> None:
-        self.scheduler = Scheduler(settings(*extenders), MemoryCluster(), clock=lambda: 0.0, draw=lambda among: 0)
+        config = settings(*extenders)
+        self.originals = Originals(config)
+        self._extenders = extenders_of(config, self.originals)
+        self.scheduler = Scheduler(
+            config, MemoryCluster(), clock=lambda: 0.0, draw=lambda among: 0, extenders=self._extenders
+        )
         self._version = 0
 
     def add(self, obj: Any) -> Any:
@@ -139,17 +145,16 @@ class Watching:
         record = versioned(new, self._version)
         self._keep(record)
         self.scheduler.updated(old, record)
+        self.originals.forget(old, record)
 
     def _keep(self, record: KubeObject) -> None:
-        originals = self.scheduler.originals
-        assert originals is not None
-        if originals.wants(record):
-            originals.keep(record, original(record, version=self._version))
+        if self.originals.wants(record):
+            self.originals.keep(record, original(record, version=self._version))
 
     def decide(self) -> Decision:
         attempt = self.scheduler.pop()
         assert attempt is not None
-        self.scheduler.decide(attempt)
+        asked(lambda: decide_attempt(self.scheduler, attempt), self._extenders)
         assert attempt.decision is not None
         return attempt.decision
 
@@ -181,9 +186,7 @@ def test_object_without_an_original_arrives_as_it_is_known(server: ExtenderServe
     watching = Watching(filtering(server))
     watching.add(NODE)
     pod = watching.add(WAITING)
-    originals = watching.scheduler.originals
-    assert originals is not None
-    originals.forget(pod)
+    watching.originals.forget(pod)
     assert watching.decide().node == "a"
     sent = server.asked[0][1]["Pod"]
     assert "more" not in sent
@@ -205,7 +208,6 @@ def test_victims_arrive_whole(server: ExtenderServer) -> None:
 def test_nothing_is_kept_of_a_pod_that_has_found_its_node(server: ExtenderServer) -> None:
     watching = Watching(filtering(server))
     pod = watching.add(WAITING)
-    assert watching.scheduler.originals is not None
-    assert len(watching.scheduler.originals) == 1
+    assert len(watching.originals) == 1
     watching.update(pod, PodBuilder(pod).on("a").build())
-    assert len(watching.scheduler.originals) == 0
+    assert len(watching.originals) == 0

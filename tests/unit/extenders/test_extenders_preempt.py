@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.builders import HOSTNAME, Json, make_pod
 from tests.reading import nominated, statuses, victims
-from tests.unit.scheduler.extender_server import (
+from tests.unit.extenders.extender_server import (
     A,
     Answers,
     B,
