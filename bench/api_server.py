@@ -13,11 +13,11 @@ import uvloop
 
 from bench import clusters
 from kubesched import config, garbage
+from kubesched.api.kinds import DEPLOYMENTS, EVENTS, NODES, PODS
 from kubesched.api.pod import PodStatus
 from kubesched.sandbox.api import Api, Event, bootstrap
 from kubesched.sandbox.controllers import Runner, standard_controllers
 from kubesched.sandbox.http import Server
-from kubesched.sandbox.kinds import DEPLOYMENTS, EVENTS, NODES, PODS
 from kubesched.sandbox.nodes import HollowNodes, node_manifests
 from kubesched.sandbox.scheduling import SchedulerInside
 from kubesched.sandbox.store import SqliteStore, Store

@@ -12,10 +12,10 @@ from typing import Any
 import uvloop
 
 from kubesched import garbage
+from kubesched.api.kinds import PODS
 from kubesched.sandbox.api import Api, bootstrap
 from kubesched.sandbox.controllers import Runner, standard_controllers
 from kubesched.sandbox.http import Server
-from kubesched.sandbox.kinds import PODS
 from kubesched.sandbox.nodes import HollowNodes
 from kubesched.sandbox.store import Store
 from soak.churn import FITS_NOWHERE, Churn

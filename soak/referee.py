@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from kubesched.api.kinds import NODES, PODS, RESOURCE_CLAIMS, Object
 from kubesched.api.quantity import parse_quantity
 from kubesched.sandbox.api import Api, Event
-from kubesched.sandbox.kinds import NODES, PODS, RESOURCE_CLAIMS, Object
 
 _RESOURCES = ("cpu", "memory", "pods")
 Amounts = dict[str, int]

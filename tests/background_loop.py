@@ -34,9 +34,9 @@ def in_background(served: AbstractAsyncContextManager[T]) -> Iterator[tuple[T, a
 
     thread = threading.Thread(target=main, name="background-loop")
     thread.start()
-    value, loop, ended = started.result(10)
+    value, loop, ended = started.result(120)
     try:
         yield value, loop
     finally:
         loop.call_soon_threadsafe(ended.set)
-        thread.join(10)
+        thread.join(120)

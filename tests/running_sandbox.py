@@ -43,9 +43,9 @@ class Sandbox:
         async def run() -> T:
             return function(self.api)
 
-        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(10)
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(120)
 
-    def kubectl(self, *arguments: str, stdin: str = "", fails: bool = False, timeout: float = 30) -> str:
+    def kubectl(self, *arguments: str, stdin: str = "", fails: bool = False, timeout: float = 120) -> str:
         """What a command prints: on both streams if it is to fail, on standard output otherwise."""
         assert KUBECTL is not None
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.home), "KUBECONFIG": str(self.kubeconfig)}

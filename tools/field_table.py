@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from kubesched.sandbox.kinds import SERVED
+from kubesched.sandbox.served import SERVED
 
 Schema = dict[str, Any]
 

@@ -82,7 +82,7 @@ class Daemon:
     def send(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
-    def wait_exit(self, within: float = 30.0) -> int:
+    def wait_exit(self, within: float = 120.0) -> int:
         try:
             return self.process.wait(within)
         except subprocess.TimeoutExpired:
@@ -107,7 +107,7 @@ class Daemon:
         trusting = ssl.create_default_context()
         trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
         try:
-            with urllib.request.urlopen(request, timeout=30, context=trusting) as answer:
+            with urllib.request.urlopen(request, timeout=120, context=trusting) as answer:
                 return Answered(answer.status, answer.read().decode())
         except urllib.error.HTTPError as refusal:
             with refusal:

@@ -14,14 +14,14 @@ from typing import Any, TypeVar
 
 from tests.sandbox_server import fresh_api
 
+from kubesched.api.kinds import EVENTS, LEASES, NODES, PODS, SERVICE_ACCOUNTS, Object, Resource
 from kubesched.api.quantity import parse_quantity
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.http import Faults, Rule, Server, kubeconfig, self_signed, server_context, write_kubeconfig
-from kubesched.sandbox.kinds import EVENTS, LEASES, NODES, PODS, SERVICE_ACCOUNTS, Object, Resource
 
 T = TypeVar("T")
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 """Seconds that a test waits for what takes a fraction of one on a machine with nothing else to do."""
 _LOOK_EVERY = 0.01
 

@@ -11,9 +11,9 @@ from tests.integration.daemon_process import Daemon
 from tests.integration.live_cluster import LiveCluster, wait_until
 from tests.sandbox_server import fresh_api
 
+from kubesched.api.kinds import NODES, PODS
 from kubesched.sandbox.http import Rule
 from kubesched.sandbox.http.faults import What
-from kubesched.sandbox.kinds import NODES, PODS
 
 QUICK_BACKOFF = {"podInitialBackoffSeconds": 1, "podMaxBackoffSeconds": 1}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.integration.conftest import StartDaemon
 from tests.integration.live_cluster import LiveCluster, wait_until
 
-from kubesched.sandbox.kinds import POD_DISRUPTION_BUDGETS, PODS, PRIORITY_CLASSES
+from kubesched.api.kinds import POD_DISRUPTION_BUDGETS, PODS, PRIORITY_CLASSES
 
 
 def _arrange(cluster: LiveCluster) -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.integration.conftest import StartCluster, StartDaemon
 from tests.integration.live_cluster import LiveCluster, wait_until
 
-from kubesched.sandbox.kinds import NODES, PODS
+from kubesched.api.kinds import NODES, PODS
 
 TOKEN = "the-token-of-the-cluster"
 

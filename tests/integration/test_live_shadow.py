@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.integration.conftest import StartCluster, StartDaemon
 from tests.integration.live_cluster import LiveCluster, wait_until
 
-from kubesched.sandbox.kinds import PODS, PRIORITY_CLASSES
+from kubesched.api.kinds import PODS, PRIORITY_CLASSES
 
 SECRET = "the-token-of-the-cluster"
 

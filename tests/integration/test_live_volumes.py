@@ -7,9 +7,9 @@ from typing import Any
 from tests.integration.conftest import StartDaemon
 from tests.integration.live_cluster import LiveCluster, wait_until
 
-from kubesched.sandbox.kinds import PERSISTENT_VOLUME_CLAIMS as CLAIMS
-from kubesched.sandbox.kinds import PERSISTENT_VOLUMES as VOLUMES
-from kubesched.sandbox.kinds import STORAGE_CLASSES, Object
+from kubesched.api.kinds import PERSISTENT_VOLUME_CLAIMS as CLAIMS
+from kubesched.api.kinds import PERSISTENT_VOLUMES as VOLUMES
+from kubesched.api.kinds import STORAGE_CLASSES, Object
 
 BOUND = {"pv.kubernetes.io/bind-completed": "yes", "pv.kubernetes.io/bound-by-controller": "yes"}
 

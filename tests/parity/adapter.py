@@ -87,7 +87,7 @@ class _Replay:
     # -- the cluster --------------------------------------------------------------------------------------------------
 
     def _load(self, objects: list[Json]) -> None:
-        records = [msgspec.convert(obj, KINDS[obj["kind"]]) for obj in objects if obj["kind"] in KINDS]
+        records = [msgspec.convert(obj, KINDS[obj["kind"]].record) for obj in objects if obj["kind"] in KINDS]
         for obj in sorted(records, key=_informer_order):
             if not isinstance(obj, Pod):
                 self.state.apply(obj)

@@ -166,7 +166,7 @@ class _Replay:
     def _tell(self, event: WatchEvent) -> None:
         """As an informer that does not select finished pods: to it they are deleted."""
         kind, name = event.key
-        record = msgspec.convert(event.obj, KINDS[kind]) if kind in KINDS else None
+        record = msgspec.convert(event.obj, KINDS[kind].record) if kind in KINDS else None
         finished = kind == "Pod" and event.obj.get("status", {}).get("phase") in FINISHED
         selected = event.type != "DELETED" and not finished
         old = self.known.pop(event.key, None)

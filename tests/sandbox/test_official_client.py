@@ -15,8 +15,8 @@ from kubernetes.leaderelection.leaderelection import LeaderElection
 from kubernetes.leaderelection.resourcelock.leaselock import LeaseLock
 from tests.sandbox_server import fresh_api, serving_in_thread
 
+from kubesched.api.kinds import NODES
 from kubesched.sandbox.api import Api
-from kubesched.sandbox.kinds import NODES
 
 CONTAINER = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}
 
@@ -186,7 +186,7 @@ def test_a_watch_tells_what_happened_since_a_list(core: client.CoreV1Api) -> Non
     core.patch_namespaced_pod("web", "default", {"metadata": {"labels": {"app": "shop"}}})
     core.delete_namespaced_pod("web", "default")
     told = []
-    for event in watch.Watch().stream(core.list_namespaced_pod, "default", resource_version=since, timeout_seconds=5):
+    for event in watch.Watch().stream(core.list_namespaced_pod, "default", resource_version=since, timeout_seconds=60):
         told.append((event["type"], event["object"].metadata.labels["app"]))
         if event["type"] == "DELETED":
             break
@@ -196,11 +196,11 @@ def test_a_watch_tells_what_happened_since_a_list(core: client.CoreV1Api) -> Non
 def test_a_watch_resumes_where_it_was(core: client.CoreV1Api) -> None:
     create(core, pod("web-1"))
     stream = watch.Watch()
-    for _ in stream.stream(core.list_namespaced_pod, "default", timeout_seconds=5):
+    for _ in stream.stream(core.list_namespaced_pod, "default", timeout_seconds=60):
         stream.stop()
     create(core, pod("web-2"))
     resumed = stream.stream(
-        core.list_namespaced_pod, "default", resource_version=stream.resource_version, timeout_seconds=5
+        core.list_namespaced_pod, "default", resource_version=stream.resource_version, timeout_seconds=60
     )
     assert next(resumed)["object"].metadata.name == "web-2"
     resumed.close()

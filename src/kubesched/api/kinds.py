@@ -1,6 +1,16 @@
-"""The kinds of objects that kubesched reads, by the name in their `kind` field."""
+"""The one table of kinds: where the API has each resource, which record kubesched reads it as, which event it makes.
+
+`kinds.json` has every resource that Kubernetes itself serves; tools/kinds.py writes it from upstream's discovery
+documents.
+"""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import quote
+
+import msgspec
 
 from kubesched.api.device_claims import ResourceClaim, ResourceClaimTemplate
 from kubesched.api.devices import DeviceClass, ResourceSlice
@@ -26,28 +36,143 @@ from kubesched.api.workloads import (
     StatefulSet,
 )
 
-KINDS: dict[str, type[KubeObject]] = {
-    kind.__name__: kind
-    for kind in (
-        CSIDriver,
-        CSINode,
-        CSIStorageCapacity,
-        DeviceClass,
-        Namespace,
-        Node,
-        PersistentVolume,
-        PersistentVolumeClaim,
-        Pod,
-        PodDisruptionBudget,
-        PriorityClass,
-        ReplicaSet,
-        ReplicationController,
-        ResourceClaim,
-        ResourceClaimTemplate,
-        ResourceSlice,
-        Service,
-        StatefulSet,
-        StorageClass,
-        VolumeAttachment,
-    )
+Object: TypeAlias = dict[str, Any]
+"""A Kubernetes object as JSON."""
+
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+class Resource(msgspec.Struct, frozen=True):
+    """One resource of the API, as discovery describes it."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()
+    verbs: tuple[str, ...] = ALL_VERBS
+    singular: str = ""
+    """The kind in lower case, unless said otherwise."""
+
+    def __post_init__(self) -> None:
+        if not self.singular:
+            msgspec.structs.force_setattr(self, "singular", self.kind.lower())
+
+    @property
+    def api_version(self) -> str:
+        """As objects carry it: v1, apps/v1, ..."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def qualified(self) -> str:
+        """As error messages name it: pods, deployments.apps, ..."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def path(self) -> str:
+        """Where all objects of this kind are found: /api/v1/pods, /apis/apps/v1/deployments, ..."""
+        return self.path_of()
+
+    def path_of(self, *, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """The path of all objects, those of a namespace, one of them, or a part of it."""
+        root = f"/{'apis' if self.group else 'api'}/{self.api_version}"
+        within = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
+        one = f"/{quote(name, safe='')}" if name else ""
+        part = f"/{subresource}" if subresource else ""
+        return f"{root}{within}/{self.plural}{one}{part}"
+
+
+class _Release(msgspec.Struct, frozen=True):
+    """What tools/kinds.py has written."""
+
+    release: str
+    resources: tuple[Resource, ...]
+
+
+_RELEASE = msgspec.json.decode(Path(__file__).with_name("kinds.json").read_bytes(), type=_Release)
+
+BUILT_IN: dict[tuple[str, str], Resource] = {(each.api_version, each.kind): each for each in _RELEASE.resources}
+"""Every resource of the release by API version and kind."""
+
+NAMESPACES = BUILT_IN["v1", "Namespace"]
+NODES = BUILT_IN["v1", "Node"]
+PODS = BUILT_IN["v1", "Pod"]
+SERVICES = BUILT_IN["v1", "Service"]
+PERSISTENT_VOLUMES = BUILT_IN["v1", "PersistentVolume"]
+PERSISTENT_VOLUME_CLAIMS = BUILT_IN["v1", "PersistentVolumeClaim"]
+REPLICATION_CONTROLLERS = BUILT_IN["v1", "ReplicationController"]
+CORE_EVENTS = BUILT_IN["v1", "Event"]
+CONFIG_MAPS = BUILT_IN["v1", "ConfigMap"]
+SECRETS = BUILT_IN["v1", "Secret"]
+SERVICE_ACCOUNTS = BUILT_IN["v1", "ServiceAccount"]
+DEPLOYMENTS = BUILT_IN["apps/v1", "Deployment"]
+REPLICA_SETS = BUILT_IN["apps/v1", "ReplicaSet"]
+STATEFUL_SETS = BUILT_IN["apps/v1", "StatefulSet"]
+DAEMON_SETS = BUILT_IN["apps/v1", "DaemonSet"]
+CONTROLLER_REVISIONS = BUILT_IN["apps/v1", "ControllerRevision"]
+JOBS = BUILT_IN["batch/v1", "Job"]
+POD_DISRUPTION_BUDGETS = BUILT_IN["policy/v1", "PodDisruptionBudget"]
+PRIORITY_CLASSES = BUILT_IN["scheduling.k8s.io/v1", "PriorityClass"]
+STORAGE_CLASSES = BUILT_IN["storage.k8s.io/v1", "StorageClass"]
+CSI_NODES = BUILT_IN["storage.k8s.io/v1", "CSINode"]
+CSI_DRIVERS = BUILT_IN["storage.k8s.io/v1", "CSIDriver"]
+CSI_STORAGE_CAPACITIES = BUILT_IN["storage.k8s.io/v1", "CSIStorageCapacity"]
+VOLUME_ATTACHMENTS = BUILT_IN["storage.k8s.io/v1", "VolumeAttachment"]
+LEASES = BUILT_IN["coordination.k8s.io/v1", "Lease"]
+EVENTS = BUILT_IN["events.k8s.io/v1", "Event"]
+"""The same stored events as CORE_EVENTS, in the newer shape."""
+RESOURCE_SLICES = BUILT_IN["resource.k8s.io/v1", "ResourceSlice"]
+RESOURCE_CLAIMS = BUILT_IN["resource.k8s.io/v1", "ResourceClaim"]
+RESOURCE_CLAIM_TEMPLATES = BUILT_IN["resource.k8s.io/v1", "ResourceClaimTemplate"]
+DEVICE_CLASSES = BUILT_IN["resource.k8s.io/v1", "DeviceClass"]
+CUSTOM_RESOURCE_DEFINITIONS = BUILT_IN["apiextensions.k8s.io/v1", "CustomResourceDefinition"]
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """A kind that the scheduler reads."""
+
+    record: type[KubeObject]
+    resource: Resource
+    event: str = ""
+    """What kube-scheduler calls it in events; empty for kinds whose changes wake no pod."""
+    watched: bool = True
+    """Whether decisions depend on it. What the others stand for, an API server works into pods and claims by itself."""
+
+
+_RECORDS: dict[str, tuple[type[KubeObject], ...]] = {
+    "v1": (Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, Service),
+    "apps/v1": (ReplicaSet, StatefulSet),
+    "policy/v1": (PodDisruptionBudget,),
+    "resource.k8s.io/v1": (DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice),
+    "scheduling.k8s.io/v1": (PriorityClass,),
+    "storage.k8s.io/v1": (CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment),
 }
+_UNWATCHED = (PriorityClass, ResourceClaimTemplate)
+_WITHOUT_EVENTS = (
+    *_UNWATCHED,
+    Namespace,
+    PodDisruptionBudget,
+    ReplicaSet,
+    ReplicationController,
+    Service,
+    StatefulSet,
+)
+
+
+def _kind(record: type[KubeObject], resource: Resource) -> Kind:
+    event = f"{resource.group}/{resource.kind}".lstrip("/") if record not in _WITHOUT_EVENTS else ""
+    return Kind(record, resource, event, record not in _UNWATCHED)
+
+
+KINDS: dict[str, Kind] = {
+    record.__name__: _kind(record, BUILT_IN[api_version, record.__name__])
+    for api_version, records in _RECORDS.items()
+    for record in records
+}
+"""The kinds that the scheduler reads, by the name in their `kind` field."""
+
+WATCHED: tuple[Kind, ...] = tuple(kind for kind in KINDS.values() if kind.watched)
+"""All that decisions depend on."""

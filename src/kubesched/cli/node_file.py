@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from kubesched.api.kinds import Object
 from kubesched.api.node import Node
 from kubesched.api.schema import convert
 from kubesched.api.yaml import YamlError, documents
 from kubesched.cli.input import read, refuse
-from kubesched.sandbox.kinds import Object
 from kubesched.sandbox.nodes import node_manifests
 
 

@@ -12,16 +12,16 @@ from typing import Any, TypeVar
 import click
 
 from kubesched import config as configuration
+from kubesched.api.errors import located
 from kubesched.api.node import Node
 from kubesched.cli.feature_gates import feature_gates_option
 from kubesched.cli.input import read, refuse
 from kubesched.config import Features
 from kubesched.framework.blame import plugin_at_work, told
 from kubesched.framework.profile import ProfileError
-from kubesched.framework.registry import DuplicatePluginError, NotAPluginError
 from kubesched.simulate.cluster import SimulatedCluster, awaited_custom_resources
 from kubesched.simulate.draining import drained, nodes_meant
-from kubesched.simulate.manifests import ManifestError, Manifests, load
+from kubesched.simulate.manifests import Manifests, load
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -83,23 +83,20 @@ class Policy:
 
 
 def settings_of(config_file: str | None, features: Features) -> configuration.SchedulerConfiguration:
-    """The configuration that was asked for, or the default; or what is wrong with it, and the end."""
+    """The configuration that was asked for, or the default. Raises ConfigError."""
     if config_file is None:
         return configuration.default(features)
     source, text = read(config_file)
-    try:
-        settings = configuration.load(text, source=source, features=features)
-    except configuration.ConfigError as error:
-        refuse(error.lines)
+    settings = configuration.load(text, source=source, features=features)
     if settings.extenders:
         click.echo(f"{source}: extenders: not asked offline, so decisions may differ from those of a cluster", err=True)
     return settings
 
 
 def policy_of(config_file: str | None, features: Features) -> Policy:
-    """The policy that was asked for; or what is wrong with it, and the end."""
+    """The policy that was asked for. Raises ConfigError, ProfileError."""
     settings = settings_of(config_file, features)
-    with bad_profiles_refused(config_file):
+    with located(config_file or "configuration", ProfileError):
         return Policy(config_file, settings, awaited_custom_resources(settings))
 
 
@@ -109,10 +106,7 @@ def manifests_of(
     """What is in the files and may matter to one of the policies, some nodes drained; or all that is wrong with it."""
     custom = frozenset().union(*(policy.custom_resources for policy in policies))
     files = list(files)
-    try:
-        found = load(files, workloads=workloads, custom=custom)
-    except ManifestError as error:
-        refuse(error.lines)
+    found = load(files, workloads=workloads, custom=custom)
     if not found.objects:
         others = ", ".join(f"{count} {kind}" for kind, count in found.skipped.items())
         sources = ", ".join("<stdin>" if file == "-" else file for file in files)
@@ -124,17 +118,6 @@ def manifests_of(
     if unknown:
         refuse(unknown)
     return replace(found, objects=drained(found.objects, set().union(*meant.values()))) if meant else found
-
-
-@contextmanager
-def bad_profiles_refused(config_file: str | None) -> Iterator[None]:
-    """Profiles that cannot be made, and plugins that cannot be found, are mistakes in the input too."""
-    try:
-        yield
-    except ProfileError as error:
-        refuse([f"{config_file or 'configuration'}: {error}"])
-    except (DuplicatePluginError, NotAPluginError) as error:
-        refuse([f"installed plugins: {error}"])
 
 
 @contextmanager

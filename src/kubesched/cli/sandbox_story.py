@@ -7,10 +7,10 @@ from collections import Counter
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from kubesched.api.kinds import PODS
 from kubesched.cli.printing import BAD, GOOD, counted, heading
 from kubesched.cli.sandbox_view import fullest
 from kubesched.sandbox.box import Sandbox
-from kubesched.sandbox.kinds import PODS
 from kubesched.sandbox.usage import usage
 
 _MOST_NODES = 20

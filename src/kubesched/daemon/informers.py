@@ -8,23 +8,15 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kubesched.api.custom import CustomObject, read_custom
-from kubesched.api.device_claims import ResourceClaimTemplate
-from kubesched.api.kinds import KINDS
+from kubesched.api.kinds import WATCHED, Kind, Resource
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.api.workloads import PriorityClass
 from kubesched.extenders.originals import Originals
 from kubesched.kube.client import Client
 from kubesched.kube.decoding import Codec, DictCodec, Identity, Page, Raw, RecordCodec, Sent, SentCodec
-from kubesched.kube.listing import ApiSource
+from kubesched.kube.listing import UNFINISHED, ApiSource
 from kubesched.kube.reflector import Handler, Reflector
-from kubesched.kube.resources import RESOURCES, UNFINISHED, Resource
-
-WATCHED: dict[str, type[KubeObject]] = {
-    name: kind for name, kind in KINDS.items() if kind not in (PriorityClass, ResourceClaimTemplate)
-}
-"""All that decisions depend on. What these two stand for, a live cluster works into pods and claims by itself."""
 
 
 class Informers:
@@ -45,13 +37,14 @@ class Informers:
         """
         woken = _Waking(handler, wake)
         self.reflectors: dict[str, Reflector[Any]] = {}
-        for name, kind in WATCHED.items():
-            codec: Codec[Any] = RecordCodec(kind)
+        for kind in WATCHED:
+            name = kind.resource.kind
+            codec: Codec[Any] = RecordCodec(kind.record)
             told: Handler[Any] = woken
-            if originals is not None and originals.wants_any(kind):
-                codec = SentCodec(kind, RESOURCES[name].api_version, originals.wants)
+            if originals is not None and originals.wants_any(kind.record):
+                codec = SentCodec(kind.record, kind.resource.api_version, originals.wants)
                 told = _Keeping(originals, woken)
-            self.reflectors[name] = Reflector(name, _source(client, name), codec, told)
+            self.reflectors[name] = Reflector(name, _source(client, kind), codec, told)
         for name in custom:
             source = ApiSource(client, _resource(name))
             self.reflectors[name] = Reflector(name, source, CustomCodec(name), woken)
@@ -95,13 +88,13 @@ def _records(objects: Mapping[str, Any]) -> dict[str, Any]:
     return {key: obj.record if isinstance(obj, Sent) else obj for key, obj in objects.items()}
 
 
-def _source(client: Client, kind: str) -> ApiSource:
-    return ApiSource(client, RESOURCES[kind], field_selector=UNFINISHED if WATCHED[kind] is Pod else "")
+def _source(client: Client, kind: Kind) -> ApiSource:
+    return ApiSource(client, kind.resource, field_selector=UNFINISHED if kind.record is Pod else "")
 
 
 def _resource(custom: str) -> Resource:
     plural, version, group = custom.split(".", 2)
-    return Resource(group, version, plural)
+    return Resource(group, version, plural, kind="")
 
 
 class CustomCodec:

@@ -85,7 +85,7 @@ class Replica:
         plugins: Registry | None = None,
         record: IO[str] | None = None,
     ) -> None:
-        """ProfileError or ValueError if profiles or extenders cannot be made as configured."""
+        """ProfileError or ExtenderSettingsError if profiles or extenders cannot be made as configured."""
         configuration, options = completed.configuration, completed.options
         self._only_watches = options.shadow
         self._listens_late = configuration.delay_cache_until_active and completed.elects

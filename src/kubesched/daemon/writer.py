@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 
 from kubesched.api.device_claims import ResourceClaim
+from kubesched.api.kinds import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, RESOURCE_CLAIMS
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.daemon.doubt import certain, leaves_doubt
 from kubesched.kube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Client
 from kubesched.kube.errors import ApiStatusError, KubeError
 from kubesched.kube.event_record import reference
 from kubesched.kube.events import EventRecorder
-from kubesched.kube.resources import PODS, RESOURCES
 from kubesched.plugins.dynamic_resources.writes import ClaimWrite
 from kubesched.plugins.volume_binding.writes import VolumeWrites
 from kubesched.scheduler import wire
@@ -26,8 +26,6 @@ from kubesched.scheduler.wire import Body
 from kubesched.scheduler.writer import WriteError
 from kubesched.state.objects import ObjectStore
 
-_VOLUMES, _CLAIMS = RESOURCES["PersistentVolume"], RESOURCES["PersistentVolumeClaim"]
-_DEVICE_CLAIMS = RESOURCES["ResourceClaim"]
 _encode = msgspec.json.Encoder().encode
 _decode_pod = msgspec.json.Decoder(Pod).decode
 _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
@@ -57,7 +55,7 @@ class LiveWriter:
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         """A refusal, or no answer, need not mean that the pod is not bound: then the pod itself is asked."""
-        path = PODS.path(namespace=pod.namespace, name=pod.name, subresource="binding")
+        path = PODS.path_of(namespace=pod.namespace, name=pod.name, subresource="binding")
         try:
             await self._measured("pod_binding", lambda: self._client.post(path, _encode(wire.binding(pod, node_name))))
         except KubeError as error:
@@ -66,7 +64,7 @@ class LiveWriter:
 
     async def patch_status(self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None) -> None:
         patch = _encode(wire.status_patch(pod, condition, nominated_node_name, _now()))
-        path = PODS.path(namespace=pod.namespace, name=pod.name, subresource="status")
+        path = PODS.path_of(namespace=pod.namespace, name=pod.name, subresource="status")
         call = lambda: self._client.patch(path, patch, content_type=STRATEGIC_MERGE_PATCH)  # noqa: E731
         try:
             await self._measured("pod_status_patch", call)
@@ -76,17 +74,17 @@ class LiveWriter:
     async def evict(self, pod: Pod, condition: PodCondition) -> None:
         await self.patch_status(pod, condition=condition, nominated_node_name=None)
         try:
-            await self._client.delete(PODS.path(namespace=pod.namespace, name=pod.name), _encode(wire.deletion(pod)))
+            await self._client.delete(PODS.path_of(namespace=pod.namespace, name=pod.name), _encode(wire.deletion(pod)))
         except KubeError as error:
             raise _as_write_error(error) from error
 
     async def write_volumes(self, pod: Pod, writes: VolumeWrites) -> None:
         try:
             for volume in writes.volumes:
-                path = _VOLUMES.path(name=volume.name)
+                path = PERSISTENT_VOLUMES.path_of(name=volume.name)
                 await self._client.patch(path, _encode(wire.volume_patch(volume)), content_type=MERGE_PATCH)
             for claim in writes.claims:
-                path = _CLAIMS.path(namespace=claim.namespace, name=claim.name)
+                path = PERSISTENT_VOLUME_CLAIMS.path_of(namespace=claim.namespace, name=claim.name)
                 await self._client.patch(path, _encode(wire.claim_patch(claim)), content_type=MERGE_PATCH)
         except KubeError as error:
             raise _as_write_error(error) from error
@@ -99,12 +97,12 @@ class LiveWriter:
     # -- claims, as `write_claim` needs them --------------------------------------------------------------------------
 
     async def read_claim(self, namespace: str, name: str) -> Body:
-        return await self._json(self._client.get(_DEVICE_CLAIMS.path(namespace=namespace, name=name)))
+        return await self._json(self._client.get(RESOURCE_CLAIMS.path_of(namespace=namespace, name=name)))
 
     async def create_claim(self, namespace: str, claim: Body) -> Body:
         status = "failure"
         try:
-            made = await self._json(self._client.post(_DEVICE_CLAIMS.path(namespace=namespace), _encode(claim)))
+            made = await self._json(self._client.post(RESOURCE_CLAIMS.path_of(namespace=namespace), _encode(claim)))
             status = "success"
         finally:
             if self._observer is not None:
@@ -113,7 +111,7 @@ class LiveWriter:
 
     async def replace_claim(self, claim: Body, *, subresource: str) -> Body:
         meta = claim["metadata"]
-        where = _DEVICE_CLAIMS.path(namespace=meta["namespace"], name=meta["name"])
+        where = RESOURCE_CLAIMS.path_of(namespace=meta["namespace"], name=meta["name"])
         try:
             return _decode_object(await self._client.put(f"{where}/{subresource}".rstrip("/"), _encode(claim)))
         except KubeError as error:
@@ -125,10 +123,10 @@ class LiveWriter:
 
     async def delete_claim(self, namespace: str, name: str, uid: str) -> None:
         options = _encode({"preconditions": {"uid": uid}} if uid else {})
-        await self._json(self._client.delete(_DEVICE_CLAIMS.path(namespace=namespace, name=name), options))
+        await self._json(self._client.delete(RESOURCE_CLAIMS.path_of(namespace=namespace, name=name), options))
 
     async def tell_pod(self, pod: Pod, status: Body) -> None:
-        path = PODS.path(namespace=pod.namespace, name=pod.name, subresource="status")
+        path = PODS.path_of(namespace=pod.namespace, name=pod.name, subresource="status")
         patch = _encode({"metadata": {"uid": pod.uid}, "status": status})
         await self._json(self._client.patch(path, patch, content_type=STRATEGIC_MERGE_PATCH))
 
@@ -168,7 +166,7 @@ class LiveWriter:
         """The very same pod as it is now; None if it is gone. Often the watch has told already."""
         seen = self.pods.get(pod.key)
         if seen is None or not seen.spec.node_name:
-            path = PODS.path(namespace=pod.namespace, name=pod.name)
+            path = PODS.path_of(namespace=pod.namespace, name=pod.name)
             try:
                 seen = _decode_pod(await certain(lambda: self._client.get(path)))
             except (KubeError, msgspec.MsgspecError):

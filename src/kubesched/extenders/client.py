@@ -16,6 +16,8 @@ import aiohttp
 
 from kubesched.config.duration import Duration
 from kubesched.config.extender import ExtenderTLSConfig
+from kubesched.framework.extender import ExtenderSettingsError
+from kubesched.kube.errors import ConnectionSettingsError
 from kubesched.kube.proxy import parsed_proxy, proxy_of_environment
 from kubesched.kube.tls import Certificate, ServerTrust, TlsContexts
 
@@ -43,11 +45,11 @@ class ExtenderClient:
     ) -> None:
         """`trust_anybody` is about servers whose authority is not given; `environ` may name proxies.
 
-        ValueError if the address, a proxy or the certificates cannot be used.
+        ExtenderSettingsError if the address, a proxy or the certificates cannot be used.
         """
         parts = urlsplit(address)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(
+            raise ExtenderSettingsError(
                 f'expected an address such as "http://host:port/prefix", got "{without_password(address)}"'
             )
         self._address = address.rstrip("/")
@@ -127,26 +129,32 @@ def _proxy(address: str, variable: str, environ: Mapping[str, str]) -> str | Non
     url = proxy_of_environment(address, environ)
     if not url:
         return None
-    if parsed_proxy(url, variable).scheme.startswith("socks"):
-        raise ValueError(f"{variable}: a SOCKS proxy cannot lead to an extender: expected an HTTP proxy, or NO_PROXY")
+    try:
+        proxy = parsed_proxy(url, variable)
+    except ConnectionSettingsError as error:
+        raise ExtenderSettingsError(str(error)) from None
+    if proxy.scheme.startswith("socks"):
+        raise ExtenderSettingsError(
+            f"{variable}: a SOCKS proxy cannot lead to an extender: expected an HTTP proxy, or NO_PROXY"
+        )
     return url
 
 
 def _tls_context(tls: ExtenderTLSConfig, *, trust_anybody: bool) -> ssl.SSLContext:
-    """The certificates to trust and to show; ValueError if they cannot be used."""
+    """The certificates to trust and to show; ExtenderSettingsError if they cannot be used."""
     has_authority = bool(tls.ca_file or tls.ca_data)
     if tls.insecure and has_authority:
-        raise ValueError("tlsConfig: a certificate authority makes no sense together with insecure: true")
+        raise ExtenderSettingsError("tlsConfig: a certificate authority makes no sense together with insecure: true")
     if bool(tls.cert_data or tls.cert_file) != bool(tls.key_data or tls.key_file):
-        raise ValueError("tlsConfig: a client certificate and its key must be given together")
+        raise ExtenderSettingsError("tlsConfig: a client certificate and its key must be given together")
     is_blind = tls.insecure or (trust_anybody and not has_authority)
     trust = ServerTrust(ca_file=tls.ca_file, ca_data=tls.ca_data, insecure=is_blind)
     try:
         chain = tls.cert_data or (Path(tls.cert_file).read_bytes() if tls.cert_file else b"")
         key = tls.key_data or (Path(tls.key_file).read_bytes() if tls.key_file else b"")
         return TlsContexts(trust).context(Certificate(chain, key) if chain else None)
-    except (OSError, ValueError) as error:
-        raise ValueError(f"tlsConfig: {error}") from None
+    except (OSError, ConnectionSettingsError) as error:
+        raise ExtenderSettingsError(f"tlsConfig: {error}") from None
 
 
 def _words(error: Exception) -> str:

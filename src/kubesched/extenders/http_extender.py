@@ -27,7 +27,10 @@ class HTTPExtender:
     """One extender of a configuration: an answer is waited for, but no longer than its timeout."""
 
     def __init__(self, config: ExtenderConfig, originals: Originals | None = None) -> None:
-        """`originals` has objects whole. ValueError if its address, a proxy or its certificates cannot be used."""
+        """`originals` has objects whole.
+
+        ExtenderSettingsError if its address, a proxy on the way or its certificates cannot be used.
+        """
         self.name = without_password(config.url_prefix)
         self.ignorable = config.ignorable
         self.weight = config.weight
@@ -101,7 +104,10 @@ class HTTPExtender:
 
 
 def extenders_of(configuration: SchedulerConfiguration, originals: Originals | None = None) -> list[HTTPExtender]:
-    """The extenders in the order in which they are asked: those that may be ignored come last."""
+    """The extenders in the order in which they are asked: those that may be ignored come last.
+
+    ExtenderSettingsError if an address, a proxy or a certificate of one cannot be used.
+    """
     made = [HTTPExtender(config, originals) for config in configuration.extenders]
     return sorted(made, key=lambda extender: extender.ignorable)
 

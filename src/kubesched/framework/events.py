@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum, IntFlag, StrEnum, auto
 from typing import Any
 
+from kubesched.api.kinds import KINDS
 from kubesched.api.pod import Pod
 from kubesched.state.cluster import ClusterState
 
@@ -56,20 +57,20 @@ class Action(IntFlag):
 class Kind(StrEnum):
     """What an event is about. Plugins register POD; what happens is about one that has a node, or one that has not."""
 
-    POD = "Pod"
+    POD = KINDS["Pod"].event
     ASSIGNED_POD = "AssignedPod"
     PENDING_POD = "UnschedulablePod"
-    NODE = "Node"
-    PERSISTENT_VOLUME = "PersistentVolume"
-    PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
-    CSI_NODE = "storage.k8s.io/CSINode"
-    CSI_DRIVER = "storage.k8s.io/CSIDriver"
-    VOLUME_ATTACHMENT = "storage.k8s.io/VolumeAttachment"
-    CSI_STORAGE_CAPACITY = "storage.k8s.io/CSIStorageCapacity"
-    STORAGE_CLASS = "storage.k8s.io/StorageClass"
-    RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
-    RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
-    DEVICE_CLASS = "resource.k8s.io/DeviceClass"
+    NODE = KINDS["Node"].event
+    PERSISTENT_VOLUME = KINDS["PersistentVolume"].event
+    PERSISTENT_VOLUME_CLAIM = KINDS["PersistentVolumeClaim"].event
+    CSI_NODE = KINDS["CSINode"].event
+    CSI_DRIVER = KINDS["CSIDriver"].event
+    VOLUME_ATTACHMENT = KINDS["VolumeAttachment"].event
+    CSI_STORAGE_CAPACITY = KINDS["CSIStorageCapacity"].event
+    STORAGE_CLASS = KINDS["StorageClass"].event
+    RESOURCE_CLAIM = KINDS["ResourceClaim"].event
+    RESOURCE_SLICE = KINDS["ResourceSlice"].event
+    DEVICE_CLASS = KINDS["DeviceClass"].event
     ANY = "*"
 
 

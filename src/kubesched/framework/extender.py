@@ -13,6 +13,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from msgspec.structs import replace
 
+from kubesched.api.errors import UserError
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
@@ -27,6 +28,10 @@ _FIT = "NodeResourcesFit"
 
 Subject = TypeVar("Subject")
 Answer = TypeVar("Answer")
+
+
+class ExtenderSettingsError(UserError):
+    """An extender cannot be reached as it is configured."""
 
 
 class ExtenderError(Exception):

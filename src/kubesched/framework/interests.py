@@ -14,21 +14,9 @@ from kubesched.framework.plugin import (
     ReservePlugin,
 )
 
-ANY_EVENT = tuple(
-    Interest(ClusterEvent(kind, Action.ALL))
-    for kind in (
-        Kind.POD,
-        Kind.NODE,
-        Kind.PERSISTENT_VOLUME,
-        Kind.PERSISTENT_VOLUME_CLAIM,
-        Kind.CSI_NODE,
-        Kind.CSI_DRIVER,
-        Kind.CSI_STORAGE_CAPACITY,
-        Kind.STORAGE_CLASS,
-        Kind.RESOURCE_CLAIM,
-        Kind.DEVICE_CLASS,
-    )
-)
+_NOT_ASKED_FOR = (Kind.ASSIGNED_POD, Kind.PENDING_POD, Kind.VOLUME_ATTACHMENT, Kind.RESOURCE_SLICE, Kind.ANY)
+
+ANY_EVENT = tuple(Interest(ClusterEvent(kind, Action.ALL)) for kind in Kind if kind not in _NOT_ASKED_FOR)
 """What a plugin that does not say is taken to wait for: kind by kind, for watches are opened by what is asked for."""
 
 _REJECTORS = (PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, ReservePlugin, PermitPlugin)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from kubesched.api.errors import UserError
 from kubesched.config import Plugin as PluginEntry
 from kubesched.config import PluginSet
 from kubesched.config import Profile as ProfileConfig
@@ -51,7 +52,7 @@ EXTENSION_POINTS: dict[str, type[Plugin]] = {
 _MAX_TOTAL_SCORE = 2**63 - 1
 
 
-class ProfileError(ValueError):
+class ProfileError(UserError):
     """The configuration asks for something that the plugins cannot do."""
 
 

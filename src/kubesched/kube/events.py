@@ -14,11 +14,11 @@ from typing import Protocol
 
 import msgspec
 
+from kubesched.api.kinds import EVENTS
 from kubesched.kube.client import STRATEGIC_MERGE_PATCH
 from kubesched.kube.errors import ApiStatusError, KubeError
 from kubesched.kube.event_record import Event, EventSeries, EventType, ObjectReference, new_event
 from kubesched.kube.observer import NobodyWatchesTheQueue, QueueObserver
-from kubesched.kube.resources import EVENTS
 from kubesched.kube.timestamps import micro_time
 
 CAPACITY = 20_000
@@ -251,7 +251,7 @@ class EventRecorder:
 
     async def _write_once(self, remembered: _Remembered, count: int) -> None:
         event = remembered.event
-        path = EVENTS.path(namespace=event.metadata.namespace)
+        path = EVENTS.path_of(namespace=event.metadata.namespace)
         if count > 1:
             seen = self._wall_clock() / 1e9 - (self._clock() - remembered.last_seen)
             series = EventSeries(count, micro_time(seen))

@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 import msgspec
 
+from kubesched.api.kinds import LEASES
 from kubesched.kube.client import Client
 from kubesched.kube.errors import ApiStatusError, UnreadableAnswerError
 from kubesched.kube.event_record import ObjectReference
-from kubesched.kube.resources import LEASES
 
 
 class LeaseRecord(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
@@ -50,7 +50,7 @@ class LeaseLock:
     def __init__(self, client: Client, *, namespace: str, name: str) -> None:
         self._client = client
         self._namespace = namespace
-        self._path = LEASES.path(namespace=namespace)
+        self._path = LEASES.path_of(namespace=namespace)
         self._lease_name = name
         self._lease: dict[str, Any] = {}
 

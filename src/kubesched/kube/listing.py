@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Protocol
+from urllib.parse import urlencode
 
+from kubesched.api.kinds import Resource
 from kubesched.kube.client import Client
-from kubesched.kube.resources import Resource, with_query
 
 SILENCE = 120.0
 """Seconds a watch may be silent. Servers send a bookmark every minute; and if one does not, resuming costs little."""
 LIST_TIMEOUT = 300.0
 """Seconds for a page, which may be the whole of a large cluster."""
+UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
+"""The field selector for pods that hold something or want to."""
 
 
 class EventStream(Protocol):
@@ -53,7 +57,7 @@ class ApiSource:
         silence: float = SILENCE,
     ) -> None:
         self._client = client
-        self._path = resource.path(namespace=namespace)
+        self._path = resource.path_of(namespace=namespace)
         self._selectors = {"fieldSelector": field_selector, "labelSelector": label_selector}
         self._silence = silence
 
@@ -64,7 +68,7 @@ class ApiSource:
             "continue": more,
             "resourceVersion": "" if more else resource_version,  # a continued list stays where it began
         }
-        return await self._client.get(with_query(self._path, query), timeout=LIST_TIMEOUT)
+        return await self._client.get(_with_query(self._path, query), timeout=LIST_TIMEOUT)
 
     async def watch(self, *, resource_version: str, seconds: int, initial_events: bool) -> EventStream:
         query = {
@@ -76,4 +80,10 @@ class ApiSource:
         }
         if initial_events:
             query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
-        return await self._client.watch(with_query(self._path, query), silence=self._silence)
+        return await self._client.watch(_with_query(self._path, query), silence=self._silence)
+
+
+def _with_query(path: str, query: Mapping[str, str]) -> str:
+    """The path with those parameters that have a value."""
+    given = {name: value for name, value in query.items() if value}
+    return f"{path}?{urlencode(given)}" if given else path

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kubesched import config
+from kubesched.api.kinds import Object
 from kubesched.config import SchedulerConfiguration
 from kubesched.framework.registry import Registry
 from kubesched.sandbox.api import Api, Stamps, bootstrap
 from kubesched.sandbox.chronicle import Chronicle
 from kubesched.sandbox.controllers import Runner, standard_controllers
 from kubesched.sandbox.http import Faults, Rule, Server, kubeconfig, self_signed, server_context, write_kubeconfig
-from kubesched.sandbox.kinds import Object
 from kubesched.sandbox.nodes import HollowNodes, publish_gpus
 from kubesched.sandbox.scheduling import SchedulerInside
 from kubesched.sandbox.store import SqliteStore, Store

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from kubesched.sandbox.kinds.resource import Resource
+from kubesched.api.kinds import Resource
 
 
 class Cause(msgspec.Struct, frozen=True):

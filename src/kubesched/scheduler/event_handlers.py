@@ -5,38 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubesched.api.custom import CustomObject
-from kubesched.api.device_claims import ResourceClaim
-from kubesched.api.devices import DeviceClass, ResourceSlice
+from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.api.storage import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
 from kubesched.framework.events import Action, ClusterEvent, Kind
 from kubesched.framework.waiting import WaitingPods
 from kubesched.scheduler.cluster_events import node_changes, pod_changes
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.state.cluster import ClusterState
 
-KINDS: dict[type[KubeObject], Kind] = {
-    PersistentVolume: Kind.PERSISTENT_VOLUME,
-    PersistentVolumeClaim: Kind.PERSISTENT_VOLUME_CLAIM,
-    CSINode: Kind.CSI_NODE,
-    CSIDriver: Kind.CSI_DRIVER,
-    VolumeAttachment: Kind.VOLUME_ATTACHMENT,
-    CSIStorageCapacity: Kind.CSI_STORAGE_CAPACITY,
-    StorageClass: Kind.STORAGE_CLASS,
-    DeviceClass: Kind.DEVICE_CLASS,
-    ResourceClaim: Kind.RESOURCE_CLAIM,
-    ResourceSlice: Kind.RESOURCE_SLICE,
-}
+_EVENT_KINDS = {kind.record: Kind(kind.event) for kind in KINDS.values() if kind.event}
 
 ASSIGNED_POD_ADDED = ClusterEvent(Kind.ASSIGNED_POD, Action.ADD)
 ASSIGNED_POD_GONE = ClusterEvent(Kind.ASSIGNED_POD, Action.DELETE)
@@ -166,6 +145,6 @@ class EventRouter:
         return placed is not None and placed.assumed
 
     def _other(self, obj: KubeObject, action: Action, old: KubeObject | None, new: KubeObject | None) -> None:
-        kind = obj.resource if isinstance(obj, CustomObject) else KINDS.get(type(obj))
+        kind = obj.resource if isinstance(obj, CustomObject) else _EVENT_KINDS.get(type(obj))
         if kind is not None:
             self._queue.happened(ClusterEvent(kind, action), old, new)

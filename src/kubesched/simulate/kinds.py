@@ -5,51 +5,16 @@ from __future__ import annotations
 import difflib
 from typing import Any
 
-from kubesched.api.kinds import KINDS
+from kubesched.api.kinds import BUILT_IN, KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.api.schema import Mistake
-from kubesched.simulate.workload_kinds import WORKLOAD_VERSIONS, WORKLOADS
+from kubesched.simulate.workload_kinds import WORKLOADS
 
-API_VERSIONS: dict[str, str] = {
-    "CSIDriver": "storage.k8s.io/v1",
-    "CSINode": "storage.k8s.io/v1",
-    "CSIStorageCapacity": "storage.k8s.io/v1",
-    "DeviceClass": "resource.k8s.io/v1",
-    "Namespace": "v1",
-    "Node": "v1",
-    "PersistentVolume": "v1",
-    "PersistentVolumeClaim": "v1",
-    "Pod": "v1",
-    "PodDisruptionBudget": "policy/v1",
-    "PriorityClass": "scheduling.k8s.io/v1",
-    "ReplicaSet": "apps/v1",
-    "ReplicationController": "v1",
-    "ResourceClaim": "resource.k8s.io/v1",
-    "ResourceClaimTemplate": "resource.k8s.io/v1",
-    "ResourceSlice": "resource.k8s.io/v1",
-    "Service": "v1",
-    "StatefulSet": "apps/v1",
-    "StorageClass": "storage.k8s.io/v1",
-    "VolumeAttachment": "storage.k8s.io/v1",
-}
-"""The one version in which Kubernetes v1.36 serves each kind."""
+API_VERSIONS: dict[str, str] = {name: kind.resource.api_version for name, kind in KINDS.items()}
+_WORKLOAD_VERSIONS = {name: "batch/v1" if name == "Job" else "apps/v1" for name in WORKLOADS}
 
 NAMESPACED = frozenset(
-    (
-        "CSIStorageCapacity",
-        "DaemonSet",
-        "Deployment",
-        "Job",
-        "PersistentVolumeClaim",
-        "Pod",
-        "PodDisruptionBudget",
-        "ReplicaSet",
-        "ReplicationController",
-        "ResourceClaim",
-        "ResourceClaimTemplate",
-        "Service",
-        "StatefulSet",
-    )
+    kind for (version, kind), resource in BUILT_IN.items() if resource.namespaced and version.endswith("v1")
 )
 
 DEFAULT_NAMESPACE = "default"
@@ -67,10 +32,10 @@ def kind_of(api_version: Any, kind: Any, *, workloads: bool = False) -> type[Kub
             return Mistake(field, "required field is missing")
         if not isinstance(value, str):
             return Mistake(field, f"expected a string, got {value!r}")
-    versions = {**API_VERSIONS, **WORKLOAD_VERSIONS} if workloads else API_VERSIONS
+    versions = {**API_VERSIONS, **_WORKLOAD_VERSIONS} if workloads else API_VERSIONS
     expected = versions.get(kind)
     if expected == api_version:
-        return WORKLOADS[kind] if workloads and kind in WORKLOADS else KINDS[kind]
+        return WORKLOADS[kind] if workloads and kind in WORKLOADS else KINDS[kind].record
     if expected is not None and _is_built_in(api_version):
         return Mistake("apiVersion", f"{api_version!r} has no kind {kind}; Kubernetes v1.36 serves it as {expected!r}")
     meant = _nearest(kind, [name for name, version in versions.items() if version == api_version])

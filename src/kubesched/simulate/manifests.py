@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from kubesched.api.errors import UserError
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.api.schema import Mistake, convert
@@ -29,12 +30,8 @@ from kubesched.simulate.trace import trace_mistakes
 SUFFIXES = (".yaml", ".yml", ".json")
 
 
-class ManifestError(ValueError):
+class ManifestError(UserError):
     """Input that cannot be used: all that is wrong with it, a line each."""
-
-    def __init__(self, lines: Sequence[str]) -> None:
-        self.lines = list(lines)
-        super().__init__("\n".join(self.lines))
 
 
 @dataclass(frozen=True)
@@ -144,7 +141,7 @@ class _Reading:
         for index, mistake in unknown_priority_classes(self._objects):
             self._complain(self._places[index], self._objects[index], [mistake])
         if self.lines:
-            raise ManifestError(self.lines)
+            raise ManifestError(*self.lines)
         sources = tuple(place.source for place in self._places)
         return Manifests(tuple(complete(self._objects)), dict(sorted(self._skipped.items())), sources)
 

@@ -65,4 +65,3 @@ class Job(Workload, frozen=True):
 WORKLOADS: dict[str, type[Workload]] = {
     kind.__name__: kind for kind in (Deployment, ReplicaSet, StatefulSet, DaemonSet, Job)
 }
-WORKLOAD_VERSIONS: dict[str, str] = {name: "batch/v1" if name == "Job" else "apps/v1" for name in WORKLOADS}

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 from rich.console import Console
 
+from kubesched.api.kinds import PODS
 from kubesched.cli.sandbox_view import view
 from kubesched.sandbox.box import Plan, Sandbox
-from kubesched.sandbox.kinds import PODS
 from kubesched.sandbox.nodes import node_manifests
 from kubesched.sandbox.usage import waiting
 
@@ -26,7 +26,7 @@ async def a_sandbox_with_six_pods_seen_on(screens: list[Console], *, nodes: int,
         for i in range(6):
             spec = {"containers": [{"name": "main", "image": "app"}]}
             box.api.create(PODS, "default", {"metadata": {"name": f"web-{i}"}, "spec": spec})
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while box.chronicle.outcomes["bound"] < 6:
                 await asyncio.sleep(0.01)
         shown = []
@@ -46,7 +46,7 @@ async def a_sandbox_without_a_scheduler() -> str:
     try:
         spec = {"containers": [{"name": "main", "image": "app"}]}
         box.api.create(PODS, "default", {"metadata": {"name": "web"}, "spec": spec})
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not waiting(box.scheduler).active:
                 await asyncio.sleep(0.01)
         with screen.capture() as captured:

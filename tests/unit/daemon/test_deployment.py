@@ -6,18 +6,20 @@ import configparser
 import os
 import shlex
 import subprocess
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from tests.unit.daemon.chart import Chart
+from tools import release
 
 from kubesched import __version__, config
+from kubesched.api.kinds import WATCHED, Kind
 from kubesched.daemon.completion import completed
-from kubesched.daemon.informers import WATCHED
 from kubesched.daemon.options import Options, parse_options
-from kubesched.sandbox.kinds.served import SERVED
+from kubesched.sandbox.served import SERVED
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 CHART = Chart(DEPLOY / "helm" / "kubesched")
@@ -75,9 +77,9 @@ def options_of(container: dict[str, Any]) -> Options:
     return parse_options(command[1:])
 
 
-@pytest.mark.parametrize("kind", sorted(WATCHED))
-def test_role_lets_every_kind_be_listed_and_watched(kind: str) -> None:
-    resource = next(resource for resource in SERVED if resource.kind == kind)
+@pytest.mark.parametrize("kind", WATCHED, ids=lambda kind: kind.resource.kind)
+def test_role_lets_every_kind_be_listed_and_watched(kind: Kind) -> None:
+    resource = kind.resource
     rules = the("ClusterRole", BESIDE)["rules"]
     for verb in ("get", "list", "watch"):
         assert allows(rules, resource.group, resource.plural, verb)
@@ -91,6 +93,7 @@ def test_role_lets_everything_be_written_that_is(group: str, resource: str, verb
 def test_role_names_only_what_an_api_server_has() -> None:
     served = {(resource.group, resource.plural): {"", *resource.subresources} for resource in SERVED}
     by_other_names = {("", "bindings"): {""}, ("", "pods"): {*served["", "pods"], "finalizers"}}
+    by_other_names["resource.k8s.io", "resourceclaims"] = {*served["resource.k8s.io", "resourceclaims"], "binding"}
     for rule in the("ClusterRole", BESIDE)["rules"]:
         for group in rule["apiGroups"]:
             for resource in rule["resources"]:
@@ -185,10 +188,21 @@ def test_chart_follows_its_values() -> None:
 
 
 def test_versions_agree() -> None:
-    chart = yaml.safe_load((DEPLOY / "helm" / "kubesched" / "Chart.yaml").read_text())
-    images = {pod["containers"][0]["image"] for pod in (REPLACING[0]["spec"], BESIDE[-1]["spec"]["template"]["spec"])}
-    assert images == {f"kubesched:{__version__}"}
-    assert (chart["appVersion"], CHART.values["image"]["tag"]) == (__version__, __version__)
+    pods = [REPLACING[0]["spec"], BESIDE[-1]["spec"]["template"]["spec"]]
+    pods.append(the("Deployment", CHART.rendered(), "kubesched")["spec"]["template"]["spec"])
+    assert {pod["containers"][0]["image"] for pod in pods} == {f"kubesched:{__version__}"}
+    assert (CHART.description["version"], CHART.description["appVersion"]) == (__version__, __version__)
+
+
+def test_next_version_is_written_to_every_place_that_has_one(tmp_path: Path) -> None:
+    root = DEPLOY.parent
+    for place in release.PLACES:
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).write_text((root / place).read_text())
+    release.write("9.8.7", tmp_path, today=date(2030, 1, 2))
+    texts = {place: (tmp_path / place).read_text() for place in release.PLACES}
+    assert "## Unreleased\n\n## 9.8.7 - 2030-01-02\n" in texts.pop("CHANGELOG.md")
+    assert [place for place, text in texts.items() if __version__ in text or "9.8.7" not in text] == []
 
 
 def test_image_runs_as_nobody_and_under_the_name_that_manifests_call() -> None:

@@ -14,6 +14,7 @@ from tests.sandbox_server import serving
 from tests.unit.extenders.extender_server import settings
 from tests.unit.scheduler.memory_writer import MemoryCluster
 
+from kubesched.api.kinds import NODES, PODS
 from kubesched.daemon.informers import Informers
 from kubesched.extenders.originals import Originals
 from kubesched.kube.authentication import transport_for
@@ -22,7 +23,6 @@ from kubesched.kube.connection import from_flags
 from kubesched.kube.throttle import Throttle
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.http import kubeconfig, write_kubeconfig
-from kubesched.sandbox.kinds import NODES, PODS
 from kubesched.scheduler.scheduler import Scheduler
 
 
@@ -63,7 +63,7 @@ async def followed(directory: Path, extender: Json) -> AsyncIterator[Followed]:
         )
         running = asyncio.create_task(cluster.informers.run())
         try:
-            await asyncio.wait_for(cluster.informers.wait_synced(), 10)
+            await asyncio.wait_for(cluster.informers.wait_synced(), 60)
             yield cluster
         finally:
             running.cancel()

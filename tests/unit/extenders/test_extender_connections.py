@@ -24,7 +24,7 @@ from tests.unit.extenders.odd_servers import HangingUp, Impatient, Tunnels
 
 from kubesched.extenders.client import MOST_REQUESTS, ExtenderClient, PostError
 from kubesched.extenders.http_extender import HTTPExtender
-from kubesched.framework.extender import ExtenderError
+from kubesched.framework.extender import ExtenderError, ExtenderSettingsError
 
 NODES = (A.build(), B.build())
 
@@ -281,7 +281,7 @@ def test_proxy_that_is_none_is_refused_at_once(
     connect: Connect, server: ExtenderServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", "ftp://proxy.test")
-    with pytest.raises(ValueError, match=r"HTTP_PROXY: expected a proxy such as"):
+    with pytest.raises(ExtenderSettingsError, match=r"HTTP_PROXY: expected a proxy such as"):
         connect(server, urlPrefix="http://extender.test")
 
 
@@ -289,7 +289,7 @@ def test_socks_proxy_is_refused_at_once(
     connect: Connect, server: ExtenderServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", "socks5://proxy.test")
-    with pytest.raises(ValueError, match=r"HTTP_PROXY: a SOCKS proxy cannot lead to an extender"):
+    with pytest.raises(ExtenderSettingsError, match=r"HTTP_PROXY: expected an HTTP proxy: a SOCKS proxy cannot"):
         connect(server, urlPrefix="http://extender.test")
 
 

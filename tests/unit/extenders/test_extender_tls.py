@@ -25,6 +25,7 @@ from tests.unit.extenders.extender_server import (
 from tests.unit.extenders.odd_servers import Tunnels
 
 from kubesched.extenders.http_extender import HTTPExtender
+from kubesched.framework.extender import ExtenderSettingsError
 
 CERTIFICATE = """\
 -----BEGIN CERTIFICATE-----
@@ -113,7 +114,7 @@ def test_kept_connection_leads_through_a_proxy(tls: ExtenderServer, monkeypatch:
 
 def test_certificates_are_checked_even_if_the_address_does_without_tls() -> None:
     config = settings({"urlPrefix": "http://extender.test", "tlsConfig": {"caFile": "/does/not/exist"}}).extenders[0]
-    with pytest.raises(ValueError, match="No such file"):
+    with pytest.raises(ExtenderSettingsError, match="No such file"):
         HTTPExtender(config)
 
 
@@ -137,11 +138,11 @@ def test_client_certificate_is_shown(mutual_tls: ExtenderServer, tmp_path: Path,
 )
 def test_certificates_that_cannot_be_used_are_refused_at_once(tls_config: Json, words: str) -> None:
     extender = settings({"urlPrefix": "https://extender.test", "tlsConfig": tls_config}).extenders[0]
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ExtenderSettingsError, match=words):
         HTTPExtender(extender)
 
 
 def test_address_that_is_none_is_refused_at_once(server: ExtenderServer) -> None:
     extender = settings({"urlPrefix": server.url}).extenders[0]
-    with pytest.raises(ValueError, match="expected an address"):
+    with pytest.raises(ExtenderSettingsError, match="expected an address"):
         HTTPExtender(replace(extender, url_prefix="extender.test:80"))

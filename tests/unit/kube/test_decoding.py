@@ -10,13 +10,12 @@ from tests.builders import Json
 from tests.unit.kube.memory_server import bookmark, line
 from tests.unit.kube.scripted_server import answering, chunked, serving, talking_to
 
-from kubesched.api.kinds import KINDS
+from kubesched.api.kinds import KINDS, PODS
 from kubesched.api.pod import Pod
 from kubesched.kube.decoding import DictCodec, RecordCodec, SentCodec
 from kubesched.kube.errors import UnreadableAnswerError
-from kubesched.kube.listing import ApiSource
+from kubesched.kube.listing import UNFINISHED, ApiSource
 from kubesched.kube.reflector import Reflector
-from kubesched.kube.resources import PODS, RESOURCES, UNFINISHED
 
 POD: Json = {
     "metadata": {
@@ -104,12 +103,9 @@ def test_dictionaries_of_a_list_say_what_they_are() -> None:
     assert (page.objects[0]["kind"], page.objects[0]["apiVersion"]) == ("Foo", "x/v1")
 
 
-def test_every_kind_that_is_read_has_a_resource() -> None:
-    assert set(KINDS) <= set(RESOURCES)
-    assert RESOURCES["Pod"].path(namespace="a", name="b", subresource="binding") == (
-        "/api/v1/namespaces/a/pods/b/binding"
-    )
-    assert RESOURCES["CSINode"].path(name="n") == "/apis/storage.k8s.io/v1/csinodes/n"
+def test_every_resource_has_its_path() -> None:
+    assert PODS.path_of(namespace="a", name="b", subresource="binding") == "/api/v1/namespaces/a/pods/b/binding"
+    assert KINDS["CSINode"].resource.path_of(name="n") == "/apis/storage.k8s.io/v1/csinodes/n"
 
 
 class Names:

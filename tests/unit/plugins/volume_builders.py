@@ -33,7 +33,7 @@ VolumePlugin = VolumeRestrictions | NodeVolumeLimits | VolumeBinding | VolumeZon
 def make(kind: str, name: str, *, namespace: str = "", **fields: Any) -> Any:
     """Any object, in the words of its manifest. Metadata other than the name goes into `metadata`."""
     metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", **fields.pop("metadata", {})}
-    return msgspec.convert({"kind": kind, "metadata": metadata, **fields}, KINDS[kind])
+    return msgspec.convert({"kind": kind, "metadata": metadata, **fields}, KINDS[kind].record)
 
 
 def node(name: str, labels: dict[str, str] | None = None) -> KubeObject:

@@ -8,8 +8,8 @@ from soak.referee import Referee
 from soak.verdict import Sample, belief_is_truth, memory_is_flat
 from tests.sandbox_server import fresh_api
 
+from kubesched.api.kinds import NODES, PODS, RESOURCE_CLAIMS
 from kubesched.sandbox.api import Api
-from kubesched.sandbox.kinds import NODES, PODS, RESOURCE_CLAIMS
 from kubesched.sandbox.nodes import HollowNodes
 
 

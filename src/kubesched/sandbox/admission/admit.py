@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from kubesched.api.kinds import PODS, Object, Resource
 from kubesched.sandbox.admission import pods
 from kubesched.sandbox.admission.faults import Faults
 from kubesched.sandbox.admission.kinds import CUSTOM, RULES
 from kubesched.sandbox.admission.metadata import check_metadata, check_metadata_update, metadata_of, require_metadata
 from kubesched.sandbox.admission.reading import fresh_copy, mapping, mistyped
 from kubesched.sandbox.admission.rules import Reader, Rules
-from kubesched.sandbox.kinds import PODS, Object, Resource
 
 _FRAME = frozenset(("apiVersion", "kind", "metadata", "status"))
 """Fields of every kind; the rest is what the user wishes for."""

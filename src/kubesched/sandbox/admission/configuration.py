@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import binascii
 
+from kubesched.api.kinds import Object
 from kubesched.sandbox.admission import names
 from kubesched.sandbox.admission.faults import Faults
 from kubesched.sandbox.admission.reading import fill, flag, mapping, records, string_map, text
 from kubesched.sandbox.admission.rules import Rules
 from kubesched.sandbox.errors import bad_request
-from kubesched.sandbox.kinds import Object
 
 _LIMIT = 1024 * 1024
 _FROZEN = "field is immutable when `immutable` is set"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from kubesched.api.kinds import Object
 from kubesched.sandbox.admission import names
 from kubesched.sandbox.admission.faults import Faults
 from kubesched.sandbox.admission.metadata import name_of
 from kubesched.sandbox.admission.reading import fill, flag, mapping, optional_mapping, records, text, texts
 from kubesched.sandbox.admission.rules import Rules
 from kubesched.sandbox.admission.workloads import spec_to_fill
-from kubesched.sandbox.kinds import Object
 
 
 def _defaults(definition: Object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubesched.api.kinds import Object
 from kubesched.sandbox.admission import names
 from kubesched.sandbox.admission.faults import NEGATIVE, NOT_POSITIVE, Faults
 from kubesched.sandbox.admission.reading import (
@@ -18,7 +19,6 @@ from kubesched.sandbox.admission.reading import (
 from kubesched.sandbox.admission.rules import Rules
 from kubesched.sandbox.admission.selectors import check_node_selector
 from kubesched.sandbox.admission.workloads import spec_to_fill
-from kubesched.sandbox.kinds import Object
 
 _REQUESTS, _SELECTORS, _DEVICES, _RESERVED = 32, 32, 128, 256
 _EXPRESSION = 10 * 1024

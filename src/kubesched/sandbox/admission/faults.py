@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.errors import Cause, invalid
-from kubesched.sandbox.kinds import Object, Resource
 
 IMMUTABLE = "field is immutable"
 NEGATIVE = "must be greater than or equal to 0"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubesched.api.kinds import Object
 from kubesched.sandbox.admission.faults import Faults
 from kubesched.sandbox.admission.metadata import metadata_of, name_of, require_metadata
 from kubesched.sandbox.admission.reading import fill, flag, integer, mapping, optional_mapping, string_map, text
@@ -16,7 +17,6 @@ from kubesched.sandbox.admission.workloads import (
     template_labels,
 )
 from kubesched.sandbox.errors import bad_request
-from kubesched.sandbox.kinds import Object
 
 _UID, _OLD_UID = "batch.kubernetes.io/controller-uid", "controller-uid"
 _NAME, _OLD_NAME = "batch.kubernetes.io/job-name", "job-name"

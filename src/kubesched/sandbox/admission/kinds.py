@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kubesched.sandbox import kinds
+from kubesched.api import kinds
+from kubesched.api.kinds import CONTROLLER_REVISIONS, Resource
 from kubesched.sandbox.admission import (
     configuration,
     definitions,
@@ -18,8 +19,7 @@ from kubesched.sandbox.admission import (
 )
 from kubesched.sandbox.admission.rules import Rules
 from kubesched.sandbox.admission.storage import claims, classes
-from kubesched.sandbox.kinds import Resource
-from kubesched.sandbox.kinds.served import CONTROLLER_REVISIONS, REVIEWS
+from kubesched.sandbox.served import REVIEWS
 
 CUSTOM = Rules(counts_generations=True)
 """For custom resources, whose meaning only their owners know."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.admission import names
 from kubesched.sandbox.admission.faults import Faults
 from kubesched.sandbox.admission.reading import integer, mapping, mistyped, records, string_map, text, texts
-from kubesched.sandbox.kinds import Object, Resource
 
 _ANNOTATIONS_LIMIT = 256 * 1024
 _SERVERS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")

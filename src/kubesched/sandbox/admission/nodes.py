@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubesched.api.kinds import Object
 from kubesched.sandbox.admission import names
 from kubesched.sandbox.admission.faults import Faults
 from kubesched.sandbox.admission.metadata import name_of, require_metadata
@@ -20,7 +21,6 @@ from kubesched.sandbox.admission.reading import (
 from kubesched.sandbox.admission.resources import check_amount
 from kubesched.sandbox.admission.rules import Rules
 from kubesched.sandbox.admission.selectors import check_key
-from kubesched.sandbox.kinds import Object
 
 _NAME_LABEL = "kubernetes.io/metadata.name"
 _FINALIZER = "kubernetes"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubesched.api.kinds import PRIORITY_CLASSES, Object
 from kubesched.sandbox.admission.faults import Faults
 from kubesched.sandbox.admission.metadata import metadata_of, name_of
 from kubesched.sandbox.admission.pods import SYSTEM_CLASSES
@@ -10,7 +11,6 @@ from kubesched.sandbox.admission.rules import Reader, Rules
 from kubesched.sandbox.admission.selectors import check_optional_selector
 from kubesched.sandbox.admission.workloads import check_share, spec_to_fill
 from kubesched.sandbox.errors import forbidden
-from kubesched.sandbox.kinds import PRIORITY_CLASSES, Object
 
 _HIGHEST = 1_000_000_000
 _SYSTEM = "system-"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubesched.api.kinds import Object
 from kubesched.api.quantity import Quantity, parse_quantity
 from kubesched.sandbox.errors import ApiError, bad_request
-from kubesched.sandbox.kinds import Object
 
 Json = Any
 _INT64 = 2**63

@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
+from kubesched.api.kinds import Object
 from kubesched.api.pod import Pod
 from kubesched.api.quantity import Quantity
 from kubesched.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY, is_extended, pod_requests
 from kubesched.sandbox.admission import names
 from kubesched.sandbox.admission.faults import NEGATIVE, Faults
 from kubesched.sandbox.admission.reading import mapping, quantities, quantity, records, text
-from kubesched.sandbox.kinds import Object
 
 _PLAIN = frozenset((CPU, MEMORY, EPHEMERAL_STORAGE))
 _COUNTED = frozenset(("pods", "services", "replicationcontrollers", "resourcequotas", "secrets", "configmaps"))

@@ -7,10 +7,10 @@ from typing import Protocol
 
 import msgspec
 
+from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.admission import names
 from kubesched.sandbox.admission.faults import Faults
 from kubesched.sandbox.admission.metadata import NameRule
-from kubesched.sandbox.kinds import Object, Resource
 
 
 class Reader(Protocol):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kubesched.api.kinds import Object
 from kubesched.api.selectors import Requirement, Selector
 from kubesched.sandbox.admission import names
 from kubesched.sandbox.admission.faults import Faults
 from kubesched.sandbox.admission.metadata import check_labels
 from kubesched.sandbox.admission.reading import child, optional_mapping, records, string_map, text, texts
-from kubesched.sandbox.kinds import Object
 
 NEEDS_VALUES = "must be specified when `operator` is 'In' or 'NotIn'"
 NO_VALUES = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"

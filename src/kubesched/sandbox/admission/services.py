@@ -5,13 +5,13 @@ from __future__ import annotations
 import zlib
 from ipaddress import IPv4Address
 
+from kubesched.api.kinds import SERVICES, Object
 from kubesched.sandbox.admission import names
 from kubesched.sandbox.admission.faults import Faults
 from kubesched.sandbox.admission.metadata import check_labels, metadata_of, name_of
 from kubesched.sandbox.admission.reading import fill, int_or_text, integer, mapping, records, string_map, text
 from kubesched.sandbox.admission.rules import Reader, Rules
 from kubesched.sandbox.admission.workloads import spec_to_fill
-from kubesched.sandbox.kinds import SERVICES, Object
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _FIRST_ADDRESS, _ADDRESSES = int(IPv4Address("10.96.0.0")), 2**20

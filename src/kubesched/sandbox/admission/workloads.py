@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from kubesched.api.kinds import Object
 from kubesched.sandbox.admission import names
 from kubesched.sandbox.admission.faults import NEGATIVE, Faults
 from kubesched.sandbox.admission.metadata import check_annotations, check_labels, require_metadata
@@ -22,7 +23,6 @@ from kubesched.sandbox.admission.reading import (
 from kubesched.sandbox.admission.rules import Rules
 from kubesched.sandbox.admission.selectors import check_label_selector, matches
 from kubesched.sandbox.admission.storage.claims import check_claim_spec, fill_claim_spec
-from kubesched.sandbox.kinds import Object
 
 MISMATCH = "`selector` does not match template `labels`"
 _PERCENT = "[0-9]+%"

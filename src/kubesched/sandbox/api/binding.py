@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubesched.api.kinds import PODS, Object
 from kubesched.sandbox.api.preconditions import check_storage
 from kubesched.sandbox.errors import ApiError, bad_request
-from kubesched.sandbox.kinds import PODS, Object
 
 _TOPOLOGY = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
+from kubesched.api.kinds import CONFIG_MAPS, NAMESPACES, PRIORITY_CLASSES, SERVICE_ACCOUNTS, SERVICES, Object, Resource
 from kubesched.sandbox.admission import SYSTEM_CLASSES
 from kubesched.sandbox.api.core import Api
 from kubesched.sandbox.api.reading import Event
-from kubesched.sandbox.kinds import (
-    CONFIG_MAPS,
-    NAMESPACES,
-    PRIORITY_CLASSES,
-    SERVICE_ACCOUNTS,
-    SERVICES,
-    Object,
-    Resource,
-)
 
 SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 _DESCRIPTIONS = {

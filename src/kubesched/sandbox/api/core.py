@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, NODES, POD_DISRUPTION_BUDGETS, PODS, Object, Resource
 from kubesched.sandbox.api import binding as bindings
 from kubesched.sandbox.api import custom
 from kubesched.sandbox.api import eviction as evictions
@@ -12,14 +13,6 @@ from kubesched.sandbox.api.preconditions import check_delete, check_update, meta
 from kubesched.sandbox.api.scale import WORKLOAD, ScalePaths, custom_paths, scale_of, scaled
 from kubesched.sandbox.api.writing import PatchKind, Writing, patched
 from kubesched.sandbox.errors import bad_request
-from kubesched.sandbox.kinds import (
-    CUSTOM_RESOURCE_DEFINITIONS,
-    NODES,
-    POD_DISRUPTION_BUDGETS,
-    PODS,
-    Object,
-    Resource,
-)
 
 
 class Api(Writing):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesched.sandbox.kinds import Object, Resource
+from kubesched.api.kinds import Object, Resource
 
 
 def resources_of(definition: Object) -> tuple[Resource, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.sandbox.kinds import Object
+from kubesched.api.kinds import Object
 
 _TO_NEWER = {
     "involvedObject": "regarding",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kubesched.api.kinds import CORE_EVENTS, Object
 from kubesched.sandbox.api.core import Api
 from kubesched.sandbox.api.stamps import seconds_of
-from kubesched.sandbox.kinds import CORE_EVENTS, Object
 
 EVENT_SECONDS = 3600.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kubesched.sandbox.kinds import (
+from kubesched.api.kinds import (
     CORE_EVENTS,
     EVENTS,
     JOBS,

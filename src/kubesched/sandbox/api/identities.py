@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kubesched.api.kinds import SERVICE_ACCOUNTS, Object
 from kubesched.sandbox.api.stamps import Stamps, timestamp
 from kubesched.sandbox.errors import Cause, bad_request, invalid
-from kubesched.sandbox.kinds import SERVICE_ACCOUNTS, Object
 
 _SHORTEST, _DEFAULT_SECONDS = 600, 3600
 AUDIENCE = "https://kubernetes.default.svc.cluster.local"

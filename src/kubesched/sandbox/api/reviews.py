@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.api.identities import ANONYMOUS, AUDIENCE, Tokens, User
 from kubesched.sandbox.errors import Cause, invalid, no_such_resource
-from kubesched.sandbox.kinds import Object, Resource
 
 _ALLOWED = {"allowed": True, "reason": "everything is allowed in the sandbox"}
 _DENIED = {"allowed": False, "reason": "a token is asked for"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from kubesched.api.kinds import REPLICATION_CONTROLLERS, Object, Resource
 from kubesched.sandbox.errors import Cause, invalid
-from kubesched.sandbox.kinds import REPLICATION_CONTROLLERS, Object, Resource
 
 _TEXT_OPERATORS = {"In": "in", "NotIn": "notin"}
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from kubesched.sandbox.kinds import Object
+from kubesched.api.kinds import Object
 
 # No vowels and no look-alikes, so that no generated name is a word.
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"

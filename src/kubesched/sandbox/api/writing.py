@@ -6,6 +6,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
+from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, Object, Resource
 from kubesched.sandbox.admission import admit_create, admit_update, deletion_grace
 from kubesched.sandbox.api import custom, deleting
 from kubesched.sandbox.api.catalog import table_of
@@ -21,7 +22,6 @@ from kubesched.sandbox.errors import (
     method_not_allowed,
     not_found,
 )
-from kubesched.sandbox.kinds import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, Object, Resource
 from kubesched.sandbox.patching import apply, json_patch, merge_patch, strategic_merge, track
 
 _NAME_ATTEMPTS = 8

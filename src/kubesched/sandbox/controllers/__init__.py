@@ -5,6 +5,7 @@ Each is a plain object that is told of events and of the time; live, one task dr
 
 from __future__ import annotations
 
+from kubesched.api.kinds import CONTROLLER_REVISIONS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Object
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.controllers.controller import Controller, KeyedController
 from kubesched.sandbox.controllers.daemon_sets import DaemonSets
@@ -23,8 +24,6 @@ from kubesched.sandbox.controllers.runner import Dispatch, Runner
 from kubesched.sandbox.controllers.stateful_sets import StatefulSets
 from kubesched.sandbox.controllers.taint_eviction import TaintEviction
 from kubesched.sandbox.controllers.volumes import Volumes
-from kubesched.sandbox.kinds import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Object
-from kubesched.sandbox.kinds.served import CONTROLLER_REVISIONS
 
 __all__ = ["Controller", "Dispatch", "KeyedController", "Runner", "standard_controllers"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kubesched.api.kinds import Object
 from kubesched.sandbox.api.binding import with_condition
 from kubesched.sandbox.api.stamps import seconds_of
-from kubesched.sandbox.kinds import Object
 
 __all__ = [
     "available_at",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from kubesched.api.kinds import DAEMON_SETS, NODES, PODS, Object
 from kubesched.api.node import Taint
 from kubesched.api.pod import Toleration
 from kubesched.api.tolerations import has_untolerated
@@ -19,7 +20,6 @@ from kubesched.sandbox.controllers.recorder import Recorder
 from kubesched.sandbox.controllers.revisions import HASH, Revisions, hash_in
 from kubesched.sandbox.controllers.templates import share_of
 from kubesched.sandbox.controllers.work_queue import Key
-from kubesched.sandbox.kinds import DAEMON_SETS, NODES, PODS, Object
 
 _BATCH = 100
 _REST_PER_NODE = 200e-6

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from kubesched.api.kinds import Object
 from kubesched.sandbox.api.stamps import seconds_of
 from kubesched.sandbox.controllers import rollout
 from kubesched.sandbox.controllers.conditions import condition_of, with_condition, without_condition
-from kubesched.sandbox.kinds import Object
 
 _FOREVER = 2**31 - 1
 

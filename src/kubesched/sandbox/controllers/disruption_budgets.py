@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from kubesched.api.kinds import (
+    DEPLOYMENTS,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+    Object,
+)
 from kubesched.sandbox.admission.selectors import compiled
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.api.stamps import seconds_of
@@ -11,15 +20,6 @@ from kubesched.sandbox.controllers.ownership import controller_of
 from kubesched.sandbox.controllers.recorder import Recorder
 from kubesched.sandbox.controllers.templates import share_of
 from kubesched.sandbox.controllers.work_queue import Key
-from kubesched.sandbox.kinds import (
-    DEPLOYMENTS,
-    POD_DISRUPTION_BUDGETS,
-    PODS,
-    REPLICA_SETS,
-    REPLICATION_CONTROLLERS,
-    STATEFUL_SETS,
-    Object,
-)
 
 _PATIENCE = 120.0
 """Seconds after which a pod that should have been evicted and is still there counts again."""

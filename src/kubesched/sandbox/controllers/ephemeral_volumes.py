@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from kubesched.api.kinds import PERSISTENT_VOLUME_CLAIMS, PODS, Object
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers.conditions import is_active
 from kubesched.sandbox.controllers.controller import MANAGER, KeyedController, key_of
 from kubesched.sandbox.controllers.ownership import is_controlled_by, owner_reference
 from kubesched.sandbox.controllers.recorder import Recorder
 from kubesched.sandbox.controllers.work_queue import Key
-from kubesched.sandbox.kinds import PERSISTENT_VOLUME_CLAIMS, PODS, Object
 
 
 class EphemeralVolumes(KeyedController):

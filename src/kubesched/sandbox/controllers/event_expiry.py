@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+from kubesched.api.kinds import CORE_EVENTS, Object, Resource
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.api.stamps import seconds_of
 from kubesched.sandbox.controllers.controller import key_of
 from kubesched.sandbox.controllers.work_queue import Key
-from kubesched.sandbox.kinds import CORE_EVENTS, Object, Resource
 
 LIFETIME = 3600.0
 MOST = 20_000

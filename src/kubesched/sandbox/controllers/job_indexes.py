@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from kubesched.api.kinds import Object
 from kubesched.sandbox.controllers.pod_control import pod_from
-from kubesched.sandbox.kinds import Object
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 _VARIABLE = {"name": "JOB_COMPLETION_INDEX"}

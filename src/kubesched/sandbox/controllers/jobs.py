@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubesched.api.kinds import JOBS, PODS, Object
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.api.stamps import seconds_of
 from kubesched.sandbox.controllers.conditions import is_active, is_finished, is_going, is_ready, is_true, with_condition
@@ -11,7 +12,6 @@ from kubesched.sandbox.controllers.ownership import Owned, owner_key
 from kubesched.sandbox.controllers.pod_control import PodControl, pod_from
 from kubesched.sandbox.controllers.recorder import Recorder
 from kubesched.sandbox.controllers.work_queue import Key
-from kubesched.sandbox.kinds import JOBS, PODS, Object
 
 _TRACKING = "batch.kubernetes.io/job-tracking"
 _BATCH = 50

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from kubesched.api.affinity import NodeSelector
+from kubesched.api.kinds import Object
 from kubesched.api.node import Node
 from kubesched.api.selectors import compile_node_selector, node_matches
-from kubesched.sandbox.kinds import Object
 
 
 class NodeChoice:

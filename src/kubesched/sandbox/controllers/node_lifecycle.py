@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kubesched.api.kinds import LEASES, NODES, PODS, Object
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.api.stamps import seconds_of
 from kubesched.sandbox.controllers.conditions import condition_of, is_finished, is_ready, with_condition
@@ -11,7 +12,6 @@ from kubesched.sandbox.controllers.controller import MANAGER, KeyedController
 from kubesched.sandbox.controllers.ownership import Grouped
 from kubesched.sandbox.controllers.recorder import Recorder
 from kubesched.sandbox.controllers.work_queue import Key
-from kubesched.sandbox.kinds import LEASES, NODES, PODS, Object
 
 LEASE_NAMESPACE = "kube-node-lease"
 NOT_READY, UNREACHABLE = "node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"

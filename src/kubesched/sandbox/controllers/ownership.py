@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.admission.selectors import compiled
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers.controller import MANAGER
 from kubesched.sandbox.controllers.work_queue import Key
 from kubesched.sandbox.errors import ApiError
-from kubesched.sandbox.kinds import Object, Resource
 
 
 def controller_of(obj: Object) -> Object | None:

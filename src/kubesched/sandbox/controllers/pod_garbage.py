@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+from kubesched.api.kinds import NODES, PODS, Object
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers.conditions import is_finished, with_condition
 from kubesched.sandbox.controllers.controller import KeyedController, key_of
 from kubesched.sandbox.controllers.work_queue import Key
-from kubesched.sandbox.kinds import NODES, PODS, Object
 
 _QUARANTINE = 40.0
 """Seconds that a node may be missing before its pods are given up."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubesched.api.kinds import Object
 from kubesched.sandbox.controllers.volume_matching import class_of
-from kubesched.sandbox.kinds import Object
 
 _PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 

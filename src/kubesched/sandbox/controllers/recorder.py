@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+from kubesched.api.kinds import CORE_EVENTS, Object, Resource
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.errors import ApiError
-from kubesched.sandbox.kinds import CORE_EVENTS, Object, Resource
 
 _REMEMBERED = 4096
 

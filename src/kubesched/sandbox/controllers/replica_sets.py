@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from kubesched.api.kinds import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Object, Resource
 from kubesched.sandbox.admission.selectors import matches
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers.conditions import (
@@ -20,7 +21,6 @@ from kubesched.sandbox.controllers.pod_control import PodControl, pod_from
 from kubesched.sandbox.controllers.recorder import Recorder
 from kubesched.sandbox.controllers.work_queue import Key
 from kubesched.sandbox.errors import ApiError
-from kubesched.sandbox.kinds import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Object, Resource
 
 _BATCH = 25
 """Pods created or deleted in one go: the rest waits for the next slice."""

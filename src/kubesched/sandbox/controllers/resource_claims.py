@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from kubesched.api.kinds import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Object
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers.conditions import is_finished, is_going
 from kubesched.sandbox.controllers.controller import MANAGER, KeyedController, key_of
 from kubesched.sandbox.controllers.ownership import Owned, owner_reference
 from kubesched.sandbox.controllers.recorder import Recorder
 from kubesched.sandbox.controllers.work_queue import Key
-from kubesched.sandbox.kinds import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Object
 
 POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
 _FINALIZER = "resource.kubernetes.io/delete-protection"

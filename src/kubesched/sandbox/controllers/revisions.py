@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from kubesched.api.kinds import CONTROLLER_REVISIONS, Object, Resource
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.controllers.controller import MANAGER
 from kubesched.sandbox.controllers.ownership import Owned, owner_reference
 from kubesched.sandbox.controllers.templates import hash_of
-from kubesched.sandbox.kinds import Object, Resource
-from kubesched.sandbox.kinds.served import CONTROLLER_REVISIONS
 
 HASH = "controller-revision-hash"
 

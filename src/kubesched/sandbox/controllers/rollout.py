@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kubesched.api.kinds import Object
 from kubesched.sandbox.controllers.templates import share_of
-from kubesched.sandbox.kinds import Object
 
 REVISION = "deployment.kubernetes.io/revision"
 DESIRED = "deployment.kubernetes.io/desired-replicas"

@@ -6,9 +6,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 
+from kubesched.api.kinds import Resource
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers.controller import Controller
-from kubesched.sandbox.kinds import Resource
 
 _LOG = logging.getLogger(__name__)
 _IDLE = 60.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from kubesched.api.kinds import NODES, PODS, Object
 from kubesched.api.node import Taint
 from kubesched.api.pod import Toleration
 from kubesched.api.tolerations import tolerates
@@ -14,7 +15,6 @@ from kubesched.sandbox.controllers.controller import KeyedController, key_of
 from kubesched.sandbox.controllers.ownership import Grouped
 from kubesched.sandbox.controllers.recorder import Recorder
 from kubesched.sandbox.controllers.work_queue import Key
-from kubesched.sandbox.kinds import NODES, PODS, Object
 
 
 class TaintEviction(KeyedController):

@@ -6,7 +6,7 @@ import hashlib
 
 import msgspec
 
-from kubesched.sandbox.kinds import Object
+from kubesched.api.kinds import Object
 
 POD_TEMPLATE_HASH = "pod-template-hash"
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"

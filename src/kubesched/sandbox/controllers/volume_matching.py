@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kubesched.api.kinds import Object
 from kubesched.api.quantity import Quantity, parse_quantity
 from kubesched.sandbox.admission.selectors import compiled
-from kubesched.sandbox.kinds import Object
 
 _OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
 

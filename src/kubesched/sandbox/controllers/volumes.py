@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from kubesched.sandbox.api import Api, Event
-from kubesched.sandbox.controllers.conditions import is_finished, is_going
-from kubesched.sandbox.controllers.controller import MANAGER, KeyedController, key_of
-from kubesched.sandbox.controllers.ownership import Grouped
-from kubesched.sandbox.controllers.provisioning import provisioned_volume
-from kubesched.sandbox.controllers.recorder import Recorder
-from kubesched.sandbox.controllers.volume_matching import best_volume, class_of, is_claimed_by
-from kubesched.sandbox.controllers.work_queue import Key
-from kubesched.sandbox.kinds import (
+from kubesched.api.kinds import (
     CSI_NODES,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
@@ -20,6 +12,14 @@ from kubesched.sandbox.kinds import (
     Object,
     Resource,
 )
+from kubesched.sandbox.api import Api, Event
+from kubesched.sandbox.controllers.conditions import is_finished, is_going
+from kubesched.sandbox.controllers.controller import MANAGER, KeyedController, key_of
+from kubesched.sandbox.controllers.ownership import Grouped
+from kubesched.sandbox.controllers.provisioning import provisioned_volume
+from kubesched.sandbox.controllers.recorder import Recorder
+from kubesched.sandbox.controllers.volume_matching import best_volume, class_of, is_claimed_by
+from kubesched.sandbox.controllers.work_queue import Key
 
 _BOUND, _BOUND_BY_CONTROLLER = "pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller"
 _SELECTED_NODE = "volume.kubernetes.io/selected-node"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.discovery.groups import group_names, group_versions, resources_of
 from kubesched.sandbox.discovery.subresources import subresources
-from kubesched.sandbox.kinds.resource import Object, Resource
 
 
 def aggregated(core: bool, resources: Sequence[Resource], *, v2: bool = True) -> Object:

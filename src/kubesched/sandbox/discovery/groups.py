@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from kubesched.sandbox.kinds.resource import Resource
+from kubesched.api.kinds import Resource
 
 _VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
 _STABILITY = {None: 0, "beta": 1, "alpha": 2}

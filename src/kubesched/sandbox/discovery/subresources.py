@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import msgspec
 
-from kubesched.sandbox.kinds.resource import Resource
+from kubesched.api.kinds import Resource
 
 
 class Subresource(msgspec.Struct, frozen=True):

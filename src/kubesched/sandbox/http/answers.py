@@ -11,9 +11,9 @@ import yaml
 from aiohttp import web
 from multidict import CIMultiDict
 
+from kubesched.api.kinds import Object
 from kubesched.sandbox.errors import ApiError
 from kubesched.sandbox.http.content import JSON, YAML
-from kubesched.sandbox.kinds import Object
 
 _WORTH_COMPRESSING = 128 * 1024
 _LONGEST_WARNINGS = 4096

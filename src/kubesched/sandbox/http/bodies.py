@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
+from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.api import Api, PatchKind
 from kubesched.sandbox.api.options import DeleteOptions
 from kubesched.sandbox.errors import bad_request, unsupported_media_type
 from kubesched.sandbox.http.content import decode, decode_json, decode_yaml, duplicates, media_type, too_large
 from kubesched.sandbox.http.query import Query
-from kubesched.sandbox.kinds import Object, Resource
 from kubesched.sandbox.schemas import decoding_error, problems, strict_decoding_error
 
 _APPLY_JSON = "application/apply-patch+json"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from kubesched.api.kinds import Object
 from kubesched.sandbox import discovery, schemas
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.errors import method_not_allowed, no_such_resource
 from kubesched.sandbox.http.accepting import Accepted, negotiate
 from kubesched.sandbox.http.answers import formatted, large_answer
 from kubesched.sandbox.http.query import Query
-from kubesched.sandbox.kinds import Object
 
 VERSION = {
     "major": "1",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import parse_qsl
 
+from kubesched.api.kinds import Resource
 from kubesched.sandbox.api.options import DeleteOptions, is_dry_run
 from kubesched.sandbox.errors import Cause, bad_request, invalid
-from kubesched.sandbox.kinds import Resource
 
 _BOOLEANS = {"": True, "1": True, "true": True, "True": True, "t": True, "0": False, "false": False, "False": False}
 _MOST = 2**63 - 1

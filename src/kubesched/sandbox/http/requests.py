@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
+from kubesched.api.kinds import PODS, SERVICE_ACCOUNTS, Object, Resource
 from kubesched.sandbox.api import Api, PatchKind, Selection, selection
 from kubesched.sandbox.api.deleting import RETURNED_WHEN_DELETED
 from kubesched.sandbox.api.identities import Tokens, User
@@ -21,8 +22,7 @@ from kubesched.sandbox.http.paths import Target
 from kubesched.sandbox.http.query import Query
 from kubesched.sandbox.http.shapes import Shapes
 from kubesched.sandbox.http.watching import Watching
-from kubesched.sandbox.kinds import PODS, SERVICE_ACCOUNTS, Object, Resource
-from kubesched.sandbox.kinds.served import REVIEWS
+from kubesched.sandbox.served import REVIEWS
 
 _COLLECTION_VERBS = {"GET": "list", "HEAD": "list", "POST": "create", "DELETE": "deletecollection"}
 _OBJECT_VERBS = {"GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}

@@ -11,12 +11,12 @@ from collections.abc import Callable
 
 import msgspec
 
+from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.api import Api, Selection
 from kubesched.sandbox.api.catalog import table_of
 from kubesched.sandbox.errors import gone
 from kubesched.sandbox.http.faults import Faults, WatchFault
 from kubesched.sandbox.http.shapes import Shapes
-from kubesched.sandbox.kinds import Object, Resource
 from kubesched.sandbox.store import Change
 from kubesched.sandbox.store.records import key_of
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from aiohttp import HttpVersion11, web
 
+from kubesched.api.kinds import Resource
 from kubesched.sandbox.api import Api, Selection
 from kubesched.sandbox.errors import gone
 from kubesched.sandbox.http.content import JSON
@@ -16,7 +17,6 @@ from kubesched.sandbox.http.lists import too_large_version
 from kubesched.sandbox.http.query import Query, bad_list_option
 from kubesched.sandbox.http.shapes import Shapes
 from kubesched.sandbox.http.watches import MOST_UNSENT, Watcher, Watches, event_line
-from kubesched.sandbox.kinds import Resource
 from kubesched.sandbox.store import ExpiredError, Record
 
 _CHUNK = 256 * 1024

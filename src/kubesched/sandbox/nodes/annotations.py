@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kubesched.api.kinds import Object
 from kubesched.config import Duration
-from kubesched.sandbox.kinds import Object
 
 HOLLOW = "kubesched.io/hollow"
 """On a node: "true" if nothing but this process stands behind it."""

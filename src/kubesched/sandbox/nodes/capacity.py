@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from kubesched.api.kinds import Object
 from kubesched.api.pod import Pod
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.requests import PODS, pod_requests, whole
 from kubesched.sandbox.controllers.node_choice import NodeChoice
-from kubesched.sandbox.kinds import Object
 
 _EVERY_ADDRESS = "0.0.0.0"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kubesched.api.kinds import DEVICE_CLASSES, NODES, RESOURCE_SLICES, Object
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.controllers.ownership import owner_reference
-from kubesched.sandbox.kinds import DEVICE_CLASSES, NODES, RESOURCE_SLICES, Object
 
 DRIVER = "gpu.example.com"
 _MODEL, _MEMORY = "LATEST-GPU-MODEL", "80Gi"

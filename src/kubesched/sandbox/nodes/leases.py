@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import ceil
 
+from kubesched.api.kinds import NODES, Object
 from kubesched.kube.timestamps import micro_time
 from kubesched.sandbox.controllers.node_lifecycle import LEASE_NAMESPACE
 from kubesched.sandbox.controllers.ownership import owner_reference
-from kubesched.sandbox.kinds import NODES, Object
 
 __all__ = ["LEASE_NAMESPACE", "lease_of", "renewed"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kubesched.sandbox.kinds import Object
+from kubesched.api.kinds import Object
 from kubesched.sandbox.nodes.annotations import HOLLOW
 
 ZONES = ("zone-a", "zone-b", "zone-c")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kubesched.api.kinds import Object
 from kubesched.sandbox.api.binding import with_condition
-from kubesched.sandbox.kinds import Object
 
 
 def creating(pod: Object, host: str, now: str) -> Object:

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.errors import ApiError, bad_request
-from kubesched.sandbox.kinds.resource import Object, Resource
 from kubesched.sandbox.patching.combining import combined, without
 from kubesched.sandbox.patching.comparing import Comparison, everything
 from kubesched.sandbox.patching.declared import undeclared

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.errors import ApiError, bad_request
-from kubesched.sandbox.kinds.resource import Object, Resource
 from kubesched.sandbox.patching.fieldsets import Path, field_step, spelled
 from kubesched.sandbox.patching.structure import is_declared, is_listing, is_mapping, item_steps, present, type_of_field
 from kubesched.sandbox.schemas.table import CUSTOM, Type, object_type

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from kubesched.sandbox.kinds.resource import Object
+from kubesched.api.kinds import Object
 
 Path: TypeAlias = tuple[str, ...]
 Fields: TypeAlias = frozenset[Path]

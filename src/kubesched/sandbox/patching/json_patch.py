@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from kubesched.api.kinds import Object
 from kubesched.sandbox.errors import ApiError, bad_request, unprocessable
-from kubesched.sandbox.kinds.resource import Object
 
 MAX_OPERATIONS = 10_000
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from kubesched.sandbox.kinds.resource import Object
+from kubesched.api.kinds import Object
 from kubesched.sandbox.patching.fieldsets import Fields, from_fields_v1, to_fields_v1
 
 Action = Literal["Apply", "Update"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.errors import ApiError, bad_request, unprocessable, unsupported_media_type
-from kubesched.sandbox.kinds.resource import Object, Resource
 from kubesched.sandbox.patching.merge_patch import patch_object
 from kubesched.sandbox.patching.structure import type_of_field
 from kubesched.sandbox.schemas.table import Type, definition_of, object_type

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from kubesched.sandbox.kinds.resource import Object, Resource
+from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.patching.comparing import Comparison
 from kubesched.sandbox.patching.owners import (
     NEVER_OWNED,

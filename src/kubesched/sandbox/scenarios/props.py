@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.sandbox.api import Api
-from kubesched.sandbox.errors import ApiError
-from kubesched.sandbox.kinds import (
+from kubesched.api.kinds import (
     DEPLOYMENTS,
     JOBS,
     NAMESPACES,
@@ -16,6 +14,8 @@ from kubesched.sandbox.kinds import (
     SERVICES,
     Object,
 )
+from kubesched.sandbox.api import Api
+from kubesched.sandbox.errors import ApiError
 
 ZONE = "topology.kubernetes.io/zone"
 HOSTNAME = "kubernetes.io/hostname"

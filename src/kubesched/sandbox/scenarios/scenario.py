@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from kubesched.api.kinds import Object
 from kubesched.sandbox.api import Api
-from kubesched.sandbox.kinds import Object
 
 
 class Machines(Protocol):

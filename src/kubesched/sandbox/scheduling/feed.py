@@ -9,18 +9,16 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from kubesched.api.custom import read_custom
-from kubesched.api.kinds import KINDS
+from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, WATCHED, Object, Resource
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.extenders.originals import Originals
 from kubesched.sandbox.api import Api, Event
-from kubesched.sandbox.kinds import CUSTOM_RESOURCE_DEFINITIONS, SERVED, Object, Resource
 from kubesched.scheduler.scheduler import Scheduler
 
 _log = logging.getLogger(__name__)
 
-WATCHED = tuple(resource for resource in SERVED if resource.kind in KINDS)
-"""All that the scheduler looks at."""
+_RECORDS = {kind.resource: kind.record for kind in WATCHED}
 
 
 class Feed:
@@ -45,7 +43,7 @@ class Feed:
         self._unseen: deque[Event] = deque()
         self._known: dict[tuple[str, str, str], KubeObject] = {}
         self._on_news = on_news
-        self._stops = [api.subscribe(WATCHED, self._remember)]
+        self._stops = [api.subscribe(tuple(_RECORDS), self._remember)]
         if self._undefined:
             self._stops.append(api.subscribe((CUSTOM_RESOURCE_DEFINITIONS,), self._definition_changed))
 
@@ -115,9 +113,9 @@ def _tell(scheduler: Scheduler, old: KubeObject | None, new: KubeObject | None) 
 
 def _record(event: Event) -> KubeObject | None:
     """The object as the scheduler sees it. Pods that have finished are none of its business any more."""
-    kind = KINDS.get(event.resource.kind)
+    kind = _RECORDS.get(event.resource)
     try:
-        if kind is None or event.resource not in WATCHED:
+        if kind is None:
             return read_custom(_custom_name(event.resource), event.object)
         record = msgspec.convert(event.object, kind)
     except msgspec.ValidationError as error:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from kubesched.sandbox.kinds.resource import Resource
+from kubesched.api.kinds import Resource
 
 Shape = Literal["scalar", "list", "map", "struct", "any"]
 

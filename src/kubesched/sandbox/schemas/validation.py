@@ -14,9 +14,9 @@ from typing import Any
 
 import msgspec
 
+from kubesched.api.kinds import Object, Resource
 from kubesched.api.quantity import QuantityError, parse_quantity
 from kubesched.sandbox.errors import ApiError, bad_request
-from kubesched.sandbox.kinds.resource import Object, Resource
 from kubesched.sandbox.schemas.acceptance import is_acceptable
 from kubesched.sandbox.schemas.table import METADATA, Definition, Type, definition, definition_of
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from kubesched.sandbox.kinds import Object
+from kubesched.api.kinds import Object
 from kubesched.sandbox.store.records import Change, ChangeType, Record, Table, key_of
 
 Listener = Callable[[Change], None]

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from kubesched.sandbox.kinds import Object
+from kubesched.api.kinds import Object
 
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 Key = tuple[str, str]

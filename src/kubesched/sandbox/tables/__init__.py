@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Literal
 
-from kubesched.sandbox import kinds
-from kubesched.sandbox.kinds import Object, Resource
-from kubesched.sandbox.kinds.served import CONTROLLER_REVISIONS
+from kubesched.api import kinds
+from kubesched.api.kinds import CONTROLLER_REVISIONS, Object, Resource
 from kubesched.sandbox.tables import core, nodes, pods, storage, workloads
 from kubesched.sandbox.tables.ages import human_duration
 from kubesched.sandbox.tables.column import Column

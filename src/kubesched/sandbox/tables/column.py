@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from kubesched.sandbox.kinds import Object
+from kubesched.api.kinds import Object
 from kubesched.sandbox.tables.ages import since
 
 NONE = "<none>"

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
-from kubesched.sandbox.kinds import Object
+from kubesched.api.kinds import Object
 from kubesched.sandbox.tables.ages import since
 from kubesched.sandbox.tables.column import AGE, NAME, Cell, Column, count, word
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from kubesched.sandbox.kinds import Object
+from kubesched.api.kinds import Object
 from kubesched.sandbox.tables.ages import UNKNOWN
 from kubesched.sandbox.tables.column import AGE, NAME, NONE, Cell, Column, at, each, field, word
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from kubesched.sandbox.kinds import Object
+from kubesched.api.kinds import Object
 from kubesched.sandbox.tables.ages import human_duration, moment
 from kubesched.sandbox.tables.column import AGE, NAME, NONE, Column, at, count, each, field, is_leaving, is_true, word
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from kubesched.sandbox.kinds import Object
+from kubesched.api.kinds import Object
 from kubesched.sandbox.tables.column import (
     AGE,
     NAME,

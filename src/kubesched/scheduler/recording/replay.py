@@ -10,6 +10,7 @@ import msgspec
 from kubesched import config
 from kubesched.api.custom import read_custom
 from kubesched.api.device_claims import ResourceClaim
+from kubesched.api.errors import UserError
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
@@ -41,7 +42,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
 """All that a recording can have, and what must be said about each."""
 
 
-class ReplayError(ValueError):
+class ReplayError(UserError):
     """Not a recording that can be replayed."""
 
 
@@ -177,7 +178,7 @@ class Replay:
                 case {"resource": str(resource), "content": dict(content)}:
                     return read_custom(resource, content)
                 case {"kind": str(kind)} if kind in KINDS:
-                    return msgspec.convert(plain, KINDS[kind])
+                    return msgspec.convert(plain, KINDS[kind].record)
             raise ReplayError(f"line {self._line}: {field}: expected a Kubernetes object of a kind that is known")
         except msgspec.ValidationError as problem:
             raise ReplayError(f"line {self._line}: {field}: {problem}") from problem

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
+from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.errors import ApiError
-from kubesched.sandbox.kinds import Object, Resource
 
 
 class Cluster:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.sandbox import kinds
-from kubesched.sandbox.kinds import Object, Resource
-from kubesched.sandbox.kinds.served import CONTROLLER_REVISIONS
+from kubesched.api import kinds
+from kubesched.api.kinds import CONTROLLER_REVISIONS, Object, Resource
 
 POD_SPEC: Object = {
     "containers": [
@@ -189,5 +188,5 @@ EXAMPLES: dict[Resource, dict[str, Any]] = {
     },
 }
 
-ROCKETS = Resource("example.com", "v1", "rockets", "Rocket")
+ROCKETS = Resource("example.com", "v1", "rockets", "Rocket", subresources=("status",))
 """A custom resource."""

@@ -9,10 +9,10 @@ import pytest
 from tests.unit.sandbox.admission.cluster import Cluster, refused
 from tests.unit.sandbox.admission.examples import example
 
-from kubesched.sandbox import kinds
+from kubesched.api import kinds
+from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.admission import admit_create, admit_update
 from kubesched.sandbox.errors import ApiError
-from kubesched.sandbox.kinds import Object, Resource
 
 EMPTY = Cluster()
 

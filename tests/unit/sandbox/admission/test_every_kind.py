@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from tests.unit.sandbox.admission.cluster import Cluster, refused
 from tests.unit.sandbox.admission.examples import ROCKETS, example
 
+from kubesched.api.kinds import PODS, Object, Resource
 from kubesched.sandbox.admission import admit_create, admit_update, deletion_grace
 from kubesched.sandbox.errors import ApiError
-from kubesched.sandbox.kinds import PODS, SERVED, Object, Resource
-from kubesched.sandbox.kinds.served import REVIEWS
+from kubesched.sandbox.served import REVIEWS, SERVED
 
 EMPTY = Cluster()
 STORED = [resource for resource in (*SERVED, ROCKETS) if resource not in REVIEWS]

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.unit.sandbox.admission.cluster import Cluster, refused
 
+from kubesched.api.kinds import PODS, PRIORITY_CLASSES, Object
 from kubesched.sandbox.admission import admit_create, admit_update, deletion_grace, is_graceful
 from kubesched.sandbox.errors import ApiError
-from kubesched.sandbox.kinds import PODS, PRIORITY_CLASSES, Object
 
 EMPTY = Cluster()
 

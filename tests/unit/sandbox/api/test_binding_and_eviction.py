@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from tests.sandbox_server import fresh_api, refused
 
+from kubesched.api.kinds import NODES, POD_DISRUPTION_BUDGETS, PODS
 from kubesched.sandbox.api import Api
-from kubesched.sandbox.kinds import NODES, POD_DISRUPTION_BUDGETS, PODS
 
 ZONE = "topology.kubernetes.io/zone"
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from tests.sandbox_server import fresh_api, refused
 
+from kubesched.api.kinds import CONFIG_MAPS, NAMESPACES, PODS, SERVICE_ACCOUNTS
 from kubesched.sandbox.api import Api
-from kubesched.sandbox.kinds import CONFIG_MAPS, NAMESPACES, PODS, SERVICE_ACCOUNTS
 
 
 class Clock:

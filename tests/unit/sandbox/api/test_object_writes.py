@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from tests.sandbox_server import fresh_api, refused
 
+from kubesched.api.kinds import CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS, Resource
 from kubesched.sandbox.api import Api, Event, PatchKind, bootstrap
-from kubesched.sandbox.kinds import CONFIG_MAPS, DEPLOYMENTS, NAMESPACES, NODES, PODS, SERVICE_ACCOUNTS, Resource
 
 
 def pod(name: str = "", **metadata: Any) -> dict[str, Any]:

@@ -5,11 +5,7 @@ from typing import Any
 import pytest
 from tests.sandbox_server import fresh_api, refused
 
-from kubesched.sandbox.api import Api, PatchKind
-from kubesched.sandbox.api.expiry import expire_events
-from kubesched.sandbox.api.identities import ADMIN, Tokens
-from kubesched.sandbox.api.reviews import review
-from kubesched.sandbox.kinds import (
+from kubesched.api.kinds import (
     CORE_EVENTS,
     CUSTOM_RESOURCE_DEFINITIONS,
     EVENTS,
@@ -19,7 +15,11 @@ from kubesched.sandbox.kinds import (
     Object,
     Resource,
 )
-from kubesched.sandbox.kinds.served import REVIEWS
+from kubesched.sandbox.api import Api, PatchKind
+from kubesched.sandbox.api.expiry import expire_events
+from kubesched.sandbox.api.identities import ADMIN, Tokens
+from kubesched.sandbox.api.reviews import review
+from kubesched.sandbox.served import REVIEWS
 from kubesched.sandbox.store import Store
 
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 from tests.living_sandbox import LivingSandbox, deployment, pod
 
+from kubesched.api.kinds import DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, Object
 from kubesched.sandbox.controllers.conditions import condition_of
 from kubesched.sandbox.errors import ApiError
-from kubesched.sandbox.kinds import DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, Object
 
 
 def budget(**spec: object) -> Object:

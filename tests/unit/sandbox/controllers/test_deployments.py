@@ -7,10 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.living_sandbox import LivingSandbox, deployment, is_live, with_image, workload
 
+from kubesched.api.kinds import DEPLOYMENTS, PODS, REPLICA_SETS, Object
 from kubesched.sandbox.api import Event
-from kubesched.sandbox.controllers import rollout
+from kubesched.sandbox.controllers import deployment_status, rollout
 from kubesched.sandbox.controllers.conditions import condition_of, is_active, is_ready
-from kubesched.sandbox.kinds import DEPLOYMENTS, PODS, REPLICA_SETS, Object
 
 
 def rolling(surge: int | str, unavailable: int | str) -> Object:
@@ -48,6 +48,29 @@ def test_new_template_gets_a_replica_set_of_the_next_revision() -> None:
     assert sorted((revision(each), each["spec"]["replicas"]) for each in sets) == [("1", 0), ("2", 3)]
     assert revision(cluster.get(DEPLOYMENTS, "web")) == "2"
     assert images(cluster) == {"nginx:2"}
+
+
+def test_patch_that_changes_nothing_is_no_write_even_in_the_middle_of_a_rollout() -> None:
+    cluster = LivingSandbox()
+    deployment(cluster)
+    cluster.run(10)
+    for _ in range(60):
+        cluster.api.patch(DEPLOYMENTS, "default", "web", with_image("nginx:2"))
+        before = cluster.get(DEPLOYMENTS, "web")
+        assert cluster.api.patch(DEPLOYMENTS, "default", "web", with_image("nginx:2")) == before
+        cluster.run(0.1)
+
+
+def test_deployment_is_written_no_more_once_its_rollout_is_complete() -> None:
+    """So `kubectl patch` after `kubectl rollout status` sees no change but its own."""
+    cluster = LivingSandbox()
+    deployment(cluster)
+    cluster.run(10)
+    written: list[Object] = []
+    cluster.api.subscribe((DEPLOYMENTS,), lambda event: written.append(event.object), replay=False)
+    cluster.change(DEPLOYMENTS, "web", with_image("nginx:2"))
+    cluster.run(60)
+    assert [deployment_status.is_complete(each) for each in written].index(True) == len(written) - 1
 
 
 def test_returning_to_an_old_template_reuses_its_replica_set_as_the_newest_revision() -> None:

@@ -2,16 +2,7 @@ from __future__ import annotations
 
 from tests.living_sandbox import LivingSandbox, deployment, pod
 
-from kubesched.sandbox.kinds import (
-    CONFIG_MAPS,
-    CORE_EVENTS,
-    DEPLOYMENTS,
-    NAMESPACES,
-    PODS,
-    REPLICA_SETS,
-    Object,
-    Resource,
-)
+from kubesched.api.kinds import CONFIG_MAPS, CORE_EVENTS, DEPLOYMENTS, NAMESPACES, PODS, REPLICA_SETS, Object, Resource
 
 
 def owned_by(name: str, *owners: Object) -> Object:

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.living_sandbox import LivingSandbox, is_live, template
 
+from kubesched.api.kinds import JOBS, PODS, Object
 from kubesched.sandbox.controllers.conditions import condition_of, is_true
 from kubesched.sandbox.controllers.job_indexes import INDEX, Indexes
-from kubesched.sandbox.kinds import JOBS, PODS, Object
 from kubesched.sandbox.nodes import DURATION, EXIT_CODE
 
 

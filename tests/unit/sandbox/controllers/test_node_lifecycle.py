@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from tests.living_sandbox import LivingSandbox, deployment, is_live, pod
 
+from kubesched.api.kinds import LEASES, NODES, PODS, Object
 from kubesched.sandbox.controllers.conditions import condition_of, is_ready
-from kubesched.sandbox.kinds import LEASES, NODES, PODS, Object
 from kubesched.sandbox.nodes import HOLLOW
 
 

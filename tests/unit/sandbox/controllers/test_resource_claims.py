@@ -2,14 +2,7 @@ from __future__ import annotations
 
 from tests.living_sandbox import LivingSandbox, pod
 
-from kubesched.sandbox.kinds import (
-    DEVICE_CLASSES,
-    PODS,
-    RESOURCE_CLAIM_TEMPLATES,
-    RESOURCE_CLAIMS,
-    RESOURCE_SLICES,
-    Object,
-)
+from kubesched.api.kinds import DEVICE_CLASSES, PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, RESOURCE_SLICES, Object
 from kubesched.sandbox.nodes import DRIVER, DURATION, publish_gpus
 
 SPEC = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": DRIVER}}]}}

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.sandbox_server import fresh_api
 
+from kubesched.api.kinds import CONFIG_MAPS, Resource
 from kubesched.sandbox.api import Event
 from kubesched.sandbox.controllers import Dispatch, KeyedController, Runner
 from kubesched.sandbox.controllers.controller import key_of
 from kubesched.sandbox.controllers.work_queue import Key, WorkQueue
-from kubesched.sandbox.kinds import CONFIG_MAPS, Resource
 
 NAMED = {"metadata": {"name": "one"}}
 

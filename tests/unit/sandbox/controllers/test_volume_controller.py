@@ -2,14 +2,7 @@ from __future__ import annotations
 
 from tests.living_sandbox import LivingSandbox, pod
 
-from kubesched.sandbox.kinds import (
-    CSI_NODES,
-    PERSISTENT_VOLUME_CLAIMS,
-    PERSISTENT_VOLUMES,
-    PODS,
-    STORAGE_CLASSES,
-    Object,
-)
+from kubesched.api.kinds import CSI_NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES, Object
 
 ZONE = "topology.kubernetes.io/zone"
 

@@ -3,9 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.living_sandbox import LivingSandbox, is_live, pod, template, with_image, workload
 
-from kubesched.sandbox.controllers.conditions import is_ready
-from kubesched.sandbox.controllers.replica_sets import in_order_of_deletion
-from kubesched.sandbox.kinds import (
+from kubesched.api.kinds import (
     DAEMON_SETS,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
@@ -15,6 +13,8 @@ from kubesched.sandbox.kinds import (
     STATEFUL_SETS,
     Object,
 )
+from kubesched.sandbox.controllers.conditions import is_ready
+from kubesched.sandbox.controllers.replica_sets import in_order_of_deletion
 from kubesched.sandbox.nodes import node_manifest
 
 

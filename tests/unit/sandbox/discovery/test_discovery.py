@@ -6,9 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kubesched.api.kinds import Resource
 from kubesched.sandbox.discovery import aggregated, api_group, api_group_list, api_resource_list, api_versions
 from kubesched.sandbox.errors import ApiError
-from kubesched.sandbox.kinds import SERVED, Resource
+from kubesched.sandbox.served import SERVED
 
 WIDGETS = Resource(
     "example.com", "v1beta1", "widgets", "Widget", True, ("wd",), ("all", "toys"), subresources=("scale", "status")
@@ -66,7 +67,6 @@ def test_pods_are_described_with_short_names_and_categories() -> None:
         ("", "serviceaccounts/token", "TokenRequest", ("authentication.k8s.io", "v1"), ["create"]),
         ("", "replicationcontrollers/scale", "Scale", ("autoscaling", "v1"), ["get", "patch", "update"]),
         ("apps", "deployments/scale", "Scale", ("autoscaling", "v1"), ["get", "patch", "update"]),
-        ("resource.k8s.io", "resourceclaims/binding", "ResourceClaim", None, ["get", "patch", "update"]),
     ],
 )
 def test_subresource_speaks_its_own_kind(

@@ -74,7 +74,7 @@ def with_server(test: Callable[[Asking], Awaitable[None]], api: Api | None = Non
         async with serving(api, **options) as server, client(server, read_bufsize=2**20) as session:
             await test(Asking(server, session))
 
-    asyncio.run(asyncio.wait_for(main(), 20))
+    asyncio.run(asyncio.wait_for(main(), 120))
 
 
 def pod(name: str, **metadata: Any) -> dict[str, Any]:

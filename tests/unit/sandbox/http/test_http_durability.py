@@ -9,7 +9,7 @@ import msgspec
 from tests.sandbox_server import client, fresh_api, serving
 from tests.unit.sandbox.http.asking import CONFIG_MAPS, Asking, config
 
-from kubesched.sandbox import kinds
+from kubesched.api import kinds
 from kubesched.sandbox.store import SqliteStore
 
 
@@ -45,7 +45,7 @@ def test_nothing_is_answered_or_told_before_it_is_on_disk(tmp_path: Path) -> Non
             assert (await watch)[0]["type"] == "ADDED"
         await store.close()
 
-    asyncio.run(asyncio.wait_for(main(), 20))
+    asyncio.run(asyncio.wait_for(main(), 120))
 
 
 def test_a_restarted_server_has_its_objects_and_sends_old_watches_back_to_a_list(tmp_path: Path) -> None:

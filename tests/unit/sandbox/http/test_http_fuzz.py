@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from tests.sandbox_server import fresh_api, serving
 from tests.unit.sandbox.admission.examples import EXAMPLES, example
 
+from kubesched.api.kinds import Resource
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.errors import ApiError
-from kubesched.sandbox.kinds import Resource
-from kubesched.sandbox.kinds.served import SERVED
+from kubesched.sandbox.served import SERVED
 
 _SUBRESOURCES = ["status", "scale", "binding", "eviction", "token", "finalize", "resize", "ephemeralcontainers", "x"]
 _SEGMENTS = st.one_of(
@@ -185,7 +185,7 @@ async def _exchange(
     lines += [f"Content-Type: {content_type}"] if content_type else []
     lines += [f"Accept: {accept}"] if accept else []
     writer.write("\r\n".join([*lines, "", ""]).encode() + (body or b""))
-    head = (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)).decode().lower()
+    head = (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 120)).decode().lower()
     status = int(head.split(" ", 2)[1])
     length = next(int(line.split(":")[1]) for line in head.split("\r\n") if line.startswith("content-length:"))
     answer = await reader.readexactly(length)

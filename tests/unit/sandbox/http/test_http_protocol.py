@@ -8,7 +8,7 @@ from tests.sandbox_server import fresh_api
 from tests.unit.sandbox.http.asking import CONFIG_MAPS, PODS, Asking, config, pod, with_server
 from yarl import URL
 
-from kubesched.sandbox import kinds
+from kubesched.api import kinds
 
 MERGE = {"Content-Type": "application/merge-patch+json"}
 

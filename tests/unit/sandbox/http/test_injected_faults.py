@@ -7,7 +7,7 @@ import pytest
 from tests.sandbox_server import fresh_api
 from tests.unit.sandbox.http.asking import CONFIG_MAPS, Asking, config, with_server
 
-from kubesched.sandbox import kinds
+from kubesched.api import kinds
 from kubesched.sandbox.http import FaultError, Faults, Rule, parse_fault
 from kubesched.sandbox.http.faults import WatchFault
 

@@ -46,7 +46,7 @@ class Kubectl:
     def __call__(self, *words: str, given: Any = None) -> str:
         text = None if given is None else yaml.safe_dump(given)
         done = subprocess.run(
-            ["kubectl", *words], env=self._environment, input=text, capture_output=True, text=True, timeout=30
+            ["kubectl", *words], env=self._environment, input=text, capture_output=True, text=True, timeout=120
         )
         return done.stdout + done.stderr
 

@@ -8,7 +8,7 @@ import pytest
 from tests.sandbox_server import fresh_api
 from tests.unit.sandbox.http.asking import CONFIG_MAPS, PODS, Asking, config, pod, with_server
 
-from kubesched.sandbox import kinds
+from kubesched.api import kinds
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.http import watching
 from kubesched.sandbox.store import Store

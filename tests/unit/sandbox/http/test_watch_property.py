@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from kubesched.sandbox import kinds
+from kubesched.api import kinds
 from kubesched.sandbox.api import Api, Selection, Stamps, selection
 from kubesched.sandbox.http.accepting import Accepted
 from kubesched.sandbox.http.faults import Faults

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from tests.living_sandbox import START, LivingSandbox, pod
 from tests.sandbox_server import fresh_api
 
+from kubesched.api.kinds import CORE_EVENTS, CSI_NODES, LEASES, NODES, PODS, Object
 from kubesched.sandbox.api import bootstrap
 from kubesched.sandbox.controllers import Dispatch
 from kubesched.sandbox.controllers.conditions import condition_of, is_ready, is_true
-from kubesched.sandbox.kinds import CORE_EVENTS, CSI_NODES, LEASES, NODES, PODS, Object
 from kubesched.sandbox.nodes import DURATION, EXIT_CODE, STARTUP, HollowNodes, node_manifest, node_manifests
 from kubesched.sandbox.nodes.capacity import requests_of
 from kubesched.sandbox.nodes.timers import Timers

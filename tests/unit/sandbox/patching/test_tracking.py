@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubesched.sandbox.kinds import CONFIG_MAPS, DEPLOYMENTS, PODS
+from kubesched.api.kinds import CONFIG_MAPS, DEPLOYMENTS, PODS
 from kubesched.sandbox.patching import apply, track
 from kubesched.sandbox.patching.fieldsets import from_fields_v1
 

@@ -14,14 +14,7 @@ from tests.unit.extenders.extender_server import ExtenderServer, filtering
 
 from kubesched import config
 from kubesched.api.custom import custom_kind
-from kubesched.framework.cycle import Cycle
-from kubesched.framework.events import Action, ClusterEvent, Interest
-from kubesched.framework.plugin import Plugin, PreFilterPlugin
-from kubesched.framework.registry import Registry
-from kubesched.framework.status import Status, unschedulable
-from kubesched.plugins.registry import IN_TREE
-from kubesched.sandbox.api import Api, PatchKind
-from kubesched.sandbox.kinds import (
+from kubesched.api.kinds import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DEVICE_CLASSES,
     EVENTS,
@@ -35,6 +28,13 @@ from kubesched.sandbox.kinds import (
     STORAGE_CLASSES,
     Object,
 )
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.events import Action, ClusterEvent, Interest
+from kubesched.framework.plugin import Plugin, PreFilterPlugin
+from kubesched.framework.registry import Registry
+from kubesched.framework.status import Status, unschedulable
+from kubesched.plugins.registry import IN_TREE
+from kubesched.sandbox.api import Api, PatchKind
 from kubesched.sandbox.scheduling import SchedulerInside
 
 

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from kubesched.api.kinds import DEPLOYMENTS, Resource
 from kubesched.sandbox.errors import ApiError
-from kubesched.sandbox.kinds import DEPLOYMENTS, SERVED, Resource
 from kubesched.sandbox.schemas import openapi_v2, openapi_v3, openapi_v3_index
+from kubesched.sandbox.served import SERVED
 
 WIDGETS = Resource("example.com", "v1", "widgets", "Widget")
 EVERYTHING = (*SERVED, WIDGETS)

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-from kubesched.sandbox.kinds import SERVED, Resource
+from kubesched.api.kinds import Resource
 from kubesched.sandbox.schemas.table import definition, definition_of, field_type, object_type, type_names
+from kubesched.sandbox.served import SERVED
 
 
 def test_every_served_kind_is_in_the_table() -> None:

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubesched.sandbox.kinds import CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, PODS, SECRETS, SERVED
-from kubesched.sandbox.kinds import Resource as Served
+from kubesched.api.kinds import CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, DEPLOYMENTS, PODS, SECRETS
+from kubesched.api.kinds import Resource as Served
 from kubesched.sandbox.schemas import Problem, decoding_error, problems, strict_decoding_error
 from kubesched.sandbox.schemas.acceptance import is_acceptable
 from kubesched.sandbox.schemas.table import Type, definition, definition_of, object_type
+from kubesched.sandbox.served import SERVED
 
 SCALARS: dict[str, st.SearchStrategy[Any]] = {
     "string": st.text(max_size=3),

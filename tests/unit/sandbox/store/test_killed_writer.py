@@ -6,7 +6,6 @@ import asyncio
 import random
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from kubesched.sandbox.store import SqliteStore
@@ -42,7 +41,7 @@ def test_acknowledged_writes_survive_a_kill_at_any_moment(tmp_path: Path) -> Non
     removed: set[str] = set()
     revision = 0
     for life in range(6):
-        lines = _killed_writer(tmp_path, f"life{life}", chance.uniform(0.02, 0.25))
+        lines = _killed_writer(tmp_path, f"life{life}", lines=chance.randrange(5, 200))
         for number, name, gone in lines:
             revision = max(revision, int(number))
             acknowledged.add(name)
@@ -53,15 +52,15 @@ def test_acknowledged_writes_survive_a_kill_at_any_moment(tmp_path: Path) -> Non
     assert len(acknowledged) > 20
 
 
-def _killed_writer(directory: Path, life: str, seconds: float) -> list[list[str]]:
+def _killed_writer(directory: Path, life: str, *, lines: int) -> list[list[str]]:
+    """What a process printed that was killed after so many lines."""
     writer = subprocess.Popen(
         [sys.executable, "-c", WRITER, str(directory), life], stdout=subprocess.PIPE, text=True, bufsize=1
     )
     assert writer.stdout is not None
-    first = writer.stdout.readline()
-    time.sleep(seconds)
+    first = [writer.stdout.readline() for _ in range(lines)]
     writer.kill()
-    printed = first + writer.stdout.read()
+    printed = "".join(first) + writer.stdout.read()
     writer.stdout.close()
     writer.wait()
     # The last line may be cut off where the process was.

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from tests.unit.sandbox.admission.cluster import Cluster
 from tests.unit.sandbox.admission.examples import ROCKETS, example
 
-from kubesched.sandbox import kinds
+from kubesched.api import kinds
+from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.admission import admit_create
-from kubesched.sandbox.kinds import SERVED, Object, Resource
+from kubesched.sandbox.served import SERVED
 from kubesched.sandbox.tables import human_duration, table
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

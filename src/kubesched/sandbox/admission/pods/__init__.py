@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubesched.api.kinds import Object
 from kubesched.sandbox.admission.faults import Faults
 from kubesched.sandbox.admission.metadata import labels_of
 from kubesched.sandbox.admission.pods.containers import KINDS, fill_pods_container
@@ -12,7 +13,6 @@ from kubesched.sandbox.admission.pods.updates import check_pod_update, resized, 
 from kubesched.sandbox.admission.reading import fill, flag, integer, mapping, records
 from kubesched.sandbox.admission.resources import quality_of_service, request_for_the_whole
 from kubesched.sandbox.admission.rules import Reader, Rules
-from kubesched.sandbox.kinds import Object
 
 __all__ = ["SYSTEM_CLASSES", "check_pod_spec", "deletion_grace", "fill_pod_spec"]
 

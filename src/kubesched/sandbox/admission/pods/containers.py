@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubesched.api.kinds import Object
 from kubesched.sandbox.admission import names
 from kubesched.sandbox.admission.faults import Faults
 from kubesched.sandbox.admission.reading import (
@@ -15,7 +16,6 @@ from kubesched.sandbox.admission.reading import (
     texts,
 )
 from kubesched.sandbox.admission.resources import check_requirements, request_what_is_limited
-from kubesched.sandbox.kinds import Object
 
 KINDS = ("containers", "initContainers")
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")

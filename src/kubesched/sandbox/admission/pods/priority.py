@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from kubesched.api.kinds import PODS, PRIORITY_CLASSES, Object
 from kubesched.sandbox.admission.metadata import metadata_of, name_of
 from kubesched.sandbox.admission.reading import integer, text
 from kubesched.sandbox.admission.rules import Reader
 from kubesched.sandbox.errors import ApiError, forbidden
-from kubesched.sandbox.kinds import PODS, PRIORITY_CLASSES, Object
 
 SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 """The classes that every cluster has."""

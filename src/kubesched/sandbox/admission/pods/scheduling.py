@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from kubesched.api.kinds import Object
 from kubesched.api.selectors import parse_int64
 from kubesched.sandbox.admission import names
 from kubesched.sandbox.admission.faults import NOT_POSITIVE, Faults
@@ -15,7 +16,6 @@ from kubesched.sandbox.admission.selectors import (
     check_node_term,
     check_optional_selector,
 )
-from kubesched.sandbox.kinds import Object
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubesched.api.kinds import Object
 from kubesched.sandbox.admission import names
 from kubesched.sandbox.admission.faults import Faults
 from kubesched.sandbox.admission.metadata import check_labels
@@ -18,7 +19,6 @@ from kubesched.sandbox.admission.reading import (
     text,
 )
 from kubesched.sandbox.admission.resources import check_amount, check_requirements
-from kubesched.sandbox.kinds import Object
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from kubesched.api.kinds import Object
 from kubesched.api.requests import CPU, MEMORY
 from kubesched.sandbox.admission.faults import Faults
 from kubesched.sandbox.admission.pods.containers import KINDS
 from kubesched.sandbox.admission.pods.scheduling import REQUIRED
 from kubesched.sandbox.admission.reading import integer, mapping, records, text
 from kubesched.sandbox.admission.resources import quality_of_service
-from kubesched.sandbox.kinds import Object
 
 _CHANGEABLE = (
     "`spec.containers[*].image`",

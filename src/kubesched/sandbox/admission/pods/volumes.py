@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from kubesched.api.kinds import Object
 from kubesched.sandbox.admission import names
 from kubesched.sandbox.admission.faults import Faults
 from kubesched.sandbox.admission.reading import fill, mapping, optional_mapping, text
-from kubesched.sandbox.kinds import Object
 
 _MODE = 0o644
 _WITH_MODE = ("configMap", "secret", "projected", "downwardAPI")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubesched.api.kinds import STORAGE_CLASSES, Object
 from kubesched.sandbox.admission.faults import Faults
 from kubesched.sandbox.admission.metadata import metadata_of, name_of
 from kubesched.sandbox.admission.names import subdomain
@@ -18,7 +19,6 @@ from kubesched.sandbox.admission.reading import (
 from kubesched.sandbox.admission.resources import check_amount
 from kubesched.sandbox.admission.rules import Reader, Rules
 from kubesched.sandbox.admission.selectors import check_node_selector, check_optional_selector
-from kubesched.sandbox.kinds import STORAGE_CLASSES, Object
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _MODES = ("Block", "Filesystem")

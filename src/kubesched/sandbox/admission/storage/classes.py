@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubesched.api.kinds import Object
 from kubesched.sandbox.admission import names
 from kubesched.sandbox.admission.faults import Faults
 from kubesched.sandbox.admission.metadata import name_of
@@ -19,7 +20,6 @@ from kubesched.sandbox.admission.reading import (
 )
 from kubesched.sandbox.admission.rules import Rules
 from kubesched.sandbox.admission.selectors import check_key, check_optional_selector
-from kubesched.sandbox.kinds import Object
 
 _NODE_ID_LIMIT = 192
 _DRIVER_FLAGS = ("attachRequired", "podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount")

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from kubesched.api.kinds import Object
 from kubesched.sandbox.http.protobuf.wire import ProtobufError, Value, double, fields, message, number, text
-from kubesched.sandbox.kinds import Object
 from kubesched.sandbox.schemas.table import Type, definition, definition_of_kind
 
 _MAGIC = b"k8s\x00"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from kubesched.sandbox.kinds.resource import Object, Resource
+from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.schemas.openapi.routes import Operation, operations
 from kubesched.sandbox.schemas.openapi.types import Version, schemas_for
 

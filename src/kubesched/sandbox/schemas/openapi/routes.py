@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import msgspec
 from msgspec.structs import replace
 
+from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.discovery.subresources import Subresource, subresources
-from kubesched.sandbox.kinds.resource import Object, Resource
 from kubesched.sandbox.schemas.openapi.types import PATCH, kind_name, list_name, name_of_kind
 from kubesched.sandbox.schemas.table import definition_of
 

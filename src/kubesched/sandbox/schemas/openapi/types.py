@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-from kubesched.sandbox.kinds.resource import Object, Resource
+from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.schemas.table import Definition, Field, Type, definition, definition_of, definition_of_kind
 
 Version = Literal[2, 3]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from kubesched.sandbox.kinds.resource import Object, Resource
+from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.schemas.openapi.contents import contents
 from kubesched.sandbox.schemas.openapi.routes import QUERY_TYPES, Operation
 from kubesched.sandbox.schemas.openapi.types import reference

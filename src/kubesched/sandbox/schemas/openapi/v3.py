@@ -8,8 +8,8 @@ from functools import lru_cache
 
 import msgspec
 
+from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.errors import no_such_resource
-from kubesched.sandbox.kinds.resource import Object, Resource
 from kubesched.sandbox.schemas.openapi.contents import contents
 from kubesched.sandbox.schemas.openapi.routes import QUERY_TYPES, Operation
 from kubesched.sandbox.schemas.openapi.types import reference

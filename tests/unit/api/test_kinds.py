@@ -1,0 +1,26 @@
+from kubesched.api.kinds import BUILT_IN, CORE_EVENTS, EVENTS, KINDS, PODS, WATCHED
+from kubesched.framework.events import Kind
+
+
+def test_every_resource_is_listed_under_its_version_and_kind() -> None:
+    assert all(key == (resource.api_version, resource.kind) for key, resource in BUILT_IN.items())
+    assert len({resource.path for resource in BUILT_IN.values()}) == len(BUILT_IN)
+
+
+def test_every_kind_is_named_as_its_record() -> None:
+    assert all(kind.record.__name__ == name == kind.resource.kind for name, kind in KINDS.items())
+
+
+def test_every_event_of_a_kind_is_one_that_plugins_can_wait_for() -> None:
+    about_no_object = {Kind.ASSIGNED_POD, Kind.PENDING_POD, Kind.ANY}
+    assert {kind.event for kind in KINDS.values() if kind.event} == set(Kind) - about_no_object
+
+
+def test_priority_classes_and_claim_templates_are_the_only_kinds_nothing_watches() -> None:
+    assert KINDS.keys() - {kind.resource.kind for kind in WATCHED} == {"PriorityClass", "ResourceClaimTemplate"}
+
+
+def test_namesakes_of_different_groups_are_different_resources() -> None:
+    assert CORE_EVENTS.path == "/api/v1/events"
+    assert EVENTS.path == "/apis/events.k8s.io/v1/events"
+    assert PODS.qualified == "pods"
