@@ -134,9 +134,7 @@ def _proxy(address: str, variable: str, environ: Mapping[str, str]) -> str | Non
     except ConnectionSettingsError as error:
         raise ExtenderSettingsError(str(error)) from None
     if proxy.scheme.startswith("socks"):
-        raise ExtenderSettingsError(
-            f"{variable}: a SOCKS proxy cannot lead to an extender: expected an HTTP proxy, or NO_PROXY"
-        )
+        raise ExtenderSettingsError(f"{variable}: expected an HTTP proxy: a SOCKS proxy cannot lead to an extender")
     return url
 
 
