@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from kubesched.api.change import Change
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.scheduler.scheduler import Scheduler
@@ -81,13 +82,8 @@ def _correct_node(scheduler: Scheduler, name: str, truth: Node | None) -> None:
     table = scheduler.state.nodes
     row = table.row_of.get(name)
     known = table.node(row) if row is not None and table.live[row] else None
-    if truth is None:
-        if known is not None:
-            scheduler.deleted(known)
-    elif known is None:
-        scheduler.added(truth)
-    else:
-        scheduler.updated(known, truth)
+    if known is not None or truth is not None:
+        scheduler.handle(Change(known, truth))
 
 
 def _correct_pod(scheduler: Scheduler, key: str, truth: Pod | None) -> None:
@@ -96,10 +92,8 @@ def _correct_pod(scheduler: Scheduler, key: str, truth: Pod | None) -> None:
     if truth is None:
         gone = known or stray
         if gone is not None:
-            scheduler.deleted(gone)
-    elif known is None:
-        scheduler.added(truth)
+            scheduler.handle(Change(old=gone))
     elif known == truth:
         scheduler.state.apply(truth)  # known, but not counted
     else:
-        scheduler.updated(known, truth)
+        scheduler.handle(Change(known, truth))

@@ -13,7 +13,6 @@ from kubesched import garbage
 from kubesched.api.pod import Pod
 from kubesched.daemon.belief import repaired
 from kubesched.daemon.beside import beside
-from kubesched.daemon.change_log import ChangeLog
 from kubesched.daemon.completion import Completed
 from kubesched.daemon.informers import Informers
 from kubesched.daemon.logging import Log
@@ -22,18 +21,18 @@ from kubesched.daemon.metrics.census import Census
 from kubesched.daemon.metrics.client import WorkQueueMetrics
 from kubesched.daemon.metrics.observer import SchedulerMetrics
 from kubesched.daemon.metrics.registry import MetricsRegistry
+from kubesched.daemon.scheduling_log import SchedulingLog
 from kubesched.daemon.shadow import Comparison, Shadow
 from kubesched.daemon.writer import LiveWriter
 from kubesched.extenders.http_extender import close_all, extenders_of
 from kubesched.extenders.originals import originals_for
-from kubesched.framework.engine import NO_NODES
 from kubesched.framework.registry import Registry
 from kubesched.kube.clients import Clients
 from kubesched.kube.events import EventRecorder
+from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.loop import SchedulingLoop
-from kubesched.scheduler.observing import observed
-from kubesched.scheduler.recording.recording import Recording, RecordingWriter, recorded
-from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.scheduler.recording.recording import Recording, RecordingWriter
+from kubesched.scheduler.scheduler import Scheduler
 from kubesched.scheduler.volume_wait import volume_timeouts
 from kubesched.scheduler.writer import ClusterWriter
 
@@ -100,10 +99,11 @@ class Replica:
             connections.scheduler, self.events, volume_timeouts=volume_timeouts(configuration), observer=metrics
         )
         writer: ClusterWriter = live
-        recording = None
+        listeners: list[SchedulerListener] = [metrics]
         if record is not None:
             recording = Recording(record, configuration, time.monotonic)
             writer = RecordingWriter(live, recording)
+            listeners.append(recording)
         originals = originals_for(configuration)
         self._extenders = extenders_of(configuration, originals)
         self.scheduler = Scheduler(
@@ -114,24 +114,25 @@ class Replica:
             plugins=plugins,
             extenders=self._extenders,
             longest_wait=float(options.pod_max_in_unschedulable_pods_duration),
+            stopwatch=time.perf_counter,
+            listeners=listeners,
         )
         live.objects, live.pods = self.scheduler.state.objects, self.scheduler.pods
         live.on_contradiction = self._watch_may_be_deaf
         metrics.count_evaluations_of(self.scheduler)
         Census(registry, self.scheduler)
-        driven = self.scheduler if recording is None else recorded(self.scheduler, recording)
-        driven = observed(driven, metrics)
-        self.loop = SchedulingLoop(driven, on_try=_log_try, on_attempt=_log_attempt)
+        self.scheduler.listeners.append(SchedulingLog(self.scheduler.engine.knows))
+        self.loop = SchedulingLoop(self.scheduler)
         self.shadow: Shadow | None = None
         if options.shadow:
             self._judgements = registry.add(_SHADOWED)
-            self.shadow = Shadow(driven, clock=time.time, on_comparison=self._note_comparison)
+            self.shadow = Shadow(self.scheduler.engine, clock=time.time, on_comparison=self._note_comparison)
+            self.scheduler.listeners.append(self.shadow)
         self.informers = Informers(
             connections.scheduler,
-            ChangeLog(self.shadow or driven, self.scheduler.engine.knows),
+            self.scheduler.handle,
             custom=self.scheduler.custom_resources,
             originals=originals,
-            wake=self.loop.wake,
         )
         self._differences, self._comparisons = registry.add(_DIFFERENCES), registry.add(_COMPARISONS)
         self._compare_now = asyncio.Event()
@@ -253,26 +254,3 @@ async def _done_before(stopping: asyncio.Event, work: Coroutine[Any, Any, None])
         for task in (doing, told):
             task.cancel()
         await asyncio.wait((doing, told))
-
-
-def _log_try(attempt: Attempt) -> None:
-    if log.enabled(3):
-        log.info("Attempting to schedule pod", v=3, pod=attempt.queued.key)
-
-
-def _log_attempt(attempt: Attempt) -> None:
-    pod, decision, failure = attempt.queued.key, attempt.decision, attempt.failure
-    if attempt.outcome == "bound" and decision is not None:
-        if log.enabled(2):
-            log.info("Successfully bound pod to node", v=2, pod=pod, node=attempt.node,
-                     evaluatedNodes=decision.evaluated, feasibleNodes=decision.feasible)  # fmt: skip
-    elif failure is not None and attempt.is_rejected:
-        if failure.message == NO_NODES:
-            log.info("Unable to schedule pod; no nodes are registered to the cluster; waiting", v=2, pod=pod)
-        else:
-            log.info("Unable to schedule pod; no fit; waiting", v=2, pod=pod, err=failure.message)
-        for victim in attempt.victims if attempt.evicted else ():
-            log.info("Preemptor Pod preempted victim Pod", v=2, preemptor=pod, victim=victim.pod.key,
-                     node=failure.nominated)  # fmt: skip
-    elif failure is not None:
-        log.error("Error scheduling pod; retrying", err=failure.message, pod=pod)

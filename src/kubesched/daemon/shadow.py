@@ -6,10 +6,12 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
+from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.framework.decision import Decision, Outcome
-from kubesched.scheduler.scheduler import Scheduler
+from kubesched.framework.engine import Engine
+from kubesched.scheduler.listener import SchedulerListener
 
 Judgement = Literal["same", "tie", "lower", "rejected", "no-node", "error"]
 """same node · another of the equally good ones · a node that scores lower here · one that is rejected here ·
@@ -33,43 +35,36 @@ class Comparison(NamedTuple):
         return self.judgement in ("same", "tie")
 
 
-class Shadow:
-    """Stands between the watch and the scheduler: a pod is judged just before the belief changes."""
+class Shadow(SchedulerListener):
+    """Judges a binding just before the cache knows of it."""
 
     def __init__(
         self,
-        scheduler: Scheduler,
+        engine: Engine,
         *,
         clock: Callable[[], float],
         on_comparison: Callable[[Comparison], None] = lambda comparison: None,
     ) -> None:
-        self._scheduler = scheduler
+        self._engine = engine
         self._clock = clock
         self._on_comparison = on_comparison
         self.counts: Counter[str] = Counter()
         self.differing: deque[Comparison] = deque(maxlen=_REMEMBERED)
         """The latest pods on which the two did not agree."""
 
-    def added(self, obj: KubeObject) -> None:
-        self._scheduler.added(obj)
-
-    def updated(self, old: KubeObject, new: KubeObject) -> None:
-        if isinstance(old, Pod) and isinstance(new, Pod) and not old.spec.node_name and new.spec.node_name:
-            self._judge(old, new.spec.node_name)
-        self._scheduler.updated(old, new)
-
-    def deleted(self, obj: KubeObject) -> None:
-        self._scheduler.deleted(obj)
+    def handling(self, change: Change[KubeObject]) -> None:
+        match change:
+            case Change(Pod() as old, Pod() as new) if new.spec.node_name and not old.spec.node_name:
+                self._judge(old, new.spec.node_name)
 
     def to_plain(self) -> dict[str, Any]:
         """For /debug/shadow."""
         return {"counts": dict(self.counts), "differing": [comparison._asdict() for comparison in self.differing]}
 
     def _judge(self, pod: Pod, theirs: str) -> None:
-        engine = self._scheduler.engine
-        if not engine.knows(pod.spec.scheduler_name):
+        if not self._engine.knows(pod.spec.scheduler_name):
             return
-        decision = engine.decide(pod, explain=True)
+        decision = self._engine.decide(pod, explain=True)
         judgement, why = _judged(decision, theirs)
         comparison = Comparison(self._clock(), pod.key, judgement, theirs, decision.node, why)
         self.counts[judgement] += 1

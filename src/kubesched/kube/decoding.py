@@ -137,14 +137,14 @@ class RecordCodec(Generic[K]):
         return obj
 
 
-class Sent(NamedTuple, Generic[K]):
-    """A record, and what it was read from if somebody wants that: JSON as it was sent, without managedFields."""
+class WithOriginal(NamedTuple, Generic[K]):
+    """A record, and if an extender may see the object, its JSON as it was sent, without managedFields."""
 
     record: K
     original: bytes | None
 
 
-class SentCodec(Generic[K]):
+class WithOriginalCodec(Generic[K]):
     """Records together with the originals of those that are wanted."""
 
     def __init__(self, kind: type[K], api_version: str, wants: Callable[[K], bool]) -> None:
@@ -153,16 +153,16 @@ class SentCodec(Generic[K]):
         self._header = {"apiVersion": api_version, "kind": kind.__name__}
         self._wants = wants
 
-    def decode(self, raw: Raw) -> Sent[K]:
+    def decode(self, raw: Raw) -> WithOriginal[K]:
         record = self._records.decode(raw)
-        return Sent(record, self._original(raw) if self._wants(record) else None)
+        return WithOriginal(record, self._original(raw) if self._wants(record) else None)
 
-    def page(self, body: bytes) -> Page[Sent[K]]:
+    def page(self, body: bytes) -> Page[WithOriginal[K]]:
         read = _raw_list_of(body)
         objects = [self.decode(raw) for raw in read.items or ()]
         return Page(objects, read.metadata.resource_version, read.metadata.continue_)
 
-    def identity(self, obj: Sent[K]) -> Identity:
+    def identity(self, obj: WithOriginal[K]) -> Identity:
         return self._records.identity(obj.record)
 
     def _original(self, raw: Raw) -> bytes:

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
+from kubesched.api.change import Change
 from kubesched.kube.decoding import Codec, Identity
 
 T = TypeVar("T")
 
 MOST_GRAVES = 4096  # deletions remembered; only events that are reordered need them, so the last ones will do
-
-
-class Change(NamedTuple, Generic[T]):
-    """`new` was added if there is no `old`, `old` was deleted if there is no `new`; else `old` became `new`."""
-
-    old: T | None
-    new: T | None
 
 
 class KnownObjects(Generic[T]):
@@ -43,7 +37,7 @@ class KnownObjects(Generic[T]):
             if version and version <= self._graves.get(key, 0):
                 return
             self._objects[key] = obj
-            yield Change(None, obj)
+            yield Change(new=obj)
             return
         _, known_uid, known_version = self._codec.identity(known)
         if version and version <= known_version:
@@ -53,9 +47,9 @@ class KnownObjects(Generic[T]):
             yield Change(known, obj)
         else:
             del self._objects[key]
-            yield Change(known, None)
+            yield Change(old=known)
             self._objects[key] = obj
-            yield Change(None, obj)
+            yield Change(new=obj)
 
     def gone(self, identity: Identity) -> Iterator[Change[T]]:
         """The object was deleted, or no longer matches what we asked for."""
@@ -69,13 +63,13 @@ class KnownObjects(Generic[T]):
             del self._objects[key]
         self._bury(key, version)
         if known is not None:
-            yield Change(known, None)
+            yield Change(old=known)
 
     def replaced(self, truth: Mapping[str, T]) -> Iterator[Change[T]]:
         """All there is, from a list: what it lacks is deleted, even if the server forgot its past and counts anew."""
         self._graves.clear()
         for key in [key for key in self._objects if key not in truth]:
-            yield Change(self._objects.pop(key), None)
+            yield Change(old=self._objects.pop(key))
         for key, obj in truth.items():
             known = self._objects.get(key)
             if known is not None:
@@ -87,9 +81,9 @@ class KnownObjects(Generic[T]):
                     yield Change(known, obj)
                     continue
                 del self._objects[key]
-                yield Change(known, None)
+                yield Change(old=known)
             self._objects[key] = obj
-            yield Change(None, obj)
+            yield Change(new=obj)
 
     def _bury(self, key: str, version: int) -> None:
         self._graves[key] = max(version, self._graves.pop(key, 0))

@@ -7,16 +7,16 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
+from kubesched.api.change import Change
 from kubesched.kube.backoff import Backoff
 from kubesched.kube.decoding import Codec, bookmark, version_number, watch_event
 from kubesched.kube.errors import ApiStatusError, KubeError, UnreachableError
-from kubesched.kube.known_objects import Change, KnownObjects
+from kubesched.kube.known_objects import KnownObjects
 from kubesched.kube.listing import EventStream, Source
 
 T = TypeVar("T")
-T_contra = TypeVar("T_contra", contravariant=True)
 
 PAGE = 500
 BATCH = 100  # callbacks between two chances for others to run
@@ -26,14 +26,8 @@ _HEALTHY = 1.0  # a watch that lived for so many seconds is resumed without a pa
 _log = logging.getLogger(__name__)
 
 
-class Handler(Protocol[T_contra]):
-    """Told of every change, in order. It is called in batches; between two, others run."""
-
-    def added(self, obj: T_contra) -> None: ...
-
-    def updated(self, old: T_contra, new: T_contra) -> None: ...
-
-    def deleted(self, obj: T_contra) -> None: ...
+Handler = Callable[[Change[T]], None]
+"""Called with every change, in order. The calls come in batches; between two, other tasks run."""
 
 
 class NoStreamedListsError(KubeError):
@@ -53,7 +47,7 @@ class Reflector(Generic[T]):
         name: str,
         source: Source,
         codec: Codec[T],
-        handler: Handler[T],
+        handle: Handler[T],
         *,
         streamed_lists: bool = True,
         clock: Callable[[], float] = time.monotonic,
@@ -69,7 +63,7 @@ class Reflector(Generic[T]):
         """Changes that a list showed though the watch had been past them: it should have told."""
         self._source = source
         self._codec = codec
-        self._handler = handler
+        self._handle = handle
         self._streamed_lists = streamed_lists
         self._clock = clock
         self._sleep = sleep
@@ -290,7 +284,7 @@ class Reflector(Generic[T]):
                     self._reach(version_number(bookmark(event.object)[0]))
                     continue
                 for change in self._changes(event.type, event.object, self._known):
-                    self._tell(change)
+                    self._handle(change)
 
     def _changes(self, type_: str, raw: bytes, known: KnownObjects[T]) -> Iterable[Change[T]]:
         if type_ == "ERROR":
@@ -314,16 +308,6 @@ class Reflector(Generic[T]):
 
     async def _deliver(self, changes: Iterable[Change[T]]) -> None:
         for count, change in enumerate(changes, start=1):
-            self._tell(change)
+            self._handle(change)
             if not count % BATCH:
                 await self._sleep(0)
-
-    def _tell(self, change: Change[T]) -> None:
-        old, new = change
-        if new is None:
-            if old is not None:
-                self._handler.deleted(old)
-        elif old is None:
-            self._handler.added(new)
-        else:
-            self._handler.updated(old, new)

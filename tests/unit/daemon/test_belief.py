@@ -9,6 +9,7 @@ from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
 from tests.unit.scheduler.memory_writer import MemoryCluster
 
 from kubesched import config
+from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
@@ -22,7 +23,7 @@ ON_N1, PENDING = make_pod("on-n1").requests(cpu="1").on("n1"), make_pod("pending
 def scheduler() -> Scheduler:
     made = Scheduler(config.default(), MemoryCluster(), clock=lambda: 0.0, draw=lambda among: 0)
     for obj in (N1, N2, ON_N1, PENDING):
-        made.added(obj.build())
+        made.handle(Change(new=obj.build()))
     return made
 
 

@@ -26,7 +26,6 @@ from kubesched.framework.registry import Registry
 from kubesched.framework.status import Code, Status
 from kubesched.kube.events import EventRecorder
 from kubesched.plugins.registry import IN_TREE
-from kubesched.scheduler.observing import observed
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.scheduler.writer import WriteError
 
@@ -82,10 +81,9 @@ class Watched(World):
         self.ticks = 0.0
         self.registry = MetricsRegistry(gates)
         self.metrics = SchedulerMetrics(self.registry, clock=self._tick, draw=lambda among: 0 if detailed else 50)
-        scheduler = self.scheduler
-        self.scheduler = observed(scheduler, self.metrics)
-        self.metrics.count_evaluations_of(scheduler)
-        Census(self.registry, scheduler)
+        self.scheduler.listeners.append(self.metrics)
+        self.metrics.count_evaluations_of(self.scheduler)
+        Census(self.registry, self.scheduler)
         self.see(*objects)  # type: ignore[arg-type]
 
     def _tick(self) -> float:
@@ -238,8 +236,14 @@ def enabling(plugin: type[Plugin], point: str) -> Watched:
         }
     )
     registry = Registry((*IN_TREE, plugin))
-    scheduler = Scheduler(configuration, world.cluster, clock=lambda: world.now, draw=lambda among: 0, plugins=registry)
-    world.scheduler = observed(scheduler, world.metrics)
+    world.scheduler = Scheduler(
+        configuration,
+        world.cluster,
+        clock=lambda: world.now,
+        draw=lambda among: 0,
+        plugins=registry,
+        listeners=[world.metrics],
+    )
     return world
 
 

@@ -34,7 +34,7 @@ class Followed:
         configuration = settings({"urlPrefix": "http://extender.test", **extender})
         self.scheduler = Scheduler(configuration, MemoryCluster(), clock=time.monotonic, draw=lambda among: 0)
         self.originals = Originals(configuration)
-        self.informers = Informers(client, self.scheduler, originals=self.originals, wake=lambda: None)
+        self.informers = Informers(client, self.scheduler.handle, originals=self.originals)
 
     def add_pod(self, name: str) -> None:
         container = {"name": "main", "image": "app", "env": [{"name": "X", "value": name}]}

@@ -15,6 +15,7 @@ import pytest
 from tests.builders import Json
 from tests.sandbox_server import serving
 
+from kubesched.api.change import Change
 from kubesched.api.kinds import EVENTS, LEASES, NODES, PODS
 from kubesched.api.pod import Pod
 from kubesched.config.configuration import LeaderElection
@@ -46,16 +47,11 @@ class Belief:
     def __init__(self) -> None:
         self.pods: dict[str, Pod] = {}
 
-    def added(self, obj: Pod) -> None:
-        assert obj.uid not in self.pods
-        self.pods[obj.uid] = obj
-
-    def updated(self, old: Pod, new: Pod) -> None:
-        assert self.pods[new.uid] is old
-        self.pods[new.uid] = new
-
-    def deleted(self, obj: Pod) -> None:
-        assert self.pods.pop(obj.uid) is obj
+    def handle(self, change: Change[Pod]) -> None:
+        uid = change.obj.uid
+        assert self.pods.pop(uid, None) is change.old
+        if change.new is not None:
+            self.pods[uid] = change.new
 
 
 @asynccontextmanager
@@ -87,7 +83,7 @@ async def following(
     client: Client, belief: Belief, *, silence: float = 5.0, streamed: bool = True
 ) -> AsyncIterator[Reflector[Pod]]:
     source = ApiSource(client, PODS, field_selector=UNFINISHED, silence=silence)
-    reflector = Reflector("pods", source, RecordCodec(Pod), belief, streamed_lists=streamed, sleep=quickly)
+    reflector = Reflector("pods", source, RecordCodec(Pod), belief.handle, streamed_lists=streamed, sleep=quickly)
     task = asyncio.create_task(reflector.run())
     try:
         yield reflector
@@ -204,25 +200,15 @@ def test_write_that_was_done_although_it_failed_is_found_by_reading(tmp_path: Pa
 
 
 def test_any_resource_can_be_followed(tmp_path: Path) -> None:
-    class Names:
-        names: list[str] = []
-
-        def added(self, obj: Json) -> None:
-            self.names.append(obj["metadata"]["name"])
-
-        def updated(self, old: Json, new: Json) -> None:
-            pass
-
-        def deleted(self, obj: Json) -> None:
-            pass
+    changes: list[Change[Json]] = []
 
     async def main() -> None:
         async with connected(tmp_path) as (_, client):
             await make_node(client)
-            reflector = Reflector("nodes", ApiSource(client, NODES), DictCodec(), Names(), streamed_lists=False)
+            reflector = Reflector("nodes", ApiSource(client, NODES), DictCodec(), changes.append, streamed_lists=False)
             task = asyncio.create_task(reflector.run())
             await asyncio.wait_for(reflector.wait_synced(), 60)
-            assert Names.names == ["node-a"]
+            assert [(change.verb, change.obj["metadata"]["name"]) for change in changes] == [("added", "node-a")]
             assert reflector.objects["node-a"]["kind"] == "Node"
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)

@@ -361,10 +361,10 @@ def test_mistake_of_the_handler_is_not_hidden(reflect: Reflect) -> None:
     server = server_with("a")
     it = reflect(server)
 
-    def broken(obj: object) -> None:
+    def broken(change: object) -> None:
         raise ValueError("a mistake")
 
-    it.view.added = broken  # type: ignore[method-assign]
+    it.view.handle = broken  # type: ignore[method-assign]
     server.put("b")
     with pytest.raises(ValueError, match="a mistake"):
         it.run()

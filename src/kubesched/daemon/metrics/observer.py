@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
+from kubesched.api.change import Change
+from kubesched.api.meta import KubeObject
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.framework.decision import Decision
+from kubesched.framework.events import ClusterEvent
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, PreScorePlugin
 from kubesched.framework.status import Code
 from kubesched.framework.stopwatch import Stopwatch
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.volume_binding.plugin import VolumeBinding
-from kubesched.scheduler.attempt.attempt import Attempt
-from kubesched.scheduler.observer import EVICTION, PERMIT_WAIT
+from kubesched.scheduler.attempt.attempt import EVICTION, Attempt
+from kubesched.scheduler.listener import SchedulerListener
+from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.scheduler import Scheduler
 
 SAMPLED_PERCENT = 10
 """How many attempts have their plugins measured one by one."""
 
 _MANY_ATTEMPTS = 15
+_PERMIT_WAIT = "PermitWait"
+"""What a stopwatch calls the time that a pod waited for Permit plugins."""
 _ONCE_A_NODE_IS_FOUND = frozenset({"Reserve", "Unreserve", "Permit"})
 _VOLUMES_NOT_BOUND = f'running PreBind plugin "{VolumeBinding.name}"'
 
 
-class SchedulerMetrics:
-    """A SchedulerObserver that counts. One thread, so nothing is locked but what the library locks."""
+class SchedulerMetrics(SchedulerListener):
+    """Counts what a scheduler and its writer do. One thread, so nothing is locked but what the library locks."""
 
     def __init__(self, registry: MetricsRegistry, *, clock: Callable[[], float], draw: Callable[[int], int]) -> None:
         """`clock` tells seconds for durations; `draw(n)` is a number below n, to choose the attempts to look into."""
@@ -58,6 +64,8 @@ class SchedulerMetrics:
         self._devices = family("scheduler_dra_bindingconditions_allocations_total")
         self._device_seconds = family("scheduler_dra_bindingconditions_wait_duration_seconds")
         self._volume_errors = family("scheduler_volume_scheduling_stage_error_total")
+        self._binding: set[str] = set()
+        """The pods that are being bound, by identity."""
         self._filtered: Counter[tuple[str, frozenset[str]]] = Counter()
         self._scored: Counter[tuple[str, frozenset[str]]] = Counter()
         """Attempts that came so far, by profile and by the plugins that had no part in it: told apart on a scrape."""
@@ -68,33 +76,33 @@ class SchedulerMetrics:
 
     # -- the queue ----------------------------------------------------------------------------------------------------
 
-    def happened(self, event: str) -> None:
-        pass
-
-    def moved(self, event: str, place: str) -> None:
+    def moved(self, queued: QueuedPod, event: str, place: str) -> None:
         self._incoming.child(_QUEUES[place], event).inc()
 
     def pre_enqueued(self, profile: str, seconds: float) -> None:
         # kube-scheduler says Success even where a plugin held the pod back.
         self._points.child("PreEnqueue", str(Code.SUCCESS), profile).observe(seconds)
 
-    def hinted(self, plugin: str, event: str, hint: str, seconds: float) -> None:
-        self._hints.child(plugin, event, hint).observe(seconds)
+    def hinted(self, queued: QueuedPod, plugin: str, event: ClusterEvent, hint: str, seconds: float) -> None:
+        self._hints.child(plugin, event.label, hint).observe(seconds)
 
-    def handled(self, events: set[str], seconds: float) -> None:
-        for event in events:
-            self._event_seconds.child(event).observe(seconds)
+    def handled(self, change: Change[KubeObject], events: Sequence[ClusterEvent], seconds: float) -> None:
+        for label in {event.label for event in events}:
+            self._event_seconds.child(label).observe(seconds)
 
     # -- attempts -----------------------------------------------------------------------------------------------------
 
-    def stopwatch(self) -> Stopwatch:
-        return Stopwatch(self.now, is_detailed=self._draw(100) < SAMPLED_PERCENT)
+    def popped(self, attempt: Attempt) -> None:
+        watch = attempt.watch = Stopwatch(self.now, is_detailed=self._draw(100) < SAMPLED_PERCENT)
+        if attempt.queued.first_tried is None:
+            attempt.queued.first_tried = watch.started
 
-    def decided(self, attempt: Attempt, seconds: float) -> None:
+    def decided(self, attempt: Attempt) -> None:
         if attempt.outcome == "skipped":
             return
-        laps = attempt.watch.laps if attempt.watch is not None else ()
-        self._algorithm.observe(seconds - sum(took for point, _, took in laps if point in _ONCE_A_NODE_IS_FOUND))
+        watch = _watch_of(attempt)
+        later = sum(seconds for point, _, seconds in watch.laps if point in _ONCE_A_NODE_IS_FOUND)
+        self._algorithm.observe(watch.elapsed() - later)
         if attempt.decision is not None:
             self._note_evaluations(attempt.decision)
             self._note_preemption(attempt.decision)
@@ -104,12 +112,23 @@ class SchedulerMetrics:
                 self._volume_errors.child("predicate").inc()
             self._attempted(attempt, "unschedulable" if attempt.is_rejected else "error")
 
-    def bindings_changed(self, by: int) -> None:
-        self._bindings.inc(by)
+    def permitted(self, attempts: Sequence[Attempt]) -> None:
+        for attempt in attempts:
+            _watch_of(attempt).lap(_PERMIT_WAIT, attempt.failure.status if attempt.failure is not None else None)
+
+    def finishing(self, attempt: Attempt) -> None:
+        if attempt.phase == "assumed":
+            self._binding.add(attempt.queued.identity)
+            self._bindings.set(len(self._binding))
+
+    def broken_off(self, attempt: Attempt) -> None:
+        self._binding.discard(attempt.queued.identity)
+        self._bindings.set(len(self._binding))
 
     def finished(self, attempt: Attempt) -> None:
-        watch, queued = attempt.watch, attempt.queued
-        assert watch is not None
+        self._binding.discard(attempt.queued.identity)
+        self._bindings.set(len(self._binding))
+        watch, queued = _watch_of(attempt), attempt.queued
         if attempt.outcome == "bound":
             self._attempted(attempt, "scheduled")
             self._attempts_needed.observe(queued.attempts)
@@ -132,15 +151,14 @@ class SchedulerMetrics:
                 self._victims.observe(len(victims))
 
     def _attempted(self, attempt: Attempt, result: str) -> None:
-        assert attempt.watch is not None
         profile = attempt.queued.pod.spec.scheduler_name
         self._attempts.child(result, profile).inc()
-        self._attempt_seconds.child(result, profile).observe(attempt.watch.elapsed())
+        self._attempt_seconds.child(result, profile).observe(_watch_of(attempt).elapsed())
 
     def _note_laps(self, attempt: Attempt, watch: Stopwatch) -> None:
         profile = attempt.queued.pod.spec.scheduler_name
         for point, status, seconds in watch.laps:
-            if point == PERMIT_WAIT:
+            if point == _PERMIT_WAIT:
                 self._permit_wait.child(status).observe(seconds)
             elif point == EVICTION:
                 result = "success" if attempt.evicted else "error"
@@ -194,6 +212,11 @@ class SchedulerMetrics:
     def _evaluated(self, point: str, profile: str, plugins: Iterable[str], attempts: int) -> None:
         for plugin in plugins:
             self._evaluations.child(plugin, point, profile).inc(attempts)
+
+
+def _watch_of(attempt: Attempt) -> Stopwatch:
+    assert attempt.watch is not None  # given to it in `popped`
+    return attempt.watch
 
 
 _QUEUES = {"Active": "active", "Backoff": "backoff", "Unschedulable": "unschedulable"}

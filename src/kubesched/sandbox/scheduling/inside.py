@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from kubesched.config import SchedulerConfiguration
 from kubesched.extenders.http_extender import close_all, extenders_of
@@ -14,8 +14,9 @@ from kubesched.sandbox.api import Api
 from kubesched.sandbox.scheduling.feed import Feed
 from kubesched.sandbox.scheduling.recorder import EventRecorder
 from kubesched.sandbox.scheduling.writer import ApiWriter
+from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.loop import SchedulingLoop
-from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.scheduler.scheduler import Scheduler
 from kubesched.scheduler.volume_wait import volume_timeouts
 
 _TOLD_AT_ONCE = 500
@@ -32,7 +33,7 @@ class SchedulerInside:
         *,
         plugins: Registry | None = None,
         draw: Callable[[int], int] = random.randrange,
-        on_attempt: Callable[[Attempt], None] | None = None,
+        listeners: Iterable[SchedulerListener] = (),
     ) -> None:
         """To be made on a running event loop, whose clock the scheduler goes by."""
         running = asyncio.get_running_loop()
@@ -42,10 +43,16 @@ class SchedulerInside:
         """What extenders may see; None without such extenders."""
         self._extenders = extenders_of(configuration, self.originals)
         self.scheduler = Scheduler(
-            configuration, writer, clock=running.time, draw=draw, plugins=plugins, extenders=self._extenders
+            configuration,
+            writer,
+            clock=running.time,
+            draw=draw,
+            plugins=plugins,
+            extenders=self._extenders,
+            listeners=listeners,
         )
         writer.objects = self.scheduler.state.objects
-        self._loop = SchedulingLoop(self.scheduler, on_attempt=on_attempt)
+        self._loop = SchedulingLoop(self.scheduler)
         news = lambda: running.call_soon(self._deliver)  # noqa: E731
         self._feed = Feed(api, news, custom=self.scheduler.custom_resources, originals=self.originals)
 
@@ -68,4 +75,3 @@ class SchedulerInside:
         # Never in the middle of a write: a change is told only after the call that made it has returned.
         if self._feed.deliver(self.scheduler, at_most=_TOLD_AT_ONCE):
             self._running.call_soon(self._deliver)
-        self._loop.wake()

@@ -10,10 +10,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from kubesched.api.change import Change
 from kubesched.api.pod import Pod
 from kubesched.framework.blame import told
 from kubesched.framework.decision import Decision
-from kubesched.framework.events import Action, ClusterEvent, Kind
 from kubesched.framework.extender import Extender, ExtenderError, ask_to_bind
 from kubesched.framework.plugin import BindPlugin, Plugin, PostBindPlugin, PreBindPlugin
 from kubesched.framework.profile import Profile
@@ -22,13 +22,12 @@ from kubesched.plugins.volume_binding.writes import RESERVED, VolumeWrites
 from kubesched.scheduler.attempt.attempt import Attempt, Failure
 from kubesched.scheduler.attempt.pre_binding import PreBinding
 from kubesched.scheduler.claims import ClaimBinding
+from kubesched.scheduler.cluster_events import ASSIGNED_POD_DELETED
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.writer import ClusterWriter, WriteError
 from kubesched.state.cluster import ClusterState
 
 _log = logging.getLogger(__name__)
-
-ASSIGNED_POD_GONE = ClusterEvent(Kind.ASSIGNED_POD, Action.DELETE)
 
 
 class BindingCycle:
@@ -101,7 +100,7 @@ class BindingCycle:
     def announce(self, pod: Pod | None, concerns: Callable[[Pod], bool] | None = None) -> None:
         """What the pod held is free again, which may help others."""
         if pod is not None:
-            self._queue.happened(ASSIGNED_POD_GONE, pod, None, concerns)
+            self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETED, Change(old=pod), concerns)
 
     async def _pre_bind_unless_stopped(self, profile: Profile, decision: Decision) -> Status | None:
         """A pod that must give way to another before it is bound fails as if a plugin had."""

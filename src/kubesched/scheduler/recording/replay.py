@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kubesched import config
+from kubesched.api.change import Change
 from kubesched.api.custom import read_custom
 from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.errors import UserError
@@ -35,6 +36,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "permitted": ("pods",),
     "pop": ("pod",),
     "decide": ("pod", "phase", "node", "message", "victims", "among", "drawn"),
+    "wait": ("pod",),
     "finish": ("pod",),
     "write": ("verb", "pod"),
     "finished": ("pod", "outcome"),
@@ -78,7 +80,7 @@ class Replay:
         entries = list(self._entries())
         for i, (line, entry) in enumerate(entries):
             self._line, self._now = line, entry["t"]
-            if entry["what"] == "finish":
+            if entry["what"] in ("wait", "finish"):
                 self._writes = _writes_after(entries, i)
             self._replay(entry)
         return self.differences
@@ -128,11 +130,11 @@ class Replay:
         scheduler = self._scheduler
         match entry["what"]:
             case "added":
-                scheduler.added(self._object(entry, "object"))
+                scheduler.handle(Change(new=self._object(entry, "object")))
             case "updated":
-                scheduler.updated(self._object(entry, "old"), self._object(entry, "object"))
+                scheduler.handle(Change(self._object(entry, "old"), self._object(entry, "object")))
             case "deleted":
-                scheduler.deleted(self._object(entry, "object"))
+                scheduler.handle(Change(old=self._object(entry, "object")))
             case "flush_backoff":
                 scheduler.flush_backoff()
             case "flush_leftovers":
@@ -144,6 +146,8 @@ class Replay:
                 self._pop(entry)
             case "decide":
                 self._decide(entry)
+            case "wait" if entry["pod"] in self._open:
+                run_now(scheduler.wait(self._open[entry["pod"]]))
             case "finish" if entry["pod"] in self._open:
                 run_now(scheduler.finish(self._open[entry["pod"]]))
             case "finished" if entry["pod"] in self._open:
@@ -221,7 +225,7 @@ class Replay:
 
 
 def _writes_after(entries: list[tuple[int, Entry]], start: int) -> list[Entry]:
-    """The writes from the start of finishing an attempt to its end."""
+    """The writes from an entry about an attempt to the end of that attempt."""
     pod = entries[start][1]["pod"]
     writes = []
     for _, entry in entries[start + 1 :]:
