@@ -99,7 +99,7 @@ class SchedulingLoop(SchedulerListener):
     async def _decide_for_a_slice(self, until: float) -> bool:
         """Whether there is, or may be, more to decide."""
         now = asyncio.get_running_loop().time
-        while len(self._unfinished) < _UNFINISHED_AT_MOST:
+        while len(self._unfinished) < _UNFINISHED_AT_MOST and not self._stopping:
             attempt = self._extender_turns.ready() or self._pop()
             if attempt is None:
                 return False  # an answer of an extender will wake us

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from kubesched.framework.blame import told
@@ -17,6 +18,14 @@ AT_MOST = 16
 _log = logging.getLogger(__name__)
 
 
+@dataclass(slots=True, eq=False)
+class _Turn:
+    attempt: Attempt
+    asking: asyncio.Task[None] | None = None
+    asked_all: bool = False
+    """Whether no question is left before the pod's turn."""
+
+
 class ExtenderTurns:
     """Attempts in the order in which their pods were popped.
 
@@ -27,59 +36,53 @@ class ExtenderTurns:
     def __init__(self, wake: Callable[[], None]) -> None:
         """`wake` is called when there may be something to decide."""
         self._wake = wake
-        self._attempts: list[Attempt] = []
-        self._asking: dict[str, asyncio.Task[None]] = {}
-        self._asked_all: set[str] = set()
-        """Attempts that have no question left, and wait for their turn."""
+        self._turns: list[_Turn] = []
 
     def __len__(self) -> int:
-        return len(self._attempts)
+        return len(self._turns)
 
     @property
     def is_full(self) -> bool:
-        return len(self._attempts) >= AT_MOST
+        return len(self._turns) >= AT_MOST
 
     def join(self, attempt: Attempt) -> None:
-        self._attempts.append(attempt)
+        self._turns.append(_Turn(attempt))
 
     def leave(self, attempt: Attempt) -> None:
         """It is decided."""
-        self._attempts.remove(attempt)
-        self._asked_all.discard(attempt.queued.identity)
+        self._turns.remove(self._turn_of(attempt))
 
     def ready(self) -> Attempt | None:
-        """An attempt to be decided now, or looked ahead for."""
-        for place, attempt in enumerate(self._attempts):
-            assert attempt.answers is not None
-            attempt.answers.looks_ahead = place > 0
-            if attempt.queued.identity in self._asking:
-                continue
-            if place == 0:
-                return attempt
-            if attempt.queued.identity not in self._asked_all and attempt.answers.may_look_ahead:
-                return attempt
+        """An attempt to be decided now, or to look ahead."""
+        for place, turn in enumerate(self._turns):
+            answers = turn.attempt.answers
+            assert answers is not None
+            answers.looks_ahead = place > 0
+            if turn.asking is None and (place == 0 or (not turn.asked_all and answers.may_look_ahead)):
+                return turn.attempt
         return None
 
     def ask(self, attempt: Attempt) -> None:
-        """Ask what is open. Without a question it waits for its turn."""
-        identity = attempt.queued.identity
-        if not attempt.questions:
-            self._asked_all.add(identity)
-            return
-        task = asyncio.create_task(answer(attempt.questions), name=f"ask about {attempt.queued.key}")
-        self._asking[identity] = task
-        task.add_done_callback(lambda task: self._answered(identity, task))
-
-    def _answered(self, identity: str, task: asyncio.Task[None]) -> None:
-        del self._asking[identity]
-        self._wake()
+        """Ask what is open. Without a question the attempt waits for its turn."""
+        turn = self._turn_of(attempt)
+        turn.asked_all = not attempt.questions
+        if attempt.questions:
+            turn.asking = asyncio.create_task(answer(attempt.questions), name=f"ask about {attempt.queued.key}")
+            turn.asking.add_done_callback(lambda task: self._answered(turn))
 
     async def stop(self) -> None:
-        """Ask no more. What is not decided is left to the next leader."""
-        tasks = list(self._asking.values())
+        """Ask no more. What is not decided yet stays so."""
+        tasks = [turn.asking for turn in self._turns if turn.asking is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _answered(self, turn: _Turn) -> None:
+        turn.asking = None
+        self._wake()
+
+    def _turn_of(self, attempt: Attempt) -> _Turn:
+        return next(turn for turn in self._turns if turn.attempt is attempt)
 
 
 async def answer(questions: Sequence[Question[Any, Any]]) -> None:
