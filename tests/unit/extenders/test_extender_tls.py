@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import uvloop
 from msgspec.structs import replace
 from tests.builders import Json
 from tests.unit.extenders.extender_server import (
@@ -110,6 +112,36 @@ def test_kept_connection_leads_through_a_proxy(tls: ExtenderServer, monkeypatch:
     proxy.stop()
     assert [line.split(b"\r\n")[0] for line in proxy.asked] == [b"CONNECT extender.test:443 HTTP/1.1"]
     assert (len(tls.asked), tls.connections) == (2, 1)
+
+
+def test_proxy_that_is_reached_by_tls_leads_to_an_extender_that_is_as_well(
+    tls: ExtenderServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
+
+    async def lead(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", tls.port)
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        await asyncio.gather(pump(reader, far_writer), pump(far_reader, writer))
+
+    async def story() -> frozenset[str]:
+        async with await asyncio.start_server(lead, "127.0.0.1", 0, ssl=context) as proxy:
+            monkeypatch.setenv("HTTPS_PROXY", f"https://127.0.0.1:{proxy.sockets[0].getsockname()[1]}")
+            address = {"urlPrefix": "https://extender.test/scheduler", "tlsConfig": {"insecure": True}}
+            extender = HTTPExtender(settings(filtering(tls, **address)).extenders[0])
+            answer = await extender.filter(POD, (A.build(), B.build()))
+            await extender.close()
+            return answer.passed
+
+    assert uvloop.run(story()) == {"b"}
+
+
+async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(65536):
+        writer.write(data)
+    writer.close()
 
 
 def test_certificates_are_checked_even_if_the_address_does_without_tls() -> None:
