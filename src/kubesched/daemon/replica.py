@@ -154,13 +154,18 @@ class Replica:
 
     async def act(self) -> None:
         """It is our turn: schedule, or in shadow mode look on, until told to stop. `listen` must be running."""
-        if self._only_watches:
-            await self._watch()
-        elif self._listens_late:
-            async with beside(self.informers.run()):
+        try:
+            if self._only_watches:
+                await self._watch()
+            elif self._listens_late:
+                async with beside(self.informers.run()):
+                    await self._schedule()
+            else:
                 await self._schedule()
-        else:
-            await self._schedule()
+        finally:
+            if self.shadow is not None:
+                await self.shadow.stop()
+            await close_all(self._extenders)
 
     async def _schedule(self) -> None:
         """Schedule until told to stop, then finish what is under way.
@@ -186,7 +191,6 @@ class Replica:
             # If the lease is lost, somebody else may be binding pods: nothing more may be written.
             await self.loop.stop(within=0)
             await asyncio.wait((scheduling,))
-            await close_all(self._extenders)
 
     async def _watch(self) -> None:
         """Shadow mode: only look, until told to stop."""

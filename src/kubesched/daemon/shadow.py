@@ -51,6 +51,7 @@ class Shadow(SchedulerListener):
         self._engine = engine
         self._clock = clock
         self._on_comparison = on_comparison
+        self._is_stopped = False
         self._judging: set[asyncio.Task[None]] = set()
         self.counts: Counter[str] = Counter()
         self.differing: deque[Comparison] = deque(maxlen=_REMEMBERED)
@@ -65,8 +66,15 @@ class Shadow(SchedulerListener):
         """For /debug/shadow."""
         return {"counts": dict(self.counts), "differing": [comparison._asdict() for comparison in self.differing]}
 
+    async def stop(self) -> None:
+        """Judge no more."""
+        self._is_stopped = True
+        for task in self._judging:
+            task.cancel()
+        await asyncio.gather(*self._judging, return_exceptions=True)
+
     def _judge(self, pod: Pod, theirs: str) -> None:
-        if not self._engine.knows(pod.spec.scheduler_name):
+        if self._is_stopped or not self._engine.knows(pod.spec.scheduler_name):
             return
         answers = self._engine.answers_for(pod)
         try:
