@@ -12,8 +12,8 @@ from bench.processes import SchedulerProcess, wait_for
 _SETTINGS = "leaderElection: {leaseDuration: 6s, renewDeadline: 4s, retryPeriod: 1s}\n"
 _FLAGS = ("--logging-format", "json", "-v", "2")
 _LEADS = '"msg":"Starting to schedule"'
-_COMPARED = "Compared belief with the API server"
-_DUMPED = "Dump of the belief"
+_COMPARED = "Compared the cache with the API server"
+_DUMPED = "Dump of the cache"
 _LEASE_LOST = 1
 
 

@@ -17,7 +17,7 @@ from kubesched.api.node import Node
 from kubesched.cli.feature_gates import feature_gates_option
 from kubesched.cli.input import read, refuse
 from kubesched.config import Features
-from kubesched.framework.blame import plugin_at_work, told
+from kubesched.framework.errors import PluginError
 from kubesched.framework.profile import ProfileError
 from kubesched.simulate.cluster import SimulatedCluster, awaited_custom_resources
 from kubesched.simulate.draining import drained, nodes_meant
@@ -125,11 +125,9 @@ def broken_plugins_told() -> Iterator[None]:
     """A plugin that breaks ends the command, with where it broke for its author and what broke for everybody."""
     try:
         yield
-    except Exception as problem:
-        if plugin_at_work(problem) is None:
-            raise
-        traceback.print_exc()
-        click.echo(told(problem), err=True)
+    except PluginError as error:
+        traceback.print_exception(error.cause)
+        click.echo(str(error), err=True)
         sys.exit(1)
 
 

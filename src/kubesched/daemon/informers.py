@@ -1,4 +1,4 @@
-"""A reflector for every kind that the scheduler looks at, and word of when all of them have caught up."""
+"""The informers: a reflector for every kind that the scheduler looks at, and whether all of them have synced."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kubesched.kube.reflector import Handler, Reflector
 
 
 class Informers:
-    """All reflectors of one scheduler. They are told to run once, and end when their task is cancelled."""
+    """All reflectors of one scheduler. They run in one task, and end when it is cancelled."""
 
     def __init__(
         self,
@@ -64,13 +64,13 @@ class Informers:
         await self._relist(self.reflectors.values())
 
     async def read_anew(self) -> tuple[dict[str, Node], dict[str, Pod]]:
-        """The nodes and the pods as the API server has them now. The handler has heard of all of them."""
+        """The nodes and the pods as the API server has them now. The handler knows all of them."""
         nodes, pods = self.reflectors["Node"], self.reflectors["Pod"]
         await self._relist((nodes, pods))
         return _records(nodes.objects), _records(pods.objects)
 
     def missed(self) -> Counter[str]:
-        """Changes by kind that a watch should have told of, and that only a later list showed."""
+        """Changes by kind that a watch should have shown, and that only a later list showed."""
         return Counter({name: reflector.missed for name, reflector in self.reflectors.items()})
 
     @property

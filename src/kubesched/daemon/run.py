@@ -36,7 +36,7 @@ from kubesched.kube.leader_election import LeaseLostError
 from kubesched.kube.observer import Observer
 from kubesched.kube.throttle import Throttle
 from kubesched.plugins.registry import all_plugins
-from kubesched.scheduler.recording.recording_file import open_recording
+from kubesched.scheduler.recording.recording import open_recording
 
 HANG_UP_WITHIN = 2.0
 """Seconds after which connections are left to the end of the process: the thread that has them may be stuck."""

@@ -17,7 +17,7 @@ from kubesched.scheduler.listener import SchedulerListener
 log = Log(__name__)
 
 _ADD, _UPDATE, _DELETE = ("Add", 3), ("Update", 4), ("Delete", 3)
-"""What happened, and the verbosity at which kube-scheduler tells of it."""
+"""What happened, and the verbosity at which kube-scheduler logs it."""
 _WORDS = {"added": _ADD, "updated": _UPDATE, "deleted": _DELETE}
 
 

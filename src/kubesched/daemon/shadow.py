@@ -1,4 +1,4 @@
-"""Shadow mode: beside another scheduler, decide for every pod it binds, bind nothing, and tell where the two differ."""
+"""Shadow mode: beside another scheduler, decide for every pod it binds, bind nothing, and say where they differ."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import Any, Literal, NamedTuple
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
+from kubesched.daemon.logging import Log
+from kubesched.daemon.metrics.catalogue import Series
+from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
 from kubesched.framework.extender import AnswersMissingError, ExtenderAnswers, Question
@@ -21,6 +24,17 @@ Judgement = Literal["same", "tie", "lower", "rejected", "no-node", "error"]
 no node fits here · no decision could be made"""
 
 _REMEMBERED = 500
+
+
+log = Log(__name__)
+
+_SHADOWED = Series(
+    "kubesched_shadow_decisions_total",
+    "counter",
+    ("judgement",),
+    "ALPHA",
+    "Pods that another scheduler bound, by how that compares with the decision made here.",
+)
 
 
 class Comparison(NamedTuple):
@@ -113,6 +127,21 @@ class Shadow(SchedulerListener):
         self._on_comparison(comparison)
 
 
+def log_and_count(registry: MetricsRegistry) -> Callable[[Comparison], None]:
+    """What a live shadow does with a comparison."""
+    judgements = registry.add(_SHADOWED)
+
+    def note(comparison: Comparison) -> None:
+        judgements.child(comparison.judgement).inc()
+        said: dict[str, Any] = {"theirs": comparison.theirs, "ours": comparison.ours, "judgement": comparison.judgement}
+        if comparison.agrees:
+            log.info("Shadow agrees", v=3, pod=comparison.pod, **said)
+        else:
+            log.info("Shadow differs", pod=comparison.pod, **said, why=comparison.why)
+
+    return note
+
+
 def _judged(decision: Decision, theirs: str) -> tuple[Judgement, str]:
     if decision.outcome is Outcome.ERROR:
         return "error", decision.message
@@ -128,25 +157,25 @@ def _judged(decision: Decision, theirs: str) -> tuple[Judgement, str]:
 
 def _rejection(decision: Decision, node: str) -> str:
     """Why the node would not have been taken here; nothing if it fits."""
-    cycle, verdicts = decision.cycle, decision.trace.verdicts
+    cycle, outcome = decision.cycle, decision.trace.filter_outcome
     assert cycle is not None
     row = cycle.state.nodes.row_of.get(node)
     if row is None or not cycle.state.nodes.live[row]:
         return "the node is not known here"
-    if verdicts is None:
+    if outcome is None:
         rejected = decision.trace.pre_filter.rejected if decision.trace.pre_filter is not None else None
         return "" if rejected is None else f"{rejected.plugin}: {rejected.message}"
-    status = verdicts.status_of(row)
+    status = outcome.status_of(row)
     if status is not None:
         return f"{status.plugin}: {status.message}"
-    return "" if verdicts.considered[row] else "left out by a pre-filter"
+    return "" if outcome.considered[row] else "left out by a pre-filter"
 
 
 def _compared_by_score(decision: Decision, theirs: str) -> tuple[Judgement, str]:
     scores, cycle = decision.trace.scores, decision.cycle
     assert cycle is not None
     if decision.pod.status.nominated_node_name == decision.node or scores is None or scores.broken:
-        return "lower", f"{decision.node} had been promised to the pod"
+        return "lower", f"the pod had been nominated to {decision.node}"
     names = cycle.state.nodes.names
     place = {names[row]: i for i, row in enumerate(scores.nodes.row_ids.tolist())}
     mine, other = place[decision.node], place[theirs]

@@ -19,6 +19,7 @@ from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
 from kubesched.config.args import NodeResourcesFitArgs
 from kubesched.config.configuration import Profile
+from kubesched.framework.errors import NotDecidedError
 from kubesched.framework.status import Status, unresolvable, unschedulable
 
 EXTENDER = "Extender"
@@ -136,7 +137,7 @@ class Question(Generic[Subject, Answer]):
         return self._answer
 
 
-class AnswersMissingError(Exception):
+class AnswersMissingError(NotDecidedError):
     """There is no decision before these questions are answered; none if the pod has to wait for its turn."""
 
     def __init__(self, questions: Sequence[Question[Any, Any]]) -> None:
@@ -144,7 +145,7 @@ class AnswersMissingError(Exception):
         self.questions = questions
 
 
-class AnswersOutdatedError(Exception):
+class AnswersOutdatedError(NotDecidedError):
     """The cluster moved on while extenders answered: what they let pass is not to be had any more."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 
 from kubesched.api.errors import UserError, located
-from kubesched.framework.blame import placed
+from kubesched.framework.errors import describe_with_place
 from kubesched.framework.plugin import (
     BindPlugin,
     FilterPlugin,
@@ -84,8 +84,10 @@ def _load(entry: EntryPoint) -> type[Plugin]:
     called = _called(entry)
     try:
         plugin = entry.load()
-    except Exception as problem:  # whatever a module does when it is imported
-        raise NotAPluginError(f"{called} cannot be loaded: {placed(problem, outside=('importlib',))}") from problem
+    except Exception as error:  # whatever a module does when it is imported
+        raise NotAPluginError(
+            f"{called} cannot be loaded: {describe_with_place(error, outside=('importlib',))}"
+        ) from error
     if not isinstance(plugin, type) or not issubclass(plugin, Plugin):
         raise NotAPluginError(f"{called} is not a kubesched plugin class")
     for point, methods in _ONE_OF.items():

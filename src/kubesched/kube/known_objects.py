@@ -1,4 +1,4 @@
-"""What a reflector has told its handler: every event becomes the changes that keep the handler's view consistent."""
+"""What a reflector's handler knows: every event becomes the changes that keep that view consistent."""
 
 from __future__ import annotations
 

@@ -55,12 +55,10 @@ class Reflector(Generic[T]):
         chance: Callable[[], float] = random.random,
     ) -> None:
         self.name = name
-        self.last_error: KubeError | None = None
-        """Why it is behind, if it is."""
         self.lists = 0
         self.watches = 0
         self.missed = 0
-        """Changes that a list showed though the watch had been past them: it should have told."""
+        """Changes that a list showed though the watch had been past them without showing them."""
         self._source = source
         self._codec = codec
         self._handle = handle
@@ -90,7 +88,7 @@ class Reflector(Generic[T]):
 
     @property
     def objects(self) -> Mapping[str, T]:
-        """What the handler has been told, by key."""
+        """What the handler knows, by key."""
         return self._known.objects
 
     @property
@@ -101,7 +99,7 @@ class Reflector(Generic[T]):
     async def relist(self) -> None:
         """Read everything anew from the server's newest state, and return when the handler knows it.
 
-        For whoever must not act on an old view: a new leader, before its first decision.
+        A new leader does so before its first decision, which must not rest on an old view.
         """
         asked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._asked_to_relist.append(asked)
@@ -121,7 +119,7 @@ class Reflector(Generic[T]):
                 asked.cancel()
 
     async def _rest(self, seconds: float) -> None:
-        """A pause, which is over at once if somebody needs the newest state meanwhile."""
+        """A pause, which a call of `relist` ends at once."""
         resting, called = asyncio.ensure_future(self._sleep(seconds)), asyncio.ensure_future(self._hurry.wait())
         try:
             await asyncio.wait((resting, called), return_when=asyncio.FIRST_COMPLETED)
@@ -164,7 +162,6 @@ class Reflector(Generic[T]):
                 resource_version=self._version, seconds=self._watch_seconds(), initial_events=False
             )
         self.watches += 1
-        self.last_error = None
         self._watching_since = self._clock()
         self._stream = stream
         try:
@@ -176,7 +173,6 @@ class Reflector(Generic[T]):
 
     def _note(self, error: KubeError) -> bool:
         """Decide how to go on after an error: with a list or with a watch, at once or after a pause."""
-        self.last_error = error
         if isinstance(error, ApiStatusError) and (error.is_expired or error.is_from_the_future):
             # A list of that version may still be had from a server that is ahead; only if not, ask for the newest.
             self._version_is_lost = self._needs_list or error.is_from_the_future
@@ -257,15 +253,15 @@ class Reflector(Generic[T]):
             raise
 
     async def _replace(self, objects: Mapping[str, T], version: str) -> None:
-        await self._deliver(self._noticed(self._known.replaced(objects)))
+        await self._deliver(self._count_missed(self._known.replaced(objects)))
         self._version = version
         self._version_number = version_number(version)
         self._version_is_lost = False
         self._needs_list = False
         self._synced.set()
 
-    def _noticed(self, changes: Iterable[Change[T]]) -> Iterator[Change[T]]:
-        """The same changes. A deletion has no version in a list, so nobody knows whether the watch was past it."""
+    def _count_missed(self, changes: Iterable[Change[T]]) -> Iterator[Change[T]]:
+        """The same changes. Deletions are not counted: a list has no version of them to hold against the watch."""
         reached = self._version_number
         for change in changes:
             if change.new is not None and 0 < self._codec.identity(change.new).version <= reached:

@@ -69,7 +69,7 @@ class ClaimBinding:
         attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
         if attempt is None or not attempt.claims:
             return False
-        return any(plugin.name == NOTES for plugin in profile.at("pre_bind", PreBindPlugin))
+        return any(plugin.name == NOTES.name for plugin in profile.at("pre_bind", PreBindPlugin))
 
     async def bind(self, profile: Profile, cycle: Cycle, node_name: str) -> Status | None:
         """Write the claims of the pod and wait for their devices; None once all is ready."""
@@ -81,7 +81,7 @@ class ClaimBinding:
                 await _to_the_end(self._bind(attempt, index))
             except (WriteError, ClaimGoneAnotherWayError) as problem:
                 return error(str(problem))
-        plugin = profile.plugins[NOTES]
+        plugin = profile.plugins[NOTES.name]
         assert isinstance(plugin, DynamicResources)
         if not plugin.waits_for_devices:
             return None

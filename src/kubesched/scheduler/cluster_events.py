@@ -20,7 +20,7 @@ NODE_DELETED = ClusterEvent(Kind.NODE, Action.DELETE)
 
 
 def node_events(old: Node, new: Node, features: Features = DEFAULT_FEATURES) -> list[ClusterEvent]:
-    """One event per kind of change. Uncordoning counts as a change of taints; cordoning helps nobody."""
+    """One event per kind of change. Uncordoning counts as a change of taints; cordoning helps no pod."""
     actions = []
     if old.spec.unschedulable and not new.spec.unschedulable:
         actions.append(Action.UPDATE_NODE_TAINT)
@@ -40,7 +40,7 @@ def node_events(old: Node, new: Node, features: Features = DEFAULT_FEATURES) -> 
 
 
 def pod_events(old: Pod, new: Pod, features: Features = DEFAULT_FEATURES) -> list[ClusterEvent]:
-    """One event per kind of change; a plain update if it is none of those that somebody might wait for."""
+    """One event per kind of change; a plain update if it is none of those that plugins register."""
     actions = []
     if old.metadata.labels != new.metadata.labels:
         actions.append(Action.UPDATE_POD_LABEL)

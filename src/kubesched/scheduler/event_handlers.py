@@ -33,7 +33,7 @@ _ACTIONS = {"added": Action.ADD, "updated": Action.UPDATE, "deleted": Action.DEL
 
 
 class EventHandlers:
-    """Pods with a node are load, whoever put them there; pods without are work, if they are ours."""
+    """Pods with a node go to the cache, whichever scheduler bound them; those without go to the queue, if ours."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class EventHandlers:
         self._events = events
         old, new = change
         if old is not None and new is not None and old.metadata.uid != new.metadata.uid:
-            # A watch that was interrupted tells of a deletion and a creation as if they were one change.
+            # An interrupted watch may show a deletion and a creation as if they were one change.
             self._handle(Change(old=old))
             self._handle(Change(new=new))
         else:

@@ -1,4 +1,4 @@
-"""What a scheduler tells of its work: metrics, recordings, the log and shadow mode are listeners.
+"""Listeners of a scheduler: metrics, recordings, the log, shadow mode, the scheduling loop.
 
 Listeners are in `Scheduler.listeners`, and are called in that order, in the middle of the work: they must be quick, and
 must not call the scheduler. Without any, the scheduler does not even look at its stopwatch.
@@ -49,13 +49,16 @@ class SchedulerListener:
     # -- attempts -----------------------------------------------------------------------------------------------------
 
     def popped(self, attempt: Attempt) -> None:
-        """An attempt begins. Whoever measures gives it a stopwatch now."""
+        """An attempt begins. A listener that measures gives it a stopwatch now."""
 
     def decided(self, attempt: Attempt) -> None:
         """A node was found for the pod and is assumed, or was not; or the pod was skipped, which ends the attempt."""
 
     def waiting(self, attempt: Attempt) -> None:
-        """The pod waits for a Permit plugin: the API server is about to be told the node that it expects."""
+        """The pod waits for a Permit plugin: its expected node is about to be written to its status."""
+
+    def settled(self) -> None:
+        """A pod need not wait for Permit plugins any longer, one way or the other: `Scheduler.permitted` has it."""
 
     def permitted(self, attempts: Sequence[Attempt]) -> None:
         """These attempts, at least one, wait no longer for Permit plugins: they may be finished."""

@@ -1,4 +1,4 @@
-"""The scheduler on an event loop: pods get their turn, bindings run side by side, the queue is told the time."""
+"""The scheduler on an event loop: pods get their turn, bindings run side by side, the queue is flushed in time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LEFTOVERS_EVERY = 30.0
 
 
 class SchedulingLoop(SchedulerListener):
-    """Drives one scheduler, and wakes up when that has handled a change.
+    """Drives one scheduler, and wakes up when that has handled a change or a pod has waited long enough.
 
     There is one writer: all that touches the scheduler runs on the event loop, between two awaits of which nobody else
     does. Deciding is done in slices, so that reading the watch never waits for long.
@@ -43,7 +43,6 @@ class SchedulingLoop(SchedulerListener):
         scheduler.listeners.append(self)
         self._slice = slice_seconds
         self._awake = asyncio.Event()
-        scheduler.waiting.on_settled = self.wake
         self._extender_turns = ExtenderTurns(self.wake)
         self._unfinished: set[asyncio.Task[None]] = set()
         self._waits: dict[str, tuple[asyncio.Task[None], asyncio.TimerHandle]] = {}
@@ -55,6 +54,9 @@ class SchedulingLoop(SchedulerListener):
         self._awake.set()
 
     def handled(self, change: Change[KubeObject], events: Sequence[ClusterEvent], seconds: float) -> None:
+        self._awake.set()
+
+    def settled(self) -> None:
         self._awake.set()
 
     @property

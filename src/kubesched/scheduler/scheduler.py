@@ -85,8 +85,7 @@ class Scheduler:
         self._stopwatch = stopwatch
         features = configuration.features
         self.state = ClusterState(features)
-        self.waiting = WaitingPods()
-        self.waiting.use_clock(clock)
+        self.waiting = WaitingPods(clock, self._on_settled)
         context = PluginContext(features=features, waiting=self.waiting, now=now, stopwatch=stopwatch)
         self.profiles = {config.scheduler_name: Profile(config, registry, context) for config in configuration.profiles}
         self.engine = Engine(
@@ -224,6 +223,10 @@ class Scheduler:
             attempt.phase = "assumed"
             self.queue.done(pod)
 
+    def _on_settled(self) -> None:
+        for listener in self.listeners:
+            listener.settled()
+
     def permitted(self) -> list[Attempt]:
         """Attempts that waited for a Permit plugin and need not any longer: to be finished now."""
         over = []
@@ -329,7 +332,7 @@ class Scheduler:
         self.state.assume(pod, decision.node, decision.cycle.facts)
         rejected: Status | None = None
         for plugin in self.profiles[decision.profile].at("reserve", ReservePlugin):
-            status = decision.cycle.asked(plugin.name, "Reserve", plugin.reserve, decision.cycle, pod, decision.node)
+            status = decision.cycle.ask(plugin.name, "Reserve", plugin.reserve, decision.cycle, pod, decision.node)
             if status is not None:
                 text = f'running Reserve plugin "{plugin.name}": {status.message}'
                 rejected = status.by(plugin.name) if status.is_rejection else error(text)
@@ -351,7 +354,7 @@ class Scheduler:
     def _ask_to_permit(self, attempt: Attempt, decision: Decision, cycle: Cycle) -> Status | None:
         timeouts: dict[str, float] = {}
         for plugin in self.profiles[decision.profile].at("permit", PermitPlugin):
-            status, seconds = cycle.asked(plugin.name, "Permit", plugin.permit, cycle, decision.pod, decision.node)
+            status, seconds = cycle.ask(plugin.name, "Permit", plugin.permit, cycle, decision.pod, decision.node)
             if status is None:
                 continue
             if status.code is Code.WAIT:

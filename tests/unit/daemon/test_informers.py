@@ -106,7 +106,7 @@ def test_pod_that_changes_or_is_made_anew_has_the_original_of_what_it_is_now(tmp
     asyncio.run(story())
 
 
-def test_belief_is_compared_with_records(tmp_path: Path) -> None:
+def test_cache_is_compared_with_records(tmp_path: Path) -> None:
     async def story() -> None:
         async with followed(tmp_path, {"filterVerb": "filter"}) as cluster:
             cluster.add_node("node")

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from kubesched.api.change import Change
 from kubesched.api.pod import Pod
-from kubesched.framework.blame import told
 from kubesched.framework.decision import Decision
+from kubesched.framework.errors import blaming, describe
 from kubesched.framework.extender import Extender, ExtenderError, ask_to_bind
 from kubesched.framework.plugin import BindPlugin, Plugin, PostBindPlugin, PreBindPlugin
 from kubesched.framework.profile import Profile
@@ -70,7 +70,7 @@ class BindingCycle:
                     watch.lap("Bind", status)
         except Exception as problem:  # of a plugin, or of a writer that does not keep its word
             _log.exception("binding pod %s broke", pod.key)
-            status = error(told(problem))
+            status = error(describe(problem))
         if status is not None:
             return Failure(status, status.message)
         note = f"Successfully assigned {pod.key} to {attempt.node}"
@@ -137,13 +137,12 @@ class BindingCycle:
             if broken is not None:
                 return error(f'running PreBind plugin "DynamicResources": {broken.message}')
         for plugin in profile.at("pre_bind", PreBindPlugin):
-            given = plugin.pre_bind(cycle, pod, decision.node)
+            with blaming(plugin.name):
+                given = plugin.pre_bind(cycle, pod, decision.node)
             if given is not None and isawaitable(given):
                 await self.tell_expected_node(pod, decision.node)
                 self.pre_binding.begin(pod, plugin.name)
-            answer = _finished(given)
-            watch = cycle.watch_of_plugins
-            status = await (answer if watch is None else watch.timed_wait(plugin.name, "PreBind", answer))
+            status = await cycle.wait_for(plugin.name, "PreBind", _finished(given))
             if status is not None:
                 return _refusal("PreBind", plugin, status)
         return None
@@ -168,8 +167,7 @@ class BindingCycle:
             except ExtenderError as problem:
                 return error(str(problem))
         for plugin in profile.at("bind", BindPlugin):
-            answer, watch = self._bind_by(plugin, decision), cycle.watch_of_plugins
-            status = await (answer if watch is None else watch.timed_wait(plugin.name, "Bind", answer))
+            status = await cycle.wait_for(plugin.name, "Bind", self._bind_by(plugin, decision))
             if status is not SKIP:
                 return status
         return error("no plugin bound the pod")

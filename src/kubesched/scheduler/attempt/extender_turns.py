@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kubesched.framework.blame import told
+from kubesched.framework.errors import describe
 from kubesched.framework.extender import ExtenderError, Question
 from kubesched.scheduler.attempt.attempt import Attempt
 
@@ -98,4 +98,4 @@ async def _ask(question: Question[Any, Any]) -> None:
         await question.ask()
     except Exception as error:  # an extender that breaks must not take the pod with it, let alone the scheduler
         _log.exception("an extender broke")
-        question.fail(ExtenderError(told(error)))
+        question.fail(ExtenderError(describe(error)))

@@ -102,7 +102,7 @@ class QueueingHints:
         try:
             hint = Hint.QUEUE if interest.hint is None else interest.hint(queued.pod, *change, self._state)
             said = hint.value
-        except Exception:  # nobody knows whether it helps, and a pod must not wait for ever because of that
+        except Exception:  # it may help, and a pod must not wait for ever because a plugin is broken
             _log.exception("the hint of plugin %s about %s for pod %s broke", plugin, event.label, queued.key)
             hint, said = Hint.QUEUE, "Error"
         if self._listeners:

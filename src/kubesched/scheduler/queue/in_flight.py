@@ -45,7 +45,7 @@ class InFlight:
         return [entry for at, entry in self._log.items() if at > mark and isinstance(entry, InFlightEvent)]
 
     def end(self, identity: str) -> None:
-        """The attempt is over. Events that nobody in flight is older than are forgotten."""
+        """The attempt is over. Events that are older than all attempts in flight are forgotten."""
         mark = self._marks.pop(identity, None)
         if mark is None:
             return

@@ -60,7 +60,7 @@ class SchedulingQueue:
     ) -> None:
         """`gates` and `interests` are by profile, interests also by plugin; `find` has the latest version of a pod.
 
-        `stopwatch` tells seconds for the durations that listeners are told of.
+        `stopwatch` is for the durations that listeners get.
 
         If the state's features let backoff be cut short, it ends with whole seconds, and pods are held back on their
         way into it; if not, it ends to the moment, and they are held back on their way out.
@@ -85,7 +85,7 @@ class SchedulingQueue:
     # -- what is where ------------------------------------------------------------------------------------------------
 
     def places(self) -> dict[str, tuple[Collection[QueuedPod], ...]]:
-        """All pods that wait, in no order, for whoever counts them."""
+        """All pods that wait, in no order, for metrics."""
         waiting = (self._backoff, self._errors)
         return {"active": (self._active,), "backoff": waiting, "unschedulable": (self._unschedulable,)}
 
@@ -259,7 +259,7 @@ class SchedulingQueue:
         return self._waits.until(queued)
 
     def nominate(self, pod: Pod, node_name: str | None) -> None:
-        """Promise a node; an empty name takes the promise back, None goes by what the pod's status says."""
+        """Nominate the pod to a node; an empty name clears the nomination, None goes by the pod's status."""
         self._state.nominated.remove(pod)
         name = pod.status.nominated_node_name if node_name is None else node_name
         latest = self._find(pod.key)
@@ -359,7 +359,7 @@ class SchedulingQueue:
         return found
 
     def _update_nomination(self, old: Pod, new: Pod) -> None:
-        """A promise that only the scheduler knows of survives an update of the pod."""
+        """A nomination that is not in the pod's status yet survives an update of the pod."""
         known = self._state.nominated.node_of(old)
         kept = known if not old.status.nominated_node_name and not new.status.nominated_node_name else None
         self._state.nominated.remove(old)

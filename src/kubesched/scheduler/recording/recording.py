@@ -8,6 +8,8 @@ the cluster.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import count
+from pathlib import Path
 from typing import IO, Any
 
 import msgspec
@@ -95,11 +97,11 @@ class RecordingWriter:
         noted: dict[str, Any] = {"verb": "write_claim", "pod": pod.key}
         try:
             written = await self._writer.write_claim(pod, write)
-        except WriteError as problem:
-            self._recording.note("write", **noted, error=[problem.reason, str(problem)])
+        except WriteError as error:
+            self._recording.note("write", **noted, error=[error.reason, str(error)])
             raise
-        except ClaimGoneAnotherWayError as problem:
-            self._recording.note("write", **noted, gone=str(problem))
+        except ClaimGoneAnotherWayError as error:
+            self._recording.note("write", **noted, gone=str(error))
             raise
         self._recording.note("write", **noted, claim=None if written is None else _plain(written))
         return written
@@ -110,10 +112,23 @@ class RecordingWriter:
     async def _noted(self, verb: str, pod: Pod, write: Any) -> None:
         try:
             await write
-        except WriteError as problem:
-            self._recording.note("write", verb=verb, pod=pod.key, error=[problem.reason, str(problem)])
+        except WriteError as error:
+            self._recording.note("write", verb=verb, pod=pod.key, error=[error.reason, str(error)])
             raise
         self._recording.note("write", verb=verb, pod=pod.key)
+
+
+def open_recording(path: str, on_kept: Callable[[Path], None]) -> IO[str]:
+    """An empty file for a recording. What was recorded there before may have led to a restart, and is moved aside.
+
+    `on_kept` is called with its new name. Raises OSError. A pipe or a device is written to as it is.
+    """
+    file = Path(path)
+    if file.is_file() and file.stat().st_size > 0:
+        kept = next(other for i in count(1) if not (other := Path(f"{path}.{i}")).exists())
+        file.rename(kept)
+        on_kept(kept)
+    return file.open("w", encoding="utf-8")
 
 
 def described(attempt: Attempt) -> dict[str, Any]:

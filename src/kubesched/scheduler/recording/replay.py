@@ -99,17 +99,17 @@ class Replay:
                 draw=lambda _: self._drawn,
                 plugins=plugins,
             )
-        except (config.ConfigError, ProfileError) as problem:
-            raise ReplayError(f"line 1: config: {problem}") from problem
+        except (config.ConfigError, ProfileError) as error:
+            raise ReplayError(f"line 1: config: {error}") from error
 
     def _parsed(self) -> Iterator[tuple[int, Entry]]:
         for line, text in self._lines:
             try:
                 entry = msgspec.json.decode(text)
-            except msgspec.DecodeError as problem:
-                raise ReplayError(f"line {line}: {problem}") from problem
-            except RecursionError as problem:
-                raise ReplayError(f"line {line}: nested too deeply") from problem
+            except msgspec.DecodeError as error:
+                raise ReplayError(f"line {line}: {error}") from error
+            except RecursionError as error:
+                raise ReplayError(f"line {line}: nested too deeply") from error
             if not isinstance(entry, dict):
                 raise ReplayError(f"line {line}: expected an object")
             yield line, entry
@@ -184,8 +184,8 @@ class Replay:
                 case {"kind": str(kind)} if kind in KINDS:
                     return msgspec.convert(plain, KINDS[kind].record)
             raise ReplayError(f"line {self._line}: {field}: expected a Kubernetes object of a kind that is known")
-        except msgspec.ValidationError as problem:
-            raise ReplayError(f"line {self._line}: {field}: {problem}") from problem
+        except msgspec.ValidationError as error:
+            raise ReplayError(f"line {self._line}: {field}: {error}") from error
 
     # -- the writer: every write goes as it went ----------------------------------------------------------------------
 
@@ -210,7 +210,7 @@ class Replay:
         return msgspec.convert(written["claim"], ResourceClaim) if written else write.claim
 
     def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
-        """Nobody is listening."""
+        """Events decide nothing."""
 
     def _repeat(self, verb: str, pod: Pod) -> Entry:
         """The write as it was recorded; nothing if it was not, which is a difference."""
@@ -225,11 +225,11 @@ class Replay:
 
 
 def _writes_after(entries: list[tuple[int, Entry]], start: int) -> list[Entry]:
-    """The writes from an entry about an attempt to the end of that attempt."""
+    """The writes of a wait up to the finish of its attempt, and of a finish up to its end."""
     pod = entries[start][1]["pod"]
     writes = []
     for _, entry in entries[start + 1 :]:
-        if entry["what"] == "finished" and entry["pod"] == pod:
+        if entry["what"] in ("finish", "finished") and entry["pod"] == pod:
             break
         if entry["what"] == "write":
             writes.append(entry)
