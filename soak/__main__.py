@@ -127,12 +127,12 @@ def _cache(cluster: ApiServer, replica: Replica) -> Claim:
     """Asked again while the truth moves: pods whose work ends are no longer counted."""
     for _ in range(_ASKED_AT_MOST):
         before = cluster.ask("tell the truth")
-        believed, differences = replica.believes()
+        cache, differences = replica.cache()
         truth = cluster.ask("tell the truth")
         if truth == before:
-            return cache_is_true(replica.name, believed, differences, truth)
+            return cache_is_true(replica.name, cache, differences, truth)
         time.sleep(2)
-    return Claim(f"what {replica.name} believes is true", False, "the truth did not stand still to be compared")
+    return Claim(f"the cache of {replica.name} is true", False, "the truth did not stand still to be compared")
 
 
 def _settled(cluster: ApiServer, replicas: Sequence[Replica]) -> Claim:

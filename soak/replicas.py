@@ -54,7 +54,7 @@ class Replica:
         self.process.process.wait()
         self.look_after()
 
-    def believes(self, within: float = 60.0) -> tuple[dict[str, Any], int]:
+    def cache(self, within: float = 60.0) -> tuple[dict[str, Any], int]:
         """What it holds true of every node, and in how many objects that differed from what it then read anew."""
         before = len(self._entries(_COMPARED))
         self.process.process.send_signal(signal.SIGUSR2)

@@ -51,7 +51,7 @@ def cache_is_true(replica: str, cache: Mapping[str, Any], differences: int, trut
         if _seen(cache.get(node)) != _seen(truth.get(node))
     ]
     told = "; ".join(wrong[:3]) or f"{len(truth)} nodes; {differences} differences by its own comparison"
-    return Claim(f"what {replica} believes is true", not wrong and differences == 0, told)
+    return Claim(f"the cache of {replica} is true", not wrong and differences == 0, told)
 
 
 def _seen(node: Mapping[str, Any] | None) -> tuple[list[str], int, int]:

@@ -10,7 +10,7 @@ from kubesched.kube.decoding import Codec, Identity
 
 T = TypeVar("T")
 
-MOST_GRAVES = 4096  # deletions remembered; only events that are reordered need them, so the last ones will do
+MOST_TOMBSTONES = 4096  # deletions remembered; only events that are reordered need them, so the last ones will do
 
 
 class KnownObjects(Generic[T]):
@@ -23,7 +23,7 @@ class KnownObjects(Generic[T]):
     def __init__(self, codec: Codec[T]) -> None:
         self._codec = codec
         self._objects: dict[str, T] = {}
-        self._graves: dict[str, int] = {}  # by key, the version at which something of that name was deleted
+        self._tombstones: dict[str, int] = {}  # by key, the version at which something of that name was deleted
 
     @property
     def objects(self) -> Mapping[str, T]:
@@ -34,7 +34,7 @@ class KnownObjects(Generic[T]):
         key, uid, version = identity
         known = self._objects.get(key)
         if known is None:
-            if version and version <= self._graves.get(key, 0):
+            if version and version <= self._tombstones.get(key, 0):
                 return
             self._objects[key] = obj
             yield Change(new=obj)
@@ -61,13 +61,13 @@ class KnownObjects(Generic[T]):
             if version and is_older:
                 return
             del self._objects[key]
-        self._bury(key, version)
+        self._remember_deletion(key, version)
         if known is not None:
             yield Change(old=known)
 
     def replaced(self, truth: Mapping[str, T]) -> Iterator[Change[T]]:
         """All there is, from a list: what it lacks is deleted, even if the server forgot its past and counts anew."""
-        self._graves.clear()
+        self._tombstones.clear()
         for key in [key for key in self._objects if key not in truth]:
             yield Change(old=self._objects.pop(key))
         for key, obj in truth.items():
@@ -85,7 +85,7 @@ class KnownObjects(Generic[T]):
             self._objects[key] = obj
             yield Change(new=obj)
 
-    def _bury(self, key: str, version: int) -> None:
-        self._graves[key] = max(version, self._graves.pop(key, 0))
-        if len(self._graves) > MOST_GRAVES:
-            del self._graves[next(iter(self._graves))]
+    def _remember_deletion(self, key: str, version: int) -> None:
+        self._tombstones[key] = max(version, self._tombstones.pop(key, 0))
+        if len(self._tombstones) > MOST_TOMBSTONES:
+            del self._tombstones[next(iter(self._tombstones))]

@@ -76,7 +76,7 @@ class Reflector(Generic[T]):
         self._watching_since: float | None = None
         self._synced = asyncio.Event()
         self._asked_to_relist: list[asyncio.Future[None]] = []
-        self._hurry = asyncio.Event()
+        self._relist_wanted = asyncio.Event()
 
     @property
     def has_synced(self) -> bool:
@@ -103,7 +103,7 @@ class Reflector(Generic[T]):
         """
         asked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._asked_to_relist.append(asked)
-        self._hurry.set()
+        self._relist_wanted.set()
         if self._stream is not None:
             self._stream.close()
         await asked
@@ -112,26 +112,26 @@ class Reflector(Generic[T]):
         """For ever. Errors of the server and of the network are logged and outlived; others are mistakes and raised."""
         try:
             while True:
-                if not await self._followed():
-                    await self._rest(self._backoff.pause())
+                if not await self._try_list_and_watch():
+                    await self._pause(self._backoff.pause())
         finally:
             for asked in self._asked_to_relist:
                 asked.cancel()
 
-    async def _rest(self, seconds: float) -> None:
+    async def _pause(self, seconds: float) -> None:
         """A pause, which a call of `relist` ends at once."""
-        resting, called = asyncio.ensure_future(self._sleep(seconds)), asyncio.ensure_future(self._hurry.wait())
+        resting, called = asyncio.ensure_future(self._sleep(seconds)), asyncio.ensure_future(self._relist_wanted.wait())
         try:
             await asyncio.wait((resting, called), return_when=asyncio.FIRST_COMPLETED)
         finally:
             resting.cancel()
             called.cancel()
 
-    async def _followed(self) -> bool:
+    async def _try_list_and_watch(self) -> bool:
         """List and watch for a while. False if it went so badly that a pause is in order."""
         self._watching_since = None
         try:
-            await self._follow()
+            await self._list_and_watch()
         except KubeError as error:
             if self._asked_to_relist and not self._needs_list:
                 return True  # it was us who closed the watch
@@ -142,13 +142,13 @@ class Reflector(Generic[T]):
         """There was a watch for a while. The time that a list took does not count: lists that fail cost most."""
         return self._watching_since is not None and self._clock() - self._watching_since >= _HEALTHY
 
-    async def _follow(self) -> None:
+    async def _list_and_watch(self) -> None:
         """List if need be, then watch until the watch ends."""
         stream: EventStream | None = None
         asked = self._asked_to_relist
         if self._needs_list or asked:
             self._asked_to_relist = []
-            self._hurry.clear()
+            self._relist_wanted.clear()
             try:
                 stream = await self._list(newest=self._version_is_lost or bool(asked))
             except BaseException:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.scheduler.queue.queued_pod import QueuedPod
-from kubesched.scheduler.queue.unschedulable_pods import UnschedulablePool
+from kubesched.scheduler.queue.unschedulable_pods import UnschedulablePods
 from kubesched.scheduler.scheduler import Scheduler
 
 _POPPED = "PodPopped"
@@ -25,7 +25,7 @@ class _Rejected(NamedTuple):
 
 def _rejected(place: Collection[QueuedPod]) -> Iterator[_Rejected]:
     """Who rejected whom in one place of the queue. Pods that are alike are not looked at one by one."""
-    if isinstance(place, UnschedulablePool):
+    if isinstance(place, UnschedulablePods):
         for group, members in place.groups():
             yield _Rejected(len(members), group.rejectors, group.facts.scheduler_name, bool(group.gating_plugin))
         return

@@ -25,7 +25,7 @@ from kubesched.scheduler.queue.backoff import Backoff
 from kubesched.scheduler.queue.hints import QueueingHints, QueueingStrategy
 from kubesched.scheduler.queue.in_flight import InFlight, InFlightEvent
 from kubesched.scheduler.queue.queued_pod import OrderedPods, QueuedPod
-from kubesched.scheduler.queue.unschedulable_pods import UnschedulablePool
+from kubesched.scheduler.queue.unschedulable_pods import UnschedulablePods
 from kubesched.state.cluster import ClusterState
 
 WAITED_TOO_LONG = ClusterEvent(Kind.ANY, Action.ALL, "UnschedulableTimeout")
@@ -76,7 +76,7 @@ class SchedulingQueue:
         self._active = OrderedPods(self._order)
         self._backoff = OrderedPods(lambda pod: (self.backoff_until(pod), *self._order(pod)))
         self._errors = OrderedPods(lambda pod: (self.backoff_until(pod), pod.key))
-        self._unschedulable = UnschedulablePool(state)
+        self._unschedulable = UnschedulablePods(state)
         self._hints = QueueingHints(state, interests, listeners, stopwatch)
         self._in_flight = InFlight()
         self._listeners = listeners
@@ -293,7 +293,7 @@ class SchedulingQueue:
         return ACTIVE if self._to_active(queued, label) else UNSCHEDULABLE
 
     def _to_active(self, queued: QueuedPod, label: str, *, gates_passed: bool = False) -> bool:
-        if not gates_passed and self._is_held_back(queued):
+        if not gates_passed and self._is_gated(queued):
             if queued.key in self._unschedulable or not self._is_waiting(queued.key):
                 self._to_unschedulable(queued, label)
             return False
@@ -307,7 +307,7 @@ class SchedulingQueue:
         return True
 
     def _to_backoff(self, queued: QueuedPod, label: str) -> bool:
-        if self._may_cut_backoff_short and self._is_held_back(queued):
+        if self._may_cut_backoff_short and self._is_gated(queued):
             self._to_unschedulable(queued, label)
             return False
         self._unschedulable.remove(queued.key)
@@ -326,7 +326,7 @@ class SchedulingQueue:
         for listener in self._listeners:
             listener.moved(queued, label, place)
 
-    def _is_held_back(self, queued: QueuedPod) -> bool:
+    def _is_gated(self, queued: QueuedPod) -> bool:
         """Ask the gates, the one that held the pod back last first."""
         before = self._stopwatch() if self._listeners else 0.0
         profile, last = queued.pod.spec.scheduler_name, queued.gating_plugin
