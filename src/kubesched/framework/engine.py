@@ -140,6 +140,8 @@ class Engine:
             if not isinstance(problem.cause, CycleStateMissingError):
                 raise
             decision.outcome, decision.status = Outcome.ERROR, error(str(problem.cause))
+        if extender_answers is not None:
+            extender_answers.wait_for_turn()
         return decision
 
     def answers_for(self, pod: Pod) -> ExtenderAnswers | None:

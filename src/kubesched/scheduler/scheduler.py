@@ -206,8 +206,6 @@ class Scheduler:
             attempt.phase, attempt.outcome = "done", "skipped"
             return
         decision = self.engine.decide(pod, watch=attempt.watch, find=self.pods.get, extender_answers=attempt.answers)
-        if attempt.answers is not None:
-            attempt.answers.wait_for_turn()
         attempt.decision = decision
         if decision.outcome is not Outcome.SCHEDULED:
             attempt.phase, attempt.failure = "failed", failure_of(decision)
