@@ -1,10 +1,10 @@
 """Write the field table of the sandbox from the OpenAPI documents of a Kubernetes release.
 
-    python tools/field_table.py v1.36.0 kubernetes/api/openapi-spec/v3 > src/kubesched/sandbox/schemas/fields.json
+    python tools/field_table.py v1.36.0 kubernetes/api/openapi-spec/v3 > src/kubesched/admission/schemas/fields.json
 
 The second argument is a directory of OpenAPI v3 documents, or one swagger.json (v2). Only facts are read: names of
 types and fields, types, which fields are required, scalar defaults, and how lists and maps merge. No descriptions.
-The grammar of a field is told in kubesched/sandbox/schemas/table.py, which reads the result.
+The grammar of a field is told in kubesched/admission/schemas/table.py, which reads the result.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from kubesched.sandbox.served import SERVED
+from kubesched.admission.kinds import SERVED
 
 Schema = dict[str, Any]
 

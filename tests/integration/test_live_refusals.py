@@ -14,7 +14,7 @@ from tests.integration.daemon_process import HEADER, start_command
 from tests.integration.live_cluster import LiveCluster, wait_until
 from tests.unit.kube.certificates import authority, server_context
 
-from kubesched.sandbox.errors import ApiError
+from kubesched.api.api_error import ApiError
 from kubesched.sandbox.http import Faults
 
 

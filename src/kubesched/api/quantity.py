@@ -7,6 +7,7 @@ only beyond 2**63, where a narrow one reads as 0 and a wide one wraps: both are 
 from __future__ import annotations
 
 import re
+from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -25,6 +26,13 @@ _SPELLING = re.compile(
 )
 _DECIMAL = {"": 0, "n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_DECIMAL_SUFFIXES = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
+_BINARY_SUFFIXES = ("", *_BINARY)
+_EXPONENT = re.compile(r"[eE][+-]?[0-9]+$")
+_NANO = 10**9
+
+QUANTITY_WORDS = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+"""What Kubernetes answers to a text that is none."""
 
 
 class QuantityError(ValueError):
@@ -123,3 +131,44 @@ def _no_finer_than_nano(amount: int, scale: int) -> Quantity:
         return Quantity(amount, scale, wide=True) if scale <= 0 else Quantity(amount * 10**scale, 0, wide=True)
     coarse = -(-abs(amount) // 10 ** (_MIN_SCALE - scale))
     return Quantity(coarse if amount >= 0 else -coarse, _MIN_SCALE, wide=True)
+
+
+class Family(Enum):
+    """The three ways to spell a quantity."""
+
+    DECIMAL = "DecimalSI"
+    BINARY = "BinarySI"
+    EXPONENT = "DecimalExponent"
+
+
+def family_of(text: QuantityText) -> Family:
+    """How the quantity is spelled."""
+    spelled = str(text)
+    if spelled.endswith("i"):
+        return Family.BINARY
+    return Family.EXPONENT if _EXPONENT.search(spelled) else Family.DECIMAL
+
+
+def family_as_written(text: QuantityText) -> Family:
+    """The family of a quantity that was spelled by a program: in the decimal one it would have had a suffix."""
+    family = family_of(text)
+    if family is Family.DECIMAL and spell(parse_quantity(text).nano(), family) != str(text):
+        return Family.BINARY
+    return family
+
+
+def spell(nano: int, family: Family) -> str:
+    """So many billionths, as short as they can be written exactly."""
+    if family is Family.BINARY and abs(nano) >= 1024 * _NANO:
+        number, power = -(-nano // _NANO), 0
+        while power < len(_BINARY_SUFFIXES) - 1 and number % 1024 == 0:
+            number, power = number // 1024, power + 1
+        return f"{number}{_BINARY_SUFFIXES[power]}"
+    if nano == 0:
+        return "0"
+    number, exponent = nano, -9
+    while number % 1000 == 0 and exponent < 18:
+        number, exponent = number // 1000, exponent + 3
+    if family is Family.EXPONENT:
+        return f"{number}e{exponent}" if exponent else str(number)
+    return f"{number}{_DECIMAL_SUFFIXES[exponent]}"

@@ -35,6 +35,8 @@ class Mistake(NamedTuple):
 
     path: str
     problem: str
+    reason: str = "FieldValueInvalid"
+    """What an API server calls this sort of mistake."""
 
     def __str__(self) -> str:
         return f"{self.path}: {self.problem}" if self.path else self.problem
@@ -105,7 +107,7 @@ class _Walk:
         return _BAD
 
     def _expected(self, path: str, what: str, value: Any) -> Any:
-        return self._mistake(path, f"expected {what}, got {_described(value)}")
+        return self._mistake(path, f"expected {what}, got {described(value)}")
 
     def _hooked(self, value: Any, type_: Any, path: str) -> Any:
         try:
@@ -231,7 +233,8 @@ def _name(type_: Any) -> str:
     return _NAMES.get(origin or type_, "a mapping")
 
 
-def _described(value: Any) -> str:
+def described(value: Any) -> str:
+    """A value as messages show it."""
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, list):

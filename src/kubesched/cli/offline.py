@@ -107,6 +107,8 @@ def manifests_of(
     custom = frozenset().union(*(policy.custom_resources for policy in policies))
     files = list(files)
     found = load(files, workloads=workloads, custom=custom)
+    for warning in found.warnings:
+        click.echo(f"Warning: {warning}", err=True)
     if not found.objects:
         others = ", ".join(f"{count} {kind}" for kind, count in found.skipped.items())
         sources = ", ".join("<stdin>" if file == "-" else file for file in files)

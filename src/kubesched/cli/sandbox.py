@@ -16,6 +16,7 @@ from rich.live import Live
 from rich.text import Text
 
 from kubesched import garbage
+from kubesched.api.api_error import ApiError
 from kubesched.api.errors import UserError, located
 from kubesched.cli.feature_gates import feature_gates_option
 from kubesched.cli.input import told
@@ -28,7 +29,6 @@ from kubesched.config import Features
 from kubesched.framework.profile import ProfileError
 from kubesched.plugins.registry import all_plugins
 from kubesched.sandbox.box import Plan, Sandbox
-from kubesched.sandbox.errors import ApiError
 from kubesched.sandbox.http import ExposedError, Rule, parse_fault
 from kubesched.sandbox.nodes import node_manifests
 from kubesched.sandbox.scenarios import SCENARIOS, Scenario, Stage

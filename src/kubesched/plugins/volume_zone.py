@@ -8,12 +8,13 @@ from typing import NamedTuple
 from kubesched.api.pod import Pod
 from kubesched.api.selectors import Requirement
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from kubesched.api.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
 from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Status, unresolvable
-from kubesched.plugins.shared.csi_migration import BETA_REGION, BETA_ZONE, REGION, ZONE, ZONES_DELIMITER
+from kubesched.plugins.shared.csi_migration import ZONES_DELIMITER
 from kubesched.plugins.shared.hinting import after_named_claim, queue_if, waits_for
 from kubesched.plugins.shared.volume_claims import claim_not_found, class_of
 from kubesched.state.cluster import ClusterState

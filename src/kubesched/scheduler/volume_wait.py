@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from kubesched.api.pod import Pod
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.api.well_known import BIND_COMPLETED
 from kubesched.config import SchedulerConfiguration
 from kubesched.plugins.volume_binding.writes import SELECTED_NODE, VolumeWrites
 from kubesched.scheduler.writer import WriteError
@@ -14,7 +15,6 @@ from kubesched.state.objects import ObjectStore
 
 _LOOK_EVERY = 1.0
 _BIND_WITHIN = 600.0
-_BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 
 
 def volume_timeouts(configuration: SchedulerConfiguration) -> dict[str, float]:
@@ -61,7 +61,7 @@ def _is_bound(writes: VolumeWrites, key: tuple[str, str], objects: ObjectStore, 
         raise WriteError("NotFound", f'binding volumes: persistentvolumeclaim "{name}" not found')
     if claim.spec.volume_name:
         volume = objects.get(PersistentVolume, claim.spec.volume_name)
-        return volume is not None and _BIND_COMPLETED in claim.metadata.annotations
+        return volume is not None and BIND_COMPLETED in claim.metadata.annotations
     if promised and claim.metadata.annotations.get(SELECTED_NODE) != writes.node_name:
         # The provisioner takes its mark away when it cannot make the volume there: another node must be found.
         text = f'binding volumes: provisioning failed for PVC "{name}"'

@@ -1,258 +1,215 @@
-"""What the API server and its controllers would have filled in, so that hand-written objects mean what they mean there.
+"""Admission of manifests: what an API server would make of new objects, and all that it would refuse.
 
-Objects taken from a cluster have all of this already and stay as they are.
+Offline some rules are laxer, since nothing runs here: see `_is_tolerated` and `_given_priority`. A status that the
+manifest gives is kept, and claims and volumes are as in a cluster whose controllers have done their work.
 """
 
 from __future__ import annotations
 
+import re
+import zlib
 from collections.abc import Iterable, Sequence
-from typing import Literal, TypeVar
+from typing import Any
 
 import msgspec
 
-from kubesched.api.affinity import Affinity, PodAffinity, PodAffinityTerm
-from kubesched.api.custom import CustomObject
-from kubesched.api.meta import KubeObject, LabelSelectorRequirement, ObjectMeta
-from kubesched.api.node import Node
-from kubesched.api.pod import Container, Pod, PodSpec, ResourceRequirements
-from kubesched.api.requests import CPU, MEMORY, pod_requests
-from kubesched.api.schema import Mistake
-from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
-from kubesched.api.workloads import Namespace, PriorityClass
-from kubesched.simulate.kinds import DEFAULT_NAMESPACE, NAMESPACED
-from kubesched.simulate.workload_kinds import Workload
+from kubesched.admission import examine
+from kubesched.admission.metadata import check_metadata
+from kubesched.admission.mistakes import REQUIRED, Mistakes
+from kubesched.admission.names import subdomain
+from kubesched.admission.reading import fresh_copy
+from kubesched.admission.schemas import FieldMistake, field_mistakes, readable
+from kubesched.api.kinds import (
+    JOBS,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    PRIORITY_CLASSES,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+    STORAGE_CLASSES,
+    Object,
+    Resource,
+)
+from kubesched.api.meta import KubeObject, ObjectMeta
+from kubesched.api.pod import Pod, PodSpec, PodStatus
+from kubesched.api.schema import Mistake, convert
+from kubesched.api.storage import PersistentVolumeClaim, StorageClass
+from kubesched.api.well_known import BIND_COMPLETED
+from kubesched.simulate.kinds import ReadAs
 
-SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
-_NAME_LABEL = "kubernetes.io/metadata.name"
-_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
-_BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
-_KEY_OPERATORS: tuple[Literal["In", "NotIn"], ...] = ("In", "NotIn")
-
-S = TypeVar("S", bound=msgspec.Struct)
-replace = msgspec.structs.replace
-
-
-def named(obj: KubeObject, serial: int) -> KubeObject:
-    """The object with the name and namespace it would get; `serial` tells generated names apart."""
-    if isinstance(obj, CustomObject):
-        return obj
-    meta = obj.metadata
-    namespace = (meta.namespace or DEFAULT_NAMESPACE) if type(obj).__name__ in NAMESPACED else ""
-    name = meta.name or (f"{meta.generate_name}{serial:05}" if meta.generate_name else "")
-    if (name, namespace) == (meta.name, meta.namespace):
-        return obj
-    return replace(obj, metadata=replace(meta, name=name, namespace=namespace))
-
-
-def unknown_priority_classes(objects: Sequence[KubeObject]) -> list[tuple[int, Mistake]]:
-    """Pods, by their position, whose priority cannot be known because their class is missing."""
-    known = {obj.name for obj in objects if isinstance(obj, PriorityClass)} | SYSTEM_CLASSES.keys()
-    mistakes = []
-    for i, obj in enumerate(objects):
-        if not isinstance(obj, Pod | Workload):
-            continue
-        spec, path = (obj.spec, "spec") if isinstance(obj, Pod) else (obj.spec.template.spec, "spec.template.spec")
-        wanted = spec.priority_class_name
-        if spec.priority is None and wanted and wanted not in known:
-            text = f"there is no PriorityClass {wanted!r}; known are {', '.join(sorted(known))}"
-            mistakes.append((i, Mistake(f"{path}.priorityClassName", text)))
-    return mistakes
+_CLASSES = (PRIORITY_CLASSES, STORAGE_CLASSES)
+_SKETCHED = re.compile(
+    r"(.*\.)?((initC|c)ontainers\[\d+\]\.(name|image)|accessModes|capacity|resources\[storage\])"
+    r"|spec\.(containers|ports|selector|drivers\[\d+\]\.nodeID)|provisioner"
+)
+"""Fields that an API server asks for and that scheduling can do without."""
+_WITHOUT_TEMPLATE = (REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS)
+"""Kinds that are known by their selector alone, where their pods are there already."""
+_OWNERS = ("metadata.ownerReferences.apiVersion", "metadata.ownerReferences.uid")
+"""Owners are found by kind and name, since objects that no server has created have no uid."""
+_POLICIES = ("PreemptLowerPriority", "Never")
+_PRIORITY = ("priority", "priorityClassName", "preemptionPolicy")
 
 
-def complete(objects: Iterable[KubeObject]) -> list[KubeObject]:
-    """All objects as they would be in a cluster that has settled, with the namespaces they live in."""
-    given = list(objects)
-    classes = _PriorityClasses(obj for obj in given if isinstance(obj, PriorityClass))
-    storage_class = _default_storage_class(obj for obj in given if isinstance(obj, StorageClass))
-    done = [_complete(obj, classes, storage_class) for obj in given]
-    known = {obj.name for obj in done if isinstance(obj, Namespace)}
-    implied = dict.fromkeys(obj.namespace for obj in done if obj.namespace and obj.namespace not in known)
-    done += [_namespace(Namespace(metadata=ObjectMeta(name=name))) for name in implied]
-    return done
+class Classes:
+    """The priority and storage classes of the manifests, as admission looks them up."""
+
+    def __init__(self, records: Iterable[KubeObject] = ()) -> None:
+        self._found: dict[Resource, dict[str, Object]] = {resource: {} for resource in _CLASSES}
+        for record in records:
+            for resource in _CLASSES:
+                if type(record).__name__ == resource.kind:
+                    self._found[resource][record.name] = msgspec.to_builtins(record)
+
+    def find(self, resource: Resource, namespace: str, name: str) -> Object | None:
+        return self._found.get(resource, {}).get(name)
+
+    def select(self, resource: Resource, namespace: str | None = None) -> Iterable[Object]:
+        return self._found.get(resource, {}).values()
 
 
-def _complete(obj: KubeObject, classes: _PriorityClasses, storage_class: str | None) -> KubeObject:
-    match obj:
-        case Pod():
-            return _pod(obj, classes)
-        case Workload():
-            return _workload(obj, classes, storage_class)
-        case Node():
-            return _node(obj)
-        case Namespace():
-            return _namespace(obj)
-        case PersistentVolume():
-            return _volume(obj)
-        case PersistentVolumeClaim():
-            return _claim(obj, storage_class)
-        case StorageClass(volume_binding_mode=None):
-            return replace(obj, volume_binding_mode="Immediate")
-    return obj
+class Admission:
+    """Admits objects that no API server has seen, given the classes that are there."""
+
+    def __init__(self, classes: Classes) -> None:
+        self._classes = classes
+        self._specs: dict[bytes, PodSpec] = {}
+        """Specs of pods that were admitted, by spec and labels as they were written: most pods are like another."""
+
+    def admit(self, read_as: ReadAs, obj: Object) -> tuple[KubeObject | None, list[Mistake]]:
+        """The object as a record, or everything that is wrong with it."""
+        key = msgspec.json.encode((obj.get("spec"), obj["metadata"].get("labels"))) if read_as.resource is PODS else b""
+        wrong_fields = field_mistakes(read_as.resource, obj)
+        if key in self._specs and not wrong_fields:
+            pod = _like_another(obj, self._specs[key])
+            if pod is not None:
+                return pod, []
+        content = readable(read_as.resource, obj) if wrong_fields else obj
+        new, mistakes = self._examine(read_as, content)
+        found = [each.mistake for each in wrong_fields]
+        mistakes = [each for each in mistakes if not _is_tolerated(each, read_as.resource, obj)]
+        found += [each for each in mistakes if not _follows(each, wrong_fields)]
+        if found:
+            return None, found
+        record, unread = convert(new, read_as.record)
+        if isinstance(record, Pod):
+            self._specs[key] = record.spec
+        return record, unread
+
+    def _examine(self, read_as: ReadAs, obj: Object) -> tuple[Object, list[Mistake]]:
+        resource = read_as.resource
+        if resource is PODS:
+            return self._pod(obj)
+        if read_as.makes_pods and obj["metadata"].get("uid"):
+            new = fresh_copy(obj)
+            return new, self._complete_templates(new)
+        if resource is JOBS:
+            uid = f"{zlib.crc32(_key(obj).encode()):08x}"
+            obj = {**obj, "metadata": {**obj["metadata"], "uid": uid}, "spec": _with_restart_policy(obj.get("spec"))}
+        new, mistakes = examine(resource, obj, self._classes)
+        if read_as.makes_pods:
+            mistakes += self._complete_templates(new)
+        elif resource is PERSISTENT_VOLUME_CLAIMS:
+            _settle_claim(new)
+        elif resource is PERSISTENT_VOLUMES and not (new.get("status") or {}).get("phase"):
+            phase = "Bound" if new["spec"].get("claimRef") else "Available"
+            new["status"] = {**(new.get("status") or {}), "phase": phase}
+        return new, mistakes
+
+    def _pod(self, pod: Object) -> tuple[Object, list[Mistake]]:
+        spec = pod.get("spec") or {}
+        given = _given_priority(spec)
+        if given:
+            pod = {**pod, "spec": {key: value for key, value in spec.items() if key not in given}}
+        new, mistakes = examine(PODS, pod, self._classes)
+        new["spec"].update(given)
+        if not new["metadata"].get("uid"):
+            new["metadata"]["uid"] = _key(new)
+        return new, mistakes
+
+    def _complete_templates(self, workload: Object) -> list[Mistake]:
+        """What holds for the pods and claims that a workload makes is filled in once, in its templates."""
+        spec = workload["spec"]
+        whose = {key: workload["metadata"][key] for key in ("name", "namespace") if key in workload["metadata"]}
+        template = spec.get("template") or {}
+        pod = {"metadata": {**(template.get("metadata") or {}), **whose}, "spec": template.get("spec")}
+        admitted, mistakes = self._pod(pod)
+        spec["template"] = {**template, "spec": admitted["spec"]}
+        for claim in spec.get("volumeClaimTemplates") or ():
+            claim_metadata = {**(claim.get("metadata") or {}), "namespace": whose.get("namespace", "")}
+            made, _ = examine(PERSISTENT_VOLUME_CLAIMS, {**claim, "metadata": claim_metadata}, self._classes)
+            claim["spec"] = made["spec"]
+        fields = tuple(f"spec.{key}" for key in _PRIORITY)  # all else has been found in the template already
+        return [Mistake(f"spec.template.{each.path}", each.problem) for each in mistakes if each.path in fields]
 
 
-# -- pods -------------------------------------------------------------------------------------------------------------
+def admitted_claim(claim: PersistentVolumeClaim, classes: Iterable[StorageClass]) -> PersistentVolumeClaim:
+    """A claim that a controller has just created."""
+    new, _ = examine(PERSISTENT_VOLUME_CLAIMS, msgspec.to_builtins(claim), Classes(classes))
+    return msgspec.convert(new, PersistentVolumeClaim)
 
 
-class _PriorityClasses:
-    """Priorities by the name of their class, and the one for pods that name none."""
-
-    def __init__(self, classes: Iterable[PriorityClass]) -> None:
-        self._by_name = {name: PriorityClass(value=value) for name, value in SYSTEM_CLASSES.items()}
-        self._default = PriorityClass()
-        defaults: list[PriorityClass] = []
-        for each in classes:
-            self._by_name[each.name] = each
-            if each.global_default:
-                defaults.append(each)
-        if defaults:
-            self._default = min(defaults, key=lambda each: each.value)
-
-    def apply(self, spec: PodSpec) -> PodSpec:
-        if spec.priority is not None:
-            return spec
-        found = self._by_name.get(spec.priority_class_name) if spec.priority_class_name else self._default
-        if found is None:
-            return spec
-        spec = replace(spec, priority=found.value, priority_class_name=spec.priority_class_name or found.name)
-        if spec.preemption_policy is None and found.preemption_policy == "Never":
-            spec = replace(spec, preemption_policy="Never")
-        return spec
-
-
-def _pod(pod: Pod, classes: _PriorityClasses) -> Pod:
-    if not pod.metadata.uid:
-        pod = replace(pod, metadata=replace(pod.metadata, uid=pod.key))
-    spec = classes.apply(pod.spec)
-    spec = _replaced(
-        spec,
-        containers=tuple(_container(container, spec.host_network) for container in spec.containers),
-        init_containers=tuple(_container(container, spec.host_network) for container in spec.init_containers),
-        affinity=_affinity(spec.affinity, pod.metadata.labels),
-    )
-    pod = _replaced(pod, spec=spec)
-    if spec.resources is not None and spec.resources.limits:
-        pod = replace(pod, spec=replace(spec, resources=_pod_level(pod, spec.resources)))
-    return pod
-
-
-def _workload(workload: Workload, classes: _PriorityClasses, storage_class: str | None) -> Workload:
-    """What holds for the pods and claims that a workload makes is filled in once, in its templates."""
-    spec = workload.spec
-    pod = _pod(Pod(metadata=spec.template.metadata, spec=spec.template.spec), classes)
-    claims = tuple(_claim(claim, storage_class) for claim in spec.volume_claim_templates)
-    template = replace(spec.template, spec=pod.spec)
-    return replace(workload, spec=replace(spec, template=template, volume_claim_templates=claims))
-
-
-def _container(container: Container, host_network: bool) -> Container:
-    """What is limited but not requested is requested; on the host's network every port is one of the host."""
-    resources = container.resources
-    if not resources.limits.keys() <= resources.requests.keys():
-        requests = {**resources.limits, **resources.requests}
-        container = replace(container, resources=replace(resources, requests=requests))
-    if host_network and any(not port.host_port for port in container.ports):
-        ports = tuple(replace(port, host_port=port.host_port or port.container_port) for port in container.ports)
-        container = replace(container, ports=ports)
-    return container
-
-
-def _pod_level(pod: Pod, resources: ResourceRequirements) -> ResourceRequirements:
-    """Requests of a pod that has limits: what its containers request together, or else the limit."""
-    together = pod_requests(replace(pod, spec=replace(pod.spec, overhead={})), pod_level=False)
-    requests = dict(resources.requests)
-    if CPU in together:
-        requests.setdefault(CPU, f"{together[CPU].milli()}m")
-    if MEMORY in together:
-        requests.setdefault(MEMORY, together[MEMORY].value())
-    return replace(resources, requests={**resources.limits, **requests})
-
-
-def _affinity(affinity: Affinity | None, labels: dict[str, str]) -> Affinity | None:
-    """Label keys that a pod wants to share with its neighbours, or not, become part of the selectors."""
-    if affinity is None or (affinity.pod_affinity is None and affinity.pod_anti_affinity is None):
-        return affinity
-    return _replaced(
-        affinity,
-        pod_affinity=_pod_affinity(affinity.pod_affinity, labels),
-        pod_anti_affinity=_pod_affinity(affinity.pod_anti_affinity, labels),
-    )
-
-
-def _pod_affinity(affinity: PodAffinity | None, labels: dict[str, str]) -> PodAffinity | None:
-    if affinity is None:
+def _like_another(obj: Object, spec: PodSpec) -> Pod | None:
+    """A pod whose spec and labels were admitted before; None if there is anything wrong with the rest of it."""
+    mistakes = Mistakes()
+    check_metadata(PODS, obj, subdomain, mistakes)
+    if mistakes.found:
         return None
-    hard = affinity.required_during_scheduling_ignored_during_execution
-    soft = affinity.preferred_during_scheduling_ignored_during_execution
-    return _replaced(
-        affinity,
-        required_during_scheduling_ignored_during_execution=tuple(_term(term, labels) for term in hard),
-        preferred_during_scheduling_ignored_during_execution=tuple(
-            _replaced(weighted, pod_affinity_term=_term(weighted.pod_affinity_term, labels)) for weighted in soft
-        ),
-    )
+    try:
+        metadata = msgspec.convert(obj["metadata"], ObjectMeta)
+        status = msgspec.convert(obj.get("status") or {}, PodStatus)
+    except msgspec.ValidationError:
+        return None
+    if not metadata.uid:
+        metadata = msgspec.structs.replace(metadata, uid=_key(obj))
+    return Pod(api_version="v1", kind="Pod", metadata=metadata, spec=spec, status=status)
 
 
-def _term(term: PodAffinityTerm, labels: dict[str, str]) -> PodAffinityTerm:
-    selector = term.label_selector
-    if selector is None or not (term.match_label_keys or term.mismatch_label_keys):
-        return term
-    more = [
-        LabelSelectorRequirement(key=key, operator=operator, values=(labels[key],))
-        for keys, operator in zip((term.match_label_keys, term.mismatch_label_keys), _KEY_OPERATORS)
-        for key in keys
-        if key in labels
-    ]
-    expressions = selector.match_expressions
-    missing = tuple(requirement for requirement in more if requirement not in expressions)
-    return replace(term, label_selector=replace(selector, match_expressions=expressions + missing))
+def _given_priority(spec: Object) -> Object:
+    """What a pod says of its own priority stands: it may come from a cluster that has other classes."""
+    given = {key: spec[key] for key in _PRIORITY if spec.get(key) is not None}
+    if "priority" not in given:
+        given.pop("priorityClassName", None)
+    if given.get("preemptionPolicy") not in _POLICIES:
+        given.pop("preemptionPolicy", None)
+    return given
 
 
-# -- nodes, namespaces, storage ---------------------------------------------------------------------------------------
+def _settle_claim(claim: Object) -> None:
+    """A new claim that names its volume: the controller agrees."""
+    if claim["spec"].get("volumeName") and not (claim.get("status") or {}).get("phase"):
+        metadata = claim["metadata"]
+        metadata["annotations"] = {BIND_COMPLETED: "yes", **(metadata.get("annotations") or {})}
 
 
-def _node(node: Node) -> Node:
-    if node.status.allocatable or not node.status.capacity:
-        return node
-    return replace(node, status=replace(node.status, allocatable=node.status.capacity))
+def _with_restart_policy(spec: Object | None) -> Object:
+    """The spec of a Job, whose pods must not restart for ever: a sketch need not say so."""
+    template = (spec or {}).get("template") or {}
+    pod = {"restartPolicy": "Never", **(template.get("spec") or {})}
+    return {**(spec or {}), "template": {**template, "spec": pod}}
 
 
-def _namespace(namespace: Namespace) -> Namespace:
-    labels = {**namespace.metadata.labels, _NAME_LABEL: namespace.name}
-    return replace(namespace, metadata=replace(namespace.metadata, labels=labels))
+def _is_tolerated(mistake: Mistake, resource: Resource, obj: Object) -> bool:
+    """Whether the manifest is a sketch that leaves out what nothing reads before a pod runs."""
+    if mistake.path in _OWNERS:
+        return True
+    if resource in _WITHOUT_TEMPLATE and mistake.path.startswith("spec.template"):
+        template = (obj.get("spec") or {}).get("template") or {}
+        if not (template.get("spec") or {}).get("containers"):
+            return True
+    if mistake.reason != REQUIRED:
+        return False
+    return bool(_SKETCHED.fullmatch(mistake.path)) or (resource is PERSISTENT_VOLUMES and mistake.path == "spec")
 
 
-def _volume(volume: PersistentVolume) -> PersistentVolume:
-    if volume.spec.volume_mode is None:
-        volume = replace(volume, spec=replace(volume.spec, volume_mode="Filesystem"))
-    if not volume.status.phase:
-        phase = "Bound" if volume.spec.claim_ref else "Available"
-        volume = replace(volume, status=replace(volume.status, phase=phase))
-    return volume
+def _follows(mistake: Mistake, wrong_fields: Sequence[FieldMistake]) -> bool:
+    """Whether the mistake is only about a field that could not be read."""
+    paths = [each.path for each in wrong_fields if not each.unknown]
+    return any(mistake.path == path or mistake.path.startswith((f"{path}.", f"{path}[")) for path in paths)
 
 
-def _claim(claim: PersistentVolumeClaim, storage_class: str | None) -> PersistentVolumeClaim:
-    """A claim without a status is new: it gets the default class, and if it names its volume, the controller agrees."""
-    if claim.spec.volume_mode is None:
-        claim = replace(claim, spec=replace(claim.spec, volume_mode="Filesystem"))
-    if claim.status.phase:
-        return claim
-    if claim.spec.volume_name:
-        annotations = {_BIND_COMPLETED: "yes", **claim.metadata.annotations}
-        return replace(claim, metadata=replace(claim.metadata, annotations=annotations))
-    if claim.spec.storage_class_name is None and storage_class is not None:
-        claim = replace(claim, spec=replace(claim.spec, storage_class_name=storage_class))
-    return claim
-
-
-def _default_storage_class(classes: Iterable[StorageClass]) -> str | None:
-    """The default class; of several the newest, then the first by name, as the server chooses."""
-    marked = [each for each in classes if each.metadata.annotations.get(_DEFAULT_CLASS) == "true"]
-    marked.sort(key=lambda each: each.name)
-    marked.sort(key=lambda each: each.metadata.creation_timestamp, reverse=True)
-    return marked[0].name if marked else None
-
-
-def _replaced(record: S, **changes: object) -> S:
-    """The record with some fields replaced; the very same one where nothing changes."""
-    same = all(getattr(record, name) == value for name, value in changes.items())
-    return record if same else replace(record, **changes)
+def _key(obj: Any) -> str:
+    metadata = obj["metadata"]
+    return "/".join(filter(None, (metadata.get("namespace"), metadata.get("name"))))

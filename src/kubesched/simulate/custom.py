@@ -38,24 +38,23 @@ class CustomResources:
 
     def __init__(self, awaited: Iterable[str] = ()) -> None:
         self._awaited = frozenset(awaited)
-        self._api_versions = {_api_version(resource) for resource in self._awaited}
         self._defined_as: dict[tuple[str, str], _DefinitionSpec] = {}
 
-    def define(self, content: dict[str, Any]) -> bool:
-        """Take note of a CustomResourceDefinition; whether it is the one of a resource that is waited for."""
-        group, _, _ = _text(content, "apiVersion").partition("/")
-        if group != "apiextensions.k8s.io" or content.get("kind") != "CustomResourceDefinition":
-            return False
-        try:
-            spec = msgspec.convert(content, _Definition).spec
-        except msgspec.ValidationError:
-            return False
-        self._defined_as[spec.group, spec.names.kind] = spec
-        return any(_plural_and_group(resource) == (spec.names.plural, spec.group) for resource in self._awaited)
+    def define(self, content: dict[str, Any]) -> None:
+        """Take note of an object, should it be a CustomResourceDefinition."""
+        spec = _definition(content)
+        if spec is not None:
+            self._defined_as[spec.group, spec.names.kind] = spec
 
-    def may_have(self, api_version: str) -> bool:
-        """Whether a resource of this version is waited for. If its objects are of it is known after all definitions."""
-        return api_version in self._api_versions
+    def defines(self, content: dict[str, Any]) -> bool:
+        """Whether the object is of a resource that a definition among the manifests describes."""
+        group, _, _ = _text(content, "apiVersion").rpartition("/")
+        return (group, _text(content, "kind")) in self._defined_as
+
+    def is_awaited_definition(self, content: dict[str, Any]) -> bool:
+        """Whether it defines a resource that plugins wait for."""
+        spec = _definition(content)
+        return spec is not None and (spec.names.plural, spec.group) in map(_plural_and_group, self._awaited)
 
     def read(self, content: dict[str, Any]) -> CustomObject | list[Mistake] | None:
         """The object as plugins find it; what is wrong with it; or None if nobody waits for such objects."""
@@ -69,6 +68,8 @@ class CustomResources:
         metadata, mistakes = convert(content.get("metadata") or {}, ObjectMeta, path="metadata")
         if metadata is None:
             return mistakes
+        if not metadata.name:
+            return [Mistake("metadata.name", "Required value: name or generateName is required")]
         if definition is not None:
             namespace = (metadata.namespace or DEFAULT_NAMESPACE) if definition.scope == "Namespaced" else ""
             metadata = msgspec.structs.replace(metadata, namespace=namespace)
@@ -76,14 +77,19 @@ class CustomResources:
         return custom_object(resource, content, metadata)
 
 
+def _definition(content: dict[str, Any]) -> _DefinitionSpec | None:
+    group, _, _ = _text(content, "apiVersion").partition("/")
+    if group != "apiextensions.k8s.io" or content.get("kind") != "CustomResourceDefinition":
+        return None
+    try:
+        return msgspec.convert(content, _Definition).spec
+    except msgspec.ValidationError:
+        return None
+
+
 def _with_namespace(metadata: dict[str, Any], namespace: str) -> dict[str, Any]:
     others = {field: value for field, value in metadata.items() if field != "namespace"}
     return {**others, "namespace": namespace} if namespace else others
-
-
-def _api_version(resource: str) -> str:
-    _, version, group = resource.split(".", 2)
-    return f"{group}/{version}" if group else version
 
 
 def _plural_and_group(resource: str) -> tuple[str, str]:

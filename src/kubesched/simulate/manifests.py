@@ -1,6 +1,7 @@
 """Manifests to objects: files, directories and standard input, as people write them and as kubectl prints them.
 
-All mistakes are found before anything is refused. What a live API server would accept is accepted.
+Objects without a uid are admitted as an API server admits new ones. Those that carry a uid come from a server, and are
+taken as it gave them. All mistakes are found before anything is refused.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -16,15 +17,19 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from kubesched.admission.schemas import field_mistakes
+from kubesched.admission.schemas.acceptance import is_acceptable_json
 from kubesched.api.errors import UserError
-from kubesched.api.kinds import KINDS
-from kubesched.api.meta import KubeObject
-from kubesched.api.schema import Mistake, convert
+from kubesched.api.kinds import KINDS, Object
+from kubesched.api.meta import KubeObject, ObjectMeta
+from kubesched.api.schema import Mistake, convert, described
+from kubesched.api.storage import StorageClass
+from kubesched.api.well_known import NAMESPACE_NAME
+from kubesched.api.workloads import Namespace, PriorityClass
 from kubesched.api.yaml import YamlError, documents
-from kubesched.simulate.admission import complete, named, unknown_priority_classes
-from kubesched.simulate.checks import mistakes_in
+from kubesched.simulate.admission import Admission, Classes
 from kubesched.simulate.custom import CustomResources
-from kubesched.simulate.kinds import LIST, kind_of
+from kubesched.simulate.kinds import DEFAULT_NAMESPACE, LIST, ReadAs, is_known, kind_of, nearest_kind
 from kubesched.simulate.trace import trace_mistakes
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -42,7 +47,9 @@ class Manifests:
     skipped: Mapping[str, int] = field(default_factory=dict)
     """How many objects there were of kinds that scheduling does not look at."""
     sources: tuple[str, ...] = ()
-    """The file of each object; those that nobody wrote, which are namespaces, come last and have none."""
+    """The file of each object; namespaces that no file has come last and have none."""
+    warnings: tuple[str, ...] = ()
+    """Lines about objects of unknown kinds, which are left out."""
 
 
 def load(paths: Iterable[str], *, workloads: bool = False, custom: Iterable[str] = ()) -> Manifests:
@@ -94,11 +101,16 @@ def _bytes_of(source: str, reading: _Reading) -> bytes | None:
         return None
 
 
+class _HeadMetadata(msgspec.Struct):
+    uid: str = ""
+
+
 class _Head(msgspec.Struct, rename="camel"):
     """As much of an object as it takes to know what it is; the items of a list stay bytes."""
 
     api_version: Any = None
     kind: Any = None
+    metadata: _HeadMetadata | None = None
     items: list[msgspec.Raw] | None = None
 
 
@@ -118,32 +130,79 @@ def _decoder(kind: type[Any]) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)
 
 
+class _Entry(NamedTuple):
+    """An object that was found: as a record if a server has admitted it, else as it was written."""
+
+    place: _Place
+    read_as: ReadAs
+    obj: KubeObject | Object
+
+
 class _Reading:
     """One reading of some files: objects with the places they were found at, and lines about mistakes."""
 
     def __init__(self, workloads: bool, custom: CustomResources) -> None:
-        self.lines: list[str] = []
+        self._lines: list[tuple[int, str]] = []
+        """With the number of entries before each, which is the order to show them in."""
         self._workloads = workloads
         self._custom = custom
-        self._maybe_custom: list[tuple[_Place, dict[str, Any]]] = []
+        self._others: list[tuple[int, _Place, Object]] = []
+        self._entries: list[_Entry] = []
         self._objects: list[KubeObject] = []
-        self._places: list[_Place] = []
+        self._sources: list[str] = []
         self._skipped: Counter[str] = Counter()
-        self._seen: dict[tuple[type[KubeObject], str], _Place] = {}
+        self._unknown: dict[tuple[str, str], list[_Place]] = {}
+        self._seen: dict[tuple[str, str], _Place] = {}
 
-    def say(self, line: str) -> None:
+    def say(self, line: str, position: int | None = None) -> None:
         """Note a mistake; what cannot be printed is escaped, so that it stays one line."""
-        printable = line.isprintable()
-        self.lines.append(line if printable else "".join(c if c.isprintable() else repr(c)[1:-1] for c in line))
+        shown = line if line.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in line)
+        self._lines.append((len(self._entries) if position is None else position, shown))
 
     def finish(self) -> Manifests:
-        self._add_custom()
-        for index, mistake in unknown_priority_classes(self._objects):
-            self._complain(self._places[index], self._objects[index], [mistake])
-        if self.lines:
-            raise ManifestError(*self.lines)
-        sources = tuple(place.source for place in self._places)
-        return Manifests(tuple(complete(self._objects)), dict(sorted(self._skipped.items())), sources)
+        """Admit what was read. Only now are all classes and definitions known."""
+        for place in self._admit_all():
+            self._sources.append(place.source)
+        self._read_others()
+        warnings = tuple(_unknown_kind(*key, places) for key, places in self._unknown.items())
+        if self._lines:
+            self._lines.sort(key=lambda line: line[0])
+            raise ManifestError(*(line for _, line in self._lines), *warnings)
+        if not self._objects and sum(map(len, self._unknown.values())) == sum(self._skipped.values()) > 0:
+            raise ManifestError(*warnings)
+        named = {obj.name for obj in self._objects if isinstance(obj, Namespace)}
+        implied = dict.fromkeys(obj.namespace for obj in self._objects if obj.namespace and obj.namespace not in named)
+        self._objects += [_namespace(name) for name in implied]
+        return Manifests(tuple(self._objects), dict(sorted(self._skipped.items())), tuple(self._sources), warnings)
+
+    # -- admission ----------------------------------------------------------------------------------------------------
+
+    def _admit_all(self) -> Iterator[_Place]:
+        """The places of the objects that were added, in the order of the files."""
+        records: dict[int, KubeObject] = {}
+        first = [i for i, entry in enumerate(self._entries) if entry.read_as.record in (PriorityClass, StorageClass)]
+        for i in first:
+            self._admit(i, Admission(Classes(records.values())), records)
+        admission = Admission(Classes(records.values()))
+        for i, entry in enumerate(self._entries):
+            if i not in records and i not in first:
+                self._admit(i, admission, records)
+            if i in records:
+                self._objects.append(records[i])
+                yield entry.place
+
+    def _admit(self, i: int, admission: Admission, records: dict[int, KubeObject]) -> None:
+        place, read_as, obj = self._entries[i]
+        if isinstance(obj, KubeObject):
+            record: KubeObject | None = obj
+        else:
+            record, mistakes = admission.admit(read_as, obj)
+            self._complain(place, obj, mistakes, i)
+        if record is None:
+            return
+        if self._workloads and (mistakes := trace_mistakes(record)):
+            self._complain(place, record, mistakes, i)
+        records[i] = record
 
     # -- files to documents -------------------------------------------------------------------------------------------
 
@@ -197,10 +256,13 @@ class _Reading:
         try:
             head = msgspec.json.decode(raw, type=_Head)
             api_version, kind = _own_or_listed(head.api_version, head.kind, parent.api_version, parent.kind)
-            record = kind_of(api_version, kind, workloads=self._workloads)
-            if isinstance(record, type):
-                self._add(place, _decoder(record).decode(raw))
-                return
+            read_as = kind_of(api_version, kind, workloads=self._workloads)
+            has_uid = head.metadata is not None and bool(head.metadata.uid)
+            if has_uid and isinstance(read_as, ReadAs) and not read_as.makes_pods:
+                record = _decoder(read_as.record).decode(raw)
+                if is_acceptable_json(read_as.resource, raw):
+                    self._add(place, read_as, record)
+                    return
         except msgspec.ValidationError:
             pass  # a null somewhere, or a mistake: the slow way finds out which
         self._value(place, msgspec.json.decode(raw), parent.api_version, parent.kind)
@@ -211,67 +273,94 @@ class _Reading:
         if value is None:
             return
         if not isinstance(value, dict):
-            self.say(f"{place}: expected a Kubernetes object, got {_described(value)}")
+            self.say(f"{place}: expected a Kubernetes object, got {described(value)}")
             return
         api_version, kind = _own_or_listed(value.get("apiVersion"), value.get("kind"), list_version, list_kind)
         items = value.get("items")
         if isinstance(kind, str) and kind.endswith(LIST) and (isinstance(items, list) or _is_list_of_ours(kind)):
             self._items(place, api_version, kind, items)
             return
-        record = kind_of(api_version, kind, workloads=self._workloads)
-        if record is None:
-            self._foreign(place, {**value, "apiVersion": api_version, "kind": kind})
-        elif isinstance(record, Mistake):
-            self._complain(place, value, [record])
+        read_as = kind_of(api_version, kind, workloads=self._workloads)
+        if read_as is None:
+            self._others.append((len(self._entries), place, {**value, "apiVersion": api_version, "kind": kind}))
+        elif isinstance(read_as, Mistake):
+            self._complain(place, value, [read_as])
         else:
-            obj, mistakes = convert(value, record)
-            if obj is None:
-                self._complain(place, value, mistakes + _further_mistakes(value, record, mistakes))
+            self._known(place, read_as, {**value, "apiVersion": api_version, "kind": kind})
+
+    def _known(self, place: _Place, read_as: ReadAs, obj: Object) -> None:
+        metadata = obj.get("metadata") or {}
+        if not isinstance(metadata, dict):
+            self._complain(place, obj, [Mistake("metadata", f"expected a mapping, got {described(metadata)}")])
+        elif metadata.get("uid"):
+            mistakes = [each.mistake for each in field_mistakes(read_as.resource, obj) if not each.unknown]
+            record, unread = convert(obj, read_as.record)
+            if record is None or mistakes:
+                self._complain(place, obj, mistakes or unread)
             else:
-                self._add(place, obj)
+                self._add(place, read_as, obj if read_as.makes_pods else record)
+        else:
+            self._add(place, read_as, {**obj, "metadata": self._named(read_as, metadata)})
 
-    def _foreign(self, place: _Place, value: dict[str, Any]) -> None:
-        if self._custom.may_have(value["apiVersion"]):
-            self._maybe_custom.append((place, value))
-        elif not self._custom.define(value):
-            self._skipped[value["kind"]] += 1
+    def _named(self, read_as: ReadAs, metadata: Object) -> Object:
+        """The metadata with the name and the namespace that a server would give."""
+        named = dict(metadata)
+        if read_as.resource.namespaced:
+            named["namespace"] = metadata.get("namespace") or DEFAULT_NAMESPACE
+        elif isinstance(metadata.get("namespace"), str):
+            named.pop("namespace", None)  # kubectl ignores it, too
+        if not metadata.get("name") and metadata.get("generateName"):
+            named["name"] = f"{metadata['generateName']}{len(self._entries):05}"
+        return named
 
-    def _add_custom(self) -> None:
-        """Once all definitions have been seen: those may come after what they define."""
-        for place, value in self._maybe_custom:
+    def _read_others(self) -> None:
+        """Objects of custom resources that plugins wait for; and which of the rest are of no known kind."""
+        for _, _, value in self._others:
+            self._custom.define(value)
+        for position, place, value in self._others:
             obj = self._custom.read(value)
-            if obj is None:
+            if isinstance(obj, list):
+                self._complain(place, value, obj, position)
+            elif obj is not None:
+                if self._is_new(place, obj.kind, obj.key, obj, position):
+                    self._objects.append(obj)
+                    self._sources.append(place.source)
+            elif not self._custom.is_awaited_definition(value):
                 self._skipped[value["kind"]] += 1
-            elif isinstance(obj, list):
-                self._complain(place, value, obj)
-            else:
-                self._add(place, obj)
+                if not is_known(value["apiVersion"], value["kind"]) and not self._custom.defines(value):
+                    self._unknown.setdefault((value["apiVersion"], value["kind"]), []).append(place)
 
     def _items(self, place: _Place, api_version: Any, kind: str, items: Any) -> None:
         if items is None:
             return
         if not isinstance(items, list):
-            self.say(f"{place} ({kind}): items: expected a list, got {_described(items)}")
+            self.say(f"{place} ({kind}): items: expected a list, got {described(items)}")
             return
         for i, item in enumerate(items):
             inside = f"{place.item}.items[{i}]" if place.item else f"items[{i}]"
             self._value(place._replace(item=inside), item, api_version, kind)
 
-    def _add(self, place: _Place, obj: KubeObject) -> None:
-        obj = named(obj, len(self._objects))
-        self._complain(place, obj, mistakes_in(obj))
-        if self._workloads:
-            self._complain(place, obj, trace_mistakes(obj))
-        earlier = self._seen.setdefault((type(obj), obj.key), place)
-        if earlier is not place:
-            self._complain(place, obj, [Mistake("", f"the same object is in {earlier} already")])
-            return
-        self._objects.append(obj)
-        self._places.append(place)
+    def _add(self, place: _Place, read_as: ReadAs, obj: KubeObject | Object) -> None:
+        key = obj.key if isinstance(obj, KubeObject) else _key(obj)
+        if self._is_new(place, read_as.record.__name__, key, obj, len(self._entries)):
+            self._entries.append(_Entry(place, read_as, obj))
 
-    def _complain(self, place: _Place, subject: KubeObject | dict[str, Any], mistakes: Iterable[Mistake]) -> None:
+    def _is_new(self, place: _Place, kind: str, key: str, obj: KubeObject | Object, position: int) -> bool:
+        earlier = self._seen.setdefault((kind, key), place)
+        if key and earlier is not place:
+            self._complain(place, obj, [Mistake("", f"the same object is in {earlier} already")], position)
+            return False
+        return True
+
+    def _complain(
+        self,
+        place: _Place,
+        subject: KubeObject | Object,
+        mistakes: Iterable[Mistake],
+        position: int | None = None,
+    ) -> None:
         for mistake in mistakes:
-            self.say(f"{place} ({_title(subject)}): {mistake}")
+            self.say(f"{place} ({_title(subject)}): {mistake}", position)
 
 
 def _json_values(text: str) -> Iterator[str]:
@@ -310,26 +399,28 @@ def _is_list_of_ours(kind: str) -> bool:
     return kind == LIST or kind.removesuffix(LIST) in KINDS
 
 
-def _title(subject: KubeObject | dict[str, Any]) -> str:
+def _title(subject: KubeObject | Object) -> str:
     """`Pod shop/web-1`, as far as it is known."""
     if isinstance(subject, KubeObject):
         return f"{subject.kind or type(subject).__name__} {subject.key if subject.name else ''}".rstrip()
-    meta = subject.get("metadata")
-    meta = meta if isinstance(meta, dict) else {}
-    names = (meta.get("namespace"), meta.get("name"))
-    key = "/".join(name for name in names if isinstance(name, str) and name)
     kind = subject.get("kind")
-    return f"{kind if isinstance(kind, str) else 'object'} {key}".strip()
+    return f"{kind if isinstance(kind, str) else 'object'} {_key(subject)}".strip()
 
 
-def _described(value: Any) -> str:
-    return "a list" if isinstance(value, list) else json.dumps(value, default=str)[:60]
+def _key(obj: Object) -> str:
+    """`shop/web-1`; empty for an object that has no name."""
+    metadata = obj.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    names = [name for name in (metadata.get("namespace"), metadata.get("name")) if isinstance(name, str) and name]
+    return "/".join(names) if metadata.get("name") else ""
 
 
-def _further_mistakes(value: Any, record: type[KubeObject], known: list[Mistake]) -> list[Mistake]:
-    """What else is wrong with an object that cannot be read, as far as its shape lets one look."""
-    rough, _ = convert(value, record, shape_only=True)
-    if rough is None:
-        return []
-    paths = {mistake.path for mistake in known}
-    return [mistake for mistake in mistakes_in(rough) if mistake.path not in paths]
+def _unknown_kind(api_version: str, kind: str, places: Sequence[_Place]) -> str:
+    nearest = nearest_kind(kind)
+    more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+    hint = f', did you mean "{nearest}"?' if nearest and nearest != kind else ", left out"
+    return f'{places[0]}{more}: unknown kind "{kind}" in {api_version}{hint}'
+
+
+def _namespace(name: str) -> Namespace:
+    return Namespace(metadata=ObjectMeta(name=name, labels={NAMESPACE_NAME: name}))

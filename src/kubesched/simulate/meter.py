@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from kubesched.api.well_known import ZONE
 from kubesched.simulate.report import Moment, Share, Utilisation
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Float, Rows
 
-ZONE = "topology.kubernetes.io/zone"
 NO_ZONE = "(no zone)"
 
 _CPU_AND_MEMORY = 2

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kubesched.api.pod import Pod
-from kubesched.api.quantity_text import Family, spell
+from kubesched.api.quantity import Family, spell
 from kubesched.api.requests import pod_requests, whole
 from kubesched.framework.nodes import Nodes
 from kubesched.state.cluster import ClusterState

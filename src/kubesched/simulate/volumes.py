@@ -16,15 +16,15 @@ from kubesched.api.storage import (
     PersistentVolumeSpec,
     StorageClass,
 )
+from kubesched.api.well_known import BIND_COMPLETED
 from kubesched.plugins.volume_binding.writes import VolumeWrites
 from kubesched.scheduler.writer import WriteError
-from kubesched.simulate.admission import complete
+from kubesched.simulate.admission import admitted_claim
 
 replace = msgspec.structs.replace
 
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 BOUND = ClaimStatus(phase="Bound")
-_BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 
 Tell = Callable[[KubeObject | None, KubeObject | None], None]
 """Called with an object before and after a change."""
@@ -79,8 +79,8 @@ class Volumes:
                 labels=template.metadata.labels,
                 owner_references=(owner,),
             )
-            made = complete([PersistentVolumeClaim(metadata=meta, spec=template.spec), *self._classes.values()])[0]
-            assert isinstance(made, PersistentVolumeClaim)
+            claim = PersistentVolumeClaim(metadata=meta, spec=template.spec)
+            made = admitted_claim(claim, self._classes.values())
             self._claims[made.key] = made
             self._tell(None, made)
             self._provision_at_once(made)
@@ -122,7 +122,7 @@ class Volumes:
         bound_volume = replace(volume, status=replace(volume.status, phase="Bound"))
         self._tell(self._volumes.get(volume.name), bound_volume)
         self._volumes[volume.name] = bound_volume
-        annotations = {**claim.metadata.annotations, _BIND_COMPLETED: "yes"}
+        annotations = {**claim.metadata.annotations, BIND_COMPLETED: "yes"}
         bound_claim = replace(
             claim,
             metadata=replace(claim.metadata, annotations=annotations),

@@ -137,7 +137,7 @@ def test_mistakes_in_manifests_are_a_line_each() -> None:
     assert refused("place", "-f", "-", stdin=manifest) == [
         "<stdin>: document 1 (Pod default/p): spec.containers[0].resources.requests.cpu: "
         "'2x' is not a quantity such as 100m, 0.5, 2Gi or 1e3",
-        "<stdin>: document 2 (Node): metadata.name: required field is missing",
+        "<stdin>: document 2 (Node): metadata.name: Required value: name or generateName is required",
     ]
 
 

@@ -98,7 +98,10 @@ def test_input_without_anything_to_schedule_says_what_it_is_instead() -> None:
         ("kind: List\nitems: 3", "document 1: expected a Node"),
         ("kind: Node\n---\nkind: Node", "there are 2 nodes named 'node'"),
         ("kind: Node\nmetadata: {name: UPPER}", 'Node "UPPER" is invalid: metadata.name: Invalid value: "UPPER": '),
-        ("kind: Node\nstatus: {capacity: {cpu: lots}}", "status.capacity[cpu]: quantities must match the regular "),
+        (
+            "kind: Node\nstatus: {capacity: {cpu: lots}}",
+            'Node in version "v1" cannot be handled as a Node: quantities must match the regular ',
+        ),
     ],
 )
 def test_nodes_that_cannot_be_are_refused_by_the_sandbox(manifest: str, problem: str) -> None:

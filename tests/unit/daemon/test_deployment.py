@@ -16,10 +16,10 @@ from tests.unit.daemon.chart import Chart
 from tools import release
 
 from kubesched import __version__, config
+from kubesched.admission.kinds import SERVED
 from kubesched.api.kinds import WATCHED, Kind
 from kubesched.daemon.completion import completed
 from kubesched.daemon.options import Options, parse_options
-from kubesched.sandbox.served import SERVED
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 CHART = Chart(DEPLOY / "helm" / "kubesched")

@@ -51,7 +51,8 @@ def test_kind_without_a_definition_has_the_usual_plural(kind: str, plural: str) 
 
 def test_definition_tells_the_plural_wherever_it_stands() -> None:
     ox = {**RACK, "kind": "Ox"}
-    assert not customs(read(ox, custom=("oxen.v1.example.com",)))
+    with pytest.raises(ManifestError, match=r'unknown kind "Ox" in example\.com/v1'):
+        read(ox, custom=("oxen.v1.example.com",))
     found = read(ox, definition("oxen", "Ox"), custom=("oxen.v1.example.com",))
     assert len(customs(found)) == 1
     assert found.skipped == {}
@@ -81,8 +82,8 @@ def test_items_of_a_list_need_not_say_what_they_are() -> None:
     ("metadata", "problem"),
     [
         ({"name": "first", "labels": 3}, "f.yaml: document 1 (Rack first): metadata.labels: expected a mapping, got 3"),
-        ({}, "f.yaml: document 1 (Rack): metadata.name: required field is missing"),
-        ([], "f.yaml: document 1 (Rack): metadata.name: required field is missing"),
+        ({}, "f.yaml: document 1 (Rack): metadata.name: Required value: name or generateName is required"),
+        ([], "f.yaml: document 1 (Rack): metadata.name: Required value: name or generateName is required"),
         ("first", 'f.yaml: document 1 (Rack): metadata: expected a mapping, got "first"'),
     ],
 )

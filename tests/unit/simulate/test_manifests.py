@@ -76,8 +76,8 @@ def test_kinds_that_scheduling_does_not_look_at_are_counted() -> None:
 
 
 @pytest.mark.parametrize("dump", [json.dumps, str], ids=["json", "yaml"])
-def test_nulls_unknown_fields_and_numbers_as_quantities_are_accepted_as_the_api_server_accepts_them(dump: Any) -> None:
-    container = {"name": "c", "resources": {"requests": {"cpu": 1, "memory": 1.5e9}}, "brandNewField": {"x": 1}}
+def test_nulls_and_numbers_as_quantities_are_accepted_as_the_api_server_accepts_them(dump: Any) -> None:
+    container = {"name": "c", "resources": {"requests": {"cpu": 1, "memory": 1.5e9}}}
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -88,12 +88,6 @@ def test_nulls_unknown_fields_and_numbers_as_quantities_are_accepted_as_the_api_
     found = loads(text).objects[0]
     assert isinstance(found, Pod)
     assert found.spec.containers[0].resources.requests == {"cpu": 1, "memory": 1_500_000_000}
-
-
-def test_a_bound_that_is_no_label_value_is_accepted_in_a_node_selector() -> None:
-    term = "{matchExpressions: [{key: rank, operator: Gt, values: ['-5']}]}"
-    required = f"requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: [{term}]}}"
-    assert names(loads(f"{POD}spec: {{affinity: {{nodeAffinity: {{{required}}}}}}}")) == ["shop/web"]
 
 
 def test_a_pod_with_a_generated_name_gets_one() -> None:
@@ -126,71 +120,65 @@ TERM = "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution
         ),
         (
             in_pod("{containers: [{resources: {requests: {cpu: -1}}}]}"),
-            "spec.containers[0].resources.requests.cpu: -1 is less than zero",
+            'spec.containers[0].resources.requests[cpu]: Invalid value: "-1": must be greater than or equal to 0',
         ),
         (
-            in_pod("{containers: [{resources: {requests: {cpus: 1}}}]}"),
-            "spec.containers[0].resources.requests.cpus: "
-            "'cpus' is not a resource such as cpu, memory or example.com/device",
+            in_pod("{containers: [{resources: {requests: {a-b/c: 1}, limits: {a-b/c: 1}}}], nodeSelector: {a: -}}"),
+            'spec.nodeSelector: Invalid value: "-": a valid label must be an empty string or consist of alphanumeric '
+            "characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or "
+            "'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')",
         ),
         (
             in_pod("{containers: [{resources: {requests: {cpu: 2}, limits: {cpu: 1}}}]}"),
-            "spec.containers[0].resources.requests.cpu: 2 is more than the limit of 1",
+            'spec.containers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu limit of 1',
         ),
         (
-            in_pod("{containers: [{resources: {limits: {nvidia.com/gpu: 0.5}}}]}"),
-            "spec.containers[0].resources.limits.nvidia.com/gpu: "
-            "0.5 is not a whole number, and nvidia.com/gpu cannot be shared",
+            in_pod("{overhead: {nvidia.com/gpu: 0.5}}"),
+            "spec.overhead[nvidia.com/gpu]: Invalid value: 0.5: must be an integer",
         ),
         (
             in_affinity("{key: app, operator: In}"),
-            f"{TERM}.labelSelector.matchExpressions[0].values: operator In needs at least one value",
+            f"{TERM}.labelSelector.matchExpressions[0].values: Required value: "
+            "must be specified when `operator` is 'In' or 'NotIn'",
         ),
         (
             in_affinity("{key: app, operator: Exists, values: [a]}"),
-            f"{TERM}.labelSelector.matchExpressions[0].values: operator Exists takes no values",
+            f"{TERM}.labelSelector.matchExpressions[0].values: Forbidden: "
+            "may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
         ),
         (
             in_affinity("{key: app, operator: Like, values: [a]}"),
-            f"{TERM}.labelSelector.matchExpressions[0].operator: "
-            'expected "In" or "NotIn" or "Exists" or "DoesNotExist", got "Like"',
-        ),
-        (
-            in_affinity("{key: -app, operator: Exists}"),
-            f"{TERM}.labelSelector.matchExpressions[0].key: '-app' is not a label key",
-        ),
-        (
-            in_affinity("{key: app, operator: In, values: ['a b']}"),
-            f"{TERM}.labelSelector.matchExpressions[0].values[0]: 'a b' is not a label value",
+            f'{TERM}.labelSelector.matchExpressions[0].operator: Invalid value: "Like": not a valid selector operator',
         ),
         (
             in_pod("{affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {}}}}"),
             "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms: "
-            "at least one term is needed",
+            "Required value: must have at least one node selector term",
         ),
         (
             in_pod("{tolerations: [{key: a, effect: Sometimes}]}"),
             "spec.tolerations[0].effect: "
-            'expected "NoSchedule" or "PreferNoSchedule" or "NoExecute" or "", got "Sometimes"',
+            'Unsupported value: "Sometimes": supported values: "NoSchedule", "PreferNoSchedule", "NoExecute"',
         ),
         (
             in_pod("{tolerations: [{operator: Equal}]}"),
-            "spec.tolerations[0].operator: must be Exists when no key is given, which tolerates every taint",
+            'spec.tolerations[0].operator: Invalid value: "Equal": operator must be Exists when `key` is empty, '
+            'which means "match all values and all keys"',
         ),
         (
             in_pod("{topologySpreadConstraints: [{maxSkew: 0, topologyKey: z, whenUnsatisfiable: DoNotSchedule}]}"),
-            "spec.topologySpreadConstraints[0].maxSkew: 0 is not a number from 1 to 2147483647",
+            "spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero",
         ),
         (
             in_pod("{topologySpreadConstraints: [{maxSkew: 1, topologyKey: z}]}"),
-            "spec.topologySpreadConstraints[0].whenUnsatisfiable: required field is missing",
+            "spec.topologySpreadConstraints[0].whenUnsatisfiable: "
+            'Unsupported value: "": supported values: "DoNotSchedule", "ScheduleAnyway"',
         ),
-        (in_pod("{priority: 9999999999}"), "spec.priority: 9999999999 is not a number from -2147483648 to 2147483647"),
         (
-            in_pod("{priorityClassName: gold}"),
-            "spec.priorityClassName: there is no PriorityClass 'gold'; "
-            "known are system-cluster-critical, system-node-critical",
+            in_pod("{priority: 9999999999}"),
+            "spec.priority: expected an integer from -2147483648 to 2147483647, got 9999999999",
         ),
+        (in_pod("{priorityClassName: gold}"), "spec.priorityClassName: no PriorityClass with name gold was found"),
         (
             f"{POD}status: {{startTime: yesterday}}",
             "status.startTime: 'yesterday' is not a time such as 2026-01-31T12:00:00Z",
@@ -205,20 +193,14 @@ def test_a_mistake_in_a_pod_is_named_with_its_place(text: str, line: str) -> Non
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("{apiVersion: v1, kind: Node}", "document 1 (Node): metadata.name: required field is missing"),
         (
-            "{apiVersion: v1, kind: Node, metadata: {name: Big_One}}",
-            "document 1 (Node Big_One): metadata.name: "
-            "'Big_One' is not a name: lower case letters, digits, '-' and '.' make one",
-        ),
-        (
-            "{apiVersion: v1, kind: Node, metadata: {name: n1, labels: {zone: a/b}}}",
-            "document 1 (Node n1): metadata.labels.zone: 'a/b' is not a label value",
+            "{apiVersion: v1, kind: Node}",
+            "document 1 (Node): metadata.name: Required value: name or generateName is required",
         ),
         (
             "{apiVersion: v1, kind: Node, metadata: {name: n1}, spec: {taints: [{key: a, effect: Bad}]}}",
             "document 1 (Node n1): spec.taints[0].effect: "
-            'expected "NoSchedule" or "PreferNoSchedule" or "NoExecute", got "Bad"',
+            'Unsupported value: "Bad": supported values: "NoSchedule", "PreferNoSchedule", "NoExecute"',
         ),
         (
             "{apiVersion: v2, kind: Pod, metadata: {name: p}}",
@@ -226,7 +208,7 @@ def test_a_mistake_in_a_pod_is_named_with_its_place(text: str, line: str) -> Non
         ),
         (
             "{apiVersion: v1, kind: pod, metadata: {name: p}}",
-            "document 1 (pod p): kind: 'v1' has no kind 'pod'; did you mean 'Pod'?",
+            'document 1: unknown kind "pod" in v1, did you mean "Pod"?',
         ),
         ("{kind: Pod}", "document 1 (Pod): apiVersion: required field is missing"),
         ("{a: b}", "document 1 (object): kind: required field is missing"),
@@ -257,7 +239,7 @@ def test_an_object_that_is_there_twice_is_refused_with_both_places() -> None:
 def test_an_item_of_a_json_list_is_named_by_its_index() -> None:
     bad = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"priority": "high"}}
     assert lines(json.dumps({"apiVersion": "v1", "kind": "List", "items": [NODE, bad]})) == [
-        'f.yaml: document 1, items[1] (Pod p): spec.priority: expected an integer, got "high"'
+        'f.yaml: document 1, items[1] (Pod default/p): spec.priority: expected an integer, got "high"'
     ]
 
 
@@ -271,8 +253,8 @@ def test_all_mistakes_of_all_files_are_found_at_once(tmp_path: Path) -> None:
     found = [line.replace(f"{tmp_path}/", "") for line in caught.value.lines]
     assert found == [
         "empty: no manifests in this directory (looked for .yaml, .yml, .json)",
-        "a.yaml: document 1 (Pod shop/web): spec.nodeName: expected a string, got 5",
         'a.yaml: document 1 (Pod shop/web): spec.priority: expected an integer, got "high"',
+        "a.yaml: document 1 (Pod shop/web): spec.nodeName: expected a string, got 5",
         "b.yaml: line 2, column 1: while parsing a flow node, did not find expected node content",
         "c.yaml: No such file or directory",
     ]
@@ -280,6 +262,7 @@ def test_all_mistakes_of_all_files_are_found_at_once(tmp_path: Path) -> None:
 
 def test_a_wrong_word_does_not_hide_the_other_mistakes_of_an_object() -> None:
     spec = "{containers: [{resources: {requests: {cpu: 1x}}}], preemptionPolicy: Sometimes}"
-    word, number = lines(in_pod(spec))
-    assert word.endswith('spec.preemptionPolicy: expected "Never" or "PreemptLowerPriority", got "Sometimes"')
+    number, word, refusal = lines(in_pod(spec))
     assert "spec.containers[0].resources.requests.cpu: '1x' is not a quantity" in number
+    assert 'spec.preemptionPolicy: Unsupported value: "Sometimes"' in word
+    assert "spec.preemptionPolicy: the string value of PreemptionPolicy (Sometimes) must not be provided" in refusal

@@ -9,10 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched import config
-from kubesched.api.kinds import KINDS
 from kubesched.api.yaml import documents
 from kubesched.simulate.cluster import SimulatedCluster
-from kubesched.simulate.kinds import API_VERSIONS
 from kubesched.simulate.manifests import ManifestError, Manifests, loads
 from kubesched.simulate.placement import place
 
@@ -53,10 +51,6 @@ def spoiled_examples(draw: st.DrawFn) -> dict[str, Any]:
             place[key] = draw(VALUES)
             return {"apiVersion": "v1", "kind": "List", "items": items}
         place = place[key]
-
-
-def test_every_kind_has_a_version() -> None:
-    assert API_VERSIONS.keys() == KINDS.keys()
 
 
 def read(data: str | bytes) -> Manifests | list[str]:

@@ -114,16 +114,16 @@ def test_suspended_job_makes_nothing() -> None:
     [
         (
             workload("Deployment", "", pod="tolerations: [{effect: NoSchedule}]"),
-            "<text>: document 1 (Deployment default/web): spec.template.spec.tolerations[0].operator: must be Exists",
+            "<text>: document 1 (Deployment default/web): spec.template.spec.tolerations[0].operator: Invalid value",
         ),
         (workload("Deployment", "replicas: -1, "), "<text>: document 1 (Deployment default/web): spec.replicas: "),
         (
             workload("Job", "", pod="priorityClassName: vip"),
-            "(Job default/web): spec.template.spec.priorityClassName: there is no PriorityClass 'vip'",
+            "(Job default/web): spec.template.spec.priorityClassName: no PriorityClass with name vip was found",
         ),
         (
             "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}",
-            "spec.template.spec.containers: required field is missing",
+            "spec.template.spec.containers: Required value",
         ),
         (
             "{apiVersion: v1, kind: Pod, metadata: {name: p, annotations: {kubesched.io/arrival: soon}}}",

@@ -143,9 +143,12 @@ def test_an_explanation_names_the_gate_that_keeps_a_device_from_everybody() -> N
     ("manifest", "complaint"),
     [
         (SLICE % ", capacity: {memory: {value: much}}", "spec.devices[0].capacity.memory.value"),
-        (SLICE.replace("nodeName: n1", "allNodes: false") % "", "exactly one of nodeName, nodeSelector, allNodes"),
-        (SLICE % ", attributes: {x: {int: 1, string: a}}", "exactly one of int, bool, string and version"),
-        (CLAIM.replace("{deviceClassName: gpu}", "null"), "exactly one of exactly and firstAvailable"),
+        (
+            SLICE.replace("nodeName: n1", "allNodes: false") % "",
+            "exactly one of `nodeName`, `nodeSelector`, `allNodes`",
+        ),
+        (SLICE % ", attributes: {x: {int: 1, string: a}}", "exactly one value must be specified"),
+        (CLAIM.replace("{deviceClassName: gpu}", "null"), "exactly one of `exactly` or `firstAvailable` is required"),
     ],
 )
 def test_mistakes_in_slices_and_claims_are_named(manifest: str, complaint: str) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 
-from kubesched.api.quantity import Quantity, QuantityError, parse_quantity
+from kubesched.api.quantity import QUANTITY_WORDS, Quantity, QuantityError, parse_quantity
 from kubesched.cel import costs
 from kubesched.cel.errors import AbsorbableError
 from kubesched.cel.functions import function, method
 from kubesched.cel.values import LEAST_INT, MOST_INT, compare_quantities
 
 _LOOKS_LIKE_ONE = re.compile(r"[+-]?[0-9]*(?:\.[0-9]*)?[eEinumkKMGTP]*[-+]?[0-9]*")
-_WRONG_FORMAT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _WRONG_SUFFIX = "unable to parse quantity's suffix"
 
 
@@ -22,7 +21,7 @@ def to_quantity(text: str) -> Quantity:
         return parse_quantity(text)
     except QuantityError:
         right_shape = text and _LOOKS_LIKE_ONE.fullmatch(text)
-        raise AbsorbableError(_WRONG_SUFFIX if right_shape else _WRONG_FORMAT) from None
+        raise AbsorbableError(_WRONG_SUFFIX if right_shape else QUANTITY_WORDS) from None
 
 
 @function("isQuantity(string) -> bool", price=costs.scan_first)

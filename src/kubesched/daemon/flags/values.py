@@ -12,10 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kubesched.api.quantity import QuantityError, parse_quantity
+from kubesched.api.quantity import QUANTITY_WORDS, QuantityError, parse_quantity
 from kubesched.config.duration import Duration
 
-_QUANTITY_WORDS = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _MAX_FLOAT32 = 3.4028235e38
 _INTEGER = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]+|0[oO]?[0-7]+|0[bB][01]+|[0-9]+)")
 
@@ -119,7 +118,7 @@ def _quantity(text: str) -> int:
     try:
         return parse_quantity(text).value()
     except QuantityError:
-        raise ValueError(_QUANTITY_WORDS) from None
+        raise ValueError(QUANTITY_WORDS) from None
 
 
 def _fields(text: str) -> list[str]:

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from kubesched.api.devices import CapacityPolicy
-from kubesched.api.quantity import QuantityText, parse_quantity
-from kubesched.api.quantity_text import Family, family_of, spell
+from kubesched.api.quantity import Family, QuantityText, family_of, parse_quantity, spell
 from kubesched.plugins.dynamic_resources.device_kinds import Capacity, DeviceKind
 
 _NANO = 10**9

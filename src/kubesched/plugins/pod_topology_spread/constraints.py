@@ -9,13 +9,11 @@ from kubesched.api.affinity import TopologySpreadConstraint
 from kubesched.api.meta import KubeObject, OwnerReference
 from kubesched.api.pod import Pod
 from kubesched.api.selectors import Requirement, Selector, compile_selector, selector_from_labels
+from kubesched.api.well_known import HOSTNAME, ZONE
 from kubesched.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from kubesched.config.args import PodTopologySpreadArgs
 from kubesched.framework.cycle import Cycle
 from kubesched.state.objects import ObjectStore
-
-HOSTNAME = "kubernetes.io/hostname"
-ZONE = "topology.kubernetes.io/zone"
 
 SYSTEM_DEFAULTS = (
     TopologySpreadConstraint(topology_key=HOSTNAME, when_unsatisfiable="ScheduleAnyway", max_skew=3),

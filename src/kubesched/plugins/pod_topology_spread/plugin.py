@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from kubesched.api.well_known import HOSTNAME
 from kubesched.config.args import PodTopologySpreadArgs
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Interest
@@ -17,7 +18,7 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.status import SKIP, Status, unresolvable, unschedulable
 from kubesched.plugins.pod_topology_spread.cells import Cells, Part, part_by_domain, part_by_node
-from kubesched.plugins.pod_topology_spread.constraints import HOSTNAME, Constraint, Constraints
+from kubesched.plugins.pod_topology_spread.constraints import Constraint, Constraints
 from kubesched.plugins.pod_topology_spread.domains import CountedNodesOf, Domains, matching_pods
 from kubesched.plugins.pod_topology_spread.hints import SpreadHints
 from kubesched.state.columns import Bool, Int32, Int64

@@ -12,9 +12,8 @@ import msgspec
 from kubesched.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.pod import DiskSource, Volume
 from kubesched.api.storage import InTreeVolumeSource, PersistentVolume, PersistentVolumeSpec
+from kubesched.api.well_known import BETA_REGION, BETA_ZONE, REGION, ZONE
 
-ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
-BETA_ZONE, BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
 ZONES_DELIMITER = "__"
 """Between the zones of a volume that is in more than one."""
 

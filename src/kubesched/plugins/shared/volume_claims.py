@@ -6,9 +6,7 @@ from typing import NamedTuple
 
 from kubesched.api.pod import Pod, Volume
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
-
-_CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
-_BOUND_ANNOTATION = "pv.kubernetes.io/bind-completed"
+from kubesched.api.well_known import BIND_COMPLETED, STORAGE_CLASS
 
 
 class ClaimUse(NamedTuple):
@@ -41,12 +39,12 @@ def foreign_claim_fault(pod: Pod, claim: PersistentVolumeClaim) -> str:
 
 def class_of(obj: PersistentVolumeClaim | PersistentVolume) -> str:
     """The storage class of a claim or volume; an annotation from before the field existed still goes first."""
-    return obj.metadata.annotations.get(_CLASS_ANNOTATION, obj.spec.storage_class_name or "")
+    return obj.metadata.annotations.get(STORAGE_CLASS, obj.spec.storage_class_name or "")
 
 
 def is_bound(claim: PersistentVolumeClaim) -> bool:
     """Whether the claim has its volume and the controller has finished with both."""
-    return bool(claim.spec.volume_name) and _BOUND_ANNOTATION in claim.metadata.annotations
+    return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
 
 
 def claim_not_found(name: str) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubesched.api.api_error import ApiError, bad_request
 from kubesched.api.kinds import PODS, Object
+from kubesched.api.well_known import REGION, ZONE
 from kubesched.sandbox.api.preconditions import check_storage
-from kubesched.sandbox.errors import ApiError, bad_request
 
-_TOPOLOGY = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+_TOPOLOGY = (ZONE, REGION)
 
 
 def target_of(name: str, binding: Object) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubesched.api.kinds import CONFIG_MAPS, NAMESPACES, PRIORITY_CLASSES, SERVICE_ACCOUNTS, SERVICES, Object, Resource
-from kubesched.sandbox.admission import SYSTEM_CLASSES
+from kubesched.api.well_known import SYSTEM_PRIORITY_CLASSES
 from kubesched.sandbox.api.core import Api
 from kubesched.sandbox.api.reading import Event
 
@@ -24,7 +24,7 @@ def bootstrap(api: Api, *, authority: str = "", port: int = 443) -> None:
     _follow_namespaces(api, authority)
     for name in SYSTEM_NAMESPACES:
         _ensure(api, NAMESPACES, "", {"metadata": {"name": name}})
-    for name, value in SYSTEM_CLASSES.items():
+    for name, value in SYSTEM_PRIORITY_CLASSES.items():
         named = {"metadata": {"name": name}, "value": value, "description": _DESCRIPTIONS[name]}
         _ensure(api, PRIORITY_CLASSES, "", named)
     _ensure(api, SERVICES, "default", _kubernetes_service(port))

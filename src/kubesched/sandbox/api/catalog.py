@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from kubesched.admission.kinds import SERVED
 from kubesched.api.kinds import CORE_EVENTS, EVENTS, Object, Resource
 from kubesched.sandbox.api import custom, event_shapes
-from kubesched.sandbox.served import SERVED
 
 Shape = Callable[[Object], Object]
 

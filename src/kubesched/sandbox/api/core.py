@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubesched.api.api_error import bad_request
 from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, NODES, POD_DISRUPTION_BUDGETS, PODS, Object, Resource
 from kubesched.sandbox.api import binding as bindings
 from kubesched.sandbox.api import custom
@@ -12,7 +13,6 @@ from kubesched.sandbox.api.options import DeleteOptions
 from kubesched.sandbox.api.preconditions import check_delete, check_update, metadata_of
 from kubesched.sandbox.api.scale import WORKLOAD, ScalePaths, custom_paths, scale_of, scaled
 from kubesched.sandbox.api.writing import PatchKind, Writing, patched
-from kubesched.sandbox.errors import bad_request
 
 
 class Api(Writing):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from kubesched.api.api_error import bad_request
 from kubesched.api.kinds import NAMESPACES, PODS, Object, Resource
 from kubesched.sandbox.api.stamps import Stamps, seconds_of, timestamp
-from kubesched.sandbox.errors import bad_request
 
 FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 

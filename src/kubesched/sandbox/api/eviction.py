@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubesched.api.api_error import ApiError, forbidden
 from kubesched.api.kinds import POD_DISRUPTION_BUDGETS, Object
 from kubesched.api.selectors import Requirement, Selector
-from kubesched.sandbox.errors import ApiError, forbidden
 
 _REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
 _MOST_DISRUPTED = 2000

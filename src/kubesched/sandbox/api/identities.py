@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from kubesched.api.api_error import bad_request, invalid
 from kubesched.api.kinds import SERVICE_ACCOUNTS, Object
+from kubesched.api.schema import Mistake
 from kubesched.sandbox.api.stamps import Stamps, timestamp
-from kubesched.sandbox.errors import Cause, bad_request, invalid
 
 _SHORTEST, _DEFAULT_SECONDS = 600, 3600
 AUDIENCE = "https://kubernetes.default.svc.cluster.local"
@@ -60,7 +61,7 @@ class Tokens:
             raise bad_request("spec.expirationSeconds must be a number")
         if not _SHORTEST <= seconds <= 1 << 32:
             why = f"Invalid value: {seconds}: may not specify a duration less than 10 minutes"
-            raise invalid(SERVICE_ACCOUNTS, name, [Cause("spec.expirationSeconds", why)])
+            raise invalid(SERVICE_ACCOUNTS, name, [Mistake("spec.expirationSeconds", why)])
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
         user = User(f"system:serviceaccount:{namespace}:{name}", account["metadata"]["uid"], groups)
         token, expires = self._stamps.token(), self._stamps.time() + seconds

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubesched.api.api_error import STALE, bad_request, conflict
 from kubesched.api.kinds import Object, Resource
-from kubesched.sandbox.errors import STALE, bad_request, conflict
 
 
 def check_storage(resource: Resource, obj: Object, wanted: Object) -> None:

@@ -7,11 +7,11 @@ from typing import Literal
 
 import msgspec
 
+from kubesched.api.api_error import not_found
 from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, Object, Resource
 from kubesched.sandbox.api.catalog import Catalog, table_of
 from kubesched.sandbox.api.selecting import ALL, Selection, selection
 from kubesched.sandbox.api.stamps import Stamps
-from kubesched.sandbox.errors import not_found
 from kubesched.sandbox.store import Change, Record, Store
 
 

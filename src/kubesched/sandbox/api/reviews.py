@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from kubesched.api.api_error import invalid, no_such_resource
 from kubesched.api.kinds import Object, Resource
+from kubesched.api.schema import Mistake
 from kubesched.sandbox.api.identities import ANONYMOUS, AUDIENCE, Tokens, User
-from kubesched.sandbox.errors import Cause, invalid, no_such_resource
 
 _ALLOWED = {"allowed": True, "reason": "everything is allowed in the sandbox"}
 _DENIED = {"allowed": False, "reason": "a token is asked for"}
@@ -34,7 +35,7 @@ def review(resource: Resource, obj: Object, user: User, tokens: Tokens) -> Objec
 def _token_review(resource: Resource, spec: Object, tokens: Tokens) -> Object:
     token = spec.get("token")
     if not isinstance(token, str) or not token:
-        raise invalid(resource, "", [Cause("spec.token", "Required value: must be set", "FieldValueRequired")])
+        raise invalid(resource, "", [Mistake("spec.token", "Required value: must be set", "FieldValueRequired")])
     user = tokens.user(token)
     if user is None:
         return {"authenticated": False, "user": {}, "error": "invalid bearer token"}
@@ -45,7 +46,7 @@ def _check_access(resource: Resource, spec: Object) -> None:
     about = [key for key in ("resourceAttributes", "nonResourceAttributes") if spec.get(key)]
     if len(about) != 1:
         why = "Invalid value: exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        raise invalid(resource, "", [Cause("spec.resourceAttributes", why)])
+        raise invalid(resource, "", [Mistake("spec.resourceAttributes", why)])
 
 
 def _rules() -> Object:

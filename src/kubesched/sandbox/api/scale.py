@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from kubesched.api.api_error import invalid
 from kubesched.api.kinds import REPLICATION_CONTROLLERS, Object, Resource
-from kubesched.sandbox.errors import Cause, invalid
+from kubesched.api.schema import Mistake
 
 _TEXT_OPERATORS = {"In": "in", "NotIn": "notin"}
 
@@ -54,7 +55,7 @@ def scaled(resource: Resource, obj: Object, scale: Object, paths: ScalePaths = W
     replicas = spec.get("replicas", 0) if isinstance(spec, dict) else 0
     name = obj["metadata"]["name"]
     if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 0:
-        cause = Cause("spec.replicas", f"Invalid value: {replicas}: must be greater than or equal to 0")
+        cause = Mistake("spec.replicas", f"Invalid value: {replicas}: must be greater than or equal to 0")
         raise invalid(resource, name, [cause])
     return _written(obj, paths.spec, replicas)
 

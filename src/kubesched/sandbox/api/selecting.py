@@ -7,10 +7,10 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
+from kubesched.api.api_error import bad_request
 from kubesched.api.kinds import Object, Resource
 from kubesched.api.selectors import EVERYTHING, Requirement, Selector, label_key_fault, label_value_fault, parse_int64
 from kubesched.sandbox.api.fields import Field, field_of
-from kubesched.sandbox.errors import bad_request
 
 _TOKEN = re.compile(r"\s*(?:(?P<operator>==|!=|=|!|,|\(|\)|<|>)|(?P<word>[^\s=!,()<>]+))")
 _COMPARISONS = {"=": "In", "==": "In", "!=": "NotIn", "in": "In", "notin": "NotIn", ">": "Gt", "<": "Lt"}

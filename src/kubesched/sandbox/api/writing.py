@@ -6,22 +6,15 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
+from kubesched.admission import admit_create, admit_update, deletion_grace
+from kubesched.api.api_error import already_exists, bad_request, forbidden, invalid, method_not_allowed, not_found
 from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, Object, Resource
-from kubesched.sandbox.admission import admit_create, admit_update, deletion_grace
+from kubesched.api.schema import Mistake
 from kubesched.sandbox.api import custom, deleting
 from kubesched.sandbox.api.catalog import table_of
 from kubesched.sandbox.api.preconditions import check_delete, check_update, metadata_of
 from kubesched.sandbox.api.reading import Reading
 from kubesched.sandbox.api.stamps import identity
-from kubesched.sandbox.errors import (
-    Cause,
-    already_exists,
-    bad_request,
-    forbidden,
-    invalid,
-    method_not_allowed,
-    not_found,
-)
 from kubesched.sandbox.patching import apply, json_patch, merge_patch, strategic_merge, track
 
 _NAME_ATTEMPTS = 8
@@ -194,7 +187,9 @@ class Writing(Reading):
             return
         base = metadata.get("generateName")
         if not base or not isinstance(base, str):
-            required = Cause("metadata.name", "Required value: name or generateName is required", "FieldValueRequired")
+            required = Mistake(
+                "metadata.name", "Required value: name or generateName is required", "FieldValueRequired"
+            )
             raise invalid(resource, "", [required])
         for _ in range(_NAME_ATTEMPTS):
             metadata["name"] = self.stamps.name(base)

@@ -7,10 +7,10 @@ import time
 from abc import ABC, abstractmethod
 from typing import Protocol
 
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers.work_queue import Key, WorkQueue
-from kubesched.sandbox.errors import ApiError
 
 _LOG = logging.getLogger(__name__)
 MANAGER = "kube-controller-manager"

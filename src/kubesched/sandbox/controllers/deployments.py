@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import DEPLOYMENTS, PODS, REPLICA_SETS, Object
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.api.stamps import seconds_of
@@ -14,7 +15,6 @@ from kubesched.sandbox.controllers.recorder import Recorder
 from kubesched.sandbox.controllers.rollout import DESIRED, MAXIMUM, REVISION, size
 from kubesched.sandbox.controllers.templates import POD_TEMPLATE_HASH, hash_of, is_same_template
 from kubesched.sandbox.controllers.work_queue import Key
-from kubesched.sandbox.errors import ApiError
 
 _HISTORY = "deployment.kubernetes.io/revision-history"
 _OWN_ANNOTATIONS = frozenset((REVISION, DESIRED, MAXIMUM, _HISTORY, "kubectl.kubernetes.io/last-applied-configuration"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubesched.admission.selectors import compiled
 from kubesched.api.kinds import (
     DEPLOYMENTS,
     POD_DISRUPTION_BUDGETS,
@@ -11,7 +12,6 @@ from kubesched.api.kinds import (
     STATEFUL_SETS,
     Object,
 )
-from kubesched.sandbox.admission.selectors import compiled
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.api.stamps import seconds_of
 from kubesched.sandbox.controllers.conditions import is_finished, is_going, is_ready, with_condition
@@ -169,7 +169,7 @@ class DisruptionBudgets(KeyedController):
 
 def _covers(budget: Object, pod: Object) -> bool:
     selector = budget["spec"].get("selector")
-    return selector is not None and compiled(selector, "spec.selector").matches(pod["metadata"].get("labels") or {})
+    return selector is not None and compiled(selector).matches(pod["metadata"].get("labels") or {})
 
 
 def _replicas(workload: Object) -> int | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
+from kubesched.admission.kinds import SERVED
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import CORE_EVENTS, CUSTOM_RESOURCE_DEFINITIONS, EVENTS, Object, Resource
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.api.deleting import FOREGROUND, ORPHAN
 from kubesched.sandbox.controllers.controller import MANAGER, KeyedController
 from kubesched.sandbox.controllers.work_queue import Key
-from kubesched.sandbox.errors import ApiError
-from kubesched.sandbox.served import SERVED
 
 _COLLECTED = tuple(
     resource

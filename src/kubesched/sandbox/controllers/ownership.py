@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kubesched.admission.selectors import compiled
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import Object, Resource
-from kubesched.sandbox.admission.selectors import compiled
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers.controller import MANAGER
 from kubesched.sandbox.controllers.work_queue import Key
-from kubesched.sandbox.errors import ApiError
 
 
 def controller_of(obj: Object) -> Object | None:
@@ -104,7 +104,7 @@ class Owned:
 
 def _matcher(selector: Object) -> Callable[[dict[str, str]], bool]:
     if selector.get("matchExpressions"):
-        return compiled(selector, "spec.selector").matches
+        return compiled(selector).matches
     # The usual selector, asked for every pod of a large set: comparing mappings is ten times as fast.
     wanted = selector["matchLabels"].items()
     return lambda labels: wanted <= labels.items()

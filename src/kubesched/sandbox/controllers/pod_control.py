@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PODS, Object, Resource
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.controllers.controller import MANAGER
 from kubesched.sandbox.controllers.ownership import is_terminating_namespace, owner_reference
 from kubesched.sandbox.controllers.recorder import Recorder
-from kubesched.sandbox.errors import ApiError
 
 _LONGEST_PREFIX = 253 - 5
 

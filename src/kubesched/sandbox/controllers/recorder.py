@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import CORE_EVENTS, Object, Resource
 from kubesched.sandbox.api import Api
-from kubesched.sandbox.errors import ApiError
 
 _REMEMBERED = 4096
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
+from kubesched.admission.selectors import matches
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Object, Resource
-from kubesched.sandbox.admission.selectors import matches
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers.conditions import (
     available_at,
@@ -20,7 +21,6 @@ from kubesched.sandbox.controllers.ownership import Owned, controller_of, owner_
 from kubesched.sandbox.controllers.pod_control import PodControl, pod_from
 from kubesched.sandbox.controllers.recorder import Recorder
 from kubesched.sandbox.controllers.work_queue import Key
-from kubesched.sandbox.errors import ApiError
 
 _BATCH = 25
 """Pods created or deleted in one go: the rest waits for the next slice."""
@@ -55,7 +55,7 @@ class ReplicaSets(KeyedController):
         """Wake whoever may take the pod in."""
         labels = orphan["metadata"].get("labels")
         for each in self.api.select(self._resource, orphan["metadata"]["namespace"]) if labels else ():
-            if matches(self._selector(each), labels, "spec.selector"):
+            if matches(self._selector(each), labels):
                 self.queue.add(key_of(each))
 
     def _selector(self, replica_set: Object) -> Object:

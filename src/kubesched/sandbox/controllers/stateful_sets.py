@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Object
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers.conditions import available_at, is_finished, is_going, is_ready
@@ -20,7 +21,6 @@ from kubesched.sandbox.controllers.recorder import Recorder
 from kubesched.sandbox.controllers.revisions import HASH, Revisions
 from kubesched.sandbox.controllers.templates import share_of
 from kubesched.sandbox.controllers.work_queue import Key
-from kubesched.sandbox.errors import ApiError
 
 _ORDINAL = re.compile(r"(.*)-([0-9]+)")
 _POD_NAME, _POD_INDEX = "statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kubesched.admission.selectors import compiled
 from kubesched.api.kinds import Object
 from kubesched.api.quantity import Quantity, parse_quantity
-from kubesched.sandbox.admission.selectors import compiled
 
 _OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
 
@@ -48,4 +48,4 @@ def _suits(volume: Object, claim: Object) -> bool:
     if request_of(claim).exceeds(_capacity(volume)):
         return False
     selector = wanted.get("selector")
-    return selector is None or compiled(selector, "spec.selector").matches(volume["metadata"].get("labels") or {})
+    return selector is None or compiled(selector).matches(volume["metadata"].get("labels") or {})

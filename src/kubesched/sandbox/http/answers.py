@@ -11,8 +11,8 @@ import yaml
 from aiohttp import web
 from multidict import CIMultiDict
 
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import Object
-from kubesched.sandbox.errors import ApiError
 from kubesched.sandbox.http.content import JSON, YAML
 
 _WORTH_COMPRESSING = 128 * 1024

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
+from kubesched.admission.schemas import decoding_error, field_mistakes, strict_decoding_error
+from kubesched.api.api_error import bad_request, unsupported_media_type
 from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.api import Api, PatchKind
 from kubesched.sandbox.api.options import DeleteOptions
-from kubesched.sandbox.errors import bad_request, unsupported_media_type
 from kubesched.sandbox.http.content import decode, decode_json, decode_yaml, duplicates, media_type, too_large
 from kubesched.sandbox.http.query import Query
-from kubesched.sandbox.schemas import decoding_error, problems, strict_decoding_error
 
 _APPLY_JSON = "application/apply-patch+json"
 _PATCHES = {kind.value: kind for kind in PatchKind} | {_APPLY_JSON: PatchKind.APPLY}
@@ -71,7 +71,7 @@ class Bodies:
         """Refuse values that cannot be read and, if strict, fields that nobody knows; else warn of those."""
         if not isinstance(body.value, dict):
             raise bad_request(f"the object provided is unrecognized (must be of type {resource.kind})")
-        found = problems(resource, body.value)
+        found = field_mistakes(resource, body.value)
         if error := decoding_error(resource, found):
             raise error
         mode = query.field_validation()
@@ -83,7 +83,7 @@ class Bodies:
                 raise bad_request(f"strict decoding error: {', '.join(twice)}")
             if error := strict_decoding_error(found):
                 raise error
-        return tuple(twice + [problem.message for problem in found if problem.unknown])
+        return tuple(twice + [mistake.message for mistake in found if mistake.unknown])
 
 
 async def read(request: web.BaseRequest) -> bytes:

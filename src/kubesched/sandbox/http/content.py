@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from kubesched.api.api_error import ApiError, bad_request, unsupported_media_type
 from kubesched.api.yaml import YamlError, documents
-from kubesched.sandbox.errors import ApiError, bad_request, unsupported_media_type
 from kubesched.sandbox.http.protobuf import ProtobufError, decode_object
 
 JSON, YAML, PROTOBUF = "application/json", "application/yaml", "application/vnd.kubernetes.protobuf"

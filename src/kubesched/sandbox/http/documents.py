@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from kubesched.api.api_error import method_not_allowed, no_such_resource
 from kubesched.api.kinds import Object
-from kubesched.sandbox import discovery, schemas
+from kubesched.sandbox import discovery, openapi
 from kubesched.sandbox.api import Api
-from kubesched.sandbox.errors import method_not_allowed, no_such_resource
 from kubesched.sandbox.http.accepting import Accepted, negotiate
 from kubesched.sandbox.http.answers import formatted, large_answer
 from kubesched.sandbox.http.query import Query
@@ -97,13 +97,13 @@ class Documents:
             case ["apis", group, version]:
                 return discovery.api_resource_list(group, version, resources), ""
             case ["openapi", "v2"]:
-                return schemas.openapi_v2(resources), ""
+                return openapi.openapi_v2(resources), ""
             case ["openapi", "v3"]:
-                return schemas.openapi_v3_index(resources), ""
+                return openapi.openapi_v3_index(resources), ""
             case ["openapi", "v3", "api", version]:
-                return schemas.openapi_v3("", version, resources), ""
+                return openapi.openapi_v3("", version, resources), ""
             case ["openapi", "v3", "apis", group, version]:
-                return schemas.openapi_v3(group, version, resources), ""
+                return openapi.openapi_v3(group, version, resources), ""
             case [""]:
                 return {
                     "paths": [

@@ -9,9 +9,9 @@ from typing import Literal, get_args
 
 import msgspec
 
+from kubesched.api.api_error import ApiError
 from kubesched.api.errors import UserError
 from kubesched.api.kinds import Resource
-from kubesched.sandbox.errors import ApiError
 
 What = Literal["drop-watch", "delay", "410", "409", "429", "500-before", "500-after", "duplicate", "reorder", "freeze"]
 _WHATS = get_args(What)

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from kubesched.api.api_error import ApiError, bad_request, gone
 from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.api import Api, Selection
 from kubesched.sandbox.api.catalog import table_of
-from kubesched.sandbox.errors import ApiError, bad_request, gone
 from kubesched.sandbox.http.query import Query, bad_list_option
 from kubesched.sandbox.http.shapes import Shapes
 from kubesched.sandbox.store import ExpiredError, Record

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from urllib.parse import parse_qsl
 
+from kubesched.api.api_error import bad_request, invalid
 from kubesched.api.kinds import Resource
+from kubesched.api.schema import Mistake
 from kubesched.sandbox.api.options import DeleteOptions, is_dry_run
-from kubesched.sandbox.errors import Cause, bad_request, invalid
 
 _BOOLEANS = {"": True, "1": True, "true": True, "True": True, "t": True, "0": False, "false": False, "False": False}
 _MOST = 2**63 - 1
@@ -94,4 +95,4 @@ class Query:
 
 
 def bad_list_option(field: str, message: str, reason: str = "FieldValueForbidden") -> Exception:
-    return invalid(_LIST_OPTIONS, "", [Cause(field, message, reason)])
+    return invalid(_LIST_OPTIONS, "", [Mistake(field, message, reason)])

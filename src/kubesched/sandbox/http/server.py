@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from kubesched.api.api_error import ApiError, bad_request, method_not_allowed
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.api.expiry import expire_events
 from kubesched.sandbox.api.identities import ADMIN, ANONYMOUS, Tokens, User
-from kubesched.sandbox.errors import ApiError, bad_request, method_not_allowed
 from kubesched.sandbox.http.answers import error_answer, json_answer
 from kubesched.sandbox.http.bodies import read
 from kubesched.sandbox.http.content import LARGEST_BODY, decode_json

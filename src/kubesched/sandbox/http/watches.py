@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 import msgspec
 
+from kubesched.api.api_error import gone
 from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.api import Api, Selection
 from kubesched.sandbox.api.catalog import table_of
-from kubesched.sandbox.errors import gone
 from kubesched.sandbox.http.faults import Faults, WatchFault
 from kubesched.sandbox.http.shapes import Shapes
 from kubesched.sandbox.store import Change

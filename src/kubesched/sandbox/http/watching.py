@@ -9,9 +9,9 @@ from collections.abc import Iterable
 
 from aiohttp import HttpVersion11, web
 
+from kubesched.api.api_error import gone
 from kubesched.api.kinds import Resource
 from kubesched.sandbox.api import Api, Selection
-from kubesched.sandbox.errors import gone
 from kubesched.sandbox.http.content import JSON
 from kubesched.sandbox.http.lists import too_large_version
 from kubesched.sandbox.http.query import Query, bad_list_option

@@ -6,11 +6,11 @@ import random
 from collections.abc import Iterable
 from itertools import islice
 
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import CSI_NODES, LEASES, NODES, PODS, Object, Resource
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers.conditions import is_true
 from kubesched.sandbox.controllers.ownership import owner_reference
-from kubesched.sandbox.errors import ApiError
 from kubesched.sandbox.nodes.annotations import FAILED, is_failed, is_hollow
 from kubesched.sandbox.nodes.leases import LEASE_NAMESPACE, lease_of, renewed
 from kubesched.sandbox.nodes.manifests import ready_conditions, registered

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kubesched.api.kinds import Object
+from kubesched.api.well_known import HOSTNAME, ZONE
 from kubesched.sandbox.nodes.annotations import HOLLOW
 
 ZONES = ("zone-a", "zone-b", "zone-c")
@@ -33,11 +34,11 @@ def node_manifest(name: str, index: int = 0, template: Mapping[str, Any] | None 
     given = template or {}
     metadata, status = given.get("metadata") or {}, given.get("status") or {}
     labels = {
-        "kubernetes.io/hostname": name,
+        HOSTNAME: name,
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
         "topology.kubernetes.io/region": REGION,
-        "topology.kubernetes.io/zone": ZONES[index % len(ZONES)],
+        ZONE: ZONES[index % len(ZONES)],
         **(metadata.get("labels") or {}),
     }
     labels |= {

@@ -8,13 +8,13 @@ from itertools import islice
 
 import msgspec
 
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PODS, Object
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.api.stamps import seconds_of
 from kubesched.sandbox.controllers.conditions import is_finished, is_going, is_ready
 from kubesched.sandbox.controllers.recorder import Recorder
 from kubesched.sandbox.controllers.work_queue import Key
-from kubesched.sandbox.errors import ApiError
 from kubesched.sandbox.nodes import pod_status
 from kubesched.sandbox.nodes.annotations import DURATION, STARTUP, exit_code_of, seconds_in
 from kubesched.sandbox.nodes.capacity import Capacity

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from kubesched.admission.schemas.table import Type, object_type
+from kubesched.api.api_error import ApiError, bad_request
 from kubesched.api.kinds import Object, Resource
-from kubesched.sandbox.errors import ApiError, bad_request
 from kubesched.sandbox.patching.combining import combined, without
 from kubesched.sandbox.patching.comparing import Comparison, everything
 from kubesched.sandbox.patching.declared import undeclared
@@ -25,7 +26,6 @@ from kubesched.sandbox.patching.owners import (
     write_owners,
 )
 from kubesched.sandbox.patching.structure import fields_of, with_declared_parents
-from kubesched.sandbox.schemas.table import Type, object_type
 
 BEFORE_FIRST_APPLY = "before-first-apply"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"

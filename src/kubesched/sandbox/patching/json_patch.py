@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from kubesched.api.api_error import ApiError, bad_request, unprocessable
 from kubesched.api.kinds import Object
-from kubesched.sandbox.errors import ApiError, bad_request, unprocessable
 
 MAX_OPERATIONS = 10_000
 

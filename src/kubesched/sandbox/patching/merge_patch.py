@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubesched.api.api_error import bad_request
 from kubesched.api.kinds import Object
-from kubesched.sandbox.errors import bad_request
 
 
 def merge_patch(obj: Object, patch: Any) -> Object:

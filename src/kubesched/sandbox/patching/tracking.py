@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from kubesched.admission.schemas.table import Type, object_type
 from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.patching.comparing import Comparison
 from kubesched.sandbox.patching.owners import (
@@ -19,7 +20,6 @@ from kubesched.sandbox.patching.owners import (
     without_fields,
     write_owners,
 )
-from kubesched.sandbox.schemas.table import Type, object_type
 
 
 def track(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import (
     DEPLOYMENTS,
     JOBS,
@@ -15,7 +16,6 @@ from kubesched.api.kinds import (
     Object,
 )
 from kubesched.sandbox.api import Api
-from kubesched.sandbox.errors import ApiError
 
 ZONE = "topology.kubernetes.io/zone"
 HOSTNAME = "kubernetes.io/hostname"

@@ -7,12 +7,12 @@ from collections import OrderedDict
 
 import msgspec
 
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import EVENTS
 from kubesched.api.pod import Pod
 from kubesched.kube.event_record import EventSeries, new_event, reference
 from kubesched.kube.timestamps import micro_time
 from kubesched.sandbox.api import Api
-from kubesched.sandbox.errors import ApiError
 
 _log = logging.getLogger(__name__)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 
+from kubesched.api.api_error import ApiError
 from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.kinds import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, RESOURCE_CLAIMS, Object
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.plugins.dynamic_resources.writes import ClaimWrite
 from kubesched.plugins.volume_binding.writes import VolumeWrites
 from kubesched.sandbox.api import Api, PatchKind
-from kubesched.sandbox.errors import ApiError
 from kubesched.sandbox.scheduling.recorder import EventRecorder
 from kubesched.scheduler import wire
 from kubesched.scheduler.claim_writes import write_claim

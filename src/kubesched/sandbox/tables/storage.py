@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from kubesched.api.kinds import Object
+from kubesched.api.well_known import DEFAULT_STORAGE_CLASS, STORAGE_CLASS
 from kubesched.sandbox.tables.column import (
     AGE,
     NAME,
@@ -23,8 +24,6 @@ from kubesched.sandbox.tables.column import (
 
 _UNSET = "<unset>"
 _SHORT = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
-_DEFAULT = "storageclass.kubernetes.io/is-default-class"
-_OLD_CLASS = "volume.beta.kubernetes.io/storage-class"
 
 
 def _modes(modes: Any) -> str:
@@ -37,7 +36,7 @@ def _phase(obj: Object, _: datetime) -> str:
 
 
 def _class(obj: Object, _: datetime) -> str:
-    return word(obj, "metadata", "annotations", _OLD_CLASS) or word(obj, "spec", "storageClassName")
+    return word(obj, "metadata", "annotations", STORAGE_CLASS) or word(obj, "spec", "storageClassName")
 
 
 def _if_bound(cell: Cell) -> Cell:
@@ -84,7 +83,9 @@ VOLUMES = (
 
 def _class_name(storage_class: Object, _: datetime) -> str:
     name = word(storage_class, "metadata", "name")
-    return f"{name} (default)" if word(storage_class, "metadata", "annotations", _DEFAULT) == "true" else name
+    return (
+        f"{name} (default)" if word(storage_class, "metadata", "annotations", DEFAULT_STORAGE_CLASS) == "true" else name
+    )
 
 
 def _audiences(driver: Object, _: datetime) -> str:

@@ -7,8 +7,7 @@ from tests.device_builders import allocated, device, make_claim, make_class, mak
 
 from kubesched.api.device_claims import FINALIZER, AllocatedDevice, AllocationResult, DeviceAllocation, ResourceClaim
 from kubesched.api.pod import ResourceRequirements
-from kubesched.api.quantity import parse_quantity
-from kubesched.api.quantity_text import Family, family_of, spell
+from kubesched.api.quantity import Family, family_of, parse_quantity, spell
 from kubesched.plugins.dynamic_resources.device_kinds import DeviceKinds
 from kubesched.plugins.dynamic_resources.extended import demand_of
 from kubesched.plugins.dynamic_resources.ledger import Ledger

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.sandbox_server import refused
 
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import CONFIG_MAPS, CORE_EVENTS, EVENTS, NODES, PODS, SECRETS, Resource
 from kubesched.sandbox.api import selection
-from kubesched.sandbox.errors import ApiError
 
 
 def thing(labels: dict[str, str] | None = None, name: str = "x", **fields: Any) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from tests.sandbox_server import fresh_api, refused
 
+from kubesched.admission.kinds import REVIEWS
 from kubesched.api.kinds import (
     CORE_EVENTS,
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -19,7 +20,6 @@ from kubesched.sandbox.api import Api, PatchKind
 from kubesched.sandbox.api.expiry import expire_events
 from kubesched.sandbox.api.identities import ADMIN, Tokens
 from kubesched.sandbox.api.reviews import review
-from kubesched.sandbox.served import REVIEWS
 from kubesched.sandbox.store import Store
 
 

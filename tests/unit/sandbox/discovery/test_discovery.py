@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kubesched.admission.kinds import SERVED
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import Resource
 from kubesched.sandbox.discovery import aggregated, api_group, api_group_list, api_resource_list, api_versions
-from kubesched.sandbox.errors import ApiError
-from kubesched.sandbox.served import SERVED
 
 WIDGETS = Resource(
     "example.com", "v1beta1", "widgets", "Widget", True, ("wd",), ("all", "toys"), subresources=("scale", "status")

@@ -11,12 +11,12 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.sandbox_server import fresh_api, serving
-from tests.unit.sandbox.admission.examples import EXAMPLES, example
+from tests.unit.admission.examples import EXAMPLES, example
 
+from kubesched.admission.kinds import SERVED
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import Resource
 from kubesched.sandbox.api import Api
-from kubesched.sandbox.errors import ApiError
-from kubesched.sandbox.served import SERVED
 
 _SUBRESOURCES = ["status", "scale", "binding", "eviction", "token", "finalize", "resize", "ephemeralcontainers", "x"]
 _SEGMENTS = st.one_of(

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES, Resource
-from kubesched.sandbox.errors import ApiError
 from kubesched.sandbox.patching import apply, json_patch, track
 
 NOW, LATER = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"

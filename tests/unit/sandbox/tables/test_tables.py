@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.sandbox.admission.cluster import Cluster
-from tests.unit.sandbox.admission.examples import ROCKETS, example
+from tests.unit.admission.cluster import Cluster
+from tests.unit.admission.examples import ROCKETS, example
 
+from kubesched.admission import admit_create
+from kubesched.admission.kinds import SERVED
 from kubesched.api import kinds
 from kubesched.api.kinds import Object, Resource
-from kubesched.sandbox.admission import admit_create
-from kubesched.sandbox.served import SERVED
 from kubesched.sandbox.tables import human_duration, table
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from kubesched.admission.schemas.table import Type, definition, definition_of_kind
 from kubesched.api.kinds import Object
 from kubesched.sandbox.http.protobuf.wire import ProtobufError, Value, double, fields, message, number, text
-from kubesched.sandbox.schemas.table import Type, definition, definition_of_kind
 
 _MAGIC = b"k8s\x00"
 _DEEPEST = 100

@@ -1,0 +1,115 @@
+"""Definitions of custom resources."""
+
+from __future__ import annotations
+
+from kubesched.admission import names
+from kubesched.admission.metadata import name_of
+from kubesched.admission.mistakes import Mistakes
+from kubesched.admission.reading import fill, filled, mapping, sequence, text
+from kubesched.admission.rules import Rules
+from kubesched.api.kinds import Object
+
+
+def _defaults(definition: Object) -> None:
+    spec = filled(definition, "spec")
+    if spec.get("names") is not None:
+        given = mapping(spec, "names")
+        if kind := text(given, "kind"):
+            fill(given, "singular", kind.lower())
+            fill(given, "listKind", f"{kind}List")
+    fill(spec, "conversion", {"strategy": "None"})
+    for version in sequence(spec, "versions"):
+        for column in sequence(version, "additionalPrinterColumns"):
+            fill(column, "priority", 0)
+
+
+def _check(definition: Object, mistakes: Mistakes) -> None:
+    spec = definition["spec"]
+    group, given = text(spec, "group"), mapping(spec, "names")
+    plural = text(given, "plural")
+    if name_of(definition) != f"{plural}.{group}":
+        mistakes.invalid("metadata.name", name_of(definition), 'must be spec.names.plural+"."+spec.group')
+    if not group:
+        mistakes.required("spec.group")
+    elif told := names.subdomain(group):
+        mistakes.invalid("spec.group", group, ",".join(told))
+    elif "." not in group:
+        mistakes.invalid("spec.group", group, "should be a domain with at least one dot")
+    _check_scope(text(spec, "scope"), mistakes)
+    _check_versions(spec, mistakes)
+    _check_names(given, mistakes)
+
+
+def _check_scope(scope: str, mistakes: Mistakes) -> None:
+    if not scope:
+        mistakes.required("spec.scope")
+    elif scope not in ("Cluster", "Namespaced"):
+        mistakes.unsupported("spec.scope", scope, ("Cluster", "Namespaced"))
+
+
+def _check_versions(spec: Object, mistakes: Mistakes) -> None:
+    versions, seen, stored = sequence(spec, "versions"), [], 0
+    for i, version in enumerate(versions):
+        where = f"spec.versions[{i}]"
+        name = text(version, "name")
+        if told := names.label_1035(name):
+            mistakes.invalid(f"{where}.name", name, ",".join(told))
+        seen.append(name)
+        stored += version.get("storage") is True
+        schema = mapping(version, "schema").get("openAPIV3Schema")
+        if schema is None:
+            mistakes.required(f"{where}.schema.openAPIV3Schema", "schemas are required")
+        elif schema.get("type") != "object":
+            field = (
+                "spec.validation.openAPIV3Schema.type" if len(versions) == 1 else f"{where}.schema.openAPIV3Schema.type"
+            )
+            _check_root_type(schema, field, mistakes)
+        _check_columns(sequence(version, "additionalPrinterColumns"), f"{where}.additionalPrinterColumns", mistakes)
+    if len(set(seen)) != len(seen):
+        mistakes.invalid("spec.versions", versions, "must contain unique version names")
+    if stored != 1:
+        mistakes.invalid("spec.versions", versions, "must have exactly one version marked as storage version")
+
+
+def _check_root_type(schema: Object, field: str, mistakes: Mistakes) -> None:
+    kind = text(schema, "type")
+    if not kind:
+        mistakes.required(field, "must not be empty at the root")
+    else:
+        mistakes.invalid(field, kind, "must be object at the root")
+
+
+def _check_columns(columns: list[Object], where: str, mistakes: Mistakes) -> None:
+    for i, column in enumerate(columns):
+        for key in ("name", "type", "jsonPath"):
+            if not text(column, key):
+                mistakes.required(f"{where}[{i}].{key}" if key != "jsonPath" else f"{where}[{i}].JSONPath")
+
+
+def _check_names(given: Object, mistakes: Mistakes) -> None:
+    for key in ("plural", "singular", "kind", "listKind"):
+        name = text(given, key)
+        if not name:
+            mistakes.required(f"spec.names.{key}")
+        elif told := names.label_1035(name.lower()):
+            mistakes.invalid(f"spec.names.{key}", name, ",".join(told))
+    for i, name in enumerate(sequence(given, "shortNames")):
+        if told := names.label_1035(name):
+            mistakes.invalid(f"spec.names.shortNames[{i}]", name, ",".join(told))
+
+
+def _check_update(new: Object, old: Object, mistakes: Mistakes) -> None:
+    spec, before = new["spec"], mapping(old, "spec")
+    mistakes.immutable("spec.group", spec.get("group"), before.get("group"))
+    mistakes.immutable("spec.scope", spec.get("scope"), before.get("scope"))
+    old_names = mapping(before, "names")
+    for key in ("kind", "plural"):
+        mistakes.immutable(f"spec.names.{key}", mapping(spec, "names").get(key), old_names.get(key))
+
+
+RULES = Rules(
+    defaults=_defaults,
+    check=_check,
+    check_update=_check_update,
+    counts_generations=True,
+)

@@ -1,0 +1,257 @@
+"""Dynamic resource allocation: claims on devices, their classes, and the slices that publish them."""
+
+from __future__ import annotations
+
+from kubesched.admission import names
+from kubesched.admission.mistakes import NEGATIVE, NOT_POSITIVE, Mistakes
+from kubesched.admission.reading import fill, filled, mapping, sequence, text
+from kubesched.admission.rules import Rules
+from kubesched.admission.selectors import check_key, check_node_selector
+from kubesched.api.kinds import Object
+from kubesched.api.quantity import parse_quantity
+
+_REQUESTS, _SELECTORS, _DEVICES, _RESERVED = 32, 32, 128, 256
+_EXPRESSION = 10 * 1024
+_EFFECTS = ("NoExecute", "NoSchedule", "None")
+_MODES = ("All", "ExactCount")
+_ONE_KIND = "exactly one of `exactly` or `firstAvailable` is required"
+_PLACES = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
+_ONE_PLACE = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` is required"
+
+
+# -- claims -----------------------------------------------------------------------------------------------------------
+
+
+def _fill_claim_spec(spec: Object) -> None:
+    for request in sequence(mapping(spec, "devices"), "requests"):
+        exactly = request.get("exactly")
+        for each in (*([] if exactly is None else [exactly]), *sequence(request, "firstAvailable")):
+            fill(each, "allocationMode", "ExactCount")
+            if each["allocationMode"] == "ExactCount" and not each.get("count"):
+                each["count"] = 1
+            for toleration in sequence(each, "tolerations"):
+                fill(toleration, "operator", "Equal")
+
+
+def _check_claim_spec(spec: Object, where: str, mistakes: Mistakes) -> None:
+    devices, field = mapping(spec, "devices"), f"{where}.devices"
+    requests = sequence(devices, "requests")
+    if len(requests) > _REQUESTS:
+        mistakes.too_many(f"{field}.requests", len(requests), _REQUESTS)
+    known: set[str] = set()
+    for i, request in enumerate(requests):
+        at = f"{field}.requests[{i}]"
+        name = _check_request_name(request, at, mistakes)
+        if name in known:
+            mistakes.duplicate(f"{at}.name", name)
+        known.add(name)
+        known.update(f"{name}/{sub}" for sub in _check_request(request, at, mistakes))
+    for key in ("constraints", "config"):
+        for i, each in enumerate(sequence(devices, key)):
+            at = f"{field}.{key}[{i}]"
+            for j, name in enumerate(sequence(each, "requests")):
+                if name not in known:
+                    why = "must be the name of a request in the claim"
+                    mistakes.invalid(
+                        f"{at}.requests[{j}]", name, f"{why} or the name of a request and a subrequest separated by '/'"
+                    )
+            if key == "constraints" and not (text(each, "matchAttribute") or text(each, "distinctAttribute")):
+                mistakes.required(f"{at}.matchAttribute")
+
+
+def _check_request_name(request: Object, where: str, mistakes: Mistakes) -> str:
+    name = text(request, "name")
+    if not name:
+        mistakes.required(f"{where}.name")
+    else:
+        mistakes.invalid_each(f"{where}.name", name, names.label(name))
+    return name
+
+
+def _check_request(request: Object, where: str, mistakes: Mistakes) -> list[str]:
+    """The names of the alternatives, if there are any."""
+    exactly = request.get("exactly")
+    alternatives = sequence(request, "firstAvailable")
+    if exactly is None and not alternatives:
+        mistakes.required(where, _ONE_KIND)
+    if exactly is not None and alternatives:
+        mistakes.invalid(where, None, f"{_ONE_KIND}, but multiple fields are set")
+    if exactly is not None:
+        _check_device_request(exactly, f"{where}.exactly", mistakes)
+    subs: list[str] = []
+    for i, alternative in enumerate(alternatives):
+        at = f"{where}.firstAvailable[{i}]"
+        subs.append(_check_request_name(alternative, at, mistakes))
+        _check_device_request(alternative, at, mistakes)
+    return subs
+
+
+def _check_device_request(request: Object, where: str, mistakes: Mistakes) -> None:
+    name = text(request, "deviceClassName")
+    if not name:
+        mistakes.required(f"{where}.deviceClassName")
+    else:
+        mistakes.invalid_each(f"{where}.deviceClassName", name, names.subdomain(name))
+    _check_selectors(request, where, mistakes)
+    mode, count = text(request, "allocationMode"), request.get("count") or 0
+    if mode not in _MODES:
+        mistakes.unsupported(f"{where}.allocationMode", mode, _MODES)
+    elif mode == "All" and count:
+        mistakes.invalid(f"{where}.count", count, "must not be specified when allocationMode is 'All'")
+    elif mode == "ExactCount" and count <= 0:
+        mistakes.invalid(f"{where}.count", count, NOT_POSITIVE)
+
+
+def _check_selectors(holder: Object, where: str, mistakes: Mistakes) -> None:
+    selectors = sequence(holder, "selectors")
+    if len(selectors) > _SELECTORS:
+        mistakes.too_many(f"{where}.selectors", len(selectors), _SELECTORS)
+    for i, selector in enumerate(selectors):
+        at = f"{where}.selectors[{i}].cel"
+        cel = selector.get("cel")
+        if cel is None:
+            mistakes.required(at)
+        elif not text(cel, "expression"):
+            mistakes.required(f"{at}.expression")
+        elif len(cel["expression"]) > _EXPRESSION:
+            mistakes.too_long(f"{at}.expression", _EXPRESSION)
+
+
+def _fill_claim(claim: Object) -> None:
+    _fill_claim_spec(filled(claim, "spec"))
+
+
+def _check_claim(claim: Object, mistakes: Mistakes) -> None:
+    _check_claim_spec(claim["spec"], "spec", mistakes)
+
+
+def _spec_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
+    mistakes.immutable("spec", new.get("spec"), old.get("spec"))
+
+
+def _with_status(new: Object, old: Object, mistakes: Mistakes) -> Object:
+    """An allocation is made or taken back as a whole; only allocated claims are reserved."""
+    status, before = mapping(new, "status"), mapping(old, "status")
+    allocation, old_allocation = (each.get("allocation") for each in (status, before))
+    if allocation is not None and old_allocation is not None:
+        mistakes.immutable("status.allocation", allocation, old_allocation)
+    reserved = sequence(status, "reservedFor")
+    if reserved and allocation is None:
+        mistakes.forbidden("status.reservedFor", "may not be specified when `allocated` is not set")
+    if len(reserved) > _RESERVED:
+        mistakes.too_many("status.reservedFor", len(reserved), _RESERVED)
+    for i, consumer in enumerate(reserved):
+        for key in ("resource", "name", "uid"):
+            if not text(consumer, key):
+                mistakes.required(f"status.reservedFor[{i}].{key}")
+    return {**old, "metadata": new["metadata"], "status": status}
+
+
+def _fill_template(template: Object) -> None:
+    _fill_claim_spec(_template_spec(template))
+
+
+def _template_spec(template: Object) -> Object:
+    return mapping(filled(template, "spec"), "spec")
+
+
+def _check_template(template: Object, mistakes: Mistakes) -> None:
+    _check_claim_spec(_template_spec(template), "spec.spec", mistakes)
+
+
+def _check_class(device_class: Object, mistakes: Mistakes) -> None:
+    _check_selectors(mapping(device_class, "spec"), "spec", mistakes)
+
+
+# -- slices -----------------------------------------------------------------------------------------------------------
+
+
+def _check_slice(slice_: Object, mistakes: Mistakes) -> None:
+    spec = mapping(slice_, "spec")
+    driver = text(spec, "driver")
+    if not driver:
+        mistakes.required("spec.driver")
+    else:
+        mistakes.invalid_each("spec.driver", driver, names.subdomain(driver))
+    _check_pool(mapping(spec, "pool"), mistakes)
+    places = [key for key in _PLACES if spec.get(key) not in (None, False, "")]
+    if not places:
+        mistakes.required("spec", _ONE_PLACE)
+    elif len(places) > 1:
+        told = ", ".join(f"`{key}`" for key in places)
+        mistakes.invalid("spec", f"{{{told}}}", f"{_ONE_PLACE}, but multiple fields are set")
+    selector = spec.get("nodeSelector")
+    if selector is not None:
+        check_node_selector(selector, "spec.nodeSelector", mistakes)
+    if spec.get("sharedCounters") is not None and spec.get("devices") is not None:
+        mistakes.invalid("spec", "", "only one of `sharedCounters` or `devices` is allowed")
+    _check_devices(sequence(spec, "devices"), mistakes)
+
+
+def _check_pool(pool: Object, mistakes: Mistakes) -> None:
+    if not text(pool, "name"):
+        mistakes.required("spec.pool.name")
+    count, generation = pool.get("resourceSliceCount"), pool.get("generation")
+    if (count or 0) <= 0:
+        mistakes.invalid("spec.pool.resourceSliceCount", count or 0, NOT_POSITIVE)
+    if (generation or 0) < 0:
+        mistakes.invalid("spec.pool.generation", generation, "must be greater than or equal to zero")
+
+
+def _check_devices(devices: list[Object], mistakes: Mistakes) -> None:
+    if len(devices) > _DEVICES:
+        mistakes.too_many("spec.devices", len(devices), _DEVICES)
+    seen: set[str] = set()
+    for i, device in enumerate(devices):
+        where = f"spec.devices[{i}]"
+        name = _check_request_name(device, where, mistakes)
+        if name in seen:
+            mistakes.duplicate(f"{where}.name", name)
+        seen.add(name)
+        for key, attribute in mapping(device, "attributes").items():
+            _check_attribute(attribute, f"{where}.attributes[{key}]", mistakes)
+        capacities = mapping(device, "capacity")
+        for key in capacities:
+            at = f"{where}.capacity[{key}]"
+            value = mapping(capacities, key).get("value")
+            if value is None or parse_quantity(value).amount < 0:
+                mistakes.invalid(f"{at}.value", str(value), NEGATIVE)
+            _check_request_policy(mapping(mapping(capacities, key), "requestPolicy"), f"{at}.requestPolicy", mistakes)
+        for j, taint in enumerate(sequence(device, "taints")):
+            check_key(taint, "key", f"{where}.taints[{j}]", mistakes)
+            mistakes.one_of(f"{where}.taints[{j}].effect", text(taint, "effect"), _EFFECTS)
+
+
+def _check_request_policy(policy: Object, where: str, mistakes: Mistakes) -> None:
+    """How much of a capacity may be asked for: some values, or a range."""
+    allowed = policy.get("validRange")
+    if policy.get("default") is None and (policy.get("validValues") or allowed is not None):
+        which = "validValues" if policy.get("validValues") else "validRange"
+        mistakes.required(f"{where}.default", f"required when {which} is defined")
+    if allowed is None:
+        return
+    if allowed.get("min") is None:
+        mistakes.required(f"{where}.validRange.min", "required when validRange is defined")
+    if allowed.get("step") is not None and parse_quantity(allowed["step"]).value() < 1:
+        mistakes.invalid(f"{where}.validRange.step", str(allowed["step"]), NOT_POSITIVE)
+
+
+def _check_attribute(attribute: object, where: str, mistakes: Mistakes) -> None:
+    kinds = ("bool", "int", "string", "version", "bools", "ints", "strings", "versions")
+    given = [key for key in kinds if isinstance(attribute, dict) and attribute.get(key) is not None]
+    if len(given) != 1:
+        mistakes.required(where, "exactly one value must be specified")
+
+
+def _slice_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
+    spec, before = mapping(new, "spec"), mapping(old, "spec")
+    pool, old_pool = mapping(spec, "pool"), mapping(before, "pool")
+    mistakes.immutable("spec.pool.name", pool.get("name"), old_pool.get("name"))
+    for key in ("driver", "nodeName"):
+        mistakes.immutable(f"spec.{key}", spec.get(key), before.get(key))
+
+
+CLAIM = Rules(defaults=_fill_claim, check=_check_claim, check_update=_spec_stays, takes={"status": _with_status})
+TEMPLATE = Rules(defaults=_fill_template, check=_check_template, check_update=_spec_stays)
+CLASS = Rules(check=_check_class, counts_generations=True)
+SLICE = Rules(check=_check_slice, check_update=_slice_stays, counts_generations=True)

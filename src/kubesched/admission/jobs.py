@@ -1,0 +1,115 @@
+"""Jobs: pods that run to an end."""
+
+from __future__ import annotations
+
+from kubesched.admission.metadata import metadata_of, name_of
+from kubesched.admission.mistakes import Mistakes
+from kubesched.admission.reading import fill, filled, mapping, text
+from kubesched.admission.rules import Reader, Rules
+from kubesched.admission.selectors import check_label_selector, matches
+from kubesched.admission.workloads import (
+    MISMATCH,
+    check_counts,
+    check_template,
+    fill_template,
+    template_labels,
+)
+from kubesched.api.api_error import bad_request
+from kubesched.api.kinds import Object
+
+_UID, _OLD_UID = "batch.kubernetes.io/controller-uid", "controller-uid"
+_NAME, _OLD_NAME = "batch.kubernetes.io/job-name", "job-name"
+_INT32 = 2**31 - 1
+_COUNTS = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
+_STARTING = frozenset(("nodeSelector", "affinity", "tolerations", "schedulingGates", "schedulerName"))
+"""What may change in the pods of a job that has not begun."""
+
+
+def _defaults(job: Object) -> None:
+    spec = filled(job, "spec")
+    if spec.get("completions") is None and spec.get("parallelism") is None:
+        spec["completions"] = 1
+    fill(spec, "parallelism", 1)
+    fill(spec, "backoffLimit", 6 if spec.get("backoffLimitPerIndex") is None else _INT32)
+    fill(spec, "completionMode", "NonIndexed")
+    fill(spec, "suspend", False)
+    fill(spec, "podReplacementPolicy", "TerminatingOrFailed" if spec.get("podFailurePolicy") is None else "Failed")
+    fill(spec, "manualSelector", False)
+    metadata = filled(job, "metadata")
+    if (labels := template_labels(spec)) and not metadata.get("labels"):
+        metadata["labels"] = dict(labels)
+    fill_template(spec)
+
+
+def _select_by_uid(job: Object, _: Reader) -> None:
+    """Unless its owner chose otherwise, a job knows its pods by its own uid."""
+    spec = job["spec"]
+    if spec.get("manualSelector"):
+        return
+    uid = text(metadata_of(job), "uid")
+    if not uid:
+        raise bad_request("a Job must have its uid before it is admitted")
+    template = filled(spec, "template")
+    metadata = filled(template, "metadata")
+    labels = mapping(metadata, "labels")
+    name = name_of(job)
+    metadata["labels"] = {**labels, _OLD_NAME: name, _NAME: name, _OLD_UID: uid, _UID: uid}
+    selector = filled(spec, "selector")
+    selector["matchLabels"] = {**mapping(selector, "matchLabels"), _UID: uid}
+
+
+def _check(job: Object, mistakes: Mistakes) -> None:
+    spec = job["spec"]
+    selector = spec.get("selector")
+    if selector is None:
+        mistakes.required("spec.selector")
+    else:
+        check_label_selector(selector, "spec.selector", mistakes)
+        if not matches(selector, template_labels(spec)):
+            mistakes.invalid("spec.template.metadata.labels", template_labels(spec), MISMATCH)
+    check_counts(spec, _COUNTS, mistakes)
+    mode = text(spec, "completionMode")
+    if mode not in ("NonIndexed", "Indexed"):
+        mistakes.unsupported("spec.completionMode", mode, ("NonIndexed", "Indexed"))
+    if mode == "Indexed" and spec.get("completions") is None:
+        mistakes.required("spec.completions", "when completion mode is Indexed")
+    check_template(spec, mistakes)
+    _check_restart_policy(spec, mistakes)
+
+
+def _check_restart_policy(spec: Object, mistakes: Mistakes) -> None:
+    field = "spec.template.spec.restartPolicy"
+    pod = mapping(mapping(spec, "template"), "spec")
+    policy = text(pod, "restartPolicy")
+    if policy in ("", "Always"):
+        mistakes.required(field, 'valid values: "OnFailure", "Never"')
+    elif policy not in ("OnFailure", "Never"):
+        mistakes.unsupported(field, policy, ("OnFailure", "Never"))
+    elif spec.get("podFailurePolicy") is not None and policy != "Never":
+        mistakes.invalid(field, policy, 'only "Never" is supported when podFailurePolicy is specified')
+
+
+def _check_update(new: Object, old: Object, mistakes: Mistakes) -> None:
+    spec, before = new["spec"], mapping(old, "spec")
+    indexed = before.get("completionMode") == "Indexed"
+    if not (indexed and spec.get("completions") == spec.get("parallelism")):
+        mistakes.immutable("spec.completions", spec.get("completions"), before.get("completions"))
+    for key in ("selector", "completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy"):
+        mistakes.immutable(f"spec.{key}", spec.get(key), before.get(key))
+    not_begun = before.get("suspend") is True and not mapping(old, "status").get("startTime")
+    template, old_template = spec.get("template"), before.get("template")
+    if not_begun:
+        template, old_template = _lasting(template), _lasting(old_template)
+    if template != old_template:
+        mistakes.invalid("spec.template", spec.get("template"), "field is immutable")
+
+
+def _lasting(template: Object | None) -> Object:
+    """The template without what may change before the job begins."""
+    pod = mapping(template or {}, "spec")
+    return {"spec": {key: value for key, value in pod.items() if key not in _STARTING}}
+
+
+RULES = Rules(
+    defaults=_defaults, admit=_select_by_uid, check=_check, check_update=_check_update, counts_generations=True
+)

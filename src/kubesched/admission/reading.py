@@ -1,0 +1,77 @@
+"""Reading and completing JSON whose types are known to be right: what is absent reads as empty."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubesched.api.api_error import bad_request
+from kubesched.api.kinds import Object
+from kubesched.api.quantity import Quantity, parse_quantity
+
+_DEEPEST = 200
+"""Levels of nesting; no kind comes near, and neither copying nor comparing runs out of stack."""
+
+
+def mapping(holder: Object, key: str) -> Object:
+    value = holder.get(key)
+    return {} if value is None else value
+
+
+def sequence(holder: Object, key: str) -> list[Any]:
+    value = holder.get(key)
+    return [] if value is None else value
+
+
+def text(holder: Object, key: str) -> str:
+    return holder.get(key) or ""
+
+
+def quantities(holder: Object, key: str) -> dict[str, Quantity]:
+    """A list of amounts by resource name."""
+    return {name: parse_quantity(value) for name, value in mapping(holder, key).items()}
+
+
+def fill(holder: Object, key: str, value: Any) -> None:
+    """Set what the client left out; an empty word says no more than none."""
+    given = holder.get(key)
+    if given is None or given == "":
+        holder[key] = value
+
+
+def filled(holder: Object, key: str) -> Object:
+    """The object at that field, made if there was none, to be changed by the caller."""
+    if holder.get(key) is None:
+        holder[key] = {}
+    inner: Object = holder[key]
+    return inner
+
+
+def fill_spec(obj: Object) -> None:
+    """The defaults of kinds that only need a spec to be there."""
+    filled(obj, "spec")
+
+
+def fresh_copy(obj: Object, *, keep_nulls: bool = False) -> Object:
+    """A deep copy that may be changed; null means absent, as for every typed kind."""
+    return _copied(obj, keep_nulls, _DEEPEST)
+
+
+def _copied(value: Object, keep_nulls: bool, levels: int) -> Object:
+    copy: Object = {}
+    for key, item in value.items():
+        kind = type(item)
+        if kind is dict or kind is list:
+            copy[key] = _deeper(item, keep_nulls, levels - 1)
+        elif item is not None or keep_nulls:
+            copy[key] = item
+    return copy
+
+
+def _deeper(value: Any, keep_nulls: bool, levels: int) -> Any:
+    if not levels:
+        raise bad_request("json: exceeded max depth")
+    if type(value) is dict:
+        return _copied(value, keep_nulls, levels)
+    return [
+        _deeper(item, keep_nulls, levels - 1) if type(item) is dict or type(item) is list else item for item in value
+    ]

@@ -1,0 +1,318 @@
+"""Workloads that run pods from a template: Deployments, ReplicaSets, StatefulSets, DaemonSets and their elders."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from kubesched.admission import names
+from kubesched.admission.metadata import check_annotations, check_labels
+from kubesched.admission.mistakes import NEGATIVE, Mistakes
+from kubesched.admission.pods import check_pod_spec, fill_pod_spec
+from kubesched.admission.reading import fill, filled, mapping, sequence, text
+from kubesched.admission.rules import Rules
+from kubesched.admission.selectors import check_label_selector, matches
+from kubesched.admission.volumes import check_claim_spec, fill_claim_spec
+from kubesched.api.kinds import Object
+
+MISMATCH = "`selector` does not match template `labels`"
+_PERCENT = "[0-9]+%"
+_PERCENT_WORDS = (
+    "a valid percent string must be a numeric string followed by an ending '%' "
+    f"(e.g. '1%',  or '93%', regex used for validation is '{_PERCENT}')"
+)
+_SET_CHANGES = frozenset(
+    (
+        "replicas",
+        "ordinals",
+        "template",
+        "updateStrategy",
+        "revisionHistoryLimit",
+        "persistentVolumeClaimRetentionPolicy",
+        "minReadySeconds",
+    )
+)
+_SET_WORDS = (
+    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', 'updateStrategy', "
+    "'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
+)
+
+
+# -- templates --------------------------------------------------------------------------------------------------------
+
+
+def fill_template(spec: Object) -> None:
+    template = mapping(spec, "template")
+    if template.get("spec") is not None:
+        fill_pod_spec(mapping(template, "spec"))
+
+
+def template_labels(spec: Object) -> dict[str, str]:
+    metadata = mapping(mapping(spec, "template"), "metadata")
+    return mapping(metadata, "labels")
+
+
+def check_template(spec: Object, mistakes: Mistakes) -> None:
+    template = mapping(spec, "template")
+    metadata = mapping(template, "metadata")
+    check_labels(template_labels(spec), "spec.template.labels", mistakes)
+    check_annotations(mapping(metadata, "annotations"), "spec.template.annotations", mistakes)
+    check_pod_spec(mapping(template, "spec"), "spec.template.spec", mistakes)
+
+
+def _check_long_running(spec: Object, kind: str, mistakes: Mistakes) -> None:
+    """What runs for good restarts its containers, always."""
+    pod = mapping(mapping(spec, "template"), "spec")
+    policy = text(pod, "restartPolicy")
+    if policy in ("OnFailure", "Never"):
+        mistakes.unsupported("spec.template.spec.restartPolicy", policy, ("Always",))
+    if pod.get("activeDeadlineSeconds") is not None:
+        why = f"activeDeadlineSeconds in {kind} is not Supported"
+        mistakes.forbidden("spec.template.spec.activeDeadlineSeconds", why)
+
+
+def _check_selector(spec: Object, kind: str, mistakes: Mistakes) -> None:
+    selector = spec.get("selector")
+    if selector is None:
+        mistakes.required("spec.selector")
+        return
+    check_label_selector(selector, "spec.selector", mistakes)
+    if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+        mistakes.invalid("spec.selector", selector, f"empty selector is invalid for {kind}")
+    labels = template_labels(spec)
+    if not matches(selector, labels):
+        mistakes.invalid("spec.template.metadata.labels", labels, MISMATCH)
+
+
+def check_counts(spec: Object, keys: tuple[str, ...], mistakes: Mistakes) -> None:
+    """None of these numbers is negative."""
+    for key in keys:
+        mistakes.not_negative(f"spec.{key}", spec.get(key))
+
+
+def _selector_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
+    mistakes.immutable("spec.selector", new["spec"].get("selector"), mapping(old, "spec").get("selector"))
+
+
+def check_share(holder: Object, key: str, where: str, mistakes: Mistakes) -> None:
+    """The field holds a number of pods, or a percentage of them."""
+    value = holder.get(key)
+    if isinstance(value, str):
+        if not re.fullmatch(_PERCENT, value):
+            mistakes.invalid(f"{where}.{key}", value, _PERCENT_WORDS)
+    elif value is not None and value < 0:
+        mistakes.invalid(f"{where}.{key}", value, NEGATIVE)
+
+
+def _is_none(value: Any) -> bool:
+    return value in (None, 0, "0%")
+
+
+# -- Deployments and ReplicaSets --------------------------------------------------------------------------------------
+
+
+def _fill_deployment(deployment: Object) -> None:
+    spec = filled(deployment, "spec")
+    fill(spec, "replicas", 1)
+    strategy = filled(spec, "strategy")
+    fill(strategy, "type", "RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        rolling = filled(strategy, "rollingUpdate")
+        fill(rolling, "maxUnavailable", "25%")
+        fill(rolling, "maxSurge", "25%")
+    fill(spec, "revisionHistoryLimit", 10)
+    fill(spec, "progressDeadlineSeconds", 600)
+    fill_template(spec)
+
+
+def _check_deployment(deployment: Object, mistakes: Mistakes) -> None:
+    spec = deployment["spec"]
+    check_counts(spec, ("replicas", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"), mistakes)
+    _check_selector(spec, "deployment", mistakes)
+    check_template(spec, mistakes)
+    _check_long_running(spec, "ReplicaSet", mistakes)
+    _check_strategy(mapping(spec, "strategy"), mistakes)
+    deadline = spec.get("progressDeadlineSeconds")
+    if deadline is not None and deadline <= (spec.get("minReadySeconds") or 0):
+        mistakes.invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
+
+
+def _check_strategy(strategy: Object, mistakes: Mistakes) -> None:
+    where = "spec.strategy"
+    kind, rolling = text(strategy, "type"), strategy.get("rollingUpdate")
+    if kind == "Recreate":
+        if rolling is not None:
+            why = "may not be specified when strategy `type` is 'Recreate'"
+            mistakes.forbidden(f"{where}.rollingUpdate", why)
+        return
+    mistakes.one_of(f"{where}.type", kind, ("Recreate", "RollingUpdate"))
+    if rolling is not None:
+        for key in ("maxUnavailable", "maxSurge"):
+            check_share(rolling, key, f"{where}.rollingUpdate", mistakes)
+        if _is_none(rolling.get("maxUnavailable")) and _is_none(rolling.get("maxSurge")):
+            why = "may not be 0 when `maxSurge` is 0"
+            mistakes.invalid(f"{where}.rollingUpdate.maxUnavailable", rolling.get("maxUnavailable"), why)
+
+
+def _fill_replica_set(replica_set: Object) -> None:
+    spec = filled(replica_set, "spec")
+    fill(spec, "replicas", 1)
+    fill_template(spec)
+
+
+def _check_replica_set(replica_set: Object, mistakes: Mistakes) -> None:
+    spec = replica_set["spec"]
+    check_counts(spec, ("replicas", "minReadySeconds"), mistakes)
+    _check_selector(spec, "deployment", mistakes)
+    check_template(spec, mistakes)
+    _check_long_running(spec, "ReplicaSet", mistakes)
+
+
+def _fill_replication_controller(controller: Object) -> None:
+    spec = filled(controller, "spec")
+    if labels := template_labels(spec):
+        if not spec.get("selector"):
+            spec["selector"] = dict(labels)
+        metadata = filled(controller, "metadata")
+        if not metadata.get("labels"):
+            metadata["labels"] = dict(labels)
+    fill(spec, "replicas", 1)
+    fill_template(spec)
+
+
+def _check_replication_controller(controller: Object, mistakes: Mistakes) -> None:
+    spec = controller["spec"]
+    check_counts(spec, ("replicas", "minReadySeconds"), mistakes)
+    selector = mapping(spec, "selector")
+    if not selector:
+        mistakes.required("spec.selector")
+    if spec.get("template") is None:
+        mistakes.required("spec.template")
+        return
+    labels = template_labels(spec)
+    if selector and not selector.items() <= labels.items():
+        mistakes.invalid("spec.template.metadata.labels", labels, MISMATCH)
+    check_template(spec, mistakes)
+    _check_long_running(spec, "ReplicationController", mistakes)
+
+
+# -- StatefulSets and DaemonSets --------------------------------------------------------------------------------------
+
+
+def _fill_stateful_set(stateful_set: Object) -> None:
+    spec = filled(stateful_set, "spec")
+    fill(spec, "podManagementPolicy", "OrderedReady")
+    _fill_update_strategy(spec, {"partition": 0})
+    retention = filled(spec, "persistentVolumeClaimRetentionPolicy")
+    fill(retention, "whenDeleted", "Retain")
+    fill(retention, "whenScaled", "Retain")
+    fill(spec, "replicas", 1)
+    fill(spec, "revisionHistoryLimit", 10)
+    fill_template(spec)
+    for claim in sequence(spec, "volumeClaimTemplates"):
+        fill(claim, "apiVersion", "v1")
+        fill(claim, "kind", "PersistentVolumeClaim")
+        fill_claim_spec(filled(claim, "spec"))
+        fill(claim, "status", {"phase": "Pending"})
+
+
+def _fill_update_strategy(spec: Object, rolling: Object) -> None:
+    strategy = filled(spec, "updateStrategy")
+    fill(strategy, "type", "RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        given = filled(strategy, "rollingUpdate")
+        for key, value in rolling.items():
+            fill(given, key, value)
+
+
+def _check_stateful_set(stateful_set: Object, mistakes: Mistakes) -> None:
+    spec = stateful_set["spec"]
+    policy = text(spec, "podManagementPolicy")
+    if policy not in ("OrderedReady", "Parallel"):
+        mistakes.invalid("spec.podManagementPolicy", policy, "must be 'OrderedReady' or 'Parallel'")
+    _check_update_strategy(spec, mistakes)
+    check_counts(spec, ("replicas", "minReadySeconds", "revisionHistoryLimit"), mistakes)
+    _check_selector(spec, "statefulset", mistakes)
+    check_template(spec, mistakes)
+    _check_long_running(spec, "StatefulSet", mistakes)
+    for i, claim in enumerate(sequence(spec, "volumeClaimTemplates")):
+        where = f"spec.volumeClaimTemplates[{i}]"
+        check_claim_spec(mapping(claim, "spec"), f"{where}.spec", mistakes)
+    retention = mapping(spec, "persistentVolumeClaimRetentionPolicy")
+    for key in ("whenDeleted", "whenScaled"):
+        where = f"spec.persistentVolumeClaimRetentionPolicy.{key}"
+        mistakes.one_of(where, text(retention, key), ("Delete", "Retain"))
+
+
+def _check_update_strategy(spec: Object, mistakes: Mistakes) -> None:
+    strategy, where = mapping(spec, "updateStrategy"), "spec.updateStrategy"
+    kind = text(strategy, "type")
+    if kind not in ("RollingUpdate", "OnDelete"):
+        mistakes.unsupported(f"{where}.type", kind, ("RollingUpdate", "OnDelete"))
+    rolling = mapping(strategy, "rollingUpdate")
+    if kind == "OnDelete" and rolling:
+        why = "only allowed for updateStrategy 'RollingUpdate'"
+        mistakes.invalid(f"{where}.rollingUpdate", rolling, why)
+    mistakes.not_negative(f"{where}.rollingUpdate.partition", rolling.get("partition"))
+    for key in ("maxUnavailable", "maxSurge"):
+        check_share(rolling, key, f"{where}.rollingUpdate", mistakes)
+
+
+def _stateful_set_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
+    before = mapping(old, "spec")
+    rest, old_rest = (
+        {key: value for key, value in spec.items() if key not in _SET_CHANGES} for spec in (new["spec"], before)
+    )
+    if rest != old_rest:
+        mistakes.forbidden("spec", _SET_WORDS)
+
+
+def _fill_daemon_set(daemon_set: Object) -> None:
+    spec = filled(daemon_set, "spec")
+    _fill_update_strategy(spec, {"maxUnavailable": 1, "maxSurge": 0})
+    fill(spec, "revisionHistoryLimit", 10)
+    fill_template(spec)
+
+
+def _check_daemon_set(daemon_set: Object, mistakes: Mistakes) -> None:
+    spec = daemon_set["spec"]
+    _check_selector(spec, "daemonset", mistakes)
+    check_template(spec, mistakes)
+    _check_long_running(spec, "DaemonSet", mistakes)
+    check_counts(spec, ("minReadySeconds", "revisionHistoryLimit"), mistakes)
+    _check_update_strategy(spec, mistakes)
+    strategy = mapping(spec, "updateStrategy")
+    rolling, where = mapping(strategy, "rollingUpdate"), "spec.updateStrategy.rollingUpdate"
+    if strategy.get("type") == "RollingUpdate":
+        idle, extra = _is_none(rolling.get("maxUnavailable")), _is_none(rolling.get("maxSurge"))
+        if not idle and not extra:
+            mistakes.invalid(f"{where}.maxSurge", rolling["maxSurge"], "may not be set when maxUnavailable is non-zero")
+        if idle and extra:
+            mistakes.required(f"{where}.maxUnavailable", "cannot be 0 when maxSurge is 0")
+
+
+def _revision_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
+    mistakes.immutable("data", new.get("data"), old.get("data"))
+
+
+DEPLOYMENT = Rules(
+    defaults=_fill_deployment, check=_check_deployment, check_update=_selector_stays, counts_generations=True
+)
+REPLICA_SET = Rules(
+    defaults=_fill_replica_set, check=_check_replica_set, check_update=_selector_stays, counts_generations=True
+)
+REPLICATION_CONTROLLER = Rules(
+    defaults=_fill_replication_controller, check=_check_replication_controller, counts_generations=True
+)
+STATEFUL_SET = Rules(
+    name=names.label,
+    defaults=_fill_stateful_set,
+    check=_check_stateful_set,
+    check_update=_stateful_set_stays,
+    new_status=lambda _: {"replicas": 0},
+    counts_generations=True,
+)
+DAEMON_SET = Rules(
+    defaults=_fill_daemon_set, check=_check_daemon_set, check_update=_selector_stays, counts_generations=True
+)
+CONTROLLER_REVISION = Rules(check_update=_revision_stays)

@@ -1,0 +1,19 @@
+"""Labels, annotations and names to which Kubernetes itself gives a meaning."""
+
+from __future__ import annotations
+
+ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
+BETA_ZONE, BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
+HOSTNAME = "kubernetes.io/hostname"
+NAMESPACE_NAME = "kubernetes.io/metadata.name"
+"""The label with which a namespace carries its own name."""
+
+DEFAULT_STORAGE_CLASS = "storageclass.kubernetes.io/is-default-class"
+STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
+"""The annotation that named a claim's class before there was a field for it."""
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+
+SYSTEM_PRIORITY_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+"""The priority classes that every cluster has."""
