@@ -180,10 +180,7 @@ class Scheduler:
         return attempt
 
     def decide(self, attempt: Attempt) -> None:
-        """Find a node and assume the pod there, or find out why not.
-
-        If extenders have to be asked first, the attempt is asking: decide again when its questions are answered.
-        """
+        """Find a node and assume the pod there, or find out why not; or what to ask extenders before that."""
         try:
             self._decide(attempt)
         except AnswersMissingError as missing:
