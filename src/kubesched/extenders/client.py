@@ -40,10 +40,10 @@ class ExtenderClient:
         *,
         timeout: float,
         tls: ExtenderTLSConfig | None = None,
-        trust_anybody: bool = False,
+        skip_verify: bool = False,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        """`trust_anybody` is about servers whose authority is not given; `environ` may name proxies.
+        """`skip_verify`: any certificate will do, unless `tls` names an authority; `environ` may name proxies.
 
         ExtenderSettingsError if the address, a proxy or the certificates cannot be used.
         """
@@ -56,8 +56,8 @@ class ExtenderClient:
         self._timeout = timeout
         self._proxy = _proxy(address, f"{parts.scheme.upper()}_PROXY", environ)
         self._server_name = tls.server_name if tls is not None and tls.server_name else None
-        is_default = tls is None and not trust_anybody
-        self._trust = True if is_default else _tls_context(tls or ExtenderTLSConfig(), trust_anybody=trust_anybody)
+        is_default = tls is None and not skip_verify
+        self._trust = True if is_default else _tls_context(tls or ExtenderTLSConfig(), skip_verify=skip_verify)
         self._session: aiohttp.ClientSession | None = None
 
     async def post(self, verb: str, body: bytes, *, repeatable: bool = True) -> bytes:
@@ -118,7 +118,7 @@ class ExtenderClient:
 
 
 def without_password(url: str) -> str:
-    """The address as it may be shown to anybody: messages end up in conditions and events of pods."""
+    """The address as it may be shown: messages end up in conditions and events of pods."""
     parts = urlsplit(url)
     if not parts.password:
         return url
@@ -138,15 +138,15 @@ def _proxy(address: str, variable: str, environ: Mapping[str, str]) -> str | Non
     return url
 
 
-def _tls_context(tls: ExtenderTLSConfig, *, trust_anybody: bool) -> ssl.SSLContext:
+def _tls_context(tls: ExtenderTLSConfig, *, skip_verify: bool) -> ssl.SSLContext:
     """The certificates to trust and to show; ExtenderSettingsError if they cannot be used."""
     has_authority = bool(tls.ca_file or tls.ca_data)
     if tls.insecure and has_authority:
         raise ExtenderSettingsError("tlsConfig: a certificate authority makes no sense together with insecure: true")
     if bool(tls.cert_data or tls.cert_file) != bool(tls.key_data or tls.key_file):
         raise ExtenderSettingsError("tlsConfig: a client certificate and its key must be given together")
-    is_blind = tls.insecure or (trust_anybody and not has_authority)
-    trust = ServerTrust(ca_file=tls.ca_file, ca_data=tls.ca_data, insecure=is_blind)
+    insecure = tls.insecure or (skip_verify and not has_authority)
+    trust = ServerTrust(ca_file=tls.ca_file, ca_data=tls.ca_data, insecure=insecure)
     try:
         chain = tls.cert_data or (Path(tls.cert_file).read_bytes() if tls.cert_file else b"")
         key = tls.key_data or (Path(tls.key_file).read_bytes() if tls.key_file else b"")

@@ -46,7 +46,7 @@ class HTTPExtender:
             config.url_prefix,
             timeout=float(config.http_timeout) or DEFAULT_TIMEOUT,
             tls=config.tls_config,
-            trust_anybody=config.enable_https,
+            skip_verify=config.enable_https,
         )
 
     def is_interested(self, pod: Pod) -> bool:
@@ -69,9 +69,9 @@ class HTTPExtender:
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         question = wire.binding_question(pod, node_name)
-        problem = await self._ask(self._config.bind_verb, question, wire.binding_answer, repeatable=False)
-        if problem:
-            raise self._failure(problem)
+        refusal = await self._ask(self._config.bind_verb, question, wire.binding_answer, repeatable=False)
+        if refusal:
+            raise self._failure(refusal)
 
     async def close(self) -> None:
         """Hang up. It can be asked again, on any event loop."""

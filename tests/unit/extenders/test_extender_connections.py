@@ -170,7 +170,7 @@ def test_order_that_may_have_been_read_is_not_given_again(hanging_up: HangingUp)
     assert hanging_up.calls == 2
 
 
-def test_answer_to_a_question_that_was_not_read_to_its_end_is_heard() -> None:
+def test_answer_to_a_question_that_was_not_read_to_its_end_counts() -> None:
     impatient = Impatient()
     with pytest.raises(PostError, match=r"failed filter with extender at URL http://.*/filter, code 413"):
         posted(ExtenderClient(impatient.url, timeout=5), ("filter", b" " * 20_000_000))

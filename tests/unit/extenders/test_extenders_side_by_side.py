@@ -18,7 +18,7 @@ NODES = (A.build(), B.build())
 
 
 def scoring(server: ExtenderServer, verb: str, weight: int = 1, **more: Any) -> Json:
-    # Whoever scores is known by its address, which is the same for all but for its end.
+    # An extender that scores is known by its address, which is the same for all but for its end.
     address = f"{server.url}{'/' * weight}"
     return {"urlPrefix": address, "prioritizeVerb": verb, "weight": weight, "nodeCacheCapable": True, **more}
 
@@ -51,7 +51,7 @@ def test_extenders_are_asked_at_the_same_time(server: ExtenderServer) -> None:
     assert decision.node == "b"
 
 
-def test_scores_come_in_the_order_of_the_extenders_whoever_answers_first(server: ExtenderServer) -> None:
+def test_scores_come_in_the_order_of_the_extenders_whichever_answers_first(server: ExtenderServer) -> None:
     second_answered = Event()
 
     def last(question: Json) -> list[Json]:

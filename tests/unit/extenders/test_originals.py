@@ -123,7 +123,7 @@ def test_there_are_never_more_originals_than_objects(happenings: list[tuple[str,
 
 
 class Watching:
-    """A scheduler that is told of records, and has their originals."""
+    """A scheduler that handles records, and has their originals."""
 
     def __init__(self, *extenders: Json) -> None:
         config = settings(*extenders)

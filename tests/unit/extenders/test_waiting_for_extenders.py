@@ -356,7 +356,7 @@ def test_pod_fails_if_nothing_is_left_of_the_second_answer_either() -> None:
     virtual_time.run(story())
 
 
-def test_nobody_is_evicted_if_there_is_room_by_the_time_the_extender_agrees() -> None:
+def test_no_pod_is_evicted_if_there_is_room_by_the_time_the_extender_agrees() -> None:
     async def story() -> None:
         extender = Thinking("preempt")
         async with living(extender) as world:
