@@ -14,6 +14,7 @@ from kubesched.api.change import Change
 from kubesched.daemon.shadow import Comparison, Shadow
 from kubesched.extenders.http_extender import close_all, extenders_of
 from kubesched.framework.extender import Extender
+from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.scheduler import Scheduler
 
 
@@ -23,7 +24,12 @@ class Watched:
     def __init__(self, *objects: NodeBuilder | PodBuilder, extenders: Sequence[Extender] = ()) -> None:
         self.cluster = MemoryCluster()
         self.scheduler = Scheduler(
-            config.default(), self.cluster, clock=lambda: 0.0, draw=lambda among: 0, extenders=extenders
+            config.default(),
+            self.cluster,
+            clock=lambda: 0.0,
+            draw=lambda among: 0,
+            plugins=in_tree(),
+            extenders=extenders,
         )
         self.told: list[Comparison] = []
         self.shadow = Shadow(self.scheduler.engine, clock=lambda: 7.0, on_comparison=self.told.append)

@@ -27,6 +27,7 @@ from tests.unit.scheduler.memory_writer import MemoryCluster
 from kubesched.extenders.http_extender import HTTPExtender, extenders_of
 from kubesched.framework.decision import Outcome
 from kubesched.framework.extender import ExtenderError, ask_to_bind
+from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.scheduler import Attempt, Scheduler
 
 # -- filter -----------------------------------------------------------------------------------------------------------
@@ -277,7 +278,14 @@ def attempt(cluster: MemoryCluster, scheduler: Scheduler) -> Attempt:
 def living(*extenders: Json) -> tuple[MemoryCluster, Scheduler]:
     cluster = MemoryCluster()
     config = settings(*extenders)
-    scheduler = Scheduler(config, cluster, clock=lambda: 0.0, draw=lambda among: 0, extenders=extenders_of(config))
+    scheduler = Scheduler(
+        config,
+        cluster,
+        clock=lambda: 0.0,
+        draw=lambda among: 0,
+        plugins=in_tree(),
+        extenders=extenders_of(config),
+    )
     for obj in (A.build(), B.build(), POD):
         cluster.put(obj)
     return cluster, scheduler

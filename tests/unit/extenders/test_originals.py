@@ -20,6 +20,7 @@ from kubesched.api.pod import Pod
 from kubesched.extenders.http_extender import extenders_of
 from kubesched.extenders.originals import Originals, originals_for
 from kubesched.framework.decision import Decision, Outcome
+from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.scheduler import Scheduler
 
 WAITING, PLACED, NODE = make_pod("p").build(), make_pod("q").on("a").build(), make_node("a").build()
@@ -130,7 +131,12 @@ class Watching:
         self.originals = Originals(config)
         self._extenders = extenders_of(config, self.originals)
         self.scheduler = Scheduler(
-            config, MemoryCluster(), clock=lambda: 0.0, draw=lambda among: 0, extenders=self._extenders
+            config,
+            MemoryCluster(),
+            clock=lambda: 0.0,
+            draw=lambda among: 0,
+            plugins=in_tree(),
+            extenders=self._extenders,
         )
         self._version = 0
 

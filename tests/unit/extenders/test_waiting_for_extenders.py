@@ -18,6 +18,7 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.extenders.http_extender import close_all, extenders_of
 from kubesched.framework.extender import Extender, ExtenderError, Filtered, NodeVictims, SparedVictims
+from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.attempt.extender_turns import AT_MOST
 from kubesched.scheduler.listener import SchedulerListener
@@ -95,7 +96,13 @@ class Living(SchedulerListener):
         self.outcomes: dict[str, str] = {}
         self.draws: list[int] = []
         self.scheduler = Scheduler(
-            configuration, self.cluster, clock=virtual_time.now, draw=self._draw, extenders=extenders, listeners=[self]
+            configuration,
+            self.cluster,
+            clock=virtual_time.now,
+            draw=self._draw,
+            plugins=in_tree(),
+            extenders=extenders,
+            listeners=[self],
         )
         self.loop = SchedulingLoop(self.scheduler, slice_seconds=1.0)
 
@@ -116,7 +123,7 @@ class Living(SchedulerListener):
         await self.pause()
 
     async def delete(self, obj: KubeObject) -> None:
-        self.cluster.delete(obj)
+        self.cluster.remove(obj)
         await self.pause()
 
     async def pause(self) -> None:

@@ -18,9 +18,15 @@ from kubesched.scheduler.scheduler import Attempt, Scheduler
 class World:
     """One node, a scheduler with some more plugins, and a clock that stands still."""
 
-    def __init__(self, *plugins: type[Plugin], disabled: tuple[str, ...] = (), **points: Any) -> None:
+    def __init__(
+        self,
+        *plugins: type[Plugin],
+        disabled: tuple[str, ...] = (),
+        cluster: MemoryCluster | None = None,
+        **points: Any,
+    ) -> None:
         self.now = 0.0
-        self.cluster = MemoryCluster()
+        self.cluster = cluster or MemoryCluster()
         multi_point = {
             "enabled": [{"name": plugin.name} for plugin in plugins],
             "disabled": [{"name": name} for name in disabled],

@@ -120,7 +120,7 @@ def test_victims_go_although_a_promise_could_not_be_taken_back() -> None:
     world, attempt = preempting("a")
     promised = make_pod("promised").priority(1).nominated("node")
     world.see(promised)
-    world.cluster.delete(promised.build())
+    world.cluster.remove(promised.build())
     world.finish(attempt, tell=False)
     assert world.cluster.evicted == ["a"]
     assert names(world.queue.active()) == ["vip", "promised"]

@@ -12,6 +12,7 @@ from kubesched.api.kinds import (
     Object,
     Resource,
 )
+from kubesched.api.well_known import BIND_COMPLETED, BOUND_BY_CONTROLLER, NO_PROVISIONER, SELECTED_NODE
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers.conditions import is_finished, is_going
 from kubesched.sandbox.controllers.controller import MANAGER, KeyedController, key_of
@@ -21,11 +22,8 @@ from kubesched.sandbox.controllers.recorder import Recorder
 from kubesched.sandbox.controllers.volume_matching import best_volume, class_of, is_claimed_by
 from kubesched.sandbox.controllers.work_queue import Key
 
-_BOUND, _BOUND_BY_CONTROLLER = "pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller"
-_SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _PROVISIONER = "volume.kubernetes.io/storage-provisioner"
 _CLAIM_PROTECTION, _VOLUME_PROTECTION = "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection"
-_NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
 def claims_of(pod: Object) -> tuple[str, ...]:
@@ -122,7 +120,7 @@ class Volumes(KeyedController):
 
     def _check_bound(self, claim: Object, volume: Object | None) -> None:
         """A claim that names its volume is bound once the volume agrees, and lost when the volume is."""
-        was_bound = _BOUND in (claim["metadata"].get("annotations") or {})
+        was_bound = BIND_COMPLETED in (claim["metadata"].get("annotations") or {})
         if volume is None:
             if was_bound:
                 lost = {**(claim.get("status") or {}), "phase": "Lost"}
@@ -154,12 +152,12 @@ class Volumes(KeyedController):
             reference = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "namespace": metadata["namespace"]}
             reference |= {"name": metadata["name"], "uid": metadata["uid"]}
             volume = {**volume, "spec": {**volume["spec"], "claimRef": reference}}
-            volume = self._annotate(PERSISTENT_VOLUMES, volume, {} if preset else {_BOUND_BY_CONTROLLER: "yes"})
+            volume = self._annotate(PERSISTENT_VOLUMES, volume, {} if preset else {BOUND_BY_CONTROLLER: "yes"})
         if (volume.get("status") or {}).get("phase") != "Bound":
             volume = self.write_status(PERSISTENT_VOLUMES, volume, {"phase": "Bound"})
-        own = {_BOUND: "yes"}
+        own = {BIND_COMPLETED: "yes"}
         if not claim["spec"].get("volumeName"):
-            own[_BOUND_BY_CONTROLLER] = "yes"
+            own[BOUND_BY_CONTROLLER] = "yes"
             claim = {**claim, "spec": {**claim["spec"], "volumeName": volume["metadata"]["name"]}}
         claim = self._annotate(PERSISTENT_VOLUME_CLAIMS, claim, own)
         status = {
@@ -182,13 +180,13 @@ class Volumes(KeyedController):
             reason = "ProvisioningFailed" if name else "FailedBinding"
             self._tell(claim, reason, told, warn=bool(name))
             return
-        node_name = (claim["metadata"].get("annotations") or {}).get(_SELECTED_NODE)
+        node_name = (claim["metadata"].get("annotations") or {}).get(SELECTED_NODE)
         if self._waits_for_consumer(claim) and not node_name:
             told = "waiting for first consumer to be created before binding"
             self._tell(claim, "WaitForFirstConsumer", told)
             return
         provisioner = storage_class["provisioner"]
-        if provisioner == _NO_PROVISIONER:
+        if provisioner == NO_PROVISIONER:
             self._tell(claim, "FailedBinding", "no persistent volumes available for this claim")
             return
         node = self.api.find(NODES, "", node_name) if node_name else None
@@ -213,7 +211,7 @@ class Volumes(KeyedController):
 
     def _unselect(self, claim: Object) -> None:
         annotations = dict(claim["metadata"].get("annotations") or {})
-        annotations.pop(_SELECTED_NODE, None)
+        annotations.pop(SELECTED_NODE, None)
         self._with_metadata(PERSISTENT_VOLUME_CLAIMS, claim, annotations=annotations)
 
     # -- volumes ------------------------------------------------------------------------------------------------------
