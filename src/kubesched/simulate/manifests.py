@@ -30,7 +30,7 @@ from kubesched.api.yaml import YamlError, documents
 from kubesched.simulate.admission import Admission, Classes
 from kubesched.simulate.custom import CustomResources
 from kubesched.simulate.kinds import DEFAULT_NAMESPACE, LIST, ReadAs, is_known, kind_of, nearest_kind
-from kubesched.simulate.trace import trace_mistakes
+from kubesched.simulate.workloads import trace_mistakes
 
 SUFFIXES = (".yaml", ".yml", ".json")
 

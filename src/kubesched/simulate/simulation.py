@@ -29,8 +29,7 @@ from kubesched.scheduler.scheduler import Attempt, Scheduler
 from kubesched.simulate.cluster import created_at
 from kubesched.simulate.meter import Meter
 from kubesched.simulate.report import PodStory, Preempted, SimulationReport
-from kubesched.simulate.trace import arrival_of, duration_of
-from kubesched.simulate.workloads import Series, expand
+from kubesched.simulate.workloads import Series, arrival_of, duration_of, expand
 from kubesched.simulate.world import START, World
 
 LEFTOVERS_EVERY = 30.0
@@ -220,7 +219,7 @@ class Simulation:
     # -- time ---------------------------------------------------------------------------------------------------------
 
     def _happen(self) -> None:
-        """All that is due by now, and the scheduler hears of it."""
+        """Do all that is due by now, and deliver the changes to the scheduler."""
         self._world.deliver(self._scheduler.handle)
         while self._calendar and self._calendar[0][0] <= self.now:
             _, _, action, pod = heapq.heappop(self._calendar)

@@ -8,10 +8,9 @@ import pytest
 from rich.console import Console
 
 from kubesched.api.kinds import PODS
-from kubesched.cli.sandbox_view import view
+from kubesched.cli.sandbox_view import view, waiting
 from kubesched.sandbox.box import Plan, Sandbox
 from kubesched.sandbox.nodes import node_manifests
-from kubesched.sandbox.usage import waiting
 
 SAYING = "Zone c is cordoned, and 6 more web servers are wanted: the spread allows no zone to run ahead."
 SCREENS = [(80, 24), (100, 30), (200, 50)]

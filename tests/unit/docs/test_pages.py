@@ -29,7 +29,7 @@ from kubesched.framework.cycle import Cycle
 from kubesched.sandbox.http import parse_fault
 from kubesched.sandbox.http.faults import What
 from kubesched.sandbox.nodes import node_manifests
-from kubesched.sandbox.nodes.annotations import DURATION, EXIT_CODE, HOLLOW, STARTUP
+from kubesched.sandbox.nodes.manifests import DURATION, EXIT_CODE, HOLLOW, STARTUP
 from kubesched.sandbox.scenarios import SCENARIOS
 from kubesched.state.cluster import ClusterState
 

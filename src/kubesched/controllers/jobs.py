@@ -1,14 +1,49 @@
-"""Completion indexes of Jobs: which are done, as text like `0-2,5`, and the pods that carry them."""
+"""Jobs: how many pods they want at a time, and their completion indexes, as text like `0-2,5`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
 from kubesched.api.kinds import Object
-from kubesched.sandbox.controllers.pod_control import pod_from
+from kubesched.controllers.pod_templates import pod_from
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 _VARIABLE = {"name": "JOB_COMPLETION_INDEX"}
+
+
+def wanted_pods(job: Object, *, active: int) -> int:
+    """How many pods should be active now: as many as may be side by side, and no more than are left to succeed.
+
+    A Job without `completions` is a work queue: after its first success no pod is created any more.
+    """
+    spec, succeeded = job["spec"], int((job.get("status") or {}).get("succeeded", 0))
+    parallelism = _or_one(spec.get("parallelism"))
+    if spec.get("completions") is None:
+        return active if succeeded else parallelism
+    return max(0, min(parallelism, int(spec["completions"]) - succeeded))
+
+
+def remaining_pods(job: Object) -> int:
+    """How many pods have to succeed from now on."""
+    spec, succeeded = job["spec"], int((job.get("status") or {}).get("succeeded", 0))
+    if spec.get("completions") is None:
+        return 0 if succeeded else _or_one(spec.get("parallelism"))
+    return max(0, int(spec["completions"]) - succeeded)
+
+
+def new_pods(job: Object, taken: Iterable[int | None]) -> Iterator[Object]:
+    """The pods to create next, without end; of an Indexed Job only those of indexes that are neither done nor taken."""
+    if job["spec"].get("completionMode") != "Indexed":
+        while True:
+            yield pod_from(job["spec"]["template"], prefix=job["metadata"]["name"])
+    done = {*taken, *Indexes.read((job.get("status") or {}).get("completedIndexes", ""))}
+    for index in range(_or_one(job["spec"].get("completions"))):
+        if index not in done:
+            yield indexed_pod(job, index)
+
+
+def _or_one(number: int | None) -> int:
+    return 1 if number is None else number
 
 
 class Indexes:

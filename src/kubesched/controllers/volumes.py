@@ -1,13 +1,63 @@
-"""Volumes made to order: hollow ones, for any class with a provisioner, where the class and the node allow."""
+"""Volumes for claims: the best of those that are there, or a hollow one of a class with a provisioner."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
 from kubesched.api.kinds import Object
-from kubesched.sandbox.controllers.volume_matching import class_of
+from kubesched.api.meta import LabelSelector
+from kubesched.api.quantity import Quantity, parse_quantity
+from kubesched.api.selectors import compile_selector
+from kubesched.api.well_known import STORAGE_CLASS
 
 _PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+
+
+def class_of(obj: Object) -> str:
+    """The storage class of a claim or volume; empty if it has none."""
+    named = (obj["metadata"].get("annotations") or {}).get(STORAGE_CLASS)
+    return str(named if named is not None else obj["spec"].get("storageClassName") or "")
+
+
+def request_of(claim: Object) -> Quantity:
+    return parse_quantity(claim["spec"]["resources"]["requests"]["storage"])
+
+
+def is_claimed_by(volume: Object, claim: Object) -> bool:
+    """Whether the volume's claimRef names this claim: by namespace and name, and by uid if it has one."""
+    reference, metadata = volume["spec"].get("claimRef") or {}, claim["metadata"]
+    if (reference.get("namespace"), reference.get("name")) != (metadata["namespace"], metadata["name"]):
+        return False
+    return reference.get("uid") in (None, "", metadata["uid"])
+
+
+def best_volume(claim: Object, volumes: Iterable[Object]) -> Object | None:
+    """The smallest free volume that suits, the first by name among equals."""
+    suitable = [volume for volume in volumes if "claimRef" not in volume["spec"] and _suits(volume, claim)]
+    return min(suitable, key=lambda volume: (_capacity(volume).value(), volume["metadata"]["name"]), default=None)
+
+
+def _capacity(volume: Object) -> Quantity:
+    return parse_quantity(volume["spec"]["capacity"]["storage"])
+
+
+def _suits(volume: Object, claim: Object) -> bool:
+    wanted, offered = claim["spec"], volume["spec"]
+    if wanted.get("volumeMode") != offered.get("volumeMode") or class_of(volume) != class_of(claim):
+        return False
+    if not set(wanted["accessModes"]) <= set(offered["accessModes"]):
+        return False
+    if request_of(claim).exceeds(_capacity(volume)):
+        return False
+    selector = wanted.get("selector")
+    return selector is None or _selects(selector, volume["metadata"].get("labels") or {})
+
+
+def _selects(selector: Object, labels: dict[str, str]) -> bool:
+    return compile_selector(msgspec.convert(selector, LabelSelector)).matches(labels)
 
 
 def provisioned_volume(

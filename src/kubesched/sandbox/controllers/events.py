@@ -1,4 +1,4 @@
-"""Events about objects, as a person reads them in `kubectl describe`: equal ones are counted, old ones go."""
+"""Events about objects, as `kubectl describe` shows them: equal ones are counted, and old ones are removed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ from collections import OrderedDict
 
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import CORE_EVENTS, Object, Resource
-from kubesched.sandbox.api import Api
+from kubesched.sandbox.api import Api, Event
+from kubesched.sandbox.api.stamps import seconds_of
+from kubesched.sandbox.controllers.controller import Key, key_of
 
+LIFETIME = 3600.0
+MOST = 20_000
+_SLICE = 200
 _REMEMBERED = 4096
 
 
@@ -43,7 +48,7 @@ class Recorder:
             self._recent.popitem(last=False)
 
     def _create(self, event: Object) -> Object:
-        """Store an event under a name that sorts by time, as everybody expects of lists of events."""
+        """Store an event under a name that sorts by time, as lists of events are read."""
         involved = event["involvedObject"]
         namespace = involved.get("namespace") or "default"
         self._last_name = max(self._last_name + 1, int(self._api.stamps.time() * 1e9))
@@ -80,3 +85,38 @@ class Recorder:
             "firstTimestamp": now,
             "lastTimestamp": now,
         }
+
+
+class EventExpiry:
+    """Removes events, the one that was last observed longest ago first."""
+
+    watches: tuple[Resource, ...] = (CORE_EVENTS,)
+
+    def __init__(self, api: Api, *, lifetime: float = LIFETIME, most: int = MOST) -> None:
+        self._api = api
+        self._lifetime, self._most = lifetime, most
+        self._observed: OrderedDict[Key, float] = OrderedDict()
+
+    def observe(self, event: Event) -> None:
+        key = key_of(event.object)
+        self._observed.pop(key, None)
+        if event.type != "DELETED":
+            self._observed[key] = _last(event.object)
+
+    def reconcile(self, now: float) -> float | None:
+        for _ in range(_SLICE):
+            if not self._observed:
+                return None
+            key, observed = next(iter(self._observed.items()))
+            if observed + self._lifetime > now and len(self._observed) <= self._most:
+                return observed + self._lifetime
+            del self._observed[key]
+            if self._api.find(CORE_EVENTS, *key) is not None:
+                self._api.delete(CORE_EVENTS, *key)
+        return now
+
+
+def _last(event: Object) -> float:
+    series = event.get("series") or {}
+    times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
+    return seconds_of(next((time for time in times if time), event["metadata"]["creationTimestamp"]))

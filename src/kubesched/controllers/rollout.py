@@ -1,11 +1,11 @@
-"""The arithmetic of a rollout: how many replicas each ReplicaSet of a Deployment should have next."""
+"""Rollouts of Deployments: the ReplicaSet of a template, and how many replicas each ReplicaSet should have next."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubesched.api.kinds import Object
-from kubesched.sandbox.controllers.templates import share_of
+from kubesched.api.kinds import DEPLOYMENTS, Object
+from kubesched.controllers.pod_templates import POD_TEMPLATE_HASH, hash_of, owner_reference, share_of
 
 REVISION = "deployment.kubernetes.io/revision"
 DESIRED = "deployment.kubernetes.io/desired-replicas"
@@ -13,6 +13,30 @@ MAXIMUM = "deployment.kubernetes.io/max-replicas"
 
 Sizes = dict[str, int]
 """Replicas by the name of the ReplicaSet; only those that change."""
+
+
+def new_replica_set(deployment: Object, replicas: int, annotations: dict[str, str]) -> Object:
+    """The ReplicaSet of the template that the Deployment has now, named and labelled by the template's hash."""
+    metadata, spec = deployment["metadata"], deployment["spec"]
+    template_hash = hash_of(spec["template"], (deployment.get("status") or {}).get("collisionCount", 0))
+    template_metadata = spec["template"].get("metadata") or {}
+    labels = {**(template_metadata.get("labels") or {}), POD_TEMPLATE_HASH: template_hash}
+    selector = spec.get("selector") or {}
+    match_labels = {**(selector.get("matchLabels") or {}), POD_TEMPLATE_HASH: template_hash}
+    return {
+        "metadata": {
+            "name": f"{metadata['name']}-{template_hash}",
+            "labels": labels,
+            "annotations": annotations,
+            "ownerReferences": [owner_reference(DEPLOYMENTS, deployment)],
+        },
+        "spec": {
+            "replicas": replicas,
+            "minReadySeconds": spec.get("minReadySeconds") or 0,
+            "selector": {**selector, "matchLabels": match_labels},
+            "template": {**spec["template"], "metadata": {**template_metadata, "labels": labels}},
+        },
+    }
 
 
 def is_rolling(deployment: Object) -> bool:
