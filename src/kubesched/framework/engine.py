@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.framework.answers import AnswerCache
 from kubesched.framework.cycle import Cycle, CycleStateMissingError
@@ -149,7 +150,10 @@ class Engine:
         if not self._deciding:
             return None
         interested = [extender for extender in self._deciding if extender.is_interested(pod)]
-        return ExtenderAnswers(interested) if interested else None
+        return ExtenderAnswers(interested, self._node_of) if interested else None
+
+    def _node_of(self, name: str) -> Node:
+        return self.state.nodes.node(self.state.nodes.row_of[name])
 
     def _decide(self, decision: Decision, cycle: Cycle, profile: _BoundProfile, explain: bool) -> None:
         if not self.state.nodes.live_count:
@@ -188,8 +192,7 @@ class Engine:
         status = outcome.status_of(row)
         if status is None and cycle.extender_answers is not None:
             try:
-                asked = [self.state.nodes.node(row)]
-                status = cycle.extender_answers.rejections(Point.NOMINATED_NODE, cycle.pod, asked).get(name)
+                status = cycle.extender_answers.rejections(Point.NOMINATED_NODE, cycle.pod, [name]).get(name)
             except ExtenderError:
                 return None  # the search that follows asks again, and that answer counts
         return row if status is None else (row, status)
@@ -259,16 +262,16 @@ class Engine:
         """The nodes found. The search moves on once in an attempt: what was offered to extenders stays offered."""
         answers, names = cycle.extender_answers, self.state.nodes.names
         if answers is not None and answers.offered is not None:
-            feasible = outcome.feasible.copy()
-            for row in np.flatnonzero(feasible).tolist():
-                feasible[row] = names[row] in answers.offered
-            sample = Sample(feasible, int(np.count_nonzero(feasible)), answers.evaluated)
+            rows = [row for row in np.flatnonzero(outcome.feasible).tolist() if names[row] in answers.offered]
+            feasible = np.zeros(len(outcome.feasible), dtype=np.bool_)
+            feasible[rows] = True
+            sample = Sample(feasible, len(rows), answers.evaluated)
         else:
             sample = self._sampler.sample(
                 outcome, profile.percentage, narrowed=narrowed, one_is_enough=profile.one_is_enough
             )
         if answers is not None:
-            found = (names[row] for row in np.flatnonzero(sample.feasible).tolist())
+            found = [names[row] for row in np.flatnonzero(sample.feasible).tolist()]
             is_whole = sample.found == int(np.count_nonzero(outcome.feasible))
             answers.offer(found, sample.evaluated, is_whole=is_whole)
         return sample
@@ -276,8 +279,8 @@ class Engine:
     def _ask_extenders(self, answers: ExtenderAnswers, pod: Pod, outcome: FilterOutcome, sample: Sample) -> Sample:
         """What extenders leave of the nodes found; their rejections join the outcome."""
         table = self.state.nodes
-        nodes = [table.node(row) for row in np.flatnonzero(sample.feasible).tolist()]
-        rejected = {table.row_of[name]: s for name, s in answers.rejections(Point.FILTER, pod, nodes).items()}
+        rejections = answers.rejections(Point.FILTER, pod, answers.found)
+        rejected = {table.row_of[name]: status for name, status in rejections.items()}
         if sample.found == len(rejected):
             answers.found_none(others_fit=bool((outcome.feasible & ~sample.feasible).any()))
         if not rejected:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from enum import Enum
+from functools import partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from msgspec.structs import replace
@@ -156,9 +157,12 @@ class ExtenderAnswers:
     that came later do not count, and those that fit no longer drop out.
     """
 
-    def __init__(self, interested: Sequence[Extender]) -> None:
+    def __init__(self, interested: Sequence[Extender], node_of: Callable[[str], Node]) -> None:
+        """`node_of` has nodes by name: they are gone through only when there is a question to ask."""
         self.offered: frozenset[str] | None = None
         """The nodes that were found, and still fit; None if there was no search yet."""
+        self.found: Sequence[str] = ()
+        """The same, in order."""
         self.evaluated = 0
         """How many nodes were looked at for them."""
         self.looks_ahead = False
@@ -167,6 +171,7 @@ class ExtenderAnswers:
         self._is_whole = True
         self._lost = frozenset[str]()
         self._interested = interested
+        self._node_of = node_of
         self._asked: dict[tuple[Point, int], Question[Any, Any]] = {}
 
     @property
@@ -178,14 +183,14 @@ class ExtenderAnswers:
         if self.looks_ahead:
             raise AnswersMissingError(())
 
-    def offer(self, names: Iterable[str], evaluated: int, *, is_whole: bool) -> None:
-        """These nodes were found. `is_whole`: there are no others that fit."""
-        names = frozenset(names)
+    def offer(self, found: Sequence[str], evaluated: int, *, is_whole: bool) -> None:
+        """These nodes were found, or are left of those that were. `is_whole`: there are no others that fit."""
+        self.found = found
         if self.offered is None:
-            self.evaluated, self._is_whole = evaluated, is_whole
-        else:
-            self._lost |= self.offered - names
-        self.offered = names
+            self.evaluated, self._is_whole, self.offered = evaluated, is_whole, frozenset(found)
+        elif len(found) < len(self.offered):
+            self._lost |= self.offered.difference(found)
+            self.offered = frozenset(found)
 
     def found_none(self, *, others_fit: bool) -> None:
         """No node is left. AnswersOutdatedError if that is only so because the cluster moved on."""
@@ -211,34 +216,32 @@ class ExtenderAnswers:
 
     # -- filter -------------------------------------------------------------------------------------------------------
 
-    def rejections(self, point: Point, pod: Pod, nodes: Sequence[Node]) -> dict[str, Status]:
+    def rejections(self, point: Point, pod: Pod, names: Sequence[str]) -> dict[str, Status]:
         """The nodes that extenders reject, and why. Each is asked about those that the ones before it let pass."""
-        standing, rejected = nodes, dict[str, Status]()
+        standing, rejected = names, dict[str, Status]()
         for extender in self._interested:
             if not standing:
                 break
             if not extender.filters:
                 continue
-            question = self._question(point, extender, extender.filter, pod, standing)
             try:
-                answer = question.answer
-                _check_known(extender, answer, question.about)
+                answer = self._question(point, extender, partial(_filter, extender), pod, standing).answer
             except ExtenderError:
                 if extender.ignorable:
                     continue
                 raise
-            for node in standing:
-                if node.name not in answer.passed:
-                    rejected[node.name] = _why(extender, answer, node.name)
-            standing = [node for node in standing if node.name in answer.passed]
+            left_out = [name for name in standing if name not in answer.passed]
+            if left_out:
+                rejected |= {name: _why(extender, answer, name) for name in left_out}
+                standing = [name for name in standing if name in answer.passed]
         return rejected
 
     # -- prioritize ---------------------------------------------------------------------------------------------------
 
-    def scores(self, pod: Pod, nodes: Sequence[Node]) -> list[tuple[Extender, list[int]]]:
+    def scores(self, pod: Pod, names: Sequence[str]) -> list[tuple[Extender, list[int]]]:
         """The scores of each extender that has any, a number per node, in their order. One that fails just has none."""
         asked = [
-            (extender, self._question(Point.PRIORITIZE, extender, extender.prioritize, pod, nodes))
+            (extender, self._question(Point.PRIORITIZE, extender, extender.prioritize, pod, names))
             for extender in self._interested
             if extender.prioritizes
         ]
@@ -251,7 +254,7 @@ class ExtenderAnswers:
                 answer = question.answer
             except ExtenderError:
                 continue  # without its preference; kube-scheduler ignores this of all extenders
-            scores.append((extender, [answer.get(node.name, 0) for node in nodes]))
+            scores.append((extender, [answer.get(name, 0) for name in names]))
         return scores
 
     # -- preemption ---------------------------------------------------------------------------------------------------
@@ -263,20 +266,27 @@ class ExtenderAnswers:
         self, extender: Extender, pod: Pod, victims: Mapping[str, NodeVictims]
     ) -> Question[Mapping[str, NodeVictims], Mapping[str, SparedVictims]]:
         """The question as it was asked, which may have been about other victims."""
-        return self._question(Point.PREEMPTION, extender, extender.process_preemption, pod, victims)
+        key = (Point.PREEMPTION, self._interested.index(extender))
+        return self._asked.setdefault(key, Question(extender.process_preemption, pod, victims))
 
     def _question(
         self,
         point: Point,
         extender: Extender,
-        verb: Callable[[Pod, Subject], Coroutine[Any, Any, Answer]],
+        verb: Callable[[Pod, Sequence[Node]], Coroutine[Any, Any, Answer]],
         pod: Pod,
-        about: Subject,
-    ) -> Question[Subject, Answer]:
+        names: Sequence[str],
+    ) -> Question[Sequence[Node], Answer]:
         key = (point, self._interested.index(extender))
         if key not in self._asked:
-            self._asked[key] = Question(verb, pod, about)
+            self._asked[key] = Question(verb, pod, [self._node_of(name) for name in names])
         return self._asked[key]
+
+
+async def _filter(extender: Extender, pod: Pod, nodes: Sequence[Node]) -> Filtered:
+    answer = await extender.filter(pod, nodes)
+    _check_known(extender, answer, nodes)
+    return answer
 
 
 def _check_known(extender: Extender, answer: Filtered, asked: Sequence[Node]) -> None:

@@ -158,8 +158,8 @@ class ScoreRunner:
         return result
 
     def _add_extender_scores(self, answers: ExtenderAnswers, pod: Pod, result: Scores, explain: bool) -> None:
-        nodes = [result.nodes.node(i) for i in range(len(result.nodes))]
-        for extender, scores in answers.scores(pod, nodes):
+        names = [self.state.nodes.names[row] for row in np.flatnonzero(result.nodes.feasible).tolist()]
+        for extender, scores in answers.scores(pod, names):
             weighted = _wrapped(score * extender.weight * _EXTENDER_SCALE for score in scores)
             result.add_for_feasible(weighted)
             if explain:

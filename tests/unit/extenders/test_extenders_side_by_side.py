@@ -14,7 +14,7 @@ from kubesched.extenders.http_extender import extenders_of
 from kubesched.framework.extender import AnswersMissingError, ExtenderAnswers
 from kubesched.scheduler.attempt.extender_turns import answer
 
-NODES = (A.build(), B.build())
+NODES = {"a": A.build(), "b": B.build()}
 
 
 def scoring(server: ExtenderServer, verb: str, weight: int = 1, **more: Any) -> Json:
@@ -26,11 +26,11 @@ def scoring(server: ExtenderServer, verb: str, weight: int = 1, **more: Any) -> 
 def scores_by(*by: Json) -> list[tuple[int, list[int]]]:
     """The weight of every extender that has scores, and those."""
     extenders = extenders_of(settings(*by))
-    answers = ExtenderAnswers(extenders)
+    answers = ExtenderAnswers(extenders, NODES.__getitem__)
     with pytest.raises(AnswersMissingError) as missing:
-        answers.scores(POD, NODES)
+        answers.scores(POD, list(NODES))
     asked(lambda: answer(missing.value.questions), extenders)
-    return [(extender.weight, scores) for extender, scores in answers.scores(POD, NODES)]
+    return [(extender.weight, scores) for extender, scores in answers.scores(POD, list(NODES))]
 
 
 def preferring(name: str, score: int) -> Answers:
