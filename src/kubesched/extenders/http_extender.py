@@ -11,7 +11,7 @@ import msgspec
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
-from kubesched.config.extender import Extender as ExtenderConfig
+from kubesched.config.configuration import Extender as ExtenderConfig
 from kubesched.extenders import wire
 from kubesched.extenders.client import ExtenderClient, PostError, without_password
 from kubesched.extenders.originals import Originals, is_mentioned, managed_resources

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
 from tests.unit.extenders.extender_server import ExtenderServer, filtering, passing, settings
 from tests.unit.scheduler.memory_writer import MemoryCluster
 
@@ -16,6 +15,7 @@ from kubesched.extenders.http_extender import close_all, extenders_of
 from kubesched.framework.extender import Extender
 from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.scheduler import Scheduler
+from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 
 class Watched:

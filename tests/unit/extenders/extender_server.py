@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import uvloop
-from tests.builders import Json, NodeBuilder, PodBuilder, make_cluster, make_node, make_pod
+from tests.builders import Json, make_cluster
 
 from kubesched import config as configuration
 from kubesched.api.meta import KubeObject
@@ -29,6 +29,7 @@ from kubesched.framework.profile import Profile
 from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.attempt.extender_turns import answer
 from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 T = TypeVar("T")
 Answers = Callable[[Json], Any]

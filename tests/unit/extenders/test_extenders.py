@@ -6,7 +6,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, cast
 
 import pytest
-from tests.builders import Json, make_pod
+from tests.builders import Json
 from tests.reading import scores_of
 from tests.unit.extenders.extender_server import (
     POD,
@@ -29,6 +29,7 @@ from kubesched.framework.decision import Outcome
 from kubesched.framework.extender import ExtenderError, ask_to_bind
 from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.testing import make_pod
 
 # -- filter -----------------------------------------------------------------------------------------------------------
 

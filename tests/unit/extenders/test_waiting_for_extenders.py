@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 import pytest
 from tests import virtual_time
-from tests.builders import Json, NodeBuilder, PodBuilder, make_node, make_pod
+from tests.builders import Json
 from tests.unit.extenders.extender_server import ExtenderServer, filtering, settings
 from tests.unit.scheduler.memory_writer import MemoryCluster
 
@@ -24,6 +24,7 @@ from kubesched.scheduler.attempt.extender_turns import AT_MOST
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.loop import SchedulingLoop
 from kubesched.scheduler.scheduler import Scheduler
+from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 A_MOMENT = 0.1
 """In virtual time: enough for all that does not wait for an extender."""
