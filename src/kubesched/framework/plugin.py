@@ -19,7 +19,7 @@ from kubesched.api.pod import Pod
 from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.framework.client import ClusterClient, Handle
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.diagnosis import Diagnosis, Rejections
+from kubesched.framework.diagnosis import Diagnosis, FilterOutcome, Rejections
 from kubesched.framework.events import Interest
 from kubesched.framework.extender import Extender
 from kubesched.framework.nodes import Nodes, NodeView, WhatIf
@@ -294,4 +294,43 @@ class PostBindPlugin(Plugin):
     """Told after a pod was bound. May be `async def`."""
 
     def post_bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Any:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Part of an explanation to be read: notes, then a table; both may be empty."""
+
+    title: str = ""
+    node: str = ""
+    """The node that it is about. Of a pod that found a node only sections about that node are printed."""
+    notes: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    """A cell per column. "yes" and "no" are shown in colour."""
+    right: tuple[str, ...] = ()
+    """The columns of numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """What a plugin adds to the explanation of a decision."""
+
+    sections: tuple[Section, ...] = ()
+    """For `kubesched explain`."""
+    data: Any = ()
+    """For `kubesched explain -o json`: dictionaries, lists, scalars and dataclasses."""
+
+
+class ExplainPlugin(Plugin):
+    """Adds to what `kubesched explain` says of a decision. Asked last, and never when pods are really scheduled."""
+
+    explained_as: ClassVar[str] = ""
+    """The name of the plugin's part in the JSON; unless set, the name of the plugin."""
+
+    def explain(self, cycle: Cycle, outcome: FilterOutcome, node: str) -> Details | None:
+        """More than the reasons of rejections say: how much is missing, what was tried, what would help.
+
+        `outcome` has what all filters said of all nodes, and `node` is the winner, or empty.
+        """
         raise NotImplementedError

@@ -18,16 +18,12 @@ from kubesched.api.pod import Pod, PodResourceClaimStatus
 from kubesched.framework.decision import Decision
 from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt
-from kubesched.plugins.dynamic_resources.explaining import NodeDevices, explain_devices
 from kubesched.plugins.dynamic_resources.extended import IN_MEMORY_NAME
 from kubesched.plugins.dynamic_resources.writes import ReserveClaim, UnreserveClaim, applied, consumer_of
 from kubesched.simulate.volumes import Tell
 from kubesched.state.cluster import ClusterState
 
 replace = msgspec.structs.replace
-
-_MOST_NODES = 40
-"""Devices are many, and what is said of them is long."""
 
 Templates = Mapping[str, ResourceClaimTemplate]
 """By `namespace/name`."""
@@ -159,17 +155,6 @@ def settle_claims(decision: Decision, state: ClusterState) -> None:
         ledger.refresh()
         if allocation is not None:
             ledger.release(claim)
-
-
-def devices_of(decision: Decision, state: ClusterState) -> tuple[NodeDevices, ...]:
-    """What devices were considered for the claims of a pod, on the winner first and then on others by name."""
-    attempt: ClaimAttempt | None = decision.cycle.notes.get(NOTES) if decision.cycle is not None else None
-    if attempt is None or attempt.variants is None:
-        return ()
-    view, nodes = state.companion(DeviceView), state.nodes
-    names = sorted(nodes.order.names(), key=lambda name: (name != decision.node, name))[:_MOST_NODES]
-    holders = view.ledger.holders()
-    return tuple(explain_devices(attempt, view, nodes.row_of[name], name, holders) for name in names)
 
 
 def with_devices_ready(claim: ResourceClaim) -> ResourceClaim:

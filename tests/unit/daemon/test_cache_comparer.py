@@ -6,7 +6,6 @@ import io
 from collections.abc import Callable
 
 import pytest
-from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
 from tests.unit.scheduler.memory_writer import MemoryCluster, Running
 
 from kubesched import config
@@ -21,6 +20,7 @@ from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.recording.recording import Recording, RecordingClient
 from kubesched.scheduler.recording.replay import Replay
 from kubesched.scheduler.scheduler import Scheduler
+from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 N1, N2 = make_node("n1"), make_node("n2")
 ON_N1, PENDING = make_pod("on-n1").requests(cpu="1").on("n1"), make_pod("pending")

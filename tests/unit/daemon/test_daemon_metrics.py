@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from tests.builders import make_node, make_pod
 from tests.unit.daemon.metric_values import value_of
 from tests.unit.kube.scripted_server import Exchange, answering, serving, talking_to
 from tests.unit.plugins import volume_builders as volumes
@@ -29,6 +28,7 @@ from kubesched.kube.events import EventRecorder
 from kubesched.plugins.registry import IN_TREE
 from kubesched.scheduler.handle import ObjectWaiter
 from kubesched.scheduler.scheduler import Scheduler
+from kubesched.testing import make_node, make_pod
 
 # Of kube-scheduler v1.36: metric, kind, labels, first bucket, factor, number of buckets.
 UPSTREAM = """

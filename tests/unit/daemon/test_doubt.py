@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.builders import make_pod
 from tests.device_builders import make_claim
 from tests.unit.kube.scripted_server import Script, ScriptedServer, answering, hanging_up, serving, talking_to
 from tests.virtual_time import now, run
@@ -26,6 +25,7 @@ from kubesched.kube.errors import ApiStatusError, UnreachableError
 from kubesched.kube.events import EventRecorder
 from kubesched.plugins.dynamic_resources.writes import ReserveClaim, changed, consumer_of, with_finalizer, write_claim
 from kubesched.scheduler.handle import ObjectWaiter
+from kubesched.testing import make_pod
 
 POD = make_pod("p").build()
 BROKEN = answering(500)

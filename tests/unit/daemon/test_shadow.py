@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
 from tests.unit.scheduler.memory_writer import MemoryCluster
 
 from kubesched import config
@@ -10,6 +9,7 @@ from kubesched.api.change import Change
 from kubesched.daemon.shadow import Comparison, Shadow
 from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.scheduler import Scheduler
+from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 
 class Watched:

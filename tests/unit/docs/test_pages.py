@@ -10,7 +10,6 @@ from typing import Any, get_args
 import click
 import pytest
 import yaml
-from tests.builders import make_pod
 from tests.unit.daemon.chart import Chart
 from tests.unit.docs.pages import PAGES, ROOT, Command, anchors, blocks, commands, links, name_of, spans
 
@@ -32,6 +31,7 @@ from kubesched.sandbox.nodes import node_manifests
 from kubesched.sandbox.nodes.manifests import DURATION, EXIT_CODE, HOLLOW, STARTUP
 from kubesched.sandbox.scenarios import SCENARIOS
 from kubesched.state.cluster import ClusterState
+from kubesched.testing import make_pod
 
 DOCS = ROOT / "docs"
 OPERATING, SANDBOX, PLUGINS = DOCS / "operating.md", DOCS / "sandbox.md", DOCS / "writing-a-plugin.md"

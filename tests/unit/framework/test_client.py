@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from tests.builders import make_pod
 
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.framework.client import ClientError, pod_status_patch
 from kubesched.framework.plugin import PluginContext
 from kubesched.scheduler.run_now import run_now
+from kubesched.testing import make_pod
 
 REFUSED = PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message="no room")
 NOW = "2026-01-02T03:04:05Z"

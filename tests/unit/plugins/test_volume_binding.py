@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.builders import HOSTNAME, ZONE, make_cluster
+from tests.builders import make_cluster
 from tests.unit.plugins.volume_builders import (
     SKIPS,
     Json,
@@ -27,6 +27,7 @@ from kubesched.framework.plugin import PluginContext
 from kubesched.framework.status import SKIP, unresolvable
 from kubesched.plugins.volume_binding import VolumeBinding
 from kubesched.state.cluster import ClusterState
+from kubesched.testing import HOSTNAME, ZONE
 
 UNREACHABLE = ("node(s) didn't match PersistentVolume's node affinity",)
 UNBINDABLE = ("node(s) didn't find available persistent volumes to bind",)

@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 from tests import virtual_time
-from tests.builders import make_node, make_pod
 
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject, ObjectMeta
@@ -18,6 +17,7 @@ from kubesched.plugins.volume_binding import VolumeBinding
 from kubesched.plugins.volume_binding.writes import VolumeWrites, bind_volumes, made_for
 from kubesched.scheduler.handle import ObjectWaiter
 from kubesched.state.cluster import ClusterState
+from kubesched.testing import make_node, make_pod
 
 POD = make_pod("p").build()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.builders import make_node
 from tests.unit.scheduler.memory_writer import MemoryCluster, Running
 
 from kubesched import config
@@ -13,6 +12,7 @@ from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import IN_TREE
 from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.testing import make_node
 
 
 class World:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import pytest
 from msgspec.structs import replace
-from tests.builders import PodBuilder, make_node, make_pod
 from tests.device_builders import device, make_claim, make_class, make_slice, with_claims
 from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal, Running
 from tests.unit.scheduler.world import World
@@ -29,6 +28,7 @@ from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.recording.recording import Recording, RecordingClient
 from kubesched.scheduler.recording.replay import Replay
 from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.testing import PodBuilder, make_node, make_pod
 
 P = with_claims(make_pod("p"), "c")
 ELSEWHERE = AllocationResult(devices=DeviceAllocation(results=(AllocatedDevice(driver="x", pool="y", device="z"),)))

@@ -8,7 +8,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec.structs import replace
-from tests.builders import make_node, make_pod
 from tests.device_builders import device, make_claim, make_class, make_counters, make_slice, request, with_claims
 from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal, Running
 
@@ -20,6 +19,7 @@ from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.dynamic_resources.ledger import Ledger
 from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.scheduler import Scheduler
+from kubesched.testing import make_node, make_pod
 
 PODS = ("p0", "p1", "p2", "p3", "p4")
 CLAIMS = ("c0", "c1", "c2", "c3")

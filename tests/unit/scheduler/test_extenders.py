@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
-from tests.builders import Json, make_pod
+from tests.builders import Json
 from tests.reading import scores_of
 from tests.unit.scheduler.extender_server import (
     POD,
@@ -28,6 +28,7 @@ from kubesched.framework.decision import Outcome
 from kubesched.framework.extender import ExtenderError, ask_to_bind
 from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.testing import make_pod
 
 # -- filter -----------------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ import json
 from collections.abc import Sequence
 
 from msgspec.structs import replace
-from tests.builders import make_node, make_pod
 from tests.unit.scheduler.memory_writer import MemoryCluster, Running
 from tests.unit.scheduler.world import World
 
@@ -27,6 +26,7 @@ from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.recording.recording import Recording, RecordingClient
 from kubesched.scheduler.recording.replay import NEEDED, Replay
 from kubesched.scheduler.scheduler import Scheduler
+from kubesched.testing import make_node, make_pod
 
 
 class Diary(SchedulerListener):

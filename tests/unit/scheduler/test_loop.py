@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 from tests import virtual_time
-from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
 from tests.device_builders import device, make_claim, make_class, make_slice, with_claims
 from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal
 
@@ -26,6 +25,7 @@ from kubesched.plugins.registry import IN_TREE
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.loop import SchedulingLoop
 from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 
 class SlowCluster(MemoryCluster):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from tests.builders import make_pod
 from tests.unit.scheduler.plugin_world import World
 
 from kubesched.api.pod import Pod
@@ -21,6 +20,7 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.status import SKIP, Code, Status, error, unschedulable
 from kubesched.scheduler.scheduler import PODS_TO_ACTIVATE
+from kubesched.testing import make_pod
 
 
 class Gatekeeper(PermitPlugin):

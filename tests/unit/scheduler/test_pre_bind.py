@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from tests.builders import make_pod
 from tests.unit.plugins import volume_builders as volumes
 from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal, Running
 from tests.unit.scheduler.plugin_world import World
@@ -18,6 +17,7 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.plugin import PreBindPlugin, ReservePlugin
 from kubesched.framework.status import SKIP, Status, error
 from kubesched.scheduler.attempt.attempt import Attempt
+from kubesched.testing import make_pod
 
 
 class Storage(MemoryCluster):

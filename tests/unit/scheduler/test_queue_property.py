@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
 from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal, Running
 
 from kubesched import config
@@ -18,6 +17,7 @@ from kubesched.framework.interests import interests_of
 from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 POD_NAMES = ("p0", "p1", "p2", "p3", "p4", "p5")
 OURS, SHARED = ("n0", "n1"), ("s0",)

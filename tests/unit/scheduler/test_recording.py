@@ -6,7 +6,6 @@ import io
 import json
 
 import pytest
-from tests.builders import make_node, make_pod
 from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal, Running
 
 from kubesched import config
@@ -14,6 +13,7 @@ from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.recording.recording import Recording, RecordingClient
 from kubesched.scheduler.recording.replay import Replay, ReplayError
 from kubesched.scheduler.scheduler import Scheduler
+from kubesched.testing import make_node, make_pod
 
 
 def recorded_day() -> list[str]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.builders import make_node, make_pod
 from tests.unit.scheduler.memory_writer import Refusal, Running
 from tests.unit.scheduler.world import World, names
 
 from kubesched.scheduler.scheduler import Attempt
+from kubesched.testing import make_node, make_pod
 
 
 def preempting(*victims: str, graceful: bool = False) -> tuple[World, Attempt]:

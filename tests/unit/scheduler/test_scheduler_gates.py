@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tests.builders import make_node, make_pod
 from tests.device_builders import (
     allocated,
     device,
@@ -23,6 +22,7 @@ from kubesched.framework.plugin import PluginContext
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.scheduler import Scheduler
+from kubesched.testing import make_node, make_pod
 
 EVICTING_FIRST = Features(async_preemption=False)
 FULL_NODE = make_node("node"), make_pod("victim").requests(cpu="4").on("node")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tests.builders import NodeBuilder, PodBuilder
 from tests.unit.scheduler.memory_writer import MemoryCluster, Running
 
 from kubesched import config
@@ -12,6 +11,7 @@ from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.testing import NodeBuilder, PodBuilder
 
 
 class World:

@@ -16,11 +16,13 @@ from kubesched.config.args import DynamicResourcesArgs
 from kubesched.config.defaults import BINDING_TIMEOUT, SEARCH_TIMEOUT
 from kubesched.framework.client import ClientError
 from kubesched.framework.cycle import Cycle, CycleStateMissingError
-from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.diagnosis import Diagnosis, FilterOutcome
 from kubesched.framework.events import Interest
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import (
     ASKED_ANEW,
+    Details,
+    ExplainPlugin,
     FilterPlugin,
     PluginContext,
     PostFilterPlugin,
@@ -41,6 +43,7 @@ from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt, Var
 from kubesched.plugins.dynamic_resources.binding import is_lost
 from kubesched.plugins.dynamic_resources.claim_binding import ClaimBinding
 from kubesched.plugins.dynamic_resources.claims import ClaimFault, claims_of
+from kubesched.plugins.dynamic_resources.explaining import explain_claims
 from kubesched.plugins.dynamic_resources.extended import claim_for, spec_with
 from kubesched.plugins.dynamic_resources.scoring import score_of_allocated
 from kubesched.plugins.dynamic_resources.writes import (
@@ -49,8 +52,8 @@ from kubesched.plugins.dynamic_resources.writes import (
     DeleteClaim,
     UnreserveClaim,
 )
+from kubesched.plugins.shared.arithmetic import scaled_to_maximum
 from kubesched.plugins.shared.device_resources import extended_resources, served_by_devices
-from kubesched.plugins.shared.normalizing import scaled_to_maximum
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64
 
@@ -74,6 +77,7 @@ class DynamicResources(
     ScorePlugin,
     ReservePlugin,
     PreBindPlugin,
+    ExplainPlugin,
 ):
     """Claims that are allocated must be within reach; for the others devices must be found.
 
@@ -83,6 +87,7 @@ class DynamicResources(
     name = NOTES.name
     looks_only_at_facts = True
     score_scope = Scope.NODE_OBJECT
+    explained_as = "devices"
 
     def __init__(self, args: DynamicResourcesArgs | None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
@@ -355,6 +360,12 @@ class DynamicResources(
         except (ClientError, ClaimGoneAnotherWayError) as failure:
             return error(str(failure))
         return None
+
+    def explain(self, cycle: Cycle, outcome: FilterOutcome, node: str) -> Details:
+        attempt = cycle.find(NOTES)
+        if attempt is None or attempt.variants is None:
+            return Details()
+        return explain_claims(attempt, cycle.state, node)
 
     # -- the rest -----------------------------------------------------------------------------------------------------
 
