@@ -55,7 +55,7 @@ class ClaimApi(ClusterClient):
 
 
 def attempt_of(decision: Decision) -> ClaimAttempt | None:
-    return None if decision.cycle is None else decision.cycle.notes.get(NOTES)
+    return None if decision.cycle is None else decision.cycle.find(NOTES)
 
 
 def node_allocations(decision: Decision, plugin: Plugin | None, feasible: list[str], state: ClusterState) -> Json:

@@ -230,7 +230,7 @@ class DynamicResources(
         self, cycle: Cycle, diagnosis: Diagnosis, what_if: WhatIfRunner
     ) -> tuple[PostFilterResult | None, Status | None]:
         """Give back an idle claim that keeps the pod from other nodes, or one left from an earlier attempt."""
-        attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
+        attempt = cycle.find(NOTES)
         if attempt is None:
             # Where an earlier pre-filter rejected the pod outright, this one was not asked, and kube-scheduler says so.
             return None, NO_CLAIMS if self.name in cycle.skipped_filters else error("not found")
@@ -268,7 +268,7 @@ class DynamicResources(
     # -- which node is best -------------------------------------------------------------------------------------------
 
     def score_question(self, cycle: Cycle) -> Hashable:
-        is_asked = NOTES in cycle.notes or self.name in cycle.skipped_filters
+        is_asked = cycle.find(NOTES) is not None or self.name in cycle.skipped_filters
         if self._knows_alternatives and not is_asked:
             raise CycleStateMissingError(self.name)
         return ASKED_ANEW if self._may_differ(cycle) else None
@@ -289,7 +289,7 @@ class DynamicResources(
     # -- once a node is chosen ----------------------------------------------------------------------------------------
 
     def reserve(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
-        attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
+        attempt = cycle.find(NOTES)
         if attempt is None or not attempt.to_allocate:
             return None
         if attempt.variants is None:
@@ -327,7 +327,7 @@ class DynamicResources(
 
     def unreserve(self, cycle: Cycle, pod: Pod, node_name: str) -> None:
         """What was set aside is free again; what was written already is to be taken back."""
-        attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
+        attempt = cycle.find(NOTES)
         if attempt is None:
             return
         ledger = self._view(cycle).ledger
@@ -344,12 +344,12 @@ class DynamicResources(
             cycle.defer(self._binding(cycle, attempt).undo)
 
     def pre_bind_pre_flight(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
-        attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
+        attempt = cycle.find(NOTES)
         return SKIP if attempt is None or not attempt.claims else None
 
     async def pre_bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
         """Write the claims of the pod, and wait for devices that take a while to be ready."""
-        attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
+        attempt = cycle.find(NOTES)
         if attempt is None:
             return None
         binding = self._binding(cycle, attempt)
@@ -373,12 +373,11 @@ class DynamicResources(
         """Whether scores may differ from node to node, for this pod or for one that is like it but has other claims."""
         if not self._knows_alternatives:
             return False
-        attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
+        attempt = cycle.find(NOTES)
         return attempt is not None and bool(attempt.claims or cycle.pod.spec.resource_claims)
 
     def _attempt(self, cycle: Cycle) -> ClaimAttempt:
-        attempt: ClaimAttempt = cycle.read(NOTES)
-        return attempt
+        return cycle.read(NOTES)
 
     def _binding(self, cycle: Cycle, attempt: ClaimAttempt) -> ClaimBinding:
         return ClaimBinding(attempt, self._view(cycle).ledger, self.context)

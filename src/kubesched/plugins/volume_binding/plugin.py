@@ -150,8 +150,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
 
     def writes(self, cycle: Cycle) -> VolumeWrites | None:
         """What was set aside for the pod and must be written before it is bound; None if it needs nothing."""
-        writes: VolumeWrites | None = cycle.notes.get(RESERVED)
-        return writes
+        return cycle.find(RESERVED)
 
     def _find(self, cycle: Cycle, nodes: Nodes) -> Findings:
         return self._search(cycle.state).find(self._claims(cycle), nodes)

@@ -310,8 +310,7 @@ def cycle_of(state: ClusterState, asking: Pod) -> Cycle:
 
 def attempt_of(decision: Decision) -> ClaimAttempt:
     assert decision.cycle is not None
-    attempt: ClaimAttempt = decision.cycle.notes[NOTES]
-    return attempt
+    return decision.cycle.read(NOTES)
 
 
 def reserve(state: ClusterState, asking: Pod) -> Decision:
