@@ -11,8 +11,8 @@ from kubesched.framework.client import ClusterClient
 from kubesched.framework.decision import Decision
 from kubesched.framework.plugin import Plugin
 from kubesched.plugins.dynamic_resources import DynamicResources
-from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt
+from kubesched.plugins.shared.devices.answers import DeviceView
 from kubesched.state.cluster import ClusterState
 
 Json = dict[str, Any]

@@ -16,10 +16,10 @@ from kubesched.api.device_claims import (
 from kubesched.api.meta import KubeObject, ObjectMeta, OwnerReference
 from kubesched.api.pod import Pod, PodResourceClaimStatus
 from kubesched.framework.decision import Decision
-from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.dynamic_resources.attempt import NOTES
 from kubesched.plugins.dynamic_resources.extended import IN_MEMORY_NAME
 from kubesched.plugins.dynamic_resources.writes import ReserveClaim, UnreserveClaim, applied, consumer_of
+from kubesched.plugins.shared.devices.answers import DeviceView
 from kubesched.simulate.volumes import Tell
 from kubesched.state.cluster import ClusterState
 

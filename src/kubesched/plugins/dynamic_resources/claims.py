@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.pod import Pod, PodResourceClaim
-from kubesched.plugins.dynamic_resources.ledger import Ledger
+from kubesched.plugins.shared.devices.ledger import Ledger
 
 
 class ClaimFault(Exception):  # noqa: N818 - something that the pod waits for

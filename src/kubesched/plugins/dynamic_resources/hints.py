@@ -5,8 +5,8 @@ from __future__ import annotations
 from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.pod import Pod
 from kubesched.framework.events import Action, Hint, Interest, Kind
-from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.dynamic_resources.claims import ClaimFault, claims_of
+from kubesched.plugins.shared.devices.answers import DeviceView
 from kubesched.plugins.shared.hinting import is_same_pod, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
 

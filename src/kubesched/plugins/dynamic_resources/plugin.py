@@ -37,8 +37,6 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Status, error, unresolvable, unschedulable
 from kubesched.plugins.dynamic_resources import hints
-from kubesched.plugins.dynamic_resources.allocation import allocations
-from kubesched.plugins.dynamic_resources.answers import DeviceView, IsOutOfTime
 from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt, Variant, find_variants
 from kubesched.plugins.dynamic_resources.binding import is_lost
 from kubesched.plugins.dynamic_resources.claim_binding import ClaimBinding
@@ -53,7 +51,9 @@ from kubesched.plugins.dynamic_resources.writes import (
     UnreserveClaim,
 )
 from kubesched.plugins.shared.arithmetic import scaled_to_maximum
-from kubesched.plugins.shared.device_resources import extended_resources, served_by_devices
+from kubesched.plugins.shared.devices.allocation import allocations
+from kubesched.plugins.shared.devices.answers import DeviceView, IsOutOfTime
+from kubesched.plugins.shared.devices.extended_resources import extended_resources, served_by_devices
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64
 
@@ -161,12 +161,12 @@ class DynamicResources(
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
         attempt = self._attempt(cycle)
-        if attempt.verdicts is None or len(attempt.verdicts) != cycle.state.nodes.size:
-            attempt.verdicts = self._judge(attempt, cycle)
-        return nodes.take(attempt.verdicts)
+        if attempt.rejection_ids is None or len(attempt.rejection_ids) != cycle.state.nodes.size:
+            attempt.rejection_ids = self._judge(attempt, cycle)
+        return nodes.take(attempt.rejection_ids)
 
     def _judge(self, attempt: ClaimAttempt, cycle: Cycle) -> Int32:
-        """The verdict on every row, the most telling one first."""
+        """The rejection ids of every row, the most telling one first."""
         everywhere, table = Nodes(cycle.state), cycle.state.nodes
         if attempt.has_leftover:
             return self.reject(~everywhere.none(), HAS_LEFTOVER)
@@ -174,16 +174,16 @@ class DynamicResources(
             attempt, cycle, self._view(cycle), served_by_devices(cycle), self._time_limit()
         )
         unavailable = self._unavailable(attempt, everywhere)
-        verdicts: Int32 = np.zeros(table.size, dtype=np.int32)
+        ids: Int32 = np.zeros(table.size, dtype=np.int32)
         for variant in attempt.variants:
             if variant.answer is None and not attempt.has_own_claims:
                 continue
-            verdicts[variant.rows & unavailable] = self.rejections.id_of(NOT_AVAILABLE)
+            ids[variant.rows & unavailable] = self.rejections.id_of(NOT_AVAILABLE)
             if variant.answer is not None:
-                self._reject_without_devices(verdicts, variant, cycle)
+                self._reject_without_devices(ids, variant, cycle)
         if attempt.has_extended_claim:
-            self._reject_unserved(verdicts, cycle)
-        return verdicts
+            self._reject_unserved(ids, cycle)
+        return ids
 
     def _unavailable(self, attempt: ClaimAttempt, nodes: Nodes) -> Bool:
         """Rows that cannot use a claim which is allocated."""
@@ -196,26 +196,26 @@ class DynamicResources(
             unavailable |= rows
         return unavailable
 
-    def _reject_without_devices(self, verdicts: Int32, variant: Variant, cycle: Cycle) -> None:
+    def _reject_without_devices(self, ids: Int32, variant: Variant, cycle: Cycle) -> None:
         answer, view = variant.answer, self._view(cycle)
         assert answer is not None
-        verdicts[variant.rows & ~answer.fits] = self.rejections.id_of(CANNOT_ALLOCATE)
+        ids[variant.rows & ~answer.fits] = self.rejections.id_of(CANNOT_ALLOCATE)
         live = cycle.state.nodes.live
         for row, outcome in answer.failures.items():
             if not variant.rows[row] or not live[row]:
                 continue
             if outcome.problem is None:
-                verdicts[row] = self.rejections.id_of(INVALID_POOLS)
+                ids[row] = self.rejections.id_of(INVALID_POOLS)
             else:
                 words = view.words(outcome.problem, row, variant.claims)
-                verdicts[row] = self.rejections.id_of(error(words))
+                ids[row] = self.rejections.id_of(error(words))
 
-    def _reject_unserved(self, verdicts: Int32, cycle: Cycle) -> None:
+    def _reject_unserved(self, ids: Int32, cycle: Cycle) -> None:
         """Rows that lack an extended resource which neither they nor any device offers."""
         for name in extended_resources(cycle) - served_by_devices(cycle):
             for row, node in enumerate(cycle.state.nodes.nodes):
                 if node is not None and name not in node.status.allocatable:
-                    verdicts[row] = self.rejections.id_of(CANNOT_FIT)
+                    ids[row] = self.rejections.id_of(CANNOT_FIT)
 
     def _time_limit(self) -> IsOutOfTime:
         """All nodes together get the time that kube-scheduler, which has many threads, gives each of them."""
@@ -250,14 +250,14 @@ class DynamicResources(
 
     def deallocatable(self, cycle: Cycle, diagnosis: Diagnosis) -> list[ResourceClaim]:
         """Claims that are not available where the pod might run otherwise, and that nobody else uses."""
-        attempt, verdicts = self._attempt(cycle), diagnosis.filter_outcome
-        if attempt.verdicts is None or verdicts is None:
+        attempt, outcome = self._attempt(cycle), diagnosis.filter_outcome
+        if attempt.rejection_ids is None or outcome is None:
             return []
-        refused = attempt.verdicts == self.rejections.id_of(NOT_AVAILABLE)
+        refused = attempt.rejection_ids == self.rejections.id_of(NOT_AVAILABLE)
         asked = [
             row
-            for row in np.flatnonzero(refused & verdicts.considered).tolist()
-            if (said := verdicts.status_of(row)) is not None and said.plugin == self.name
+            for row in np.flatnonzero(refused & outcome.considered).tolist()
+            if (said := outcome.status_of(row)) is not None and said.plugin == self.name
         ]
         return [
             attempt.claims[index]

@@ -8,7 +8,7 @@ from kubesched.api.pod import Pod
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.requests import PODS, Quantities, is_countable, pod_requests, whole
 from kubesched.framework.events import Action, Hint, Interest, Kind
-from kubesched.plugins.shared.device_resources import is_served
+from kubesched.plugins.shared.devices.extended_resources import is_served
 from kubesched.plugins.shared.hinting import has_node, is_same_pod, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
 

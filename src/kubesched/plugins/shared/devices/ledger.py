@@ -11,7 +11,7 @@ import msgspec
 from kubesched.api.device_claims import EXTENDED_RESOURCE_CLAIM, AllocatedDevice, AllocationResult, ResourceClaim
 from kubesched.api.pod import Pod
 from kubesched.api.quantity import Family, family_as_written, parse_quantity, spell
-from kubesched.plugins.dynamic_resources.pools import PoolId
+from kubesched.plugins.shared.devices.pools import PoolId
 from kubesched.state.changes import ChangeLog
 from kubesched.state.objects import ObjectStore
 

@@ -10,10 +10,10 @@ from kubesched.api.devices import ResourceSlice
 from kubesched.api.node import Node
 from kubesched.config.features import Features
 from kubesched.framework.nodes import Nodes
-from kubesched.plugins.dynamic_resources.device_kinds import CounterName, DeviceKinds
-from kubesched.plugins.dynamic_resources.ledger import Ledger, PoolUse
-from kubesched.plugins.dynamic_resources.pools import Pool, PoolId, Spot, build_pool, newest
-from kubesched.plugins.dynamic_resources.reach import Reach
+from kubesched.plugins.shared.devices.device_kinds import CounterName, DeviceKinds
+from kubesched.plugins.shared.devices.ledger import Ledger, PoolUse
+from kubesched.plugins.shared.devices.pools import Pool, PoolId, Spot, build_pool, newest
+from kubesched.plugins.shared.devices.reach import Reach
 from kubesched.state.changes import ChangeLog
 from kubesched.state.cluster import ClusterState
 

@@ -14,7 +14,7 @@ import msgspec
 from kubesched.api.devices import Device, ResourceSlice
 from kubesched.api.quantity import parse_quantity
 from kubesched.config.features import DEFAULT_FEATURES, Features
-from kubesched.plugins.dynamic_resources.device_kinds import CounterName, DeviceKind, DeviceKinds
+from kubesched.plugins.shared.devices.device_kinds import CounterName, DeviceKind, DeviceKinds
 
 PoolId = tuple[str, str]
 """Driver and name of a pool."""

@@ -9,9 +9,9 @@ import weakref
 from itertools import count
 
 from kubesched.api.devices import DeviceAttribute
-from kubesched.plugins.dynamic_resources.device_kinds import DeviceKind
-from kubesched.plugins.dynamic_resources.inventory import Inventory
-from kubesched.plugins.dynamic_resources.relevance import Names
+from kubesched.plugins.shared.devices.device_kinds import DeviceKind
+from kubesched.plugins.shared.devices.inventory import Inventory
+from kubesched.plugins.shared.devices.relevance import Names
 
 _SHAPES_KEPT = 1 << 13
 
