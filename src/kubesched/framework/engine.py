@@ -68,7 +68,7 @@ class _BoundProfile:
             else ScoreRunner(state, pre_scores, profile.scores, answers, equivalence)
         )
         self.one_is_enough = not profile.scores and not any(e.filters or e.prioritizes for e in extenders)
-        """Whether there is nothing by which one node that fits could be told from another."""
+        """Whether there is nothing by which one node that fits could be better than another."""
         self.percentage = profile.percentage_of_nodes_to_score
 
 
@@ -110,8 +110,8 @@ class Engine:
         """Whether there is a profile of this name."""
         return scheduler_name in self._profiles
 
-    def gate(self, pod: Pod) -> Status | None:
-        """What keeps the pod from being looked at at all."""
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        """What keeps the pod from being looked at at all, if a PreEnqueue plugin does."""
         for plugin in self._profiles[pod.spec.scheduler_name].pre_enqueue:
             with blaming(plugin.name):
                 status = plugin.pre_enqueue(pod, self.state)
@@ -140,10 +140,10 @@ class Engine:
         decision = Decision(pod, profile.name, Outcome.SCHEDULED, cycle)
         try:
             self._decide(decision, cycle, profile, explain)
-        except PluginError as problem:
-            if not isinstance(problem.cause, CycleStateMissingError):
+        except PluginError as failure:
+            if not isinstance(failure.cause, CycleStateMissingError):
                 raise
-            decision.outcome, decision.status = Outcome.ERROR, error(str(problem.cause))
+            decision.outcome, decision.status = Outcome.ERROR, error(str(failure.cause))
         return decision
 
     def _decide(self, decision: Decision, cycle: Cycle, profile: _BoundProfile, explain: bool) -> None:
@@ -214,9 +214,9 @@ class Engine:
         if self._extenders:
             try:
                 sample = self._ask_extenders(cycle, outcome, sample)
-            except ExtenderError as problem:
+            except ExtenderError as failure:
                 if not decision.node:
-                    decision.outcome, decision.status = Outcome.ERROR, error(str(problem))
+                    decision.outcome, decision.status = Outcome.ERROR, error(str(failure))
                 return
         if sample.found == 0 and not decision.node:
             diagnosis = Diagnosis(self._live(), filter_outcome=outcome)

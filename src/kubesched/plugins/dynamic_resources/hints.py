@@ -37,7 +37,7 @@ def after_claim(pod: Pod, old: ResourceClaim | None, new: ResourceClaim, state: 
 
 
 def after_pod(pod: Pod, old: Pod, new: Pod, state: ClusterState) -> Hint:
-    """The pod itself heard of a claim that was made for it, and now has all of them."""
+    """The status of the pod names a claim that was made for it, and now has all of them."""
     if not is_same_pod(pod, new):
         return Hint.SKIP
     try:

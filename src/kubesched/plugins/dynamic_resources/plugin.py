@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from kubesched.api.device_claims import AllocationResult, DeviceRequest, ResourceClaim
+from kubesched.api.device_claims import AllocationResult, ResourceClaim
 from kubesched.api.devices import DeviceClass
 from kubesched.api.pod import Pod
 from kubesched.api.selectors import compile_node_selector
@@ -40,7 +40,7 @@ from kubesched.plugins.dynamic_resources import hints
 from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt, Variant, find_variants
 from kubesched.plugins.dynamic_resources.binding import is_lost
 from kubesched.plugins.dynamic_resources.claim_binding import ClaimBinding
-from kubesched.plugins.dynamic_resources.claims import ClaimFault, claims_of
+from kubesched.plugins.dynamic_resources.claims import ClaimFault, claims_of, request_fault
 from kubesched.plugins.dynamic_resources.explaining import explain_claims
 from kubesched.plugins.dynamic_resources.extended import claim_for, spec_with
 from kubesched.plugins.dynamic_resources.scoring import score_of_allocated
@@ -152,7 +152,7 @@ class DynamicResources(
             if request.exactly is None and request.first_available and not self._knows_alternatives:
                 where = f"resource claim {claim.key}, request {request.name}"
                 return unresolvable(f"{where}: has subrequests, but the DRAPrioritizedList feature is disabled")
-            fault = _request_fault(claim, request, cycle)
+            fault = request_fault(claim, request, cycle)
             if fault is not None:
                 return fault
         return None
@@ -249,7 +249,7 @@ class DynamicResources(
         return None, STILL_NOT_SCHEDULABLE
 
     def deallocatable(self, cycle: Cycle, diagnosis: Diagnosis) -> list[ResourceClaim]:
-        """Claims that are not available where the pod might run otherwise, and that nobody else uses."""
+        """Claims that are not available where the pod might run otherwise, and that no other pod uses."""
         attempt, outcome = self._attempt(cycle), diagnosis.filter_outcome
         if attempt.rejection_ids is None or outcome is None:
             return []
@@ -386,20 +386,6 @@ class DynamicResources(
         return cycle.state.companion(DeviceView)
 
 
-def _request_fault(claim: ResourceClaim, request: DeviceRequest, cycle: Cycle) -> Status | None:
-    """What is missing for a request to be looked at at all."""
-    asked = [(request.name, request.exactly)] if request.exactly is not None else []
-    asked += [(f"{request.name}/{other.name}", other) for other in request.first_available]  # type: ignore[misc]
-    if not asked:
-        return unresolvable(f"resource claim {claim.key}, request {request.name}: unknown request type")
-    for name, one in asked:
-        if not one.device_class_name:
-            return error(f"request {name}: unsupported request type")
-        if cycle.state.objects.get(DeviceClass, one.device_class_name) is None:
-            return unresolvable(f"request {name}: device class {one.device_class_name} does not exist")
-    return None
-
-
 def _is_idle(claim: ResourceClaim, pod: Pod) -> bool:
-    """Whether nobody uses the claim, but perhaps the pod itself."""
+    """Whether no pod uses the claim, but perhaps this one."""
     return all(consumer.uid == pod.uid for consumer in claim.status.reserved_for)

@@ -26,7 +26,7 @@ def interests(*, device_classes: bool = True) -> tuple[Interest, ...]:
 
 
 def after_pod(pod: Pod, old: Pod, new: Pod | None, state: ClusterState) -> Hint:
-    """Whoever leaves makes room, if only for one more pod; who shrinks must give up something that is wanted."""
+    """A pod that leaves makes room, if only for one more; one that shrinks must give up something that is wanted."""
     if new is None:
         return queue_if(has_node(old))
     if is_same_pod(pod, new):

@@ -27,7 +27,7 @@ class Likeness:
         self._shapes: dict[object, int] = {}
 
     def of(self, kind: DeviceKind) -> DeviceKind:
-        """The first kind of device that was seen and cannot be told from this one."""
+        """The first kind of device that was seen and is equal to this one for the demand."""
         if self._names is None or not kind.is_ordinary:
             return kind
         if self not in kind.like:
@@ -42,7 +42,7 @@ class Likeness:
         shape = inventory.shapes.get(self)
         if shape is None:
             if len(self._shapes) > _SHAPES_KEPT:
-                self._shapes.clear()  # numbers never come again, so at worst somebody searches once more
+                self._shapes.clear()  # numbers never come again, so at worst a search is repeated
             key = tuple(pool.shape(self.of) for pool in inventory.pools)
             shape = self._shapes.get(key)
             if shape is None:

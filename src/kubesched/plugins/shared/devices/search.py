@@ -198,7 +198,7 @@ class Search:
         return blocked
 
     def _suits(self, wanted: Wanted, spot: int) -> bool:
-        """Whether the request may have the device, whoever has it now."""
+        """Whether the request may have the device, whichever claim has it now."""
         place = self._spots[spot]
         if place.is_withheld:
             return False
