@@ -16,7 +16,6 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from kubesched import garbage
 from kubesched.api.api_error import ApiError
 from kubesched.api.errors import UserError, located
 from kubesched.api.kinds import Object
@@ -35,6 +34,7 @@ from kubesched.sandbox.http import ExposedError, Rule, parse_fault
 from kubesched.sandbox.nodes import node_manifests
 from kubesched.sandbox.scenarios import SCENARIOS, Scenario, Stage
 from kubesched.sandbox.scenarios.scenario import play
+from kubesched.scheduler import garbage
 
 _LOOKS_PER_SECOND = 4
 _SOON = 5.0

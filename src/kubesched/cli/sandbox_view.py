@@ -117,7 +117,7 @@ def _table(nodes: list[NodeUsage]) -> Table:
 def _queue(sandbox: Sandbox) -> Text:
     if not sandbox.schedules:
         pending = waiting(sandbox.scheduler).active
-        return Text(f"\nThe scheduler inside is off: {counted(pending, 'pod')} waiting for one from outside.\n")
+        return Text(f"\nThe sandbox's own scheduler is off: {counted(pending, 'pod')} waiting for another.\n")
     counts, outcomes = waiting(sandbox.scheduler), sandbox.chronicle.outcomes
     errors = sandbox.chronicle.errors
     return Text.assemble(
@@ -174,7 +174,7 @@ def summary(box: Sandbox) -> RenderableType:
         ".  Scheduler: ",
         (f"{outcomes['bound']} bound", GOOD),
         ", ",
-        (f"{outcomes['unschedulable']} times no node", BAD if outcomes["unschedulable"] else GOOD),
+        (f"{outcomes['unschedulable']} unschedulable", BAD if outcomes["unschedulable"] else GOOD),
         f", {box.chronicle.victims} evicted",
         (f", {counted(errors, 'error')}" if errors else "", BAD),
         ".",

@@ -11,7 +11,6 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from kubesched import garbage
 from kubesched.cli.input import describe, refuse
 from kubesched.cli.offline import (
     Policy,
@@ -40,6 +39,7 @@ from kubesched.cli.printing import (
     table,
 )
 from kubesched.config import Duration, Features
+from kubesched.scheduler import garbage
 from kubesched.scheduler.recording.recording import open_recording
 from kubesched.scheduler.run_now import StillWaitingError
 from kubesched.simulate.html import page

@@ -9,12 +9,11 @@ import time
 from collections.abc import AsyncIterator, Coroutine
 from typing import IO, Any
 
-from kubesched import garbage
 from kubesched.daemon.cache_comparer import CacheComparer
 from kubesched.daemon.completion import Completed
 from kubesched.daemon.informers import Informers
 from kubesched.daemon.live_client import LiveClient
-from kubesched.daemon.logging import Log
+from kubesched.daemon.log import Log
 from kubesched.daemon.metrics.catalogue import Series
 from kubesched.daemon.metrics.census import Census
 from kubesched.daemon.metrics.client import WorkQueueMetrics
@@ -24,9 +23,10 @@ from kubesched.daemon.scheduling_log import SchedulingLog
 from kubesched.daemon.shadow import Shadow, log_and_count
 from kubesched.framework.client import ClusterClient
 from kubesched.framework.registry import Registry
-from kubesched.kube.clients import Clients
+from kubesched.kube.authentication import Clients
 from kubesched.kube.events import EventRecorder
 from kubesched.plugins.registry import in_tree
+from kubesched.scheduler import garbage
 from kubesched.scheduler.handle import ObjectWaiter
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.loop import SchedulingLoop
@@ -144,7 +144,7 @@ class Replica:
         """
         if not await _done_before(self._stopping, self.informers.catch_up()):
             return
-        garbage.spare_what_is_there()
+        garbage.freeze()
         log.info("Starting to schedule", nodes=self.scheduler.state.nodes.live_count, pods=len(self.scheduler.pods))
         scheduling = asyncio.create_task(self.loop.run(), name="scheduling")
         stopped = asyncio.create_task(self._stopping.wait())

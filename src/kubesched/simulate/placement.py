@@ -1,6 +1,7 @@
 """One pass over the pending pods: each is decided in the order of the queue and stands on its node for those after it.
 
-No pod is evicted and none is tried twice: what preemption would do is said, not done. Permit and binding are left out.
+No pod is evicted and none is tried twice: what preemption would do is reported, not done. Permit and binding are left
+out, as there is no API server to write to.
 """
 
 from __future__ import annotations

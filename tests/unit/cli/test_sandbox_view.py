@@ -57,7 +57,7 @@ async def a_sandbox_without_a_scheduler() -> str:
 
 def test_without_a_scheduler_inside_the_screen_says_so() -> None:
     told = asyncio.run(a_sandbox_without_a_scheduler())
-    assert "The scheduler inside is off: 1 pod waiting for one from outside." in told
+    assert "The sandbox's own scheduler is off: 1 pod waiting for another." in told
 
 
 @pytest.mark.parametrize("saying", ["", SAYING], ids=["silent", "saying"])

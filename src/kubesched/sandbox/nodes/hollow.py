@@ -9,7 +9,7 @@ from math import ceil
 
 from kubesched.api.kinds import CSI_NODES, LEASES, NODES, PODS, Object, Resource
 from kubesched.controllers.pod_templates import owner_reference
-from kubesched.kube.timestamps import micro_time
+from kubesched.kube.event_record import micro_time
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers.conditions import is_true
 from kubesched.sandbox.controllers.node_lifecycle import LEASE_NAMESPACE

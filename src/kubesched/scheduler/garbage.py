@@ -18,7 +18,7 @@ def collect_seldom() -> None:
     gc.set_threshold(_YOUNG, 5, 5)
 
 
-def spare_what_is_there() -> None:
+def freeze() -> None:
     """Call it when everything that stays has been read: it is never walked again, and still freed by its count."""
     gc.collect()
     gc.freeze()
