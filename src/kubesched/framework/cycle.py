@@ -19,6 +19,10 @@ Deferred = Callable[[], Awaitable[Status | None]]
 """Work that may wait. What it answers, if anything, is what could not be done."""
 
 
+PODS_TO_ACTIVATE = StateKey[dict[str, Pod]]("kubernetes.io/pods-to-activate")
+"""Where plugins note other pods, by `namespace/name`, that are worth an attempt right after this one."""
+
+
 class CycleStateMissingError(LookupError):
     """A plugin looked for something that an earlier extension point, perhaps disabled, should have left."""
 
@@ -30,11 +34,11 @@ class Cycle:
     """The pod, the cluster, and the notes of this attempt."""
 
     __slots__ = (
+        "_notes",
         "deferred",
         "extender_answers",
         "facts",
         "latest",
-        "notes",
         "pod",
         "priority",
         "skipped_filters",
@@ -62,7 +66,7 @@ class Cycle:
         self.extender_answers = extender_answers
         """None if no extender has a say about this pod."""
         self.facts: PodFacts = state.facts(pod, keep_node_name=True)
-        self.notes: dict[object, Any] = {}
+        self._notes: dict[object, Any] = {}
         self.skipped_filters: set[str] = set()
         """Plugins whose pre_filter had nothing to do: their filters are not asked."""
         self.skipped_scores: set[str] = set()
@@ -108,7 +112,7 @@ class Cycle:
 
     def write(self, key: StateKey[T], note: T) -> None:
         """Note something for a later extension point of this attempt."""
-        self.notes[key] = note
+        self._notes[key] = note
 
     def read(self, key: StateKey[T]) -> T:
         """What was written under this key in this attempt; missing is an error of the configuration."""
@@ -119,4 +123,4 @@ class Cycle:
 
     def find(self, key: StateKey[T]) -> T | None:
         """As `read`; None if nothing was written."""
-        return self.notes.get(key)
+        return self._notes.get(key)

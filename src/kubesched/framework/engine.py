@@ -62,7 +62,7 @@ class _BoundProfile:
         )
         self.scores = ScoreRunner(state, profile.at("pre_score", PreScorePlugin), profile.scores, answers, equivalence)
         self.one_is_enough = not profile.scores and not any(e.filters or e.prioritizes for e in extenders)
-        """Whether there is nothing by which one node that fits could be told from another."""
+        """Whether there is nothing by which one node that fits could be better than another."""
         self.percentage = profile.percentage_of_nodes_to_score
 
 
@@ -99,8 +99,8 @@ class Engine:
         """Whether there is a profile of this name."""
         return scheduler_name in self._profiles
 
-    def gate(self, pod: Pod) -> Status | None:
-        """What keeps the pod from being looked at at all."""
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        """What keeps the pod from being looked at at all, if a PreEnqueue plugin does."""
         for plugin in self._profiles[pod.spec.scheduler_name].pre_enqueue:
             with blaming(plugin.name):
                 status = plugin.pre_enqueue(pod, self.state)
@@ -137,10 +137,10 @@ class Engine:
             assert extender_answers is not None
             extender_answers.renew()
             return self.decide(pod, explain=explain, watch=watch, find=find, extender_answers=extender_answers)
-        except PluginError as problem:
-            if not isinstance(problem.cause, CycleStateMissingError):
+        except PluginError as failure:
+            if not isinstance(failure.cause, CycleStateMissingError):
                 raise
-            decision.outcome, decision.status = Outcome.ERROR, error(str(problem.cause))
+            decision.outcome, decision.status = Outcome.ERROR, error(str(failure.cause))
         if extender_answers is not None:
             extender_answers.wait_for_turn()
         return decision
@@ -221,9 +221,9 @@ class Engine:
         if cycle.extender_answers is not None:
             try:
                 sample = self._ask_extenders(cycle.extender_answers, cycle.pod, outcome, sample)
-            except ExtenderError as problem:
+            except ExtenderError as failure:
                 if not decision.node:
-                    decision.outcome, decision.status = Outcome.ERROR, error(str(problem))
+                    decision.outcome, decision.status = Outcome.ERROR, error(str(failure))
                 return
         if sample.found == 0 and not decision.node:
             diagnosis = Diagnosis(self._live(), filter_outcome=outcome)

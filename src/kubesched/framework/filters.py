@@ -205,8 +205,8 @@ class FilterRunner:
                 continue
             try:
                 status = self._check(plugin, cycle, world)
-            except Exception as problem:
-                raise PluginError(plugin.name, problem) from problem
+            except Exception as failure:
+                raise PluginError(plugin.name, failure) from failure
             if status is not None:
                 return named(plugin.name, status)
         return None

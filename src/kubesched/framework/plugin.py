@@ -99,7 +99,7 @@ class PreFilterPlugin(Plugin):
     """Looks at the pod once before any node is."""
 
     adjusts: ClassVar[bool] = False
-    """Whether what pre_filter wrote down depends on placed pods, so that add_pod and remove_pod must be told."""
+    """Whether what pre_filter wrote down depends on placed pods, so that `add_pod` and `remove_pod` must adjust it."""
 
     def pre_filter(self, cycle: Cycle) -> Status | frozenset[str] | None:
         """None to go on, SKIP to be left out, the names of the only nodes worth a look, or a rejection of them all."""
@@ -288,7 +288,7 @@ class BindPlugin(Plugin):
 
 
 class PostBindPlugin(Plugin):
-    """Told after a pod was bound. May be `async def`."""
+    """Called after a pod was bound. May be `async def`."""
 
     def post_bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Any:
         raise NotImplementedError

@@ -15,7 +15,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
 from kubesched.framework.client import ClusterClient
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle import PODS_TO_ACTIVATE, Cycle
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
 from kubesched.framework.errors import describe
@@ -41,12 +41,9 @@ from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.scheduling_queue import LONGEST_WAIT, SchedulingQueue
 from kubesched.state.cluster import ClusterState
 
-__all__ = ["PODS_TO_ACTIVATE", "Attempt", "Scheduler"]
+__all__ = ["Attempt", "Scheduler"]
 
 _log = logging.getLogger(__name__)
-
-PODS_TO_ACTIVATE = "kubernetes.io/pods-to-activate"
-"""Where in the notes of a cycle plugins put pods, by name, that should be tried again at once."""
 
 WAITING = Status(Code.WAIT)
 
@@ -370,8 +367,9 @@ class Scheduler:
     def _activate_others(self, decision: Decision) -> None:
         """Pods that a plugin put aside in this attempt to be tried soon."""
         assert decision.cycle is not None
-        for pod in decision.cycle.notes.pop(PODS_TO_ACTIVATE, {}).values():
-            self.queue.activate(pod)
+        pods = decision.cycle.find(PODS_TO_ACTIVATE)
+        while pods:
+            self.queue.activate(pods.pop(next(iter(pods))))
 
     def _unreserve(self, decision: Decision) -> None:
         """Give everything back and forget the assumption."""

@@ -70,7 +70,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
     def post_filter(
         self, cycle: Cycle, diagnosis: Diagnosis, what_if: WhatIfRunner
     ) -> tuple[PostFilterResult | None, Status | None]:
-        if cycle.latest is None:  # deleted meanwhile: nobody is to be evicted for it
+        if cycle.latest is None:  # deleted meanwhile: no pod is to be evicted for it
             return None, error(f'preemption: pod "{cycle.pod.name}" not found')
         cycle.priority = cycle.latest.priority
         ineligible = why_not_eligible(cycle, diagnosis)
