@@ -1,11 +1,11 @@
-# Two commands matter: `make run` shows what kubesched does, `make test` proves it.
+# `make run` shows what kubesched does, `make check` is for while you work, `make test` proves all of it.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 SCENARIO ?= shop
 
-.PHONY: run test lint bench soak clean
+.PHONY: run check test unit lint format coverage explore bench soak clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("kubesched needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
@@ -16,14 +16,35 @@ $(STAMP): pyproject.toml
 run: $(STAMP)
 	$(BIN)/kubesched sandbox --scenario $(SCENARIO)
 
-test: $(STAMP) lint
-	$(BIN)/pytest -n auto
+# The quick half: lint, types, and the tests that are not marked slow.
+check: lint unit
+
+unit: $(STAMP)
+	$(BIN)/pytest -n auto -m "not slow"
+
+# Everything.
+test: $(STAMP)
+	@echo "Lint, types and all tests: about 10 minutes on two idle cores. The quick half: make check."
+	@$(MAKE) --no-print-directory lint
+	$(BIN)/pytest -n auto --durations=10
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# The report is in htmlcov/; add PYTEST="-m 'not slow'" for the quick half.
+coverage: $(STAMP)
+	$(BIN)/pytest -n auto --cov --cov-report=html --cov-report=term:skip-covered $(PYTEST)
+
+# Properties with other examples than last time: what it finds is worth a test of its own.
+explore: $(STAMP)
+	$(BIN)/pytest -n auto --hypothesis-profile=explore tests/unit
 
 bench: $(STAMP)
 	$(BIN)/python -m bench
@@ -33,4 +54,4 @@ soak: $(STAMP)
 	$(BIN)/python -m soak --seconds $(or $(SECONDS),3600) $(if $(SEED),--seed $(SEED))
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage

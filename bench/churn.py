@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from bench import clusters
 from bench.loop import Loop
+from kubesched.api.change import Change
 from kubesched.api.pod import Pod
 
 NODES = 500
@@ -50,23 +51,23 @@ class Churn:
         self._try_all()
         while self._living and self._living[0][0] <= self.loop.now - LIFETIME:
             pod = self._living.popleft()[1]
-            scheduler.deleted(scheduler.pods[pod.key])
+            scheduler.handle(Change(old=scheduler.pods[pod.key]))
 
     def _create(self, app: str) -> None:
         self._made += 1
         too_big = self._made % 10 == 0
         pod = clusters.pod(self._made, app, cpu="64" if too_big else f"{100 + self._made % 5}m")
         self._living.append((self.loop.now, pod))
-        self.loop.scheduler.added(pod)
+        self.loop.scheduler.handle(Change(new=pod))
         if too_big:
             changed = replace(pod, metadata=replace(pod.metadata, labels={**pod.metadata.labels, "seen": "yes"}))
-            self.loop.scheduler.updated(pod, changed)
+            self.loop.scheduler.handle(Change(pod, changed))
 
     def _replace_a_node(self, minute: int) -> None:
         at = minute % NODES
-        self.loop.scheduler.deleted(self.loop.nodes[at])
+        self.loop.scheduler.handle(Change(old=self.loop.nodes[at]))
         self.loop.nodes[at] = clusters.node(NODES + minute)
-        self.loop.scheduler.added(self.loop.nodes[at])
+        self.loop.scheduler.handle(Change(new=self.loop.nodes[at]))
 
     def _try_all(self) -> None:
         while self.loop.scheduler.queue.active():
@@ -93,9 +94,9 @@ def memory_of_kinds_mb(nodes: int = 20, pods: int = 3000) -> tuple[float, float]
     for half in range(2):
         for i in range(pods // 2):
             pod = clusters.pod(i, f"job-{half}-{i}", cpu="1m", memory="1Mi")
-            loop.scheduler.added(pod)
+            loop.scheduler.handle(Change(new=pod))
             loop.run(1)
-            loop.scheduler.deleted(loop.scheduler.pods[pod.key])
+            loop.scheduler.handle(Change(old=loop.scheduler.pods[pod.key]))
         gc.collect()
         held.append(tracemalloc.get_traced_memory()[0] / 1e6)
     tracemalloc.stop()

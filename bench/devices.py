@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from bench import clusters
 from bench.loop import Binder, Loop
 from bench.measure import cpu_us
+from kubesched.api.change import Change
 from kubesched.api.device_claims import (
     DeviceClaim,
     DeviceRequest,
@@ -110,7 +111,7 @@ class DeviceBinder(Binder):
         claim = applied(write, stored)
         claim = replace(claim, metadata=replace(claim.metadata, resource_version=str(self._version)))
         self.claims[claim.key] = claim
-        self.unseen.append((stored, claim))
+        self.unseen.append(Change(stored, claim))
         return claim
 
 
@@ -121,16 +122,16 @@ class DeviceLoop:
         self._pods = 0
         self._binder = DeviceBinder()
         self._loop = Loop(nodes, self._binder)
-        self._loop.scheduler.added(device_class())
+        self._loop.scheduler.handle(Change(new=device_class()))
         for i in range(nodes):
-            self._loop.scheduler.added(resource_slice(i))
+            self._loop.scheduler.handle(Change(new=resource_slice(i)))
 
     def add(self, pods: int) -> None:
         for i in range(self._pods, self._pods + pods):
             pod, claim = pod_with_claim(i)
             self._binder.claims[claim.key] = claim
-            self._loop.scheduler.added(claim)
-            self._loop.scheduler.added(pod)
+            self._loop.scheduler.handle(Change(new=claim))
+            self._loop.scheduler.handle(Change(new=pod))
         self._pods += pods
 
     def run(self, attempts: int) -> None:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from bench import clusters
 from bench.measure import cpu_us
 from kubesched import config
+from kubesched.api.change import Change
 from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
@@ -29,7 +30,7 @@ class Binder:
     """Binds in memory. What was bound waits to be told by the watch, as a version of its own."""
 
     def __init__(self) -> None:
-        self.unseen: deque[tuple[KubeObject, KubeObject]] = deque()
+        self.unseen: deque[Change[KubeObject]] = deque()
         self.bound = 0
 
     async def bind(self, pod: Pod, node_name: str) -> None:
@@ -40,7 +41,7 @@ class Binder:
             spec=replace(pod.spec, node_name=node_name),
             status=replace(pod.status, conditions=(BOUND,)),
         )
-        self.unseen.append((pod, seen))
+        self.unseen.append(Change(pod, seen))
 
     async def patch_status(self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None) -> None:
         pass
@@ -68,7 +69,7 @@ class Loop:
         self.scheduler = Scheduler(config.default(), self.binder, clock=lambda: self.now, draw=draw)
         self.nodes = [clusters.node(i) for i in range(nodes)]
         for node in self.nodes:
-            self.scheduler.added(node)
+            self.scheduler.handle(Change(new=node))
 
     def run(self, attempts: int) -> None:
         """So many attempts, each told by the watch what became of it."""
@@ -79,14 +80,14 @@ class Loop:
             scheduler.decide(attempt)
             run_now(scheduler.finish(attempt))
             while unseen:
-                scheduler.updated(*unseen.popleft())
+                scheduler.handle(unseen.popleft())
 
 
 def binding(kind: str, nodes: int) -> float:
     """CPU microseconds per pod, from its turn until the watch has shown it bound."""
     loop = Loop(nodes)
     for i in range(PODS):
-        loop.scheduler.added(clusters.PLACED[kind](i))
+        loop.scheduler.handle(Change(new=clusters.PLACED[kind](i)))
     loop.run(WARM)
     spent = cpu_us(lambda: loop.run(PODS - WARM))
     assert loop.binder.bound == PODS
@@ -100,7 +101,7 @@ class Waiting:
         self.loop = Loop(nodes=20)
         self._events = 0
         for i in range(pods):
-            self.loop.scheduler.added(clusters.pod(i, f"too-big-{i % kinds}", cpu=f"{64 + i % kinds}"))
+            self.loop.scheduler.handle(Change(new=clusters.pod(i, f"too-big-{i % kinds}", cpu=f"{64 + i % kinds}")))
         self.loop.run(pods)
         self._pods = pods
         self._check()
@@ -111,18 +112,18 @@ class Waiting:
         old = self.loop.nodes[0]
         labels = {**old.metadata.labels, "generation": str(self._events)}
         new = self.loop.nodes[0] = replace(old, metadata=replace(old.metadata, labels=labels))
-        return self._spent_on(lambda: self.loop.scheduler.updated(old, new))
+        return self._spent_on(lambda: self.loop.scheduler.handle(Change(old, new)))
 
     def small_node_comes(self) -> float:
         """A node as small as those that are there already."""
         node = self._another_node()
-        return self._spent_on(lambda: self.loop.scheduler.added(node))
+        return self._spent_on(lambda: self.loop.scheduler.handle(Change(new=node)))
 
     def other_pod_is_bound(self) -> float:
         """A pod comes that leaves no more room than there was: the price that every binding pays."""
         self._events += 1
         pod = clusters.pod(self._events, "other", node_name=self.loop.nodes[0].name)
-        return self._spent_on(lambda: self.loop.scheduler.added(pod))
+        return self._spent_on(lambda: self.loop.scheduler.handle(Change(new=pod)))
 
     def _another_node(self) -> Node:
         self.loop.nodes.append(clusters.node(len(self.loop.nodes)))

@@ -19,7 +19,7 @@ from bench.processes import ApiServer, wait_for
 
 from soak.misfortune import Misfortune
 from soak.replicas import Replica
-from soak.verdict import Claim, Sample, belief_is_truth, memory_is_flat
+from soak.verdict import Claim, Sample, cache_is_true, memory_is_flat
 
 _KILLING = 2 / 3
 """The part of the time in which there are kills."""
@@ -114,7 +114,7 @@ def _soaked(cluster: ApiServer, replicas: Sequence[Replica], seconds: float, see
     misfortune.end()
     cluster.ask("rest")
     claims = [_settled(cluster, replicas)]
-    claims += [_belief(cluster, replica) for replica in replicas]
+    claims += [_cache(cluster, replica) for replica in replicas]
     end = cluster.ask("tell")
     claims.append(Claim("no pod bound twice, no node overcommitted", not end["fouls"], "; ".join(end["fouls"][:3])))
     claims.append(memory_is_flat(course.samples))
@@ -123,16 +123,16 @@ def _soaked(cluster: ApiServer, replicas: Sequence[Replica], seconds: float, see
     return claims
 
 
-def _belief(cluster: ApiServer, replica: Replica) -> Claim:
+def _cache(cluster: ApiServer, replica: Replica) -> Claim:
     """Asked again while the truth moves: pods whose work ends are no longer counted."""
     for _ in range(_ASKED_AT_MOST):
         before = cluster.ask("tell the truth")
-        believed, differences = replica.believes()
+        cache, differences = replica.cache()
         truth = cluster.ask("tell the truth")
         if truth == before:
-            return belief_is_truth(replica.name, believed, differences, truth)
+            return cache_is_true(replica.name, cache, differences, truth)
         time.sleep(2)
-    return Claim(f"what {replica.name} believes is true", False, "the truth did not stand still to be compared")
+    return Claim(f"the cache of {replica.name} is true", False, "the truth did not stand still to be compared")
 
 
 def _settled(cluster: ApiServer, replicas: Sequence[Replica]) -> Claim:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from kubesched.api.errors import ApiError
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import DEPLOYMENTS, NODES, PODS, PRIORITY_CLASSES, RESOURCE_CLAIM_TEMPLATES, Object
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.nodes import DRIVER, DURATION, HollowNodes, node_manifest, publish_gpus

@@ -12,8 +12,8 @@ from bench.processes import SchedulerProcess, wait_for
 _SETTINGS = "leaderElection: {leaseDuration: 6s, renewDeadline: 4s, retryPeriod: 1s}\n"
 _FLAGS = ("--logging-format", "json", "-v", "2")
 _LEADS = '"msg":"Starting to schedule"'
-_COMPARED = "Compared belief with the API server"
-_DUMPED = "Dump of the belief"
+_COMPARED = "Compared the cache with the API server"
+_DUMPED = "Dump of the cache"
 _LEASE_LOST = 1
 
 
@@ -54,7 +54,7 @@ class Replica:
         self.process.process.wait()
         self.look_after()
 
-    def believes(self, within: float = 60.0) -> tuple[dict[str, Any], int]:
+    def cache(self, within: float = 60.0) -> tuple[dict[str, Any], int]:
         """What it holds true of every node, and in how many objects that differed from what it then read anew."""
         before = len(self._entries(_COMPARED))
         self.process.process.send_signal(signal.SIGUSR2)

@@ -43,15 +43,15 @@ def memory_is_flat(samples: Sequence[Sample]) -> Claim:
     return Claim(what, growth <= GROWTH_MB, detail)
 
 
-def belief_is_truth(replica: str, belief: Mapping[str, Any], differences: int, truth: Mapping[str, Any]) -> Claim:
+def cache_is_true(replica: str, cache: Mapping[str, Any], differences: int, truth: Mapping[str, Any]) -> Claim:
     """Both by node: its pods, and what they ask for."""
     wrong = [
-        f"{node}: believed {_seen(belief.get(node))}, true is {_seen(truth.get(node))}"
-        for node in sorted({*belief, *truth})
-        if _seen(belief.get(node)) != _seen(truth.get(node))
+        f"{node}: cached {_seen(cache.get(node))}, true is {_seen(truth.get(node))}"
+        for node in sorted({*cache, *truth})
+        if _seen(cache.get(node)) != _seen(truth.get(node))
     ]
     told = "; ".join(wrong[:3]) or f"{len(truth)} nodes; {differences} differences by its own comparison"
-    return Claim(f"what {replica} believes is true", not wrong and differences == 0, told)
+    return Claim(f"the cache of {replica} is true", not wrong and differences == 0, told)
 
 
 def _seen(node: Mapping[str, Any] | None) -> tuple[list[str], int, int]:

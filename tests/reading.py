@@ -21,9 +21,9 @@ def rejections(decision: Decision) -> dict[str, str]:
 
 def statuses(decision: Decision) -> dict[str, Status]:
     """Node -> the status of the first filter that rejected it."""
-    verdicts, names = decision.trace.verdicts, _names(decision)
-    assert verdicts is not None
-    found = ((names[row], verdicts.status_of(row)) for row in np.flatnonzero(verdicts.considered).tolist())
+    outcome, names = decision.trace.filter_outcome, _names(decision)
+    assert outcome is not None
+    found = ((names[row], outcome.status_of(row)) for row in np.flatnonzero(outcome.considered).tolist())
     return {name: status for name, status in found if status is not None}
 
 

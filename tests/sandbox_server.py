@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 from tests.background_loop import in_background
 
-from kubesched.api.errors import ApiError
+from kubesched.api.api_error import ApiError
 from kubesched.sandbox.api import Api, Stamps, bootstrap
 from kubesched.sandbox.http import Server
 from kubesched.sandbox.store import Store

@@ -23,7 +23,7 @@ class _Impatient(selectors.DefaultSelector):
             return ready
         if timeout is None:  # only a thread or a socket can wake us
             return super().select(None)
-        self.now += timeout + 1e-6  # or a rounding error could make time stand still
+        self.now += timeout
         return []
 
 
@@ -33,6 +33,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._impatient = _Impatient()
         super().__init__(self._impatient)
+        self._clock_resolution = 1e-6  # or a rounding error could make time stand still
 
     def time(self) -> float:
         return self._impatient.now

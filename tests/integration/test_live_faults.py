@@ -40,7 +40,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("rules", FAULTS.values(), ids=FAULTS.keys())
-def test_all_pods_are_bound_once_and_belief_is_true(
+def test_all_pods_are_bound_once_and_cache_is_true(
     cluster: LiveCluster, start_daemon: StartDaemon, rules: list[Rule]
 ) -> None:
     cluster.add_nodes(4, cpu="2")
@@ -55,7 +55,7 @@ def test_all_pods_are_bound_once_and_belief_is_true(
     assert set(cluster.bindings.values()) == {1}
     assert not cluster.overcommitted
     cluster.misbehave()
-    _assert_belief_is_true(cluster, daemon)
+    _assert_cache_is_true(cluster, daemon)
     assert daemon.stop() == 0
 
 
@@ -70,7 +70,7 @@ def test_binding_that_is_never_answered_holds_up_nobody_and_is_made_again_when_i
     cluster.start(cluster.stop())
     wait_until(lambda: cluster.all_bound, "the last pod bound")
     assert set(cluster.bindings.values()) == {1}
-    _assert_belief_is_true(cluster, daemon)
+    _assert_cache_is_true(cluster, daemon)
 
 
 def test_server_that_refuses_for_a_while_is_asked_again_after_the_time_it_named(
@@ -97,7 +97,7 @@ def test_pod_bound_by_another_meanwhile_is_not_bound_again(cluster: LiveCluster,
     wait_until(lambda: cluster.node_of("next"), "the next pod bound")
     assert cluster.node_of("pod") == "node-1"
     assert set(cluster.bindings.values()) == {1}
-    _assert_belief_is_true(cluster, daemon)
+    _assert_cache_is_true(cluster, daemon)
 
 
 def test_server_that_comes_back_with_its_history_gone_is_listed_again(
@@ -112,7 +112,7 @@ def test_server_that_comes_back_with_its_history_gone_is_listed_again(
     api.store.compact()
     cluster.start(api)
     wait_until(lambda: cluster.node_of("meanwhile"), "the pod bound that came while it was away")
-    _assert_belief_is_true(cluster, daemon)
+    _assert_cache_is_true(cluster, daemon)
     assert daemon.stop() == 0
 
 
@@ -127,7 +127,7 @@ def test_server_that_comes_back_empty_handed_is_believed(cluster: LiveCluster, s
     cluster.add_node("new-node", labels={"cluster": "new"})
     cluster.add_pod("new-pod", nodeSelector={"cluster": "new"})
     wait_until(lambda: cluster.node_of("new-pod") == "new-node", "the pod of the new cluster bound")
-    _assert_belief_is_true(cluster, daemon)
+    _assert_cache_is_true(cluster, daemon)
 
 
 def test_server_that_is_away_for_a_while_finds_the_daemon_at_work_again(
@@ -152,7 +152,7 @@ def test_watch_that_falls_silent_is_found_out_by_a_comparison(cluster: LiveClust
     cluster.misbehave()
     daemon.send(signal.SIGUSR2)
     wait_until(lambda: cluster.node_of("unheard"), "the pod bound")
-    _assert_belief_is_true(cluster, daemon)
+    _assert_cache_is_true(cluster, daemon)
 
 
 def test_watch_that_falls_silent_is_found_out_by_a_binding(cluster: LiveCluster, start_daemon: StartDaemon) -> None:
@@ -166,9 +166,9 @@ def test_watch_that_falls_silent_is_found_out_by_a_binding(cluster: LiveCluster,
     cluster.misbehave()
     cluster.add_nodes(1)  # now the pod that is gone is tried
     wait_until(lambda: cluster.node_of("unheard"), "the pod bound")
-    assert daemon.log_lines("The watch has not told")
-    daemon.wait_for_log("Compared belief with the API server")  # by itself
-    _assert_belief_is_true(cluster, daemon)
+    assert daemon.log_lines("The watch has not shown")
+    daemon.wait_for_log("Compared the cache with the API server")  # by itself
+    _assert_cache_is_true(cluster, daemon)
 
 
 def test_node_that_is_gone_before_its_pods_is_not_bound_to(cluster: LiveCluster, start_daemon: StartDaemon) -> None:
@@ -183,7 +183,7 @@ def test_node_that_is_gone_before_its_pods_is_not_bound_to(cluster: LiveCluster,
     wait_until(lambda: "Insufficient cpu" in cluster.condition("new").get("message", ""), "no room left")
     cluster.delete(PODS, "default", "old", grace=0)
     wait_until(lambda: cluster.node_of("new") == "first", "the pod bound")
-    _assert_belief_is_true(cluster, daemon)
+    _assert_cache_is_true(cluster, daemon)
 
 
 def _scheduling(cluster: LiveCluster, start_daemon: StartDaemon) -> Daemon:
@@ -193,9 +193,9 @@ def _scheduling(cluster: LiveCluster, start_daemon: StartDaemon) -> Daemon:
     return daemon
 
 
-def _assert_belief_is_true(cluster: LiveCluster, daemon: Daemon) -> None:
-    before = len(daemon.log_lines("Compared belief with the API server"))
+def _assert_cache_is_true(cluster: LiveCluster, daemon: Daemon) -> None:
+    before = len(daemon.log_lines("Compared the cache with the API server"))
     daemon.send(signal.SIGUSR2)
-    compared = lambda: daemon.log_lines("Compared belief with the API server")[before:]  # noqa: E731
+    compared = lambda: daemon.log_lines("Compared the cache with the API server")[before:]  # noqa: E731
     (line,) = wait_until(compared, "a comparison")
     assert line.endswith("differences=0"), daemon.log

@@ -14,7 +14,7 @@ from tests.integration.daemon_process import HEADER, start_command
 from tests.integration.live_cluster import LiveCluster, wait_until
 from tests.unit.kube.certificates import authority, server_context
 
-from kubesched.api.errors import ApiError
+from kubesched.api.api_error import ApiError
 from kubesched.sandbox.http import Faults
 
 
@@ -104,6 +104,20 @@ def test_kubeconfig_that_is_not_there_is_refused(tmp_path: Path) -> None:
     (line,) = _refusal(tmp_path, "--secure-port=0", config=config).splitlines()
     assert line.startswith("Error: ")
     assert "/nowhere/kubeconfig" in line
+
+
+def test_recording_that_cannot_be_written_is_refused(tmp_path: Path, cluster: LiveCluster) -> None:
+    config = {**HEADER, "clientConnection": {"kubeconfig": str(cluster.kubeconfig())}}
+    last = _refusal(tmp_path, "--secure-port=0", "--record=/nowhere/lives", config=config).splitlines()[-1]
+    assert last == "Error: --record: No such file or directory: /nowhere/lives"
+
+
+def test_extender_whose_certificates_are_not_there_is_refused(tmp_path: Path, cluster: LiveCluster) -> None:
+    extender = {"urlPrefix": "https://127.0.0.1:1", "filterVerb": "filter", "tlsConfig": {"caFile": "/nowhere/ca"}}
+    connection = {"kubeconfig": str(cluster.kubeconfig())}
+    config = {**HEADER, "clientConnection": connection, "extenders": [extender]}
+    (line,) = _refusal(tmp_path, "--secure-port=0", config=config).splitlines()
+    assert line.startswith("Error: tlsConfig: ")
 
 
 def test_port_in_use_is_refused(tmp_path: Path, cluster: LiveCluster, taken_port: int) -> None:

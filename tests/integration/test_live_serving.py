@@ -93,7 +93,7 @@ def test_metrics_tell_what_was_done(guarded: LiveCluster, start_daemon: StartDae
     assert resources.count('resource="cpu"') == 12
 
 
-def test_dumps_show_queue_belief_and_nominations(guarded: LiveCluster, start_daemon: StartDaemon) -> None:
+def test_dumps_show_queue_cache_and_nominations(guarded: LiveCluster, start_daemon: StartDaemon) -> None:
     guarded.add_node("node", cpu="1")
     guarded.add_pod("small")
     guarded.add_pod("large", cpu="3")

@@ -138,10 +138,10 @@ class _Replay:
         trace = decision.trace
         if trace.pre_filter is not None:
             entry["preFilter"] = self._pre_filter(decision)
-        if trace.verdicts is not None:
+        if trace.filter_outcome is not None:
             entry.update(self._filters(decision))
             names = self.state.nodes.names
-            entry["feasible"] = sorted(names[row] for row in np.flatnonzero(trace.verdicts.feasible))
+            entry["feasible"] = sorted(names[row] for row in np.flatnonzero(trace.filter_outcome.feasible))
             entry["nodeAllocations"] = node_allocations(
                 decision, self._dynamic_resources(decision), entry["feasible"], self.state
             )
@@ -176,19 +176,19 @@ class _Replay:
         return entry
 
     def _filters(self, decision: Decision) -> Json:
-        verdicts = decision.trace.verdicts
-        assert verdicts is not None
+        outcome = decision.trace.filter_outcome
+        assert outcome is not None
         assert decision.cycle is not None
         names = self.state.nodes.names
-        rows = np.flatnonzero(verdicts.considered).tolist()
-        first = {row: verdicts.status_of(row) for row in rows}
+        rows = np.flatnonzero(outcome.considered).tolist()
+        first = {row: outcome.status_of(row) for row in rows}
         others: Json = {}
         for plugin in self.profiles[decision.profile].at("filter", FilterPlugin):
             if plugin.name in decision.cycle.skipped_filters:
                 continue
             column = plugin.filter(decision.cycle, Nodes(self.state, np.array(rows, dtype=np.intp)))
-            for row, verdict in zip(rows, column.tolist()):
-                status = plugin.verdicts.statuses[verdict]
+            for row, rejection_id in zip(rows, column.tolist()):
+                status = plugin.rejections.statuses[rejection_id]
                 said = first[row]
                 if status is None or said is None or said == status.by(plugin.name):
                     continue
@@ -204,10 +204,10 @@ class _Replay:
         names = [self.state.nodes.names[row] for row in scores.nodes.row_ids.tolist()]
         entry: Json = {"skipScore": sorted(scores.skipped)}
         if not self.profiles[decision.profile].scores or (scores.broken and not scores.parts):
-            return {**entry, "scoreError": scores.broken} if scores.broken else entry
+            return {**entry, "scoreError": scores.broken.message} if scores.broken else entry
         entry["raw"] = {part.plugin: _by_name(names, part.raw) for part in scores.parts}
         if scores.broken:
-            return {**entry, "scoreError": scores.broken}
+            return {**entry, "scoreError": scores.broken.message}
         entry["scores"] = {part.plugin: _by_name(names, part.weighted) for part in scores.parts}
         entry["total"] = total = _by_name(names, scores.total)
         entry["best"] = sorted(name for name in names if total[name] == max(total.values()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -9,8 +10,13 @@ from tests.parity.fake_api import FINISHED, FakeApi, Journal, RefusedError, Watc
 from tests.parity.queue_state import describe, present
 
 from kubesched import config
+from kubesched.api.change import Change
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
+from kubesched.framework.events import ClusterEvent
+from kubesched.scheduler.listener import SchedulerListener
+from kubesched.scheduler.queue.queued_pod import QueuedPod
+from kubesched.scheduler.queue.scheduling_queue import POP_FROM_BACKOFF
 from kubesched.scheduler.run_now import run_now
 from kubesched.scheduler.scheduler import Attempt, Scheduler
 
@@ -25,7 +31,7 @@ def run(case: Json) -> Json:
     return _Replay(case).result()
 
 
-class _Replay:
+class _Replay(SchedulerListener):
     def __init__(self, case: Json) -> None:
         self.case = case
         self.milliseconds = 0
@@ -40,8 +46,7 @@ class _Replay:
             draw=lambda _: 0,
             choose=min,
         )
-        queue = self.scheduler.queue
-        queue.on_move, queue.listeners.on_hint, queue.on_replay = self._on_move, self._on_hint, self._on_replay
+        self.scheduler.listeners.append(self)
         self.known: dict[tuple[str, str], KubeObject] = {}
         self.open: list[Attempt] = []
         self._forget_step()
@@ -176,14 +181,8 @@ class _Replay:
             return
         type_ = "DELETED" if not selected else "ADDED" if old is None else "MODIFIED"
         self.delivered.append(f"{type_} {kind} {name}")
-        if record is None:
-            return
-        if old is None:
-            self.scheduler.added(record)
-        elif selected:
-            self.scheduler.updated(old, record)
-        else:
-            self.scheduler.deleted(old)
+        if record is not None:
+            self.scheduler.handle(Change(old, record if selected else None))
 
     # -- what is recorded ---------------------------------------------------------------------------------------------
 
@@ -198,11 +197,12 @@ class _Replay:
         waiting = [attempt for attempt in self.open if attempt.phase == "assumed"]
         return describe(self.scheduler, self.now, waiting)
 
-    def _on_move(self, pod: str, event: str, queue: str) -> None:
-        self.moves.append({"pod": pod, "event": event, "queue": queue, "t": self.now})
+    def moved(self, queued: QueuedPod, event: str, place: str) -> None:
+        if event != POP_FROM_BACKOFF:  # which the recordings tell of as `from`
+            self.moves.append({"pod": queued.key, "event": event, "queue": place, "t": self.now})
 
-    def _on_hint(self, pod: str, plugin: str, event: str, hint: str) -> None:
-        self.hints.append({"pod": pod, "plugin": plugin, "event": event, "hint": hint})
+    def hinted(self, queued: QueuedPod, plugin: str, event: ClusterEvent, hint: str, seconds: float) -> None:
+        self.hints.append({"pod": queued.key, "plugin": plugin, "event": event.label, "hint": hint})
 
-    def _on_replay(self, _pod: str, events: list[str]) -> None:
-        self.replayed += events
+    def caught_up(self, queued: QueuedPod, events: Sequence[ClusterEvent]) -> None:
+        self.replayed += [event.label for event in events]

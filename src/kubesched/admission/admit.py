@@ -9,7 +9,7 @@ from kubesched.admission.mistakes import Mistakes
 from kubesched.admission.reading import filled, fresh_copy
 from kubesched.admission.rules import Reader, Rules
 from kubesched.admission.schemas import decoding_error, field_mistakes
-from kubesched.api.errors import ApiError
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PODS, Object, Resource
 from kubesched.api.schema import Mistake
 

@@ -9,7 +9,7 @@ from kubesched.admission import names
 from kubesched.admission.mistakes import Mistakes
 from kubesched.admission.reading import fill, mapping, text
 from kubesched.admission.rules import Rules
-from kubesched.api.errors import bad_request
+from kubesched.api.api_error import bad_request
 from kubesched.api.kinds import Object
 
 _LIMIT = 1024 * 1024

@@ -14,7 +14,7 @@ from kubesched.admission.workloads import (
     fill_template,
     template_labels,
 )
-from kubesched.api.errors import bad_request
+from kubesched.api.api_error import bad_request
 from kubesched.api.kinds import Object
 
 _UID, _OLD_UID = "batch.kubernetes.io/controller-uid", "controller-uid"

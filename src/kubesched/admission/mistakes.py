@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from kubesched.api.errors import ApiError, invalid
+from kubesched.api.api_error import ApiError, invalid
 from kubesched.api.kinds import Object, Resource
 from kubesched.api.schema import Mistake
 

@@ -8,7 +8,7 @@ from kubesched.admission.reading import fill, fill_spec, mapping, text
 from kubesched.admission.rules import Reader, Rules
 from kubesched.admission.selectors import check_optional_selector
 from kubesched.admission.workloads import check_share
-from kubesched.api.errors import forbidden
+from kubesched.api.api_error import forbidden
 from kubesched.api.kinds import PRIORITY_CLASSES, Object
 from kubesched.api.well_known import SYSTEM_PRIORITY_CLASSES
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.api.errors import bad_request
+from kubesched.api.api_error import bad_request
 from kubesched.api.kinds import Object
 from kubesched.api.quantity import Quantity, parse_quantity
 

@@ -1,111 +1,35 @@
-"""Errors as Kubernetes words them: a Status object with a code and a reason."""
+"""The root of all errors that are for people: what is wrong with their input, settings or surroundings."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from kubesched.api.kinds import Resource
-from kubesched.api.schema import Mistake
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 
-class ApiError(Exception):
-    """What a client gets instead of an answer."""
+class UserError(Exception):
+    """Something that the person who runs a command can put right; `lines` says what, where, and what was expected.
 
-    def __init__(
-        self,
-        code: int,
-        reason: str,
-        message: str,
-        details: dict[str, Any] | None = None,
-        retry_after: int | None = None,
-        mistakes: Sequence[Mistake] = (),
-    ) -> None:
-        super().__init__(message)
-        self.mistakes = tuple(mistakes)
-        """The fields that are wrong, where the error is about some."""
-        self.code, self.reason, self.message = code, reason, message
-        self.details = dict(details or {})
-        if retry_after is not None:
-            self.details["retryAfterSeconds"] = retry_after
+    Commands print the lines and end. Any other exception is a mistake in the program, and keeps its traceback.
+    """
 
-    def status(self) -> dict[str, Any]:
-        """The body of the answer."""
-        status = {
-            "kind": "Status",
-            "apiVersion": "v1",
-            "metadata": {},
-            "status": "Failure",
-            "message": self.message,
-            "reason": self.reason,
-            "code": self.code,
-        }
-        if self.details:
-            status["details"] = self.details
-        return status
+    def __init__(self, *lines: str) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = list(lines)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines)
 
 
-def _details(resource: Resource, name: str) -> dict[str, Any]:
-    details = {"name": name, "group": resource.group, "kind": resource.plural}
-    return {key: value for key, value in details.items() if value}
+def aggregated(mistakes: Sequence[str]) -> str:
+    """Several mistakes in one line, as Kubernetes components write them."""
+    return mistakes[0] if len(mistakes) == 1 else f"[{', '.join(mistakes)}]"
 
 
-def not_found(resource: Resource, name: str) -> ApiError:
-    return ApiError(404, "NotFound", f'{resource.qualified} "{name}" not found', _details(resource, name))
-
-
-def already_exists(resource: Resource, name: str) -> ApiError:
-    return ApiError(409, "AlreadyExists", f'{resource.qualified} "{name}" already exists', _details(resource, name))
-
-
-def conflict(resource: Resource, name: str, why: str) -> ApiError:
-    message = f'Operation cannot be fulfilled on {resource.qualified} "{name}": {why}'
-    return ApiError(409, "Conflict", message, _details(resource, name))
-
-
-STALE = "the object has been modified; please apply your changes to the latest version and try again"
-"""Why an update from an old resourceVersion is a conflict."""
-
-
-def invalid(resource: Resource, name: str, mistakes: Sequence[Mistake]) -> ApiError:
-    told = [f"{mistake.path}: {mistake.problem}" for mistake in mistakes]
-    text = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
-    qualified = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
-    details = {"name": name, "group": resource.group, "kind": resource.kind}
-    details = {key: value for key, value in details.items() if value}
-    listed = [{"reason": each.reason, "message": each.problem, "field": each.path} for each in mistakes]
-    message = f'{qualified} "{name}" is invalid: {text}'
-    return ApiError(422, "Invalid", message, {**details, "causes": listed}, mistakes=mistakes)
-
-
-def bad_request(message: str, mistakes: Sequence[Mistake] = ()) -> ApiError:
-    return ApiError(400, "BadRequest", message, mistakes=mistakes)
-
-
-def forbidden(resource: Resource, name: str, why: str, field: str = "") -> ApiError:
-    message = f'{resource.qualified} "{name}" is forbidden: {why}'
-    return ApiError(403, "Forbidden", message, _details(resource, name), mistakes=[Mistake(field, why)])
-
-
-def gone(message: str) -> ApiError:
-    return ApiError(410, "Expired", message)
-
-
-def method_not_allowed() -> ApiError:
-    return ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
-
-
-def no_such_resource() -> ApiError:
-    return ApiError(404, "NotFound", "the server could not find the requested resource")
-
-
-def unsupported_media_type(accepted: Sequence[str]) -> ApiError:
-    message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
-    return ApiError(415, "UnsupportedMediaType", message)
-
-
-def unprocessable(why: str) -> ApiError:
-    """A patch that can be read but not carried out; the reason is told as a cause."""
-    message = "the server rejected our request due to an error in our request"
-    causes = [{"reason": "UnexpectedServerResponse", "message": why}]
-    return ApiError(422, "Invalid", message, {"causes": causes})
+@contextmanager
+def located(where: str, kind: type[UserError] = UserError) -> Iterator[None]:
+    """Begin each line of an error of this kind with the file or flag that it is about."""
+    try:
+        yield
+    except kind as error:
+        error.lines = [f"{where}: {line}" for line in error.lines]
+        raise

@@ -5,11 +5,12 @@ from __future__ import annotations
 import click
 
 from kubesched import config as configuration
+from kubesched.api.errors import located
 from kubesched.cli.feature_gates import feature_gates_option
-from kubesched.cli.input import read, refuse
-from kubesched.cli.offline import bad_profiles_refused
+from kubesched.cli.input import read
 from kubesched.config.defaults import differences_from_default
 from kubesched.config.policy import translate
+from kubesched.framework.profile import ProfileError
 from kubesched.simulate.cluster import profiles_of
 
 _FORMATS = {"yaml": configuration.to_yaml, "json": configuration.to_json}
@@ -27,11 +28,8 @@ def config() -> None:
 def check(file: str, output: str | None, features: configuration.Features) -> None:
     """Check the KubeSchedulerConfiguration in FILE (- for standard input)."""
     source, text = read(file)
-    try:
-        loaded = configuration.load(text, source=source, features=features)
-    except configuration.ConfigError as error:
-        refuse(error.lines)
-    with bad_profiles_refused(source):
+    loaded = configuration.load(text, source=source, features=features)
+    with located(source, ProfileError):
         profiles_of(loaded)
     if output:
         click.echo(_FORMATS[output](loaded), nl=False)
@@ -55,10 +53,7 @@ def defaults(output: str, features: configuration.Features) -> None:
 def convert_policy(file: str, output: str) -> None:
     """Translate the legacy Policy in FILE (- for standard input) to a KubeSchedulerConfiguration."""
     source, text = read(file)
-    try:
-        translation = translate(text, source=source)
-    except configuration.ConfigError as error:
-        refuse(error.lines)
+    translation = translate(text, source=source)
     for note in translation.notes:
         click.echo(f"{source}: note: {note}", err=True)
     click.echo(_FORMATS[output](translation.configuration), nl=False)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import click
 
-from kubesched.cli.input import refuse
+from kubesched.api.errors import located
 from kubesched.config import Features
-from kubesched.daemon.feature_gates import FeatureGates, GateError
+from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.flags.values import MULTIMAP
 
 
 def _read(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> Features:
-    """What the gates turn on and off; or what is wrong with them, and the end."""
-    try:
+    """What the gates turn on and off. Raises GateError."""
+    with located("--feature-gates"):
         gates = FeatureGates.parse(MULTIMAP.parse(",".join(given)))
-    except GateError as error:
-        refuse([f"--feature-gates: {error}"])
     for warning in gates.warnings:
         click.echo(warning, err=True)
     return Features.of(gates)

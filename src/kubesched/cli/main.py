@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
 
 import click
 
 from kubesched import __version__
+from kubesched.api.errors import UserError
+from kubesched.cli.input import refuse
 
 COMMANDS = {
     "capacity": "Say how many more of a pod fit on the cluster of the manifests, and what stops the next one.",
@@ -34,6 +37,13 @@ class CommandsByModule(click.Group):
             return None
         command: click.Command = getattr(import_module(f"kubesched.cli.{cmd_name}"), cmd_name)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command. What its user can put right is printed, a line per mistake; a bug keeps its traceback."""
+        try:
+            return super().invoke(ctx)
+        except UserError as error:
+            refuse(error.lines)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

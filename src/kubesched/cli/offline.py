@@ -12,16 +12,16 @@ from typing import Any, TypeVar
 import click
 
 from kubesched import config as configuration
+from kubesched.api.errors import located
 from kubesched.api.node import Node
 from kubesched.cli.feature_gates import feature_gates_option
 from kubesched.cli.input import read, refuse
 from kubesched.config import Features
-from kubesched.framework.blame import plugin_at_work, told
+from kubesched.framework.errors import PluginError
 from kubesched.framework.profile import ProfileError
-from kubesched.framework.registry import DuplicatePluginError, NotAPluginError
 from kubesched.simulate.cluster import SimulatedCluster, awaited_custom_resources
 from kubesched.simulate.draining import drained, nodes_meant
-from kubesched.simulate.manifests import ManifestError, Manifests, load
+from kubesched.simulate.manifests import Manifests, load
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -83,23 +83,20 @@ class Policy:
 
 
 def settings_of(config_file: str | None, features: Features) -> configuration.SchedulerConfiguration:
-    """The configuration that was asked for, or the default; or what is wrong with it, and the end."""
+    """The configuration that was asked for, or the default. Raises ConfigError."""
     if config_file is None:
         return configuration.default(features)
     source, text = read(config_file)
-    try:
-        settings = configuration.load(text, source=source, features=features)
-    except configuration.ConfigError as error:
-        refuse(error.lines)
+    settings = configuration.load(text, source=source, features=features)
     if settings.extenders:
         click.echo(f"{source}: extenders: not asked offline, so decisions may differ from those of a cluster", err=True)
     return settings
 
 
 def policy_of(config_file: str | None, features: Features) -> Policy:
-    """The policy that was asked for; or what is wrong with it, and the end."""
+    """The policy that was asked for. Raises ConfigError, ProfileError."""
     settings = settings_of(config_file, features)
-    with bad_profiles_refused(config_file):
+    with located(config_file or "configuration", ProfileError):
         return Policy(config_file, settings, awaited_custom_resources(settings))
 
 
@@ -109,10 +106,7 @@ def manifests_of(
     """What is in the files and may matter to one of the policies, some nodes drained; or all that is wrong with it."""
     custom = frozenset().union(*(policy.custom_resources for policy in policies))
     files = list(files)
-    try:
-        found = load(files, workloads=workloads, custom=custom)
-    except ManifestError as error:
-        refuse(error.lines)
+    found = load(files, workloads=workloads, custom=custom)
     for warning in found.warnings:
         click.echo(f"Warning: {warning}", err=True)
     if not found.objects:
@@ -129,26 +123,13 @@ def manifests_of(
 
 
 @contextmanager
-def bad_profiles_refused(config_file: str | None) -> Iterator[None]:
-    """Profiles that cannot be made, and plugins that cannot be found, are mistakes in the input too."""
-    try:
-        yield
-    except ProfileError as error:
-        refuse([f"{config_file or 'configuration'}: {error}"])
-    except (DuplicatePluginError, NotAPluginError) as error:
-        refuse([f"installed plugins: {error}"])
-
-
-@contextmanager
 def broken_plugins_told() -> Iterator[None]:
     """A plugin that breaks ends the command, with where it broke for its author and what broke for everybody."""
     try:
         yield
-    except Exception as problem:
-        if plugin_at_work(problem) is None:
-            raise
-        traceback.print_exc()
-        click.echo(told(problem), err=True)
+    except PluginError as error:
+        traceback.print_exception(error.cause)
+        click.echo(str(error), err=True)
         sys.exit(1)
 
 

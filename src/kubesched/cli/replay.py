@@ -6,8 +6,8 @@ import sys
 
 import click
 
+from kubesched.api.errors import located
 from kubesched.cli.input import refuse, told
-from kubesched.cli.offline import bad_profiles_refused
 from kubesched.cli.printing import BAD, GOOD, console, counted, print_json, table
 from kubesched.plugins.registry import all_plugins
 from kubesched.scheduler.recording.replay import Difference, Replay, ReplayError
@@ -26,18 +26,15 @@ def replay(recording: str, output: str) -> None:
     Exits with 0 if all decisions are the same, with 1 if some are not.
     """
     source = "<stdin>" if recording == "-" else recording
-    with bad_profiles_refused(source):
-        plugins = all_plugins()
+    plugins = all_plugins()
     try:
-        with click.open_file(recording, encoding="utf-8") as lines:
+        with located(source, ReplayError), click.open_file(recording, encoding="utf-8") as lines:
             run = Replay(lines, plugins)
             differences = run.run()
     except OSError as error:
         refuse([told(error, source)])
     except UnicodeDecodeError:
         refuse([f"{source}: not UTF-8 text"])
-    except ReplayError as problem:
-        refuse([f"{source}: {problem}"])
     if output == "json":
         print_json({"decisions": run.decisions, "differences": [each._asdict() for each in differences]})
     else:

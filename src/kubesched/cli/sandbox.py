@@ -16,18 +16,20 @@ from rich.live import Live
 from rich.text import Text
 
 from kubesched import garbage
-from kubesched.api.errors import ApiError
+from kubesched.api.api_error import ApiError
+from kubesched.api.errors import UserError, located
 from kubesched.cli.feature_gates import feature_gates_option
-from kubesched.cli.input import refuse, told
+from kubesched.cli.input import told
 from kubesched.cli.node_file import nodes_of
-from kubesched.cli.offline import bad_profiles_refused, config_option, settings_of
+from kubesched.cli.offline import config_option, settings_of
 from kubesched.cli.printing import STRONG, console, counted
 from kubesched.cli.sandbox_story import summary
 from kubesched.cli.sandbox_view import line, view
 from kubesched.config import Features
+from kubesched.framework.profile import ProfileError
 from kubesched.plugins.registry import all_plugins
 from kubesched.sandbox.box import Plan, Sandbox
-from kubesched.sandbox.http import ExposedError, FaultError, Rule, parse_fault
+from kubesched.sandbox.http import ExposedError, Rule, parse_fault
 from kubesched.sandbox.nodes import node_manifests
 from kubesched.sandbox.scenarios import SCENARIOS, Scenario, Stage
 from kubesched.sandbox.scenarios.playing import play
@@ -80,13 +82,11 @@ def sandbox(
     story = SCENARIOS[scenario] if scenario else None
     settings = settings_of(config_file, features)
     nodes = nodes_of(node_file) if node_file else node_manifests(story.nodes if story else count)
-    with bad_profiles_refused(config_file):
-        plugins = all_plugins()
     plan = Plan(
         nodes=nodes,
         gpus=gpus,
         configuration=settings,
-        plugins=plugins,
+        plugins=all_plugins(),
         schedules=not no_scheduler,
         host=host,
         port=port,
@@ -100,16 +100,9 @@ def sandbox(
     )
     if warning := _warning(plan):
         click.echo(warning, err=True)
-    with bad_profiles_refused(config_file):
-        try:
-            garbage.collect_seldom()
-            uvloop.run(_run(plan, story, seconds))
-        except ExposedError as error:
-            refuse([f"sandbox: {error}"])
-        except ApiError as error:
-            refuse([f"{node_file or 'sandbox'}: {error}"])
-        except OSError as error:
-            refuse([told(error, error.filename2 or error.filename or "sandbox")])
+    garbage.collect_seldom()
+    with located(config_file or "configuration", ProfileError), located("sandbox", ExposedError):
+        uvloop.run(_run(plan, story, seconds, source=node_file or "sandbox"))
 
 
 def _warning(plan: Plan) -> str:
@@ -118,13 +111,12 @@ def _warning(plan: Plan) -> str:
     return "--token without --tls: kubectl sends no token over plain http, so all its calls end in 401; add --tls"
 
 
-async def _run(plan: Plan, story: Scenario | None, seconds: float | None) -> None:
-    box = Sandbox(plan)
+async def _run(plan: Plan, story: Scenario | None, seconds: float | None, *, source: str) -> None:
     ended = asyncio.Event()
     running = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         running.add_signal_handler(number, ended.set)
-    await box.start()
+    box = await _started(plan, source)
     try:
         out = console()
         if out.is_terminal:
@@ -134,6 +126,18 @@ async def _run(plan: Plan, story: Scenario | None, seconds: float | None) -> Non
         out.print(summary(box))
     finally:
         await box.stop()
+
+
+async def _started(plan: Plan, source: str) -> Sandbox:
+    """The sandbox at work. UserError if nodes, whose source is named, files or the port cannot be used."""
+    try:
+        box = Sandbox(plan)
+        await box.start()
+    except ApiError as error:
+        raise UserError(f"{source}: {error}") from error
+    except OSError as error:
+        raise UserError(told(error, error.filename2 or error.filename or "sandbox")) from error
+    return box
 
 
 async def _show(
@@ -188,8 +192,6 @@ async def _play(box: Sandbox, story: Scenario | None, say: Callable[[str], None]
 def _rules(texts: tuple[str, ...]) -> list[Rule]:
     rules = []
     for text in texts:
-        try:
+        with located(f"--fault {text}"):
             rules.append(parse_fault(text))
-        except FaultError as error:
-            refuse([f"--fault {text}: {error}"])
     return rules

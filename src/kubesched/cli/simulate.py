@@ -26,7 +26,7 @@ from kubesched.cli.printing import console, print_json, print_yaml, skipped_note
 from kubesched.cli.progress import progress_bar
 from kubesched.cli.simulation_result import MOST_NODES, MOST_ROWS, ResultPrinter
 from kubesched.config import Features
-from kubesched.scheduler.recording.recording_file import open_recording
+from kubesched.scheduler.recording.recording import open_recording
 from kubesched.scheduler.run_now import StillWaitingError
 from kubesched.simulate.html import page
 from kubesched.simulate.manifests import Manifests

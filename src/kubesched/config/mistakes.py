@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from kubesched.api.errors import UserError
 from kubesched.api.schema import Mistake
 
 __all__ = [
@@ -21,18 +22,12 @@ __all__ = [
 ]
 
 
-class ConfigError(ValueError):
-    """A configuration that cannot be used: all its mistakes, one line each."""
+class ConfigError(UserError):
+    """A configuration that cannot be used. A line per mistake: source, field path, what is wrong."""
 
     def __init__(self, mistakes: Iterable[Mistake], source: str = "<config>") -> None:
         self.mistakes = tuple(mistakes)
-        self.source = source
-        super().__init__("\n".join(self.lines))
-
-    @property
-    def lines(self) -> list[str]:
-        """A line per mistake: source, field path, what is wrong."""
-        return [f"{self.source}: {mistake}" for mistake in self.mistakes]
+        super().__init__(*(f"{source}: {mistake}" for mistake in self.mistakes))
 
 
 class UnreadableConfigError(ConfigError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterator
 
+from kubesched.api.errors import UserError, aggregated
 from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.options import Options
 from kubesched.daemon.version import KUBERNETES_MINOR
@@ -24,12 +25,11 @@ _HEADER_FLAGS = {
 }
 
 
-class OptionsError(ValueError):
+class OptionsError(UserError):
     """Options that cannot be used: all that is wrong, as one line."""
 
     def __init__(self, mistakes: list[str]) -> None:
-        self.mistakes = tuple(mistakes)
-        super().__init__(mistakes[0] if len(mistakes) == 1 else f"[{', '.join(mistakes)}]")
+        super().__init__(aggregated(mistakes))
 
 
 def mistakes_in(options: Options) -> list[str]:

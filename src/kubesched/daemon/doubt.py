@@ -1,4 +1,4 @@
-"""Writes whose answer is no answer: what became of them is asked until somebody knows.
+"""Writes whose answer is no answer: the API server is asked what became of them until it knows.
 
 Until then a pod keeps its place on a node, and a claim its devices. Giving them away in doubt, because the question was
 unlucky as well, is how two pods come to share what only one can have.

@@ -1,4 +1,4 @@
-"""What is inside: queue, belief and promises, for /debug and for SIGUSR2."""
+"""Queue, cache and nominations, for /debug and for SIGUSR2."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kubesched.scheduler.scheduler import Scheduler
 
 
 def queue_dump(scheduler: Scheduler) -> dict[str, Any]:
-    """Who waits where, and why."""
+    """Which pods wait where, and why."""
     queue = scheduler.queue
     return {
         "active": [_queued(each) for each in queue.active()],
@@ -21,7 +21,7 @@ def queue_dump(scheduler: Scheduler) -> dict[str, Any]:
 
 
 def state_dump(scheduler: Scheduler) -> dict[str, Any]:
-    """What is believed about every node."""
+    """What the cache has about every node."""
     table, pods = scheduler.state.nodes, scheduler.state.pods
     resources = list(table.resources)
     dump = {}
@@ -38,7 +38,7 @@ def state_dump(scheduler: Scheduler) -> dict[str, Any]:
 
 
 def nominated_dump(scheduler: Scheduler) -> dict[str, list[str]]:
-    """Which pods were promised which nodes."""
+    """Which pods are nominated to which nodes."""
     nominated = scheduler.state.nominated
     return {name: [pod.key for pod in nominated.on_node(name)] for name in sorted(nominated.nodes)}
 

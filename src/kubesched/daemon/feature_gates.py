@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from kubesched.api.errors import UserError, aggregated
 from kubesched.daemon.flags.values import parse_bool
 
 COMPONENT = "kube"
@@ -28,7 +29,7 @@ class Gate(NamedTuple):
     locked: bool = False
 
 
-class GateError(ValueError):
+class GateError(UserError):
     """Gates that cannot be set that way."""
 
 
@@ -38,10 +39,10 @@ class FeatureGates(Mapping[str, bool]):
     def __init__(self, settings: Mapping[str, bool] | None = None) -> None:
         settings = settings or {}
         if mistakes := list(_mistakes(settings)):
-            raise GateError(mistakes[0] if len(mistakes) == 1 else f"[{', '.join(mistakes)}]")
+            raise GateError(aggregated(mistakes))
         self._values = _resolved(settings)
         if mistakes := [_unmet(gate, unmet) for gate, unmet in self._unmet_dependencies()]:
-            raise GateError(mistakes[0] if len(mistakes) == 1 else f"[{', '.join(mistakes)}]")
+            raise GateError(aggregated(mistakes))
         self.warnings = (*_warnings(settings), *self._not_followed())
         """Remarks on gates that will be removed, and on those that change nothing here."""
 

@@ -1,12 +1,14 @@
-"""A reflector for every kind that the scheduler looks at, and word of when all of them have caught up."""
+"""The informers: a reflector for every kind that the scheduler looks at, and whether all of them have synced."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
+from kubesched.api.change import Change
 from kubesched.api.custom import CustomObject, read_custom
 from kubesched.api.kinds import WATCHED, Kind, Resource
 from kubesched.api.meta import KubeObject
@@ -14,40 +16,38 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.extenders.originals import Originals
 from kubesched.kube.client import Client
-from kubesched.kube.decoding import Codec, DictCodec, Identity, Page, Raw, RecordCodec, Sent, SentCodec
+from kubesched.kube.decoding import DictCodec, Identity, Page, Raw, RecordCodec, WithOriginal, WithOriginalCodec
 from kubesched.kube.listing import UNFINISHED, ApiSource
 from kubesched.kube.reflector import Handler, Reflector
 
 
 class Informers:
-    """All reflectors of one scheduler. They are told to run once, and end when their task is cancelled."""
+    """All reflectors of one scheduler. They run in one task, and end when it is cancelled."""
 
     def __init__(
         self,
         client: Client,
-        handler: Handler[Any],
+        handle: Handler[KubeObject],
         *,
         custom: Iterable[str] = (),
         originals: Originals | None = None,
-        wake: Callable[[], None],
     ) -> None:
-        """`handler` hears of every change, and `wake` is called after it did.
+        """`handle` is called with every change.
 
         `custom` are resources that only plugins know, such as `racks.v1.example.com`. `originals` gets objects whole.
         """
-        woken = _Waking(handler, wake)
+        self._handle = handle
         self.reflectors: dict[str, Reflector[Any]] = {}
         for kind in WATCHED:
-            name = kind.resource.kind
-            codec: Codec[Any] = RecordCodec(kind.record)
-            told: Handler[Any] = woken
+            name, source = kind.resource.kind, _source(client, kind)
             if originals is not None and originals.wants_any(kind.record):
-                codec = SentCodec(kind.record, kind.resource.api_version, originals.wants)
-                told = _Keeping(originals, woken)
-            self.reflectors[name] = Reflector(name, _source(client, kind), codec, told)
+                codec = WithOriginalCodec(kind.record, kind.resource.api_version, originals.wants)
+                handle_whole = partial(self._handle_whole, originals)
+                self.reflectors[name] = Reflector(name, source, codec, handle_whole)
+            else:
+                self.reflectors[name] = Reflector(name, source, RecordCodec(kind.record), handle)
         for name in custom:
-            source = ApiSource(client, _resource(name))
-            self.reflectors[name] = Reflector(name, source, CustomCodec(name), woken)
+            self.reflectors[name] = Reflector(name, ApiSource(client, _resource(name)), CustomCodec(name), handle)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -64,13 +64,13 @@ class Informers:
         await self._relist(self.reflectors.values())
 
     async def read_anew(self) -> tuple[dict[str, Node], dict[str, Pod]]:
-        """The nodes and the pods as the API server has them now. The handler has heard of all of them."""
+        """The nodes and the pods as the API server has them now. The handler knows all of them."""
         nodes, pods = self.reflectors["Node"], self.reflectors["Pod"]
         await self._relist((nodes, pods))
         return _records(nodes.objects), _records(pods.objects)
 
     def missed(self) -> Counter[str]:
-        """Changes by kind that a watch should have told of, and that only a later list showed."""
+        """Changes by kind that a watch should have shown, and that only a later list showed."""
         return Counter({name: reflector.missed for name, reflector in self.reflectors.items()})
 
     @property
@@ -83,9 +83,16 @@ class Informers:
     async def _relist(self, reflectors: Iterable[Reflector[Any]]) -> None:
         await asyncio.gather(*(reflector.relist() for reflector in reflectors))
 
+    def _handle_whole(self, originals: Originals, change: Change[WithOriginal[Any]]) -> None:
+        """Keep the original before its record is handled. The scheduler drops those of versions that are past."""
+        old, new = change
+        if new is not None and new.original is not None:
+            originals.keep(new.record, new.original)
+        self._handle(Change(None if old is None else old.record, None if new is None else new.record))
+
 
 def _records(objects: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: obj.record if isinstance(obj, Sent) else obj for key, obj in objects.items()}
+    return {key: obj.record if isinstance(obj, WithOriginal) else obj for key, obj in objects.items()}
 
 
 def _source(client: Client, kind: Kind) -> ApiSource:
@@ -114,46 +121,3 @@ class CustomCodec:
 
     def identity(self, obj: CustomObject) -> Identity:
         return self._plain.identity(obj.content)
-
-
-class _Waking:
-    """Tells the handler, then wakes the scheduling loop."""
-
-    def __init__(self, handler: Handler[Any], wake: Callable[[], None]) -> None:
-        self._handler = handler
-        self._wake = wake
-
-    def added(self, obj: KubeObject) -> None:
-        self._handler.added(obj)
-        self._wake()
-
-    def updated(self, old: KubeObject, new: KubeObject) -> None:
-        self._handler.updated(old, new)
-        self._wake()
-
-    def deleted(self, obj: KubeObject) -> None:
-        self._handler.deleted(obj)
-        self._wake()
-
-
-class _Keeping:
-    """Keeps originals, then tells the handler of their records. The scheduler forgets those that it has done with."""
-
-    def __init__(self, originals: Originals, handler: Handler[Any]) -> None:
-        self._originals = originals
-        self._handler = handler
-
-    def added(self, obj: Sent[Any]) -> None:
-        self._keep(obj)
-        self._handler.added(obj.record)
-
-    def updated(self, old: Sent[Any], new: Sent[Any]) -> None:
-        self._keep(new)
-        self._handler.updated(old.record, new.record)
-
-    def deleted(self, obj: Sent[Any]) -> None:
-        self._handler.deleted(obj.record)
-
-    def _keep(self, obj: Sent[Any]) -> None:
-        if obj.original is not None:
-            self._originals.keep(obj.record, obj.original)

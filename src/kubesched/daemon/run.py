@@ -5,51 +5,46 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import sys
+import time
 from collections.abc import Mapping, Sequence
-from typing import IO, Any
+from typing import IO, Any, TextIO
 
 import msgspec
 import uvloop
 
-from kubesched import config, garbage
+from kubesched import garbage
+from kubesched.api.errors import UserError
 from kubesched.daemon.checks import OptionsError
-from kubesched.daemon.command import options_or_exit_code
 from kubesched.daemon.completion import POLICY_KEY, Completed, completed, with_policy, write_configuration
-from kubesched.daemon.connecting import connect, review_client
+from kubesched.daemon.flags.parsing import FlagError
 from kubesched.daemon.logging import Log, Logging, start_logging
 from kubesched.daemon.metrics.client import ClientMetrics, ToldElsewhere
-from kubesched.daemon.metrics.setup import registry_of
+from kubesched.daemon.metrics.registry import registry_of
+from kubesched.daemon.options import ArgumentsError, Options, help_text, parse_options, usage
 from kubesched.daemon.own_thread import OwnThread
 from kubesched.daemon.replica import Replica
-from kubesched.daemon.serving.server import ServingError
 from kubesched.daemon.supervision import Supervisor
-from kubesched.framework.profile import ProfileError
-from kubesched.framework.registry import DuplicatePluginError, NotAPluginError
+from kubesched.daemon.version import version_text
+from kubesched.kube.authentication import transport_for
 from kubesched.kube.client import Client
-from kubesched.kube.clients import Clients
-from kubesched.kube.errors import KubeError
+from kubesched.kube.clients import Clients, clients_for
+from kubesched.kube.connection import from_flags, in_cluster
+from kubesched.kube.errors import ConnectionSettingsError
 from kubesched.kube.leader_election import LeaseLostError
+from kubesched.kube.observer import Observer
+from kubesched.kube.throttle import Throttle
 from kubesched.plugins.registry import all_plugins
-from kubesched.scheduler.recording.recording_file import open_recording
+from kubesched.scheduler.recording.recording import open_recording
 
 HANG_UP_WITHIN = 2.0
 """Seconds after which connections are left to the end of the process: the thread that has them may be stuck."""
 
-log = Log(__name__)
+_REVIEW_CONNECTIONS = 4
+_NO_LIMIT = -1.0
 
-_WRONG_INPUT = (
-    config.ConfigError,
-    OptionsError,
-    ProfileError,
-    DuplicatePluginError,
-    NotAPluginError,
-    ServingError,
-    KubeError,
-    ValueError,
-    OSError,
-)
-"""Whatever somebody who runs this can put right: one line says what."""
+log = Log(__name__)
 
 
 def main(arguments: Sequence[str], command: str = "kubesched run") -> int:
@@ -60,8 +55,8 @@ def main(arguments: Sequence[str], command: str = "kubesched run") -> int:
     try:
         settings = completed(options)
         logging = start_logging(options)
-    except _WRONG_INPUT as problem:
-        return _refuse(problem)
+    except UserError as error:
+        return _refuse(error)
     try:
         for name, value in sorted(options.shown().items()):
             log.text(f'FLAG: --{name}="{value}"', v=1)
@@ -75,19 +70,39 @@ def main(arguments: Sequence[str], command: str = "kubesched run") -> int:
             uvloop.run(_run(settings, logging, os.environ, scheduling))
         log.info("Requested to terminate, exiting")
         return 0
-    except LeaseLostError as problem:
-        log.error("Leaderelection lost", err=problem)
+    except LeaseLostError as error:
+        log.error("Leaderelection lost", err=error)
         return 1
-    except _WRONG_INPUT as problem:
-        return _refuse(problem)
+    except UserError as error:
+        return _refuse(error)
     finally:
         logging.stop()
 
 
-def _refuse(problem: BaseException) -> int:
-    lines = problem.lines if isinstance(problem, config.ConfigError) else [str(problem)]
-    sys.stderr.write("".join(f"Error: {line}\n" for line in lines))
+def _refuse(error: UserError) -> int:
+    sys.stderr.write("".join(f"Error: {line}\n" for line in error.lines))
     return 1
+
+
+def options_or_exit_code(arguments: Sequence[str], command: str, out: TextIO, err: TextIO) -> Options | int:
+    """What to run with; or, if help, the version or a mistake is all there is to print, the code to exit with."""
+    width = shutil.get_terminal_size((0, 0)).columns
+    try:
+        options = parse_options(arguments, command)
+    except ArgumentsError as error:
+        err.write(f"Error: {error}\n")
+        return 1
+    except FlagError as error:
+        err.write(f"{usage(command, width)}\nError: {error}\n")
+        return 1
+    if options.help:
+        out.write(help_text(command, width))
+        return 0
+    text = version_text(options.version)
+    if text is not None:
+        out.write(f"{text}\n")
+        return 0
+    return options
 
 
 async def _run(settings: Completed, logging: Logging, environ: Mapping[str, str], scheduling: OwnThread) -> None:
@@ -96,7 +111,9 @@ async def _run(settings: Completed, logging: Logging, environ: Mapping[str, str]
     registry = registry_of(options, settings.gates)
     counted = ClientMetrics(registry)
     told = ToldElsewhere(counted, scheduling.post)
-    connections = connect(settings.configuration, settings.master, environ, observer=counted, observer_of_leases=told)
+    wanted = settings.configuration.client_connection
+    server = from_flags(wanted.kubeconfig, settings.master, environ)
+    connections = clients_for(server, wanted, environ, observer=counted, observer_of_leases=told)
     try:
         settings = await scheduling.run(_with_policy_of_cluster(settings, connections))
         with _record_file(settings) as record:
@@ -106,23 +123,32 @@ async def _run(settings: Completed, logging: Logging, environ: Mapping[str, str]
             supervisor = Supervisor(settings, replica, connections, registry, scheduling)
 
             def reviewing(kubeconfig: str) -> Client | None:
-                return review_client(kubeconfig, environ, told) if settings.serves else None
+                return _review_client(kubeconfig, environ, told) if settings.serves else None
 
-            try:
-                await supervisor.live(
-                    logging,
-                    authentication=reviewing(options.authentication_kubeconfig),
-                    authorization=reviewing(options.authorization_kubeconfig),
-                )
-            except (KubeError, OptionsError, ServingError):
-                raise
-            except Exception as mistake:  # ours, whatever its type: nobody should take it for theirs
-                raise RuntimeError("the scheduler broke") from mistake
+            await supervisor.live(
+                logging,
+                authentication=reviewing(options.authentication_kubeconfig),
+                authorization=reviewing(options.authorization_kubeconfig),
+            )
     finally:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(HANG_UP_WITHIN):
                 await scheduling.run(connections.transport.close())
         await connections.transport_of_leases.close()
+
+
+def _review_client(kubeconfig: str, environ: Mapping[str, str], observer: Observer) -> Client | None:
+    """For reviews of tokens and access. Without a kubeconfig the cluster we run in is asked; outside of one, none."""
+    try:
+        settings = from_flags(kubeconfig, "", environ) if kubeconfig else in_cluster(environ)
+    except ConnectionSettingsError as error:
+        if kubeconfig:
+            raise
+        log.info("No kubeconfig for authentication or authorization, and not in a cluster", v=2, reason=error)
+        return None
+    transport = transport_for(settings, environ, observer=observer, connections=_REVIEW_CONNECTIONS)
+    throttle = Throttle(_NO_LIMIT, 0, clock=time.monotonic)
+    return Client(transport, throttle, observer=observer, clock=time.monotonic)
 
 
 async def _with_policy_of_cluster(settings: Completed, connections: Clients) -> Completed:
@@ -139,6 +165,10 @@ async def _with_policy_of_cluster(settings: Completed, connections: Clients) -> 
 
 
 def _record_file(settings: Completed) -> contextlib.AbstractContextManager[IO[str] | None]:
-    if not settings.options.record:
+    path = settings.options.record
+    if not path:
         return contextlib.nullcontext()
-    return open_recording(settings.options.record, lambda kept: log.info("Kept the earlier recording", file=str(kept)))
+    try:
+        return open_recording(path, lambda kept: log.info("Kept the earlier recording", file=str(kept)))
+    except OSError as error:
+        raise OptionsError([f"--record: {error.strerror}: {path}"]) from None

@@ -1,4 +1,4 @@
-"""Shadow mode: beside another scheduler, decide for every pod it binds, bind nothing, and tell where the two differ."""
+"""Shadow mode: beside another scheduler, decide for every pod it binds, bind nothing, and say where they differ."""
 
 from __future__ import annotations
 
@@ -6,16 +6,32 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
+from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
+from kubesched.daemon.logging import Log
+from kubesched.daemon.metrics.catalogue import Series
+from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.framework.decision import Decision, Outcome
-from kubesched.scheduler.scheduler import Scheduler
+from kubesched.framework.engine import Engine
+from kubesched.scheduler.listener import SchedulerListener
 
 Judgement = Literal["same", "tie", "lower", "rejected", "no-node", "error"]
 """same node · another of the equally good ones · a node that scores lower here · one that is rejected here ·
 no node fits here · no decision could be made"""
 
 _REMEMBERED = 500
+
+
+log = Log(__name__)
+
+_SHADOWED = Series(
+    "kubesched_shadow_decisions_total",
+    "counter",
+    ("judgement",),
+    "ALPHA",
+    "Pods that another scheduler bound, by how that compares with the decision made here.",
+)
 
 
 class Comparison(NamedTuple):
@@ -33,49 +49,57 @@ class Comparison(NamedTuple):
         return self.judgement in ("same", "tie")
 
 
-class Shadow:
-    """Stands between the watch and the scheduler: a pod is judged just before the belief changes."""
+class Shadow(SchedulerListener):
+    """Judges a binding just before the cache knows of it."""
 
     def __init__(
         self,
-        scheduler: Scheduler,
+        engine: Engine,
         *,
         clock: Callable[[], float],
         on_comparison: Callable[[Comparison], None] = lambda comparison: None,
     ) -> None:
-        self._scheduler = scheduler
+        self._engine = engine
         self._clock = clock
         self._on_comparison = on_comparison
         self.counts: Counter[str] = Counter()
         self.differing: deque[Comparison] = deque(maxlen=_REMEMBERED)
         """The latest pods on which the two did not agree."""
 
-    def added(self, obj: KubeObject) -> None:
-        self._scheduler.added(obj)
-
-    def updated(self, old: KubeObject, new: KubeObject) -> None:
-        if isinstance(old, Pod) and isinstance(new, Pod) and not old.spec.node_name and new.spec.node_name:
-            self._judge(old, new.spec.node_name)
-        self._scheduler.updated(old, new)
-
-    def deleted(self, obj: KubeObject) -> None:
-        self._scheduler.deleted(obj)
+    def handling(self, change: Change[KubeObject]) -> None:
+        match change:
+            case Change(Pod() as old, Pod() as new) if new.spec.node_name and not old.spec.node_name:
+                self._judge(old, new.spec.node_name)
 
     def to_plain(self) -> dict[str, Any]:
         """For /debug/shadow."""
         return {"counts": dict(self.counts), "differing": [comparison._asdict() for comparison in self.differing]}
 
     def _judge(self, pod: Pod, theirs: str) -> None:
-        engine = self._scheduler.engine
-        if not engine.knows(pod.spec.scheduler_name):
+        if not self._engine.knows(pod.spec.scheduler_name):
             return
-        decision = engine.decide(pod, explain=True)
+        decision = self._engine.decide(pod, explain=True)
         judgement, why = _judged(decision, theirs)
         comparison = Comparison(self._clock(), pod.key, judgement, theirs, decision.node, why)
         self.counts[judgement] += 1
         if not comparison.agrees:
             self.differing.append(comparison)
         self._on_comparison(comparison)
+
+
+def log_and_count(registry: MetricsRegistry) -> Callable[[Comparison], None]:
+    """What a live shadow does with a comparison."""
+    judgements = registry.add(_SHADOWED)
+
+    def note(comparison: Comparison) -> None:
+        judgements.child(comparison.judgement).inc()
+        said: dict[str, Any] = {"theirs": comparison.theirs, "ours": comparison.ours, "judgement": comparison.judgement}
+        if comparison.agrees:
+            log.info("Shadow agrees", v=3, pod=comparison.pod, **said)
+        else:
+            log.info("Shadow differs", pod=comparison.pod, **said, why=comparison.why)
+
+    return note
 
 
 def _judged(decision: Decision, theirs: str) -> tuple[Judgement, str]:
@@ -93,25 +117,25 @@ def _judged(decision: Decision, theirs: str) -> tuple[Judgement, str]:
 
 def _rejection(decision: Decision, node: str) -> str:
     """Why the node would not have been taken here; nothing if it fits."""
-    cycle, verdicts = decision.cycle, decision.trace.verdicts
+    cycle, outcome = decision.cycle, decision.trace.filter_outcome
     assert cycle is not None
     row = cycle.state.nodes.row_of.get(node)
     if row is None or not cycle.state.nodes.live[row]:
         return "the node is not known here"
-    if verdicts is None:
+    if outcome is None:
         rejected = decision.trace.pre_filter.rejected if decision.trace.pre_filter is not None else None
         return "" if rejected is None else f"{rejected.plugin}: {rejected.message}"
-    status = verdicts.status_of(row)
+    status = outcome.status_of(row)
     if status is not None:
         return f"{status.plugin}: {status.message}"
-    return "" if verdicts.considered[row] else "left out by a pre-filter"
+    return "" if outcome.considered[row] else "left out by a pre-filter"
 
 
 def _compared_by_score(decision: Decision, theirs: str) -> tuple[Judgement, str]:
     scores, cycle = decision.trace.scores, decision.cycle
     assert cycle is not None
     if decision.pod.status.nominated_node_name == decision.node or scores is None or scores.broken:
-        return "lower", f"{decision.node} had been promised to the pod"
+        return "lower", f"the pod had been nominated to {decision.node}"
     names = cycle.state.nodes.names
     place = {names[row]: i for i, row in enumerate(scores.nodes.row_ids.tolist())}
     mine, other = place[decision.node], place[theirs]

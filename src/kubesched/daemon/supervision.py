@@ -9,7 +9,6 @@ import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
-from kubesched.daemon.beside import beside
 from kubesched.daemon.completion import Completed
 from kubesched.daemon.dumps import nominated_dump, queue_dump, state_dump
 from kubesched.daemon.logging import Log, Logging
@@ -17,7 +16,7 @@ from kubesched.daemon.metrics.client import LeaderElectionMetrics
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.metrics.resources import resource_lines
 from kubesched.daemon.own_thread import OwnThread
-from kubesched.daemon.replica import FLUSH_WITHIN, Replica
+from kubesched.daemon.replica import FLUSH_WITHIN, Replica, running
 from kubesched.daemon.serving.endpoints import Served
 from kubesched.daemon.serving.health import (
     PING,
@@ -58,9 +57,9 @@ class Supervisor:
         self._elector = self._elector_on(connections) if settings.elects else None
 
     async def live(self, logging: Logging, *, authentication: Client | None, authorization: Client | None) -> None:
-        """Everything at work, until told to stop or until the lease is lost.
+        """Everything at work, until a signal stops it or the lease is lost.
 
-        The clients are for asking about users of the endpoints; without them nobody is known.
+        The clients are for asking about users of the endpoints; without them no user is known.
         """
         self._listen_to_signals()
         server = None
@@ -71,8 +70,8 @@ class Supervisor:
             )
         async with (
             _serving(server),
-            beside(logging.keep_flushing(float(self._settings.options.log_flush_frequency))),
-            beside(self._scheduling.run(self._replica.listen())),
+            running(logging.keep_flushing(float(self._settings.options.log_flush_frequency))),
+            running(self._scheduling.run(self._replica.listen())),
         ):
             log.info("Starting Kubernetes Scheduler", version=VersionInfo().git_version)
             if self._elector is None:
@@ -95,13 +94,13 @@ class Supervisor:
             log.info("New leader elected", identity=leader)
             post(metrics.leading, leader == identity)
             if leader == identity:
-                tell_everybody("became leader")
+                record_change("became leader")
 
         def stopped_leading() -> None:
             post(metrics.leading, False)
-            tell_everybody("stopped leading")
+            record_change("stopped leading")
 
-        def tell_everybody(what: str) -> None:
+        def record_change(what: str) -> None:
             post(record, lock.reference, f"{identity} {what}")
 
         def record(lease: ObjectReference, note: str) -> None:
@@ -171,21 +170,21 @@ class Supervisor:
 
     def _dump(self) -> None:
         log.info("Dump of the queue", **queue_dump(self._replica.scheduler))
-        log.info("Dump of the belief", nodes=state_dump(self._replica.scheduler))
-        self._replica.compare_soon()
+        log.info("Dump of the cache", nodes=state_dump(self._replica.scheduler))
+        self._replica.comparer.compare_soon()
 
 
 async def act_when_elected(stopping: asyncio.Event, elector: LeaderElector, act: Callable[[], Awaitable[None]]) -> None:
-    """Act while leading. If told to stop while still waiting for the lease, wait no longer."""
-    electing, told = asyncio.create_task(elector.run(act)), asyncio.create_task(stopping.wait())
+    """Act while leading. If stopped while still waiting for the lease, wait no longer."""
+    electing, stopped = asyncio.create_task(elector.run(act)), asyncio.create_task(stopping.wait())
     try:
-        await asyncio.wait((electing, told), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((electing, stopped), return_when=asyncio.FIRST_COMPLETED)
         if not elector.is_leader:
             electing.cancel()
-        # Whoever leads hears of `stopping` too, and ends by itself once all is finished.
+        # A leader stops as well, and ends by itself once all is finished.
         await asyncio.wait((electing,))
     finally:
-        told.cancel()
+        stopped.cancel()
         electing.cancel()
         await asyncio.wait((electing,))
     if not electing.cancelled():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -20,7 +20,6 @@ from kubesched.plugins.dynamic_resources.writes import ClaimWrite
 from kubesched.plugins.volume_binding.writes import VolumeWrites
 from kubesched.scheduler import wire
 from kubesched.scheduler.claim_writes import write_claim
-from kubesched.scheduler.observer import SchedulerObserver
 from kubesched.scheduler.volume_wait import volumes_bound
 from kubesched.scheduler.wire import Body
 from kubesched.scheduler.writer import WriteError
@@ -29,6 +28,22 @@ from kubesched.state.objects import ObjectStore
 _encode = msgspec.json.Encoder().encode
 _decode_pod = msgspec.json.Decoder(Pod).decode
 _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class WriterObserver(Protocol):
+    """Told about calls to the API server, for metrics."""
+
+    def now(self) -> float:
+        """Seconds, for durations only."""
+
+    def writing(self, call: str, by: int) -> None:
+        """One more call (`pod_binding`, `pod_status_patch`) is under way, or one less."""
+
+    def wrote(self, call: str, result: str, seconds: float) -> None:
+        """Such a call ended with `success` or `error`."""
+
+    def created_claim(self, status: str) -> None:
+        """A ResourceClaim was created for a pod with extended resources: `success` or `failure`."""
 
 
 class LiveWriter:
@@ -40,7 +55,7 @@ class LiveWriter:
         events: EventRecorder,
         *,
         volume_timeouts: Mapping[str, float],
-        observer: SchedulerObserver | None = None,
+        observer: WriterObserver | None = None,
     ) -> None:
         self._client = client
         self._events = events

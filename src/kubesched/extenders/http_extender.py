@@ -20,7 +20,14 @@ from kubesched.extenders import wire as wire
 from kubesched.extenders.dialing import without_password
 from kubesched.extenders.originals import Originals, is_mentioned, managed_resources
 from kubesched.extenders.posting import PostError, Server
-from kubesched.framework.extender import Extender, ExtenderError, Filtered, NodeVictims, SparedVictims
+from kubesched.framework.extender import (
+    Extender,
+    ExtenderError,
+    ExtenderSettingsError,
+    Filtered,
+    NodeVictims,
+    SparedVictims,
+)
 
 DEFAULT_TIMEOUT = 5.0
 _FIT = "NodeResourcesFit"
@@ -112,10 +119,16 @@ class HTTPExtender:
 
 
 def extenders_of(configuration: SchedulerConfiguration, originals: Originals | None = None) -> list[Extender]:
-    """The extenders in the order in which they are asked: those that may be ignored come last."""
+    """The extenders in the order in which they are asked: those that may be ignored come last.
+
+    ExtenderSettingsError if an address, a proxy or a certificate of one cannot be used.
+    """
     scoring = sum(bool(config.prioritize_verb) for config in configuration.extenders)
     threads = ThreadPoolExecutor(scoring, thread_name_prefix="extender") if scoring > 1 else None
-    made = [HTTPExtender(config, originals, threads) for config in configuration.extenders]
+    try:
+        made = [HTTPExtender(config, originals, threads) for config in configuration.extenders]
+    except ValueError as error:
+        raise ExtenderSettingsError(str(error)) from error
     return sorted(made, key=lambda extender: extender.ignorable)
 
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import ChangedNodes, Nodes
-from kubesched.framework.plugin import ASKED_ANEW, MAX_NODE_SCORE, FilterPlugin, Scope, ScorePlugin
+from kubesched.framework.plugin import ASKED_ANEW, FilterPlugin, Scope, ScorePlugin
+from kubesched.framework.status import MAX_NODE_SCORE
 from kubesched.state.changes import ChangeLog
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64
@@ -23,23 +24,23 @@ _FEW = 4
 """Up to so many rows are asked about one at a time, where a plugin can: NumPy takes longer to start than to work."""
 
 
-class VerdictAnswer:
-    """The verdicts of one filter on all rows."""
+class FilterAnswer:
+    """The rejection ids of one filter on all rows."""
 
-    __slots__ = ("passes", "position", "rejections", "verdicts")
+    __slots__ = ("ids", "passes", "position", "rejected_count")
 
-    def __init__(self, verdicts: Int32, position: int) -> None:
+    def __init__(self, ids: Int32, position: int) -> None:
         self.position = position
-        self.verdicts = verdicts
-        self.passes: Bool = verdicts == 0
-        self.rejections = len(verdicts) - int(np.count_nonzero(self.passes))
+        self.ids = ids
+        self.passes: Bool = ids == 0
+        self.rejected_count = len(ids) - int(np.count_nonzero(self.passes))
         """How many rows are rejected; while it is 0 the columns need not be looked at."""
 
-    def repair(self, rows: list[int], verdicts: list[int]) -> None:
-        for row, verdict in zip(rows, verdicts):
-            passed = verdict == 0
-            self.rejections += int(self.passes[row]) - passed
-            self.verdicts[row] = verdict
+    def repair(self, rows: list[int], ids: list[int]) -> None:
+        for row, rejection_id in zip(rows, ids):
+            passed = rejection_id == 0
+            self.rejected_count += int(self.passes[row]) - passed
+            self.ids[row] = rejection_id
             self.passes[row] = passed
 
 
@@ -77,40 +78,50 @@ def all_in_range(scores: Int64 | Int32 | int) -> bool:
     return len(scores) == 0 or bool(scores.min() >= 0 and scores.max() <= MAX_NODE_SCORE)
 
 
+def ask_for_ids(plugin: FilterPlugin, cycle: Cycle, nodes: Nodes) -> Int32:
+    """The rejection ids of a filter that answers for columns: one for each of the nodes."""
+    ids = plugin.filter(cycle, nodes)
+    if len(ids) != len(nodes):
+        raise TypeError(f"a filter must answer with an id for each of {len(nodes)} nodes, not with {len(ids)}")
+    return ids
+
+
 class AnswerCache:
     """The answers of all plugins of narrow scope, the least recently used forgotten first."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
-        self._verdicts: dict[Hashable, VerdictAnswer] = {}
+        self._filters: dict[Hashable, FilterAnswer] = {}
         self._scores: dict[Hashable, ScoreAnswer] = {}
         self._repair: tuple[ChangeLog[int], int, int, list[int], Nodes] | None = None
 
-    def verdicts(self, plugin: FilterPlugin, cycle: Cycle) -> VerdictAnswer:
+    def ask_filter(self, plugin: FilterPlugin, cycle: Cycle) -> FilterAnswer:
         """The current answer of a filter: asked now if the question is new, else repaired where rows changed."""
         key = (plugin, plugin.filter_question(cycle))
         log = self._log(plugin.filter_scope)
-        answer = self._verdicts.pop(key, None)
+        answer = self._filters.pop(key, None)
         if answer is not None and answer.position != log.position:
-            repair = self.rows_to_repair(log, answer.position, len(answer.verdicts))
+            repair = self.rows_to_repair(log, answer.position, len(answer.ids))
             if repair is None:
                 answer = None
             else:
                 rows, nodes = repair
                 if plugin.answers_both_ways and len(rows) <= _FEW:
-                    found = [plugin.verdicts.id_of(plugin.filter_node(cycle, nodes.view(i))) for i in range(len(rows))]
+                    found = [
+                        plugin.rejections.id_of(plugin.filter_node(cycle, nodes.view(i))) for i in range(len(rows))
+                    ]
                 else:
                     found = plugin.filter(cycle, nodes).tolist()
                 answer.repair(rows, found)
                 answer.position = log.position
         if answer is None:
-            self._make_room(self._verdicts, 5)
-            answer = VerdictAnswer(plugin.filter(cycle, Nodes(self._state)), log.position)
-        self._verdicts[key] = answer
+            self._make_room(self._filters, 5)
+            answer = FilterAnswer(ask_for_ids(plugin, cycle, Nodes(self._state)), log.position)
+        self._filters[key] = answer
         return answer
 
-    def scores(self, plugin: ScorePlugin, cycle: Cycle) -> ScoreAnswer:
-        """As `verdicts`, for scores before normalisation."""
+    def ask_score(self, plugin: ScorePlugin, cycle: Cycle) -> ScoreAnswer:
+        """As `ask_filter`, for scores before normalisation."""
         question = plugin.score_question(cycle)
         log, size = self._log(plugin.score_scope), self._state.nodes.size
         if question is ASKED_ANEW:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, TypeVar
 
 from kubesched.api.pod import Pod
+from kubesched.framework.errors import PluginError, blaming
 from kubesched.framework.status import Status
 from kubesched.framework.stopwatch import Stopwatch
 from kubesched.state.cluster import ClusterState
-from kubesched.state.facts import PodFacts
+from kubesched.state.facts import PodFacts, StateKey
 
 T = TypeVar("T")
 
@@ -47,33 +48,55 @@ class Cycle:
         self.watch = watch
         self.watch_of_plugins = watch if watch is not None and watch.is_detailed else None
         self.facts: PodFacts = state.facts(pod, keep_node_name=True)
-        self.notes: dict[str, Any] = {}
+        self.notes: dict[object, Any] = {}
         self.skipped_filters: set[str] = set()
         """Plugins whose pre_filter had nothing to do: their filters are not asked."""
         self.skipped_scores: set[str] = set()
 
     @property
     def definition(self) -> Hashable:
-        """The pod as it was defined, but for its name: equal for pods that nobody could tell apart."""
+        """The pod as it was defined, but for its name: equal for pods that no plugin could tell apart."""
         return self.facts.fingerprint, frozenset(self.pod.metadata.annotations.items())
 
-    def asked(self, plugin: str, point: str, ask: Callable[..., T], *about: Any) -> T:
-        """The answer of one plugin, measured if this attempt is looked into."""
-        if self.watch_of_plugins is None:
-            return ask(*about)
-        return self.watch_of_plugins.timed(plugin, point, lambda: ask(*about))
+    def ask(self, plugin: str, point: str, method: Callable[..., T], about: Any, *more: Any) -> T:
+        """The answer of one plugin, measured if this attempt is looked into. What it raises is its PluginError."""
+        try:
+            if self.watch_of_plugins is None:
+                # Calls with a star take longer, which shows in pre-filters: several are asked of every pod.
+                return method(about, *more) if more else method(about)
+            return self.watch_of_plugins.timed(plugin, point, method, about, *more)
+        except PluginError:
+            raise
+        except Exception as error:
+            raise PluginError(plugin, error) from error
+
+    async def wait_for(self, plugin: str, point: str, answer: Awaitable[T]) -> T:
+        """As `ask`, for an answer that may take a while."""
+        with blaming(plugin):
+            watch = self.watch_of_plugins
+            return await (answer if watch is None else watch.timed_wait(plugin, point, answer))
+
+    def start_lap(self) -> None:
+        """What has passed since the last extension point belongs to none."""
+        if self.watch is not None:
+            self.watch.start()
 
     def lap(self, point: str, status: Status | None = None) -> None:
         """An extension point is through."""
         if self.watch is not None:
             self.watch.lap(point, status)
 
-    def write(self, key: str, note: Any) -> None:
+    def write(self, key: StateKey[T], note: T) -> None:
+        """Note something for a later extension point of this attempt."""
         self.notes[key] = note
 
-    def read(self, key: str) -> Any:
+    def read(self, key: StateKey[T]) -> T:
         """What was written under this key in this attempt; missing is an error of the configuration."""
-        try:
-            return self.notes[key]
-        except KeyError:
-            raise CycleStateMissingError(key) from None
+        note = self.find(key)
+        if note is None:
+            raise CycleStateMissingError(key.name)
+        return note
+
+    def find(self, key: StateKey[T]) -> T | None:
+        """As `read`; None if nothing was written."""
+        return self.notes.get(key)

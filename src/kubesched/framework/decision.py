@@ -7,7 +7,7 @@ from enum import Enum
 
 from kubesched.api.pod import Pod
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.diagnosis import Diagnosis, Verdicts
+from kubesched.framework.diagnosis import Diagnosis, FilterOutcome
 from kubesched.framework.filters import PreFilterOutcome
 from kubesched.framework.plugin import PostFilterResult
 from kubesched.framework.scores import Scores
@@ -36,7 +36,7 @@ class Trace:
     """Everything that was asked and answered on the way. Valid until the cluster state changes."""
 
     pre_filter: PreFilterOutcome | None = None
-    verdicts: Verdicts | None = None
+    filter_outcome: FilterOutcome | None = None
     scores: Scores | None = None
 
 

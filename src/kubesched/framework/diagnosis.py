@@ -1,4 +1,4 @@
-"""Why a pod fits nowhere: the verdict for every node, who said so, and the message that users know."""
+"""Why a pod fits nowhere: the rejection of every node, by which plugin, and the message that users know."""
 
 from __future__ import annotations
 
@@ -7,84 +7,135 @@ from functools import cached_property
 
 import numpy as np
 
-from kubesched.framework.plugin import FilterPlugin
 from kubesched.framework.status import Code, Status, error
 from kubesched.state.columns import Bool, Int32, Rows
 
 
-class Verdicts:
-    """The answers of the filters on all rows, in the order in which they were asked.
+class Rejections:
+    """The distinct rejections of one filter plugin, by id; the id 0 means that the node passes."""
 
-    Only the first rejection of a row counts. A row with nominated pods is judged with them as well; its verdict, if
-    that is a rejection, is in `overrides` and stands for all filters. So are rejections of extenders.
+    def __init__(self, plugin: str) -> None:
+        self.plugin = plugin
+        self.statuses: list[Status | None] = [None]
+        self.has_errors = False
+        self._ids: dict[Status, int] = {}
+
+    def id_of(self, status: Status | None) -> int:
+        if status is None:
+            return 0
+        found = self._ids.get(status)
+        if found is None:
+            if not isinstance(status, Status):
+                raise TypeError(f"a filter must answer None or a Status, not {status!r}")
+            found = self._ids[status] = len(self.statuses)
+            self.statuses.append(status)
+            self.has_errors |= not status.is_rejection
+        return found
+
+    def status_of(self, rejection_id: int) -> Status | None:
+        """The rejection with the name of its plugin; None for the id 0."""
+        status = self.statuses[rejection_id]
+        return None if status is None else named(self.plugin, status)
+
+    def errors_among(self, ids: Int32) -> Bool:
+        """Where the plugin broke, rather than rejecting."""
+        return np.array([s is not None and not s.is_rejection for s in self.statuses])[ids]
+
+
+class PassingRows:
+    """The live rows that pass all filters of narrow scope, and how many they are; kept per equivalence class."""
+
+    __slots__ = ("count", "rows")
+
+    def __init__(self, rows: Bool) -> None:
+        self.rows = rows
+        self.count = int(np.count_nonzero(rows))
+
+
+class FilterOutcome:
+    """The answers of all filters on all rows, in the order in which they were asked.
+
+    Only the first rejection of a row counts. A row with nominated pods is judged with them as well; if that ends in a
+    rejection, it is in `overrides` and stands for all filters. So are rejections of extenders.
     """
 
-    def __init__(self, considered: Bool) -> None:
+    def __init__(self, considered: Bool, passing: PassingRows | None = None) -> None:
         self.considered = considered
         """The rows that were looked at."""
         self.feasible: Bool = considered
-        self.feasible_count: int | None = None
-        """How many rows are feasible, where that is known."""
-        self.columns: list[tuple[FilterPlugin, Int32]] = []
-        """Filters that rejected at least one row, with all their verdicts."""
+        self.passing = passing
+        """Set as long as the feasible rows are just these: then the scores kept for these rows can be used."""
+        self.columns: list[tuple[Rejections, Int32]] = []
+        """The rejections of each filter that rejected at least one row, with a column of their ids."""
         self.overrides: dict[int, Status] = {}
         self.broken: Status | None = None
-        """A filter that broke, rather than saying no, on a row still standing: the attempt ends with this error."""
+        """A filter that broke, rather than rejecting, on a row still standing: the attempt ends with this error."""
+
+    def restrict(self, feasible: Bool) -> None:
+        """Only these of the feasible rows are left."""
+        self.feasible, self.passing = feasible, None
 
     @cached_property
-    def first_rejections(self) -> list[tuple[FilterPlugin, Int32, Bool]]:
-        """Per filter its verdicts and the rows that it was the first to reject. Asked for when all filters were."""
+    def first_rejections(self) -> list[tuple[Rejections, Int32, Bool]]:
+        """Per filter its ids and the rows that it was the first to reject. Asked for when all filters were."""
         return list(self._first_rejections())
 
     @cached_property
     def tally(self) -> list[tuple[Status, int]]:
         """Every distinct first rejection, and of how many rows; those with nominated pods apart."""
         return [
-            (status.by(plugin.name), rows)
-            for plugin, verdicts, rejected in self.first_rejections
-            for status, rows in zip(plugin.verdicts.statuses, np.bincount(verdicts[rejected]).tolist())
+            (status.by(rejections.plugin), rows)
+            for rejections, ids, rejected in self.first_rejections
+            for status, rows in zip(rejections.statuses, np.bincount(ids[rejected]).tolist())
             if status is not None and rows
         ]
 
-    def _first_rejections(self) -> Iterable[tuple[FilterPlugin, Int32, Bool]]:
+    def _first_rejections(self) -> Iterable[tuple[Rejections, Int32, Bool]]:
         standing = self.considered
         if self.overrides:
             standing = standing.copy()
             standing[list(self.overrides)] = False
-        for plugin, verdicts in self.columns:
-            passes = verdicts == 0
+        for rejections, ids in self.columns:
+            passes = ids == 0
             rejected = standing & ~passes
             standing = standing & passes
-            yield plugin, verdicts, rejected
+            yield rejections, ids, rejected
 
     def status_of(self, row: int) -> Status | None:
-        """Who rejected this row first, and why; None if it was not looked at or fits."""
+        """The first rejection of this row; None if it was not looked at or fits."""
         if row in self.overrides:
             return self.overrides[row]
         if self.considered[row]:
-            for plugin, verdicts in self.columns:
-                status = plugin.verdicts.statuses[int(verdicts[row])]
+            for rejections, ids in self.columns:
+                status = rejections.status_of(int(ids[row]))
                 if status is not None:
-                    return named(plugin, status)
+                    return status
         return None
 
+    def rejections_of(self, row: int) -> list[Status]:
+        """What every filter that was asked said against this row, in their order."""
+        found = (rejections.status_of(int(ids[row])) for rejections, ids in self.columns)
+        return [status for status in found if status is not None]
 
-def named(plugin: FilterPlugin, status: Status) -> Status:
+
+def named(plugin: str, status: Status) -> Status:
     """What a filter said, with its name; what broke says so itself."""
     if not status.is_rejection:
-        status = error(f'running "{plugin.name}" filter plugin: {status.message}')
-    return status.by(plugin.name)
+        status = error(f'running "{plugin}" filter plugin: {status.message}')
+    return status.by(plugin)
 
 
 class Diagnosis:
     """The outcome of an attempt that found no node."""
 
-    def __init__(self, live: Bool, *, rejected: Status | None = None, verdicts: Verdicts | None = None) -> None:
+    def __init__(
+        self, live: Bool, *, rejected: Status | None = None, filter_outcome: FilterOutcome | None = None
+    ) -> None:
         self._live = live
         self.node_count = int(np.count_nonzero(live))
         self.rejected = rejected
         """A rejection of the pod as a whole, before any node was looked at."""
-        self.verdicts = verdicts
+        self.filter_outcome = filter_outcome
         self.outside: Status | None = None
         """The status of nodes that pre-filters left out."""
         self.extra: dict[int, Status] = {}
@@ -107,26 +158,26 @@ class Diagnosis:
         """The status of a live node."""
         if self.rejected is not None:
             return self.rejected
-        assert self.verdicts is not None
-        return self.verdicts.status_of(row) or self.extra.get(row) or self.outside
+        assert self.filter_outcome is not None
+        return self.filter_outcome.status_of(row) or self.extra.get(row) or self.outside
 
     def rows_rejected_as(self, code: Code) -> Rows:
         """The rows whose first rejection has this code."""
         if self.rejected is not None:
             return np.flatnonzero(self._live & (self.rejected.code is code))
-        assert self.verdicts is not None
-        found = np.zeros(len(self.verdicts.considered), dtype=np.bool_)
-        for plugin, verdicts, rejected in self.verdicts.first_rejections:
-            has_code = np.array([s is not None and s.code is code for s in plugin.verdicts.statuses])
+        assert self.filter_outcome is not None
+        found = np.zeros(len(self.filter_outcome.considered), dtype=np.bool_)
+        for rejections, ids, rejected in self.filter_outcome.first_rejections:
+            has_code = np.array([s is not None and s.code is code for s in rejections.statuses])
             if has_code.any():
-                found |= rejected & has_code[verdicts]
-        for row, status in (*self.verdicts.overrides.items(), *self.extra.items()):
+                found |= rejected & has_code[ids]
+        for row, status in (*self.filter_outcome.overrides.items(), *self.extra.items()):
             found[row] = status.code is code
         return np.flatnonzero(found)
 
     def reasons(self) -> dict[str, int]:
         """How many nodes were rejected for each reason. A node with several reasons counts for each."""
-        assert self.verdicts is not None
+        assert self.filter_outcome is not None
         counts: dict[str, int] = {}
 
         def count(status: Status, nodes: int) -> None:
@@ -134,10 +185,10 @@ class Diagnosis:
                 counts[reason] = counts.get(reason, 0) + nodes
 
         explained = 0
-        for status, nodes in self.verdicts.tally:
+        for status, nodes in self.filter_outcome.tally:
             count(status, nodes)
             explained += nodes
-        for status in (*self.verdicts.overrides.values(), *self.extra.values()):
+        for status in (*self.filter_outcome.overrides.values(), *self.extra.values()):
             count(status, 1)
             explained += 1
         if self.outside is not None and explained < self.node_count:

@@ -11,11 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from kubesched.api.pod import Pod
-from kubesched.framework.alike import Alike
 from kubesched.framework.answers import AnswerCache
 from kubesched.framework.cycle import Cycle, CycleStateMissingError
 from kubesched.framework.decision import Decision, Draw, Outcome
-from kubesched.framework.diagnosis import Diagnosis, Verdicts
+from kubesched.framework.diagnosis import Diagnosis, FilterOutcome
+from kubesched.framework.equivalence import EquivalenceCache
+from kubesched.framework.errors import PluginError, blaming
 from kubesched.framework.extender import Extender, ExtenderError, ask_to_filter
 from kubesched.framework.filters import FilterRunner, PreFilterOutcome
 from kubesched.framework.plugin import (
@@ -45,7 +46,7 @@ class _BoundProfile:
         profile: Profile,
         state: ClusterState,
         answers: AnswerCache,
-        alike: Alike,
+        equivalence: EquivalenceCache,
         extenders: Sequence[Extender],
     ) -> None:
         self.name = profile.name
@@ -56,22 +57,22 @@ class _BoundProfile:
             profile.at("pre_filter", PreFilterPlugin),
             profile.at("filter", FilterPlugin),
             answers,
-            alike,
+            equivalence,
             extenders,
         )
         self.search = _only_in_full if extenders else self.filters.search
         pre_scores = profile.at("pre_score", PreScorePlugin)
         self.scores = (
-            ExtendedScoreRunner(state, pre_scores, profile.scores, answers, alike, extenders)
+            ExtendedScoreRunner(state, pre_scores, profile.scores, answers, equivalence, extenders)
             if extenders
-            else ScoreRunner(state, pre_scores, profile.scores, answers, alike)
+            else ScoreRunner(state, pre_scores, profile.scores, answers, equivalence)
         )
         self.one_is_enough = not profile.scores and not any(e.filters or e.prioritizes for e in extenders)
         """Whether there is nothing by which one node that fits could be told from another."""
         self.percentage = profile.percentage_of_nodes_to_score
 
 
-def _only_in_full(cycle: Cycle) -> Verdicts | None:
+def _only_in_full(cycle: Cycle) -> FilterOutcome | None:
     """The quick search gives no reasons; should extenders leave no node, those of all filters are due."""
     return None
 
@@ -91,7 +92,7 @@ class Engine:
     ) -> None:
         """`draw(n)` returns a number from 0 to n - 1: the choice among n equally good nodes.
 
-        `choose`, if given, decides by name instead, for whoever must repeat what another scheduler did.
+        `choose`, if given, decides by name instead, to repeat what another scheduler did.
         `extenders` have a say after the plugins, in this order.
         """
         self.state = state
@@ -100,9 +101,9 @@ class Engine:
         self._extenders = tuple(extenders)
         self._sampler = Sampler(state, percentage_of_nodes_to_score)
         answers = AnswerCache(state)
-        alike = Alike(state, answers)
+        equivalence = EquivalenceCache(state, answers)
         self._profiles = {
-            profile.name: _BoundProfile(profile, state, answers, alike, self._extenders) for profile in profiles
+            profile.name: _BoundProfile(profile, state, answers, equivalence, self._extenders) for profile in profiles
         }
 
     def knows(self, scheduler_name: str) -> bool:
@@ -112,7 +113,8 @@ class Engine:
     def gate(self, pod: Pod) -> Status | None:
         """What keeps the pod from being looked at at all."""
         for plugin in self._profiles[pod.spec.scheduler_name].pre_enqueue:
-            status = plugin.pre_enqueue(pod, self.state)
+            with blaming(plugin.name):
+                status = plugin.pre_enqueue(pod, self.state)
             if status is not None:
                 return status.by(plugin.name)
         return None
@@ -127,7 +129,7 @@ class Engine:
     ) -> Decision:
         """Find the best node for a pod, or say why there is none. Nothing is changed.
 
-        `find` has the latest version of a pod by its name, for whoever makes room; without it this one is the latest.
+        `find` has the latest version of a pod by its name, for plugins that make room; else this one is the latest.
         """
         for follow in self.state.followers:
             follow()
@@ -138,8 +140,10 @@ class Engine:
         decision = Decision(pod, profile.name, Outcome.SCHEDULED, cycle)
         try:
             self._decide(decision, cycle, profile, explain)
-        except CycleStateMissingError as problem:
-            decision.outcome, decision.status = Outcome.ERROR, error(str(problem))
+        except PluginError as problem:
+            if not isinstance(problem.cause, CycleStateMissingError):
+                raise
+            decision.outcome, decision.status = Outcome.ERROR, error(str(problem.cause))
         return decision
 
     def _decide(self, decision: Decision, cycle: Cycle, profile: _BoundProfile, explain: bool) -> None:
@@ -148,8 +152,7 @@ class Engine:
             if not explain:
                 return
         pre_filter = decision.trace.pre_filter = profile.filters.pre_filter(cycle)
-        if cycle.watch is not None:
-            cycle.watch.lap("PreFilter", pre_filter.rejected)
+        cycle.lap("PreFilter", pre_filter.rejected)
         if not self.state.nodes.live_count:
             return
         if pre_filter.rejected is not None:
@@ -169,15 +172,15 @@ class Engine:
         self._search(decision, cycle, profile, pre_filter, nominated, explain)
 
     def _try_nominated(self, cycle: Cycle, profile: _BoundProfile) -> int | tuple[int, Status] | None:
-        """A node that was promised is taken if it fits, whatever else there is. Its row, or why it does not fit."""
+        """The nominated node is taken if it fits, whatever else there is. Its row, or why it does not fit."""
         name = cycle.pod.status.nominated_node_name
         row = self.state.nodes.row_of.get(name) if name else None
         if row is None or not self.state.nodes.live[row]:
             return None
         only = np.zeros(self.state.nodes.size, dtype=np.bool_)
         only[row] = True
-        verdicts = profile.filters.run(cycle, only)
-        status = verdicts.status_of(row)
+        outcome = profile.filters.run(cycle, only)
+        status = outcome.status_of(row)
         if status is None and self._extenders:
             try:
                 status = ask_to_filter(self._extenders, cycle.pod, [self.state.nodes.node(row)]).get(name)
@@ -194,31 +197,30 @@ class Engine:
         nominated: int | tuple[int, Status] | None,
         explain: bool,
     ) -> None:
-        verdicts = None if explain or pre_filter.names is not None else profile.search(cycle)
-        if verdicts is None:
-            verdicts = profile.filters.run(cycle, self._considered(pre_filter), exhaustive=explain)
-        decision.trace.verdicts = verdicts
-        if cycle.watch is not None:
-            cycle.watch.lap("Filter", verdicts.broken)
-        if verdicts.broken is not None and not decision.node:
-            decision.outcome, decision.status = Outcome.ERROR, verdicts.broken
+        outcome = None if explain or pre_filter.names is not None else profile.search(cycle)
+        if outcome is None:
+            outcome = profile.filters.run(cycle, self._considered(pre_filter), exhaustive=explain)
+        decision.trace.filter_outcome = outcome
+        cycle.lap("Filter", outcome.broken)
+        if outcome.broken is not None and not decision.node:
+            decision.outcome, decision.status = Outcome.ERROR, outcome.broken
             return
         sample = self._sampler.sample(
-            verdicts,
+            outcome,
             profile.percentage,
             narrowed=pre_filter.names is not None,
             one_is_enough=profile.one_is_enough,
         )
         if self._extenders:
             try:
-                sample = self._ask_extenders(cycle, verdicts, sample)
+                sample = self._ask_extenders(cycle, outcome, sample)
             except ExtenderError as problem:
                 if not decision.node:
                     decision.outcome, decision.status = Outcome.ERROR, error(str(problem))
                 return
         if sample.found == 0 and not decision.node:
-            diagnosis = Diagnosis(self._live(), verdicts=verdicts)
-            self._diagnose(diagnosis, verdicts, pre_filter, nominated)
+            diagnosis = Diagnosis(self._live(), filter_outcome=outcome)
+            self._diagnose(diagnosis, outcome, pre_filter, nominated)
             self._fail(decision, cycle, profile, diagnosis)
             return
         if not decision.node:
@@ -230,12 +232,12 @@ class Engine:
 
     def _score(self, decision: Decision, cycle: Cycle, profile: _BoundProfile, sample: Sample, explain: bool) -> None:
         """Score the nodes that fit and, unless the choice is made already, choose among the best."""
-        scores = profile.scores.run(cycle, sample.feasible, sample.found, explain=explain)
+        scores = profile.scores.run(cycle, sample, explain=explain)
         decision.trace.scores = scores
         if decision.node:
             return
-        if scores.broken:
-            decision.outcome, decision.status = Outcome.ERROR, error(scores.broken)
+        if scores.broken is not None:
+            decision.outcome, decision.status = Outcome.ERROR, scores.broken
             return
         best, names = scores.best(), self.state.nodes.names
         decision.score = best.score
@@ -247,18 +249,18 @@ class Engine:
         decision.draw = Draw(best.among, drawn)
         decision.node = names[best.row(drawn, scores.nodes)]
 
-    def _ask_extenders(self, cycle: Cycle, verdicts: Verdicts, sample: Sample) -> Sample:
-        """What extenders leave of the nodes found; their rejections join the verdicts."""
+    def _ask_extenders(self, cycle: Cycle, outcome: FilterOutcome, sample: Sample) -> Sample:
+        """What extenders leave of the nodes found; their rejections join the outcome."""
         table = self.state.nodes
         nodes = [table.node(row) for row in np.flatnonzero(sample.feasible).tolist()]
         rejected = {table.row_of[name]: s for name, s in ask_to_filter(self._extenders, cycle.pod, nodes).items()}
         if not rejected:
             return sample
         rows = list(rejected)
-        verdicts.overrides.update(rejected)
-        verdicts.feasible, feasible = verdicts.feasible.copy(), sample.feasible.copy()
-        verdicts.feasible[rows] = feasible[rows] = False
-        verdicts.feasible_count = None
+        outcome.overrides.update(rejected)
+        outcome.restrict(outcome.feasible.copy())
+        feasible = sample.feasible.copy()
+        outcome.feasible[rows] = feasible[rows] = False
         return Sample(feasible, sample.found - len(rows), sample.evaluated)
 
     def _considered(self, pre_filter: PreFilterOutcome) -> Bool:
@@ -275,7 +277,7 @@ class Engine:
     def _diagnose(
         self,
         diagnosis: Diagnosis,
-        verdicts: Verdicts,
+        outcome: FilterOutcome,
         pre_filter: PreFilterOutcome,
         nominated: int | tuple[int, Status] | None,
     ) -> None:
@@ -283,19 +285,18 @@ class Engine:
         if pre_filter.names is not None:
             names = " ".join(sorted(pre_filter.narrowed_by))
             diagnosis.outside = unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
-        if isinstance(nominated, tuple) and not verdicts.considered[nominated[0]]:
+        if isinstance(nominated, tuple) and not outcome.considered[nominated[0]]:
             diagnosis.extra[nominated[0]] = nominated[1]
-        rejections = (status for status, _ in verdicts.tally)
-        for status in (*verdicts.overrides.values(), *diagnosis.extra.values(), *rejections):
+        rejections = (status for status, _ in outcome.tally)
+        for status in (*outcome.overrides.values(), *diagnosis.extra.values(), *rejections):
             diagnosis.blame(status)
 
     def _fail(self, decision: Decision, cycle: Cycle, profile: _BoundProfile, diagnosis: Diagnosis) -> None:
         """No node fits: ask the post-filters, one after another, whether room can be made."""
-        if cycle.watch is not None:
-            cycle.watch.start()
+        cycle.start_lap()
         self._post_filter(decision, cycle, profile, diagnosis)
-        if cycle.watch is not None and profile.post_filters:
-            cycle.watch.lap("PostFilter", decision.post_filter_status)
+        if profile.post_filters:
+            cycle.lap("PostFilter", decision.post_filter_status)
 
     def _post_filter(self, decision: Decision, cycle: Cycle, profile: _BoundProfile, diagnosis: Diagnosis) -> None:
         decision.outcome = Outcome.UNSCHEDULABLE
@@ -305,7 +306,7 @@ class Engine:
         rejector = ""
         for plugin in profile.post_filters:
             about = (cycle, diagnosis, profile.filters)
-            result, status = cycle.asked(plugin.name, "PostFilter", plugin.post_filter, *about)
+            result, status = cycle.ask(plugin.name, "PostFilter", plugin.post_filter, *about)
             if status is None:
                 decision.post_filter = result
                 return

@@ -8,16 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from kubesched.api.errors import UserError
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.framework.plugin import MAX_NODE_SCORE
-from kubesched.framework.status import Status, unresolvable, unschedulable
+from kubesched.framework.status import MAX_NODE_SCORE, Status, unresolvable, unschedulable
 
 EXTENDER = "Extender"
 """Whom to blame for the rejections of all extenders. Any event may help a pod that they rejected."""
 
 MAX_EXTENDER_SCORE = 10
 SCALE = MAX_NODE_SCORE // MAX_EXTENDER_SCORE
+
+
+class ExtenderSettingsError(UserError):
+    """An extender cannot be reached as it is configured."""
 
 
 class ExtenderError(Exception):

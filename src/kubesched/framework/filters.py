@@ -1,24 +1,25 @@
-"""Runs pre-filters and filters, in order, on all rows at once; and again on rows as they might be."""
+"""Runs pre-filters and filters, in order, on all rows at once; and again on rows as they might be (`WhatIfRunner`)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from kubesched.framework.alike import Alike
-from kubesched.framework.answers import AnswerCache
+from kubesched.framework.answers import AnswerCache, ask_for_ids
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.diagnosis import Verdicts, named
+from kubesched.framework.diagnosis import FilterOutcome, named
+from kubesched.framework.equivalence import EquivalenceCache
+from kubesched.framework.errors import PluginError
 from kubesched.framework.extender import Extender
 from kubesched.framework.nodes import Nodes, WhatIf
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
-from kubesched.framework.status import SKIP, SKIP_ALIKE, Code, Status, error, unresolvable
+from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Code, Status, error, unresolvable
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32
+from kubesched.state.facts import StateKey
 from kubesched.state.pods import PlacedPod
 
 
@@ -41,7 +42,7 @@ class PreFilterOutcome:
 
 
 class Plan(NamedTuple):
-    """Whom to ask about pods that are alike: everybody but those who said once and for all that they have no say."""
+    """The plugins to ask about pods of an equivalence class: all but those that skip all of them (SKIP_EQUIVALENT)."""
 
     skipped: frozenset[str]
     pre_filters: tuple[PreFilterPlugin, ...]
@@ -62,16 +63,17 @@ class FilterRunner:
         pre_filters: Sequence[PreFilterPlugin],
         filters: Sequence[FilterPlugin],
         answers: AnswerCache,
-        alike: Alike,
+        equivalence: EquivalenceCache,
         extenders: Sequence[Extender] = (),
     ) -> None:
         self.state = state
         self.extenders = extenders
-        """For post-filters: whoever makes room must ask them as well."""
+        """For post-filters: a plugin that makes room must ask them as well."""
         self.pre_filters = tuple(pre_filters)
         self.filters = tuple(filters)
         self._answers = answers
-        self._alike = alike
+        self._equivalence = equivalence
+        self._plan_key = StateKey[Plan]("filters")
         self._adjusting = tuple(plugin for plugin in pre_filters if plugin.adjusts)
 
     # -- before any node ----------------------------------------------------------------------------------------------
@@ -79,23 +81,19 @@ class FilterRunner:
     def pre_filter(self, cycle: Cycle) -> PreFilterOutcome:
         """Ask all pre-filters. A hard rejection ends it; a soft one waits for the others, since preemption may help."""
         outcome = PreFilterOutcome()
-        plan: Plan | None = cycle.facts.memo.get(self)
-        alike: list[str] = []
-        watch = cycle.watch_of_plugins
+        plan = cycle.facts.find(self._plan_key)
+        for_all: list[str] = []
         if plan is not None:
             cycle.skipped_filters.update(plan.skipped)
         for plugin in self.pre_filters if plan is None else plan.pre_filters:
-            if watch is None:
-                answer = plugin.pre_filter(cycle)
-            else:
-                answer = watch.timed(plugin.name, "PreFilter", partial(plugin.pre_filter, cycle))
+            answer = cycle.ask(plugin.name, "PreFilter", plugin.pre_filter, cycle)
             if answer is None:
                 continue
             if answer is SKIP:
                 cycle.skipped_filters.add(plugin.name)
-            elif answer is SKIP_ALIKE:
+            elif answer is SKIP_EQUIVALENT:
                 cycle.skipped_filters.add(plugin.name)
-                alike.append(plugin.name)
+                for_all.append(plugin.name)
             elif isinstance(answer, Status):
                 if answer.code is Code.UNSCHEDULABLE:
                     outcome.rejected = answer.by(plugin.name)
@@ -106,7 +104,8 @@ class FilterRunner:
                 self._forget_skips_after(plugin, cycle)
                 return outcome
             elif not isinstance(answer, frozenset | set):
-                raise TypeError(f"pre_filter must answer None, a Status or a set of node names, not {answer!r}")
+                wrong = TypeError(f"pre_filter must answer None, a Status or a set of node names, not {answer!r}")
+                raise PluginError(plugin.name, wrong)
             else:
                 outcome.narrowed_by.add(plugin.name)
                 outcome.names = answer if outcome.names is None else outcome.names & answer
@@ -115,7 +114,7 @@ class FilterRunner:
                     self._forget_skips_after(plugin, cycle)
                     return outcome
         if plan is None:
-            cycle.facts.memo[self] = self._plan(frozenset(alike))
+            cycle.facts.keep(self._plan_key, self._plan(frozenset(for_all)))
         return outcome
 
     def _forget_skips_after(self, last: PreFilterPlugin, cycle: Cycle) -> None:
@@ -141,75 +140,65 @@ class FilterRunner:
 
     # -- all rows -----------------------------------------------------------------------------------------------------
 
-    def search(self, cycle: Cycle) -> Verdicts | None:
-        """The live rows that fit, without saying who rejected the others; None if that must be asked in full.
+    def search(self, cycle: Cycle) -> FilterOutcome | None:
+        """The live rows that fit, without the rejections of the others; None if that must be asked in full.
 
-        The usual case, made short: filters of narrow scope are answered together for all pods that are alike.
+        The usual case, made short: filters of narrow scope are answered together for all equivalent pods.
         """
-        plan: Plan | None = cycle.facts.memo.get(self)
+        plan = cycle.facts.find(self._plan_key)
         if plan is None or self.state.nominated.nodes:
             return None
         if not plan.narrow_names.isdisjoint(cycle.skipped_filters):
             return None
-        passes = self._alike.passes(cycle, self, plan.narrow)
-        if passes is None or not passes.count:
+        passing = self._equivalence.passing_rows(cycle, self, plan.narrow)
+        if passing is None or not passing.count:
             return None
-        verdicts = Verdicts(passes.rows)
-        verdicts.feasible_count = passes.count
+        outcome = FilterOutcome(passing.rows, passing)
         for plugin in plan.wide:
             if plugin.name not in cycle.skipped_filters:
-                column, passing = self._ask(plugin, cycle, verdicts.feasible, exhaustive=False)
-                if column is not None:
-                    if plugin.verdicts.has_errors and _first_error(plugin, column, verdicts.feasible) is not None:
+                ids, passes = cycle.ask(plugin.name, "Filter", self._ask, plugin, cycle, outcome.feasible, False)
+                if ids is not None:
+                    if plugin.rejections.has_errors and _first_error(plugin, ids, outcome.feasible) is not None:
                         return None
-                    verdicts.feasible = verdicts.feasible & passing
-                    verdicts.feasible_count = None
-        return verdicts if verdicts.feasible_count or verdicts.feasible.any() else None
+                    outcome.restrict(outcome.feasible & passes)
+        return outcome if outcome.passing is not None or outcome.feasible.any() else None
 
-    def run(self, cycle: Cycle, considered: Bool, *, exhaustive: bool = False) -> Verdicts:
+    def run(self, cycle: Cycle, considered: Bool, *, exhaustive: bool = False) -> FilterOutcome:
         """Ask the filters about the rows considered. `exhaustive` goes on when no row is left, for an explanation."""
-        verdicts = Verdicts(considered)
+        outcome = FilterOutcome(considered)
         standing = considered
-        plan: Plan | None = cycle.facts.memo.get(self)
+        plan = cycle.facts.find(self._plan_key)
         for plugin in self.filters if plan is None else plan.filters:
             if plugin.name in cycle.skipped_filters:
                 continue
-            column, passes = self._ask(plugin, cycle, standing, exhaustive)
-            if column is None:
+            ids, passes = cycle.ask(plugin.name, "Filter", self._ask, plugin, cycle, standing, exhaustive)
+            if ids is None:
                 continue
-            verdicts.columns.append((plugin, column))
-            if plugin.verdicts.has_errors and verdicts.broken is None:
-                verdicts.broken = _first_error(plugin, column, standing)
+            outcome.columns.append((plugin.rejections, ids))
+            if plugin.rejections.has_errors and outcome.broken is None:
+                outcome.broken = _first_error(plugin, ids, standing)
             standing = standing & passes
-            if not exhaustive and (verdicts.broken is not None or not standing.any()):
+            if not exhaustive and (outcome.broken is not None or not standing.any()):
                 break
-        verdicts.feasible = standing
+        outcome.restrict(standing)
         if self.state.nominated.nodes:
-            self._judge_with_nominated(cycle, verdicts)
-        return verdicts
+            self._judge_with_nominated(cycle, outcome)
+        return outcome
 
     def _ask(self, plugin: FilterPlugin, cycle: Cycle, standing: Bool, exhaustive: bool) -> tuple[Int32 | None, Bool]:
-        """The verdicts of one filter on all rows and where it passes; no verdicts if it passes everywhere."""
-        if cycle.watch_of_plugins is not None:
-            ask = partial(self._answer, plugin, cycle, standing, exhaustive)
-            return cycle.watch_of_plugins.timed(plugin.name, "Filter", ask)
-        return self._answer(plugin, cycle, standing, exhaustive)
-
-    def _answer(
-        self, plugin: FilterPlugin, cycle: Cycle, standing: Bool, exhaustive: bool
-    ) -> tuple[Int32 | None, Bool]:
+        """The rejection ids of one filter on all rows and where it passes; no ids if it passes everywhere."""
         if plugin.filter_scope is not Scope.CLUSTER and plugin.is_columnar:
-            answer = self._answers.verdicts(plugin, cycle)
-            return (answer.verdicts, answer.passes) if answer.rejections else (None, standing)
+            answer = self._answers.ask_filter(plugin, cycle)
+            return (answer.ids, answer.passes) if answer.rejected_count else (None, standing)
         if plugin.is_columnar:
-            column = plugin.filter(cycle, Nodes(self.state))
+            ids = ask_for_ids(plugin, cycle, Nodes(self.state))
         else:
             # One node at a time is slow, so only the rows still standing are asked about.
             asked = np.flatnonzero(self.state.nodes.live[: self.state.nodes.size] if exhaustive else standing)
-            column = np.zeros(self.state.nodes.size, dtype=np.int32)
-            column[asked] = plugin.filter(cycle, Nodes(self.state, asked))
-        passes = column == 0
-        return (None, standing) if passes.all() else (column, passes)
+            ids = np.zeros(self.state.nodes.size, dtype=np.int32)
+            ids[asked] = plugin.filter(cycle, Nodes(self.state, asked))
+        passes = ids == 0
+        return (None, standing) if passes.all() else (ids, passes)
 
     # -- rows as they might be ----------------------------------------------------------------------------------------
 
@@ -218,16 +207,21 @@ class FilterRunner:
         for plugin in self.filters:
             if plugin.name in cycle.skipped_filters:
                 continue
-            if plugin.answers_both_ways:
-                status = plugin.filter_node(cycle, world.view(0))
-            elif plugin.filter_scope is Scope.NODE_OBJECT and plugin.is_columnar:
-                # Pods come and go in imagination, but the node stays the same: so does the answer.
-                status = plugin.verdicts.statuses[self._answers.verdicts(plugin, cycle).verdicts[world.row(0)]]
-            else:
-                status = plugin.verdicts.statuses[plugin.filter(cycle, world)[0]]
+            try:
+                status = self._check(plugin, cycle, world)
+            except Exception as problem:
+                raise PluginError(plugin.name, problem) from problem
             if status is not None:
-                return named(plugin, status)
+                return named(plugin.name, status)
         return None
+
+    def _check(self, plugin: FilterPlugin, cycle: Cycle, world: WhatIf) -> Status | None:
+        if plugin.answers_both_ways:
+            return plugin.filter_node(cycle, world.view(0))
+        if plugin.filter_scope is Scope.NODE_OBJECT and plugin.is_columnar:
+            # Pods come and go in imagination, but the node stays the same: so does the answer.
+            return plugin.rejections.statuses[int(self._answers.ask_filter(plugin, cycle).ids[world.row(0)])]
+        return plugin.rejections.statuses[int(plugin.filter(cycle, world)[0])]
 
     def check_with_nominated(self, cycle: Cycle, world: WhatIf) -> Status | None:
         """The first rejection of a single row, both with and without the pods nominated there that go before."""
@@ -244,22 +238,22 @@ class FilterRunner:
     def imagine(self, cycle: Cycle, world: WhatIf, arrivals: Sequence[PlacedPod]) -> Iterator[None]:
         """The single row of a view with more pods on it, for as long as the context lasts."""
         for pod in arrivals:
-            self.arrive(cycle, world, pod)
+            self.add_pod(cycle, world, pod)
         try:
             yield
         finally:
             for pod in reversed(arrivals):
-                self.leave(cycle, world, pod)
+                self.remove_pod(cycle, world, pod)
 
-    def arrive(self, cycle: Cycle, world: WhatIf, pod: PlacedPod) -> None:
-        """Put a pod onto the single row of a view, and tell the plugins that took notes about placed pods."""
+    def add_pod(self, cycle: Cycle, world: WhatIf, pod: PlacedPod) -> None:
+        """Put a pod onto the single row of a view, also in what pre-filters wrote down about placed pods."""
         world.add(0, pod)
         for plugin in self._adjusting:
             if plugin.name not in cycle.skipped_filters:
                 plugin.add_pod(cycle, pod, world.row(0))
 
-    def leave(self, cycle: Cycle, world: WhatIf, pod: PlacedPod) -> None:
-        """The opposite of `arrive`."""
+    def remove_pod(self, cycle: Cycle, world: WhatIf, pod: PlacedPod) -> None:
+        """The opposite of `add_pod`."""
         world.remove(0, pod)
         for plugin in self._adjusting:
             if plugin.name not in cycle.skipped_filters:
@@ -272,10 +266,10 @@ class FilterRunner:
         ahead = [pod for pod in pods if pod.priority >= cycle.priority and pod.identity != me]
         return [PlacedPod(pod, self.state.facts(pod), row, assumed=True) for pod in ahead]
 
-    def _judge_with_nominated(self, cycle: Cycle, verdicts: Verdicts) -> None:
+    def _judge_with_nominated(self, cycle: Cycle, outcome: FilterOutcome) -> None:
         for name in self.state.nominated.nodes:
             row = self.state.nodes.row_of.get(name)
-            if row is None or not verdicts.considered[row]:
+            if row is None or not outcome.considered[row]:
                 continue
             nominated = self.nominated_ahead(cycle, row)
             if not nominated:
@@ -285,18 +279,17 @@ class FilterRunner:
                 status = self.check(cycle, world)
             if status is None:
                 continue
-            if not status.is_rejection and verdicts.broken is None:
-                verdicts.broken = status
-            verdicts.overrides[row] = status
-            if verdicts.feasible[row]:
-                verdicts.feasible = verdicts.feasible.copy()
-                verdicts.feasible[row] = False
+            if not status.is_rejection and outcome.broken is None:
+                outcome.broken = status
+            outcome.overrides[row] = status
+            if outcome.feasible[row]:
+                outcome.restrict(outcome.feasible.copy())
+                outcome.feasible[row] = False
 
 
-def _first_error(plugin: FilterPlugin, column: Int32, standing: Bool) -> Status | None:
-    rows = np.flatnonzero(standing & plugin.verdicts.broken_rows(column))
-    status = plugin.verdicts.statuses[column[rows[0]]] if len(rows) else None
-    return None if status is None else named(plugin, status)
+def _first_error(plugin: FilterPlugin, ids: Int32, standing: Bool) -> Status | None:
+    rows = np.flatnonzero(standing & plugin.rejections.errors_among(ids))
+    return plugin.rejections.status_of(int(ids[rows[0]])) if len(rows) else None
 
 
 def _nothing_left(plugins: set[str]) -> Status:

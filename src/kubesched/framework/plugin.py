@@ -11,26 +11,22 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from operator import index
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from kubesched.api.pod import Pod
 from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.framework.cycle import Cycle
+from kubesched.framework.diagnosis import Diagnosis, Rejections
 from kubesched.framework.events import Interest
-from kubesched.framework.nodes import Nodes, NodeView
+from kubesched.framework.extender import Extender
+from kubesched.framework.nodes import Nodes, NodeView, WhatIf
 from kubesched.framework.status import Status
 from kubesched.framework.waiting import WaitingPods
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64
 from kubesched.state.pods import PlacedPod
-
-if TYPE_CHECKING:
-    from kubesched.framework.diagnosis import Diagnosis
-    from kubesched.framework.filters import FilterRunner
-
-MAX_NODE_SCORE = 100
 
 ASKED_ANEW = object()
 """From `score_question`: this pod's scores depend on more than the scope says, so they are not kept."""
@@ -68,7 +64,7 @@ class Plugin:
 
     name: ClassVar[str] = ""
     looks_only_at_facts: ClassVar[bool] = False
-    """Whether all it looks at in a pod is what pods that are alike have in common (`PodFacts`): namespace, labels,
+    """Whether all it looks at in a pod is what equivalent pods have in common (`PodFacts`): namespace, labels,
     controller and spec; no annotations, no status. Then one answer serves all of them without asking."""
 
     def __init__(self, args: Any = None, context: PluginContext | None = None) -> None:
@@ -78,31 +74,6 @@ class Plugin:
     def events_to_register(self) -> Sequence[Interest] | None:
         """The events that may help pods which this plugin rejected; None if any event may."""
         return None
-
-
-class VerdictTable:
-    """The distinct rejections of one plugin. A verdict is an index into it; 0 means the node passes."""
-
-    def __init__(self) -> None:
-        self.statuses: list[Status | None] = [None]
-        self.has_errors = False
-        self._ids: dict[Status, int] = {}
-
-    def id_of(self, status: Status | None) -> int:
-        if status is None:
-            return 0
-        found = self._ids.get(status)
-        if found is None:
-            if not isinstance(status, Status):
-                raise TypeError(f"a filter must answer None or a Status, not {status!r}")
-            found = self._ids[status] = len(self.statuses)
-            self.statuses.append(status)
-            self.has_errors |= not status.is_rejection
-        return found
-
-    def broken_rows(self, verdicts: Int32) -> Bool:
-        """Where the plugin broke, rather than saying no."""
-        return np.array([s is not None and not s.is_rejection for s in self.statuses])[verdicts]
 
 
 class QueueSortPlugin(Plugin):
@@ -144,7 +115,7 @@ class FilterPlugin(Plugin):
 
     def __init__(self, args: Any = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
-        self.verdicts = VerdictTable()
+        self.rejections = Rejections(self.name)
         self.is_columnar = type(self).filter is not FilterPlugin.filter
         """Whether the plugin answers for columns; then it is asked about all rows, also dead ones."""
         self.answers_both_ways = self.is_columnar and type(self).filter_node is not FilterPlugin.filter_node
@@ -154,9 +125,9 @@ class FilterPlugin(Plugin):
         return cycle.definition
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
-        """A verdict per row: 0, or the id of a rejection (see `reject`)."""
+        """A rejection id per row: 0 where the pod can run, else as `reject` or `rejections.id_of` give it."""
         return np.fromiter(
-            (self.verdicts.id_of(self.filter_node(cycle, nodes.view(i))) for i in range(len(nodes))),
+            (self.rejections.id_of(self.filter_node(cycle, nodes.view(i))) for i in range(len(nodes))),
             dtype=np.int32,
             count=len(nodes),
         )
@@ -166,8 +137,8 @@ class FilterPlugin(Plugin):
         raise NotImplementedError("it has neither filter nor filter_node")
 
     def reject(self, where: Bool, status: Status) -> Int32:
-        """Verdicts that reject where the mask is set."""
-        return where.astype(np.int32) * np.int32(self.verdicts.id_of(status))
+        """FilterOutcome that reject where the mask is set."""
+        return where.astype(np.int32) * np.int32(self.rejections.id_of(status))
 
 
 @dataclass(frozen=True)
@@ -182,11 +153,31 @@ class PostFilterResult:
     details: Any = None
 
 
+class WhatIfRunner(Protocol):
+    """The filters of a profile on nodes as they would be if pods came or went, for plugins that make room."""
+
+    filters: tuple[FilterPlugin, ...]
+    extenders: Sequence[Extender]
+    """To be asked as well about the room that is made."""
+
+    def add_pod(self, cycle: Cycle, world: WhatIf, pod: PlacedPod) -> None:
+        """Put a pod onto the single row of a view, also in what pre-filters wrote down about placed pods."""
+
+    def remove_pod(self, cycle: Cycle, world: WhatIf, pod: PlacedPod) -> None:
+        """The opposite of `add_pod`."""
+
+    def check(self, cycle: Cycle, world: WhatIf) -> Status | None:
+        """The first rejection of the single row of a view."""
+
+    def check_with_nominated(self, cycle: Cycle, world: WhatIf) -> Status | None:
+        """The first rejection of it, both with and without the pods nominated there that go before this one."""
+
+
 class PostFilterPlugin(Plugin):
     """Called when no node fits: may make room."""
 
     def post_filter(
-        self, cycle: Cycle, diagnosis: Diagnosis, filters: FilterRunner
+        self, cycle: Cycle, diagnosis: Diagnosis, what_if: WhatIfRunner
     ) -> tuple[PostFilterResult | None, Status | None]:
         """A result and None on success; Unschedulable lets the next plugin try."""
         raise NotImplementedError

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from kubesched.api.errors import UserError
 from kubesched.config import Plugin as PluginEntry
 from kubesched.config import PluginSet
 from kubesched.config import Profile as ProfileConfig
-from kubesched.framework.blame import placed
+from kubesched.framework.errors import describe_with_place
 from kubesched.framework.plugin import (
-    MAX_NODE_SCORE,
     BindPlugin,
     FilterPlugin,
     PermitPlugin,
@@ -30,6 +30,7 @@ from kubesched.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
+from kubesched.framework.status import MAX_NODE_SCORE
 
 P = TypeVar("P", bound=Plugin)
 
@@ -51,7 +52,7 @@ EXTENSION_POINTS: dict[str, type[Plugin]] = {
 _MAX_TOTAL_SCORE = 2**63 - 1
 
 
-class ProfileError(ValueError):
+class ProfileError(UserError):
     """The configuration asks for something that the plugins cannot do."""
 
 
@@ -93,11 +94,11 @@ class Profile:
             return plugin(args, context)
         except ProfileError:
             raise
-        except Exception as problem:  # what a plugin of somebody else makes of its args is theirs to put right
+        except Exception as error:  # what a plugin of somebody else makes of its args is theirs to put right
             given = "without args" if args is None else f"with the args {args}"
             raise ProfileError(
-                f"profile {self.name!r}: plugin {plugin.name!r} cannot be made {given}: {placed(problem)}"
-            ) from problem
+                f"profile {self.name!r}: plugin {plugin.name!r} cannot be made {given}: {describe_with_place(error)}"
+            ) from error
 
     def _expand(self, point: str, own: PluginSet, multi_point: tuple[PluginEntry, ...]) -> tuple[Plugin, ...]:
         kind = EXTENSION_POINTS[point]

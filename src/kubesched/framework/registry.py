@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 
-from kubesched.framework.blame import placed
+from kubesched.api.errors import UserError, located
+from kubesched.framework.errors import describe_with_place
 from kubesched.framework.plugin import (
     BindPlugin,
     FilterPlugin,
@@ -39,11 +40,11 @@ _ONE_OF: Mapping[type[Plugin], tuple[str, ...]] = {
 """What a plugin of a point must have at least one of: without it, it would break at the first pod."""
 
 
-class DuplicatePluginError(ValueError):
+class DuplicatePluginError(UserError):
     """Two plugins want the same name."""
 
 
-class NotAPluginError(TypeError):
+class NotAPluginError(UserError):
     """An entry point does not lead to a plugin class."""
 
 
@@ -65,7 +66,9 @@ class Registry(Mapping[str, type[Plugin]]):
     def register_installed(self) -> None:
         """Add the plugins of all installed packages that offer some."""
         for entry in entry_points(group=ENTRY_POINT_GROUP):
-            self.register(_load(entry))
+            plugin = _load(entry)
+            with located(_called(entry)):
+                self.register(plugin)
 
     def __getitem__(self, name: str) -> type[Plugin]:
         return self._plugins[name]
@@ -78,14 +81,20 @@ class Registry(Mapping[str, type[Plugin]]):
 
 
 def _load(entry: EntryPoint) -> type[Plugin]:
-    called = f"entry point {entry.name!r} ({entry.value})"
+    called = _called(entry)
     try:
         plugin = entry.load()
-    except Exception as problem:  # whatever a module does when it is imported
-        raise NotAPluginError(f"{called} cannot be loaded: {placed(problem, outside=('importlib',))}") from problem
+    except Exception as error:  # whatever a module does when it is imported
+        raise NotAPluginError(
+            f"{called} cannot be loaded: {describe_with_place(error, outside=('importlib',))}"
+        ) from error
     if not isinstance(plugin, type) or not issubclass(plugin, Plugin):
         raise NotAPluginError(f"{called} is not a kubesched plugin class")
     for point, methods in _ONE_OF.items():
         if issubclass(plugin, point) and all(getattr(plugin, name) is getattr(point, name) for name in methods):
             raise NotAPluginError(f"{called} is a {point.__name__} without {' or '.join(methods)}")
     return plugin
+
+
+def _called(entry: EntryPoint) -> str:
+    return f"entry point {entry.name!r} ({entry.value})"

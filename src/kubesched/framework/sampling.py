@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kubesched.framework.diagnosis import Verdicts
+from kubesched.framework.diagnosis import FilterOutcome, PassingRows
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Rows
 
@@ -24,6 +24,8 @@ class Sample(NamedTuple):
     feasible: Bool
     found: int
     evaluated: int
+    passing: PassingRows | None = None
+    """Set if the rows that fit are just these (see `FilterOutcome.passing`)."""
 
 
 class Sampler:
@@ -36,32 +38,34 @@ class Sampler:
         self._order_names: list[str] | None = None
         self._order: Rows = np.zeros(0, dtype=np.intp)
 
-    def sample(self, verdicts: Verdicts, own_percentage: int | None, *, narrowed: bool, one_is_enough: bool) -> Sample:
-        """The rows that a search would have found, given the verdicts on all rows."""
+    def sample(
+        self, outcome: FilterOutcome, own_percentage: int | None, *, narrowed: bool, one_is_enough: bool
+    ) -> Sample:
+        """The rows that a search would have found, given the outcome of the filters on all rows."""
         percentage = self._percentage if own_percentage is None else own_percentage
-        count = verdicts.feasible_count
-        if count is None:
-            count = int(np.count_nonzero(verdicts.feasible))
+        passing = outcome.passing
+        count = int(np.count_nonzero(outcome.feasible)) if passing is None else passing.count
         if not percentage and not narrowed and not one_is_enough:
-            return Sample(verdicts.feasible, count, self._state.nodes.live_count)  # and the next starts where this did
-        total = int(np.count_nonzero(verdicts.considered)) if narrowed else self._state.nodes.live_count
+            # The next search begins where this one did.
+            return Sample(outcome.feasible, count, self._state.nodes.live_count, passing)
+        total = int(np.count_nonzero(outcome.considered)) if narrowed else self._state.nodes.live_count
         enough = 1 if one_is_enough else _enough(total, percentage)
         if count <= enough:
-            result = Sample(verdicts.feasible, count, total)
+            result = Sample(outcome.feasible, count, total, passing)
         else:
-            result = self._first(verdicts, enough, narrowed)
+            result = self._first(outcome, enough, narrowed)
         self._next_start = (self._next_start + result.evaluated) % max(1, self._state.nodes.live_count)
         return result
 
-    def _first(self, verdicts: Verdicts, enough: int, narrowed: bool) -> Sample:
+    def _first(self, outcome: FilterOutcome, enough: int, narrowed: bool) -> Sample:
         order = self._nodes_in_order()
         if narrowed:
-            order = order[verdicts.considered[order]]
+            order = order[outcome.considered[order]]
         order = np.roll(order, -(self._next_start % len(order)))
-        hits = np.flatnonzero(verdicts.feasible[order])
+        hits = np.flatnonzero(outcome.feasible[order])
         # The worker stops at the node that would be one too many; until then every other node was rejected.
         rejected = int(hits[enough]) - enough
-        feasible = np.zeros(len(verdicts.feasible), dtype=np.bool_)
+        feasible = np.zeros(len(outcome.feasible), dtype=np.bool_)
         feasible[order[hits[:enough]]] = True
         return Sample(feasible, enough, enough + rejected)
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from kubesched.framework.alike import Alike, ScoreGroup
 from kubesched.framework.answers import AnswerCache, all_in_range
 from kubesched.framework.cycle import Cycle
+from kubesched.framework.equivalence import EquivalenceCache, ScoreGroup
 from kubesched.framework.extender import SCALE, Extender, ask_to_prioritize
 from kubesched.framework.nodes import FeasibleNodes
-from kubesched.framework.plugin import MAX_NODE_SCORE, PreScorePlugin, Scope, ScorePlugin
-from kubesched.framework.status import SKIP_ALIKE, Code, error
+from kubesched.framework.plugin import PreScorePlugin, Scope, ScorePlugin
+from kubesched.framework.sampling import Sample
+from kubesched.framework.status import MAX_NODE_SCORE, SKIP_EQUIVALENT, Code, Status, error
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64
+from kubesched.state.facts import StateKey
 
 Column = Int64 | Int32
 Scored = Column | int
@@ -56,7 +57,7 @@ class Scores:
     def __init__(self, nodes: FeasibleNodes) -> None:
         self.nodes = nodes
         self.skipped: list[str] = []
-        self.broken = ""
+        self.broken: Status | None = None
         """What broke in scoring: then there is no total, and the attempt ends with this error."""
         self.parts: list[PluginScores] = []
         """What each plugin said; only for an explanation."""
@@ -111,49 +112,43 @@ class ScoreRunner:
         pre_scores: Sequence[PreScorePlugin],
         scores: Sequence[tuple[ScorePlugin, int]],
         answers: AnswerCache,
-        alike: Alike,
+        equivalence: EquivalenceCache,
     ) -> None:
         self.state = state
         self.pre_scores = tuple(p for p in pre_scores if type(p).pre_score is not PreScorePlugin.pre_score)
         self.scores = tuple(scores)
         self._answers = answers
-        self._alike = alike
+        self._equivalence = equivalence
         self._needs_64_bits = sum(weight for _, weight in self.scores) * MAX_NODE_SCORE >= 2**31
         self._together = () if self._needs_64_bits else tuple(s for s in self.scores if _is_answered_together(s[0]))
-        """Scores that look at one node at a time, which are answered together for pods that are alike."""
+        """Scores that look at one node at a time, which are answered together for equivalent pods."""
+        self._pre_score_key = StateKey[tuple[tuple[PreScorePlugin, ...], list[str]]]("pre-scores")
+        """Per equivalence class the plugins to ask, and those that skip all its pods."""
         self._groups: dict[tuple[str, ...], ScoreGroup] = {}
         self._apart = tuple(score for score in self.scores if score not in self._together)
 
-    def run(self, cycle: Cycle, feasible: Bool, count: int, *, explain: bool = False) -> Scores:
-        """Score the `count` rows that fit. `explain` keeps what each plugin said."""
-        result = Scores(FeasibleNodes(self.state, feasible, count))
-        watch = cycle.watch
-        if watch is not None:
-            watch.start()
+    def run(self, cycle: Cycle, sample: Sample, *, explain: bool = False) -> Scores:
+        """Score the rows that fit. `explain` keeps what each plugin said."""
+        result = Scores(FeasibleNodes(self.state, sample.feasible, sample.found))
+        cycle.start_lap()
         self._pre_score(cycle, result)
-        if watch is not None:
-            watch.lap("PreScore", error(result.broken) if result.broken else None)
+        cycle.lap("PreScore", result.broken)
         if result.broken:
             return result
         scores = self.scores
         if not explain and self._together:
-            totals = self._alike.totals(cycle, self._group_without(tuple(result.skipped)))
+            totals = self._equivalence.totals(cycle, self._group_without(tuple(result.skipped)))
             if totals is not None:
                 result.add_for_all(totals.total)
                 result.add_for_all(totals.constant)
-                result.of_passing = self._alike.of_passing(totals, feasible)
+                if sample.passing is not None:
+                    result.of_passing = totals.of_passing(sample.passing)
                 scores = self._apart if not totals.apart else (*totals.apart, *self._apart)
         for plugin, weight in scores:
             if plugin.name in cycle.skipped_scores:
                 continue
-            if cycle.watch_of_plugins is not None:
-                cycle.watch_of_plugins.timed(
-                    plugin.name, "Score", partial(self._score, plugin, weight, cycle, result, explain)
-                )
-            else:
-                self._score(plugin, weight, cycle, result, explain)
-        if watch is not None:
-            watch.lap("Score", error(result.broken) if result.broken else None)
+            cycle.ask(plugin.name, "Score", self._score, plugin, weight, cycle, result, explain)
+        cycle.lap("Score", result.broken)
         return result
 
     def _group_without(self, skipped: tuple[str, ...]) -> ScoreGroup:
@@ -164,26 +159,23 @@ class ScoreRunner:
         return group
 
     def _pre_score(self, cycle: Cycle, result: Scores) -> None:
-        known: tuple[tuple[PreScorePlugin, ...], list[str]] | None = cycle.facts.memo.get(self)
+        known = cycle.facts.find(self._pre_score_key)
         asked, never = known or (self.pre_scores, [])
         result.skipped += never
-        alike: list[str] = []
-        watch = cycle.watch_of_plugins
+        for_all: list[str] = []
         for plugin in asked:
-            if watch is None:
-                status = plugin.pre_score(cycle, result.nodes)
-            else:
-                status = watch.timed(plugin.name, "PreScore", partial(plugin.pre_score, cycle, result.nodes))
+            status = cycle.ask(plugin.name, "PreScore", plugin.pre_score, cycle, result.nodes)
             if status is None:
                 continue
             if status.code is not Code.SKIP:
-                result.broken = f'running PreScore plugin "{plugin.name}": {status.message}'
+                result.broken = error(f'running PreScore plugin "{plugin.name}": {status.message}')
                 return
             result.skipped.append(plugin.name)
-            if status is SKIP_ALIKE:
-                alike.append(plugin.name)
+            if status is SKIP_EQUIVALENT:
+                for_all.append(plugin.name)
         if known is None:
-            cycle.facts.memo[self] = (tuple(p for p in self.pre_scores if p.name not in alike), alike)
+            asked = tuple(plugin for plugin in self.pre_scores if plugin.name not in for_all)
+            cycle.facts.keep(self._pre_score_key, (asked, for_all))
         cycle.skipped_scores.update(result.skipped)
 
     def _score(self, plugin: ScorePlugin, weight: int, cycle: Cycle, result: Scores, explain: bool) -> None:
@@ -192,7 +184,7 @@ class ScoreRunner:
             raw: Scored = plugin.score(cycle, nodes)
             for_all, in_range = False, False
         else:
-            answer = self._answers.scores(plugin, cycle)
+            answer = self._answers.ask_score(plugin, cycle)
             raw, in_range, for_all = answer.scores, answer.in_range, True
             if self._needs_64_bits and not isinstance(raw, int):
                 raw = raw.astype(np.int64)
@@ -220,17 +212,17 @@ class ExtendedScoreRunner(ScoreRunner):
         pre_scores: Sequence[PreScorePlugin],
         scores: Sequence[tuple[ScorePlugin, int]],
         answers: AnswerCache,
-        alike: Alike,
+        equivalence: EquivalenceCache,
         extenders: Sequence[Extender],
     ) -> None:
-        super().__init__(state, pre_scores, scores, answers, alike)
+        super().__init__(state, pre_scores, scores, answers, equivalence)
         self._extenders = extenders
 
-    def run(self, cycle: Cycle, feasible: Bool, count: int, *, explain: bool = False) -> Scores:
-        result = super().run(cycle, feasible, count, explain=explain)
+    def run(self, cycle: Cycle, sample: Sample, *, explain: bool = False) -> Scores:
+        result = super().run(cycle, sample, explain=explain)
         if result.broken:
             return result
-        nodes = [result.nodes.node(i) for i in range(count)]
+        nodes = [result.nodes.node(i) for i in range(sample.found)]
         for extender, scores in ask_to_prioritize(self._extenders, cycle.pod, nodes):
             weighted = _wrapped(score * extender.weight * SCALE for score in scores)
             result.add_for_feasible(weighted)
@@ -247,9 +239,9 @@ def _is_answered_together(plugin: ScorePlugin) -> bool:
     return plugin.score_scope is not Scope.CLUSTER and plugin.scores_both_ways and not plugin.normalizes
 
 
-def _out_of_range(plugin: ScorePlugin, scores: Scored) -> str:
+def _out_of_range(plugin: ScorePlugin, scores: Scored) -> Status:
     worst = scores if isinstance(scores, int) else int(scores[(scores < 0) | (scores > MAX_NODE_SCORE)][0])
-    return (
+    return error(
         f'applying score defaultWeights on Score plugins: plugin "{plugin.name}" returns an invalid score {worst}, '
         f"it should in the range of [0, {MAX_NODE_SCORE}] after normalizing"
     )

@@ -1,9 +1,11 @@
-"""What a plugin may answer: a code, and reasons in words that users know."""
+"""What a plugin may answer: a code and reasons in words that users know, or a score."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+
+MAX_NODE_SCORE = 100
 
 
 class Code(IntEnum):
@@ -58,8 +60,8 @@ class Status:
 
 
 SKIP = Status(Code.SKIP)
-SKIP_ALIKE = Status(Code.SKIP, ("for all pods that are alike",))
-"""Skip for a reason that lies in the pod's definition alone: pods that are alike need not be asked about again."""
+SKIP_EQUIVALENT = Status(Code.SKIP, ("for all equivalent pods",))
+"""Skip for a reason that lies in the pod's definition alone: equivalent pods need not be asked about again."""
 
 
 BIND_IT = Status(Code.SUCCESS, ("bind",))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kubesched.framework.status import Code, Status
 
@@ -36,7 +36,7 @@ class Stopwatch:
         return self._clock() - self.started
 
     def start(self) -> None:
-        """What has passed since the last lap belongs to nobody."""
+        """What has passed since the last lap belongs to no extension point."""
         self._since = self._clock()
 
     def lap(self, point: str, status: Status | None = None) -> None:
@@ -45,10 +45,10 @@ class Stopwatch:
         self.laps.append((point, _SUCCESS if status is None else str(status.code), now - self._since))
         self._since = now
 
-    def timed(self, plugin: str, point: str, ask: Callable[[], T]) -> T:
+    def timed(self, plugin: str, point: str, method: Callable[..., T], *about: Any) -> T:
         """The answer of one plugin, measured."""
         before = self._clock()
-        answer = ask()
+        answer = method(*about)
         self._note(plugin, point, answer, before)
         return answer
 

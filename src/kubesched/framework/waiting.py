@@ -75,14 +75,11 @@ class WaitingPod:
 class WaitingPods:
     """All waiting pods. Plugins find them in their context, to allow or to reject them."""
 
-    def __init__(self) -> None:
-        self._clock: Callable[[], float] = lambda: 0.0
-        self.on_settled: Callable[[], None] = lambda: None
-        """Called when a pod need not wait any longer, so that nobody has to look again and again."""
-        self._pods: dict[str, WaitingPod] = {}
-
-    def use_clock(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float] = lambda: 0.0, on_settled: Callable[[], None] = lambda: None) -> None:
+        """`on_settled` is called when a pod need not wait any longer."""
         self._clock = clock
+        self._on_settled = on_settled
+        self._pods: dict[str, WaitingPod] = {}
 
     def __iter__(self) -> Iterator[WaitingPod]:
         return iter(list(self._pods.values()))
@@ -96,7 +93,7 @@ class WaitingPods:
     def add(self, pod: Pod, node_name: str, timeouts: dict[str, float]) -> WaitingPod:
         """Begin to wait for plugins, each at most so many seconds."""
         capped = {plugin: min(seconds, LONGEST_WAIT) for plugin, seconds in timeouts.items()}
-        waiting = WaitingPod(pod, node_name, capped, self._clock(), lambda: self.on_settled())
+        waiting = WaitingPod(pod, node_name, capped, self._clock(), self._on_settled)
         self._pods[pod.identity] = waiting
         return waiting
 

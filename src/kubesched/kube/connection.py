@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from kubesched.api.errors import aggregated
 from kubesched.kube.errors import ConnectionSettingsError
 from kubesched.kube.kubeconfig import Cluster, Kubeconfig, User, load, load_merged
 from kubesched.kube.proxy import parsed_proxy
@@ -99,8 +100,7 @@ def from_kubeconfig(
         mistakes += _mistakes_of_cluster(cluster, config.origin(f"clusters[{chosen.cluster if chosen else ''}]"))
         mistakes += mistakes_of_user(user, config.origin(f"users[{user_name}]"))
     if mistakes:
-        words = mistakes[0] if len(mistakes) == 1 else f"[{', '.join(mistakes)}]"
-        raise ConnectionSettingsError(f"invalid configuration: {words}")
+        raise ConnectionSettingsError(f"invalid configuration: {aggregated(mistakes)}")
     return _settings(cluster, user, user_name, (chosen.namespace if chosen else "") or "default", environ)
 
 

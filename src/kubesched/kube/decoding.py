@@ -81,16 +81,16 @@ _raw_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 def watch_event(line: bytes) -> WatchEvent:
     try:
         return _events.decode(line)
-    except msgspec.DecodeError as problem:
-        raise UnreadableAnswerError(f"a line of the watch cannot be read: {problem}: {line[:100]!r}") from None
+    except msgspec.DecodeError as error:
+        raise UnreadableAnswerError(f"a line of the watch cannot be read: {error}: {line[:100]!r}") from None
 
 
 def bookmark(raw: msgspec.Raw) -> tuple[str, bool]:
     """How far the watch is, and whether this is the end of a streamed list."""
     try:
         meta = _bookmarks.decode(raw).metadata
-    except msgspec.DecodeError as problem:
-        raise UnreadableAnswerError(f"a bookmark cannot be read: {problem}") from None
+    except msgspec.DecodeError as error:
+        raise UnreadableAnswerError(f"a bookmark cannot be read: {error}") from None
     return meta.resource_version, (meta.annotations or {}).get(_INITIAL_EVENTS_END) == "true"
 
 
@@ -111,8 +111,8 @@ class RecordCodec(Generic[K]):
             return self._objects.decode(raw)
         except msgspec.ValidationError:
             return self._leniently(raw)
-        except msgspec.DecodeError as problem:
-            raise UnreadableAnswerError(f"a {self._kind.__name__} cannot be read: {problem}") from None
+        except msgspec.DecodeError as error:
+            raise UnreadableAnswerError(f"a {self._kind.__name__} cannot be read: {error}") from None
 
     def page(self, body: bytes) -> Page[K]:
         try:
@@ -121,8 +121,8 @@ class RecordCodec(Generic[K]):
             raw_list = _raw_list_of(body)
             objects = [self.decode(raw) for raw in raw_list.items or ()]
             return Page(objects, raw_list.metadata.resource_version, raw_list.metadata.continue_)
-        except msgspec.DecodeError as problem:
-            raise UnreadableAnswerError(f"a list of {self._kind.__name__} cannot be read: {problem}") from None
+        except msgspec.DecodeError as error:
+            raise UnreadableAnswerError(f"a list of {self._kind.__name__} cannot be read: {error}") from None
         return Page(read.items or [], read.metadata.resource_version, read.metadata.continue_)
 
     def identity(self, obj: K) -> Identity:
@@ -137,14 +137,14 @@ class RecordCodec(Generic[K]):
         return obj
 
 
-class Sent(NamedTuple, Generic[K]):
-    """A record, and what it was read from if somebody wants that: JSON as it was sent, without managedFields."""
+class WithOriginal(NamedTuple, Generic[K]):
+    """A record, and if an extender may see the object, its JSON as it was sent, without managedFields."""
 
     record: K
     original: bytes | None
 
 
-class SentCodec(Generic[K]):
+class WithOriginalCodec(Generic[K]):
     """Records together with the originals of those that are wanted."""
 
     def __init__(self, kind: type[K], api_version: str, wants: Callable[[K], bool]) -> None:
@@ -153,16 +153,16 @@ class SentCodec(Generic[K]):
         self._header = {"apiVersion": api_version, "kind": kind.__name__}
         self._wants = wants
 
-    def decode(self, raw: Raw) -> Sent[K]:
+    def decode(self, raw: Raw) -> WithOriginal[K]:
         record = self._records.decode(raw)
-        return Sent(record, self._original(raw) if self._wants(record) else None)
+        return WithOriginal(record, self._original(raw) if self._wants(record) else None)
 
-    def page(self, body: bytes) -> Page[Sent[K]]:
+    def page(self, body: bytes) -> Page[WithOriginal[K]]:
         read = _raw_list_of(body)
         objects = [self.decode(raw) for raw in read.items or ()]
         return Page(objects, read.metadata.resource_version, read.metadata.continue_)
 
-    def identity(self, obj: Sent[K]) -> Identity:
+    def identity(self, obj: WithOriginal[K]) -> Identity:
         return self._records.identity(obj.record)
 
     def _original(self, raw: Raw) -> bytes:
@@ -197,12 +197,12 @@ class DictCodec:
 
 
 def _fields_of(raw: Raw) -> tuple[dict[str, msgspec.Raw], dict[str, msgspec.Raw]]:
-    """The fields of an object, and those of its metadata without managedFields, which are long and read by nobody."""
+    """The fields of an object, and those of its metadata without managedFields, which are long and not needed."""
     try:
         fields = _raw_fields.decode(raw)
         meta = _raw_fields.decode(fields.pop("metadata", b"{}"))
-    except msgspec.DecodeError as problem:
-        raise UnreadableAnswerError(f"an object cannot be read: {problem}") from None
+    except msgspec.DecodeError as error:
+        raise UnreadableAnswerError(f"an object cannot be read: {error}") from None
     meta.pop("managedFields", None)
     return fields, meta
 
@@ -210,5 +210,5 @@ def _fields_of(raw: Raw) -> tuple[dict[str, msgspec.Raw], dict[str, msgspec.Raw]
 def _raw_list_of(body: bytes) -> _List[msgspec.Raw]:
     try:
         return _raw_lists.decode(body)
-    except msgspec.DecodeError as problem:
-        raise UnreadableAnswerError(f"a list cannot be read: {problem}") from None
+    except msgspec.DecodeError as error:
+        raise UnreadableAnswerError(f"a list cannot be read: {error}") from None

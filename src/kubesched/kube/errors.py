@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from kubesched.api.errors import UserError
+
 # What a status code means where the body does not say: the reasons of apimachinery.
 _REASONS = {
     400: "BadRequest",
@@ -25,11 +27,11 @@ _REASONS = {
 _SHOWN = 200  # characters of an answer that is no Status
 
 
-class KubeError(Exception):
+class KubeError(UserError):
     """Anything that went wrong with the API server or on the way to it."""
 
 
-class ConnectionSettingsError(KubeError, ValueError):
+class ConnectionSettingsError(KubeError):
     """A kubeconfig, flag or service account that cannot be used: file, field, what was expected."""
 
 

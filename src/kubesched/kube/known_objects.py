@@ -1,22 +1,16 @@
-"""What a reflector has told its handler: every event becomes the changes that keep the handler's view consistent."""
+"""What a reflector's handler knows: every event becomes the changes that keep that view consistent."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
+from kubesched.api.change import Change
 from kubesched.kube.decoding import Codec, Identity
 
 T = TypeVar("T")
 
-MOST_GRAVES = 4096  # deletions remembered; only events that are reordered need them, so the last ones will do
-
-
-class Change(NamedTuple, Generic[T]):
-    """`new` was added if there is no `old`, `old` was deleted if there is no `new`; else `old` became `new`."""
-
-    old: T | None
-    new: T | None
+MOST_TOMBSTONES = 4096  # deletions remembered; only events that are reordered need them, so the last ones will do
 
 
 class KnownObjects(Generic[T]):
@@ -29,7 +23,7 @@ class KnownObjects(Generic[T]):
     def __init__(self, codec: Codec[T]) -> None:
         self._codec = codec
         self._objects: dict[str, T] = {}
-        self._graves: dict[str, int] = {}  # by key, the version at which something of that name was deleted
+        self._tombstones: dict[str, int] = {}  # by key, the version at which something of that name was deleted
 
     @property
     def objects(self) -> Mapping[str, T]:
@@ -40,10 +34,10 @@ class KnownObjects(Generic[T]):
         key, uid, version = identity
         known = self._objects.get(key)
         if known is None:
-            if version and version <= self._graves.get(key, 0):
+            if version and version <= self._tombstones.get(key, 0):
                 return
             self._objects[key] = obj
-            yield Change(None, obj)
+            yield Change(new=obj)
             return
         _, known_uid, known_version = self._codec.identity(known)
         if version and version <= known_version:
@@ -53,9 +47,9 @@ class KnownObjects(Generic[T]):
             yield Change(known, obj)
         else:
             del self._objects[key]
-            yield Change(known, None)
+            yield Change(old=known)
             self._objects[key] = obj
-            yield Change(None, obj)
+            yield Change(new=obj)
 
     def gone(self, identity: Identity) -> Iterator[Change[T]]:
         """The object was deleted, or no longer matches what we asked for."""
@@ -67,15 +61,15 @@ class KnownObjects(Generic[T]):
             if version and is_older:
                 return
             del self._objects[key]
-        self._bury(key, version)
+        self._remember_deletion(key, version)
         if known is not None:
-            yield Change(known, None)
+            yield Change(old=known)
 
     def replaced(self, truth: Mapping[str, T]) -> Iterator[Change[T]]:
         """All there is, from a list: what it lacks is deleted, even if the server forgot its past and counts anew."""
-        self._graves.clear()
+        self._tombstones.clear()
         for key in [key for key in self._objects if key not in truth]:
-            yield Change(self._objects.pop(key), None)
+            yield Change(old=self._objects.pop(key))
         for key, obj in truth.items():
             known = self._objects.get(key)
             if known is not None:
@@ -87,11 +81,11 @@ class KnownObjects(Generic[T]):
                     yield Change(known, obj)
                     continue
                 del self._objects[key]
-                yield Change(known, None)
+                yield Change(old=known)
             self._objects[key] = obj
-            yield Change(None, obj)
+            yield Change(new=obj)
 
-    def _bury(self, key: str, version: int) -> None:
-        self._graves[key] = max(version, self._graves.pop(key, 0))
-        if len(self._graves) > MOST_GRAVES:
-            del self._graves[next(iter(self._graves))]
+    def _remember_deletion(self, key: str, version: int) -> None:
+        self._tombstones[key] = max(version, self._tombstones.pop(key, 0))
+        if len(self._tombstones) > MOST_TOMBSTONES:
+            del self._tombstones[next(iter(self._tombstones))]

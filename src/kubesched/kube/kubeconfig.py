@@ -179,7 +179,7 @@ def parse(text: str, path: str) -> Kubeconfig:
         raise ConnectionSettingsError(f'kubeconfig {path}: kind: expected "Config", got "{value["kind"]}"')
     written, mistakes = convert({} if value is None else value, _Written)
     if written is None:
-        raise ConnectionSettingsError("\n".join(f"kubeconfig {path}: {mistake}" for mistake in mistakes))
+        raise ConnectionSettingsError(*(f"kubeconfig {path}: {mistake}" for mistake in mistakes))
     base = Path(path).absolute().parent
     clusters = _by_name(((it.name, _rooted_cluster(it.cluster, base)) for it in written.clusters), "clusters", path)
     users = _by_name(((it.name, _rooted_user(it.user, base)) for it in written.users), "users", path)

@@ -7,16 +7,16 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
+from kubesched.api.change import Change
 from kubesched.kube.backoff import Backoff
 from kubesched.kube.decoding import Codec, bookmark, version_number, watch_event
 from kubesched.kube.errors import ApiStatusError, KubeError, UnreachableError
-from kubesched.kube.known_objects import Change, KnownObjects
+from kubesched.kube.known_objects import KnownObjects
 from kubesched.kube.listing import EventStream, Source
 
 T = TypeVar("T")
-T_contra = TypeVar("T_contra", contravariant=True)
 
 PAGE = 500
 BATCH = 100  # callbacks between two chances for others to run
@@ -26,14 +26,8 @@ _HEALTHY = 1.0  # a watch that lived for so many seconds is resumed without a pa
 _log = logging.getLogger(__name__)
 
 
-class Handler(Protocol[T_contra]):
-    """Told of every change, in order. It is called in batches; between two, others run."""
-
-    def added(self, obj: T_contra) -> None: ...
-
-    def updated(self, old: T_contra, new: T_contra) -> None: ...
-
-    def deleted(self, obj: T_contra) -> None: ...
+Handler = Callable[[Change[T]], None]
+"""Called with every change, in order. The calls come in batches; between two, other tasks run."""
 
 
 class NoStreamedListsError(KubeError):
@@ -53,7 +47,7 @@ class Reflector(Generic[T]):
         name: str,
         source: Source,
         codec: Codec[T],
-        handler: Handler[T],
+        handle: Handler[T],
         *,
         streamed_lists: bool = True,
         clock: Callable[[], float] = time.monotonic,
@@ -61,15 +55,13 @@ class Reflector(Generic[T]):
         chance: Callable[[], float] = random.random,
     ) -> None:
         self.name = name
-        self.last_error: KubeError | None = None
-        """Why it is behind, if it is."""
         self.lists = 0
         self.watches = 0
         self.missed = 0
-        """Changes that a list showed though the watch had been past them: it should have told."""
+        """Changes that a list showed though the watch had been past them without showing them."""
         self._source = source
         self._codec = codec
-        self._handler = handler
+        self._handle = handle
         self._streamed_lists = streamed_lists
         self._clock = clock
         self._sleep = sleep
@@ -84,7 +76,7 @@ class Reflector(Generic[T]):
         self._watching_since: float | None = None
         self._synced = asyncio.Event()
         self._asked_to_relist: list[asyncio.Future[None]] = []
-        self._hurry = asyncio.Event()
+        self._relist_wanted = asyncio.Event()
 
     @property
     def has_synced(self) -> bool:
@@ -96,7 +88,7 @@ class Reflector(Generic[T]):
 
     @property
     def objects(self) -> Mapping[str, T]:
-        """What the handler has been told, by key."""
+        """What the handler knows, by key."""
         return self._known.objects
 
     @property
@@ -107,11 +99,11 @@ class Reflector(Generic[T]):
     async def relist(self) -> None:
         """Read everything anew from the server's newest state, and return when the handler knows it.
 
-        For whoever must not act on an old view: a new leader, before its first decision.
+        A new leader does so before its first decision, which must not rest on an old view.
         """
         asked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._asked_to_relist.append(asked)
-        self._hurry.set()
+        self._relist_wanted.set()
         if self._stream is not None:
             self._stream.close()
         await asked
@@ -120,26 +112,26 @@ class Reflector(Generic[T]):
         """For ever. Errors of the server and of the network are logged and outlived; others are mistakes and raised."""
         try:
             while True:
-                if not await self._followed():
-                    await self._rest(self._backoff.pause())
+                if not await self._try_list_and_watch():
+                    await self._pause(self._backoff.pause())
         finally:
             for asked in self._asked_to_relist:
                 asked.cancel()
 
-    async def _rest(self, seconds: float) -> None:
-        """A pause, which is over at once if somebody needs the newest state meanwhile."""
-        resting, called = asyncio.ensure_future(self._sleep(seconds)), asyncio.ensure_future(self._hurry.wait())
+    async def _pause(self, seconds: float) -> None:
+        """A pause, which a call of `relist` ends at once."""
+        resting, called = asyncio.ensure_future(self._sleep(seconds)), asyncio.ensure_future(self._relist_wanted.wait())
         try:
             await asyncio.wait((resting, called), return_when=asyncio.FIRST_COMPLETED)
         finally:
             resting.cancel()
             called.cancel()
 
-    async def _followed(self) -> bool:
+    async def _try_list_and_watch(self) -> bool:
         """List and watch for a while. False if it went so badly that a pause is in order."""
         self._watching_since = None
         try:
-            await self._follow()
+            await self._list_and_watch()
         except KubeError as error:
             if self._asked_to_relist and not self._needs_list:
                 return True  # it was us who closed the watch
@@ -150,13 +142,13 @@ class Reflector(Generic[T]):
         """There was a watch for a while. The time that a list took does not count: lists that fail cost most."""
         return self._watching_since is not None and self._clock() - self._watching_since >= _HEALTHY
 
-    async def _follow(self) -> None:
+    async def _list_and_watch(self) -> None:
         """List if need be, then watch until the watch ends."""
         stream: EventStream | None = None
         asked = self._asked_to_relist
         if self._needs_list or asked:
             self._asked_to_relist = []
-            self._hurry.clear()
+            self._relist_wanted.clear()
             try:
                 stream = await self._list(newest=self._version_is_lost or bool(asked))
             except BaseException:
@@ -170,7 +162,6 @@ class Reflector(Generic[T]):
                 resource_version=self._version, seconds=self._watch_seconds(), initial_events=False
             )
         self.watches += 1
-        self.last_error = None
         self._watching_since = self._clock()
         self._stream = stream
         try:
@@ -182,7 +173,6 @@ class Reflector(Generic[T]):
 
     def _note(self, error: KubeError) -> bool:
         """Decide how to go on after an error: with a list or with a watch, at once or after a pause."""
-        self.last_error = error
         if isinstance(error, ApiStatusError) and (error.is_expired or error.is_from_the_future):
             # A list of that version may still be had from a server that is ahead; only if not, ask for the newest.
             self._version_is_lost = self._needs_list or error.is_from_the_future
@@ -263,15 +253,15 @@ class Reflector(Generic[T]):
             raise
 
     async def _replace(self, objects: Mapping[str, T], version: str) -> None:
-        await self._deliver(self._noticed(self._known.replaced(objects)))
+        await self._deliver(self._count_missed(self._known.replaced(objects)))
         self._version = version
         self._version_number = version_number(version)
         self._version_is_lost = False
         self._needs_list = False
         self._synced.set()
 
-    def _noticed(self, changes: Iterable[Change[T]]) -> Iterator[Change[T]]:
-        """The same changes. A deletion has no version in a list, so nobody knows whether the watch was past it."""
+    def _count_missed(self, changes: Iterable[Change[T]]) -> Iterator[Change[T]]:
+        """The same changes. Deletions are not counted: a list has no version of them to hold against the watch."""
         reached = self._version_number
         for change in changes:
             if change.new is not None and 0 < self._codec.identity(change.new).version <= reached:
@@ -290,7 +280,7 @@ class Reflector(Generic[T]):
                     self._reach(version_number(bookmark(event.object)[0]))
                     continue
                 for change in self._changes(event.type, event.object, self._known):
-                    self._tell(change)
+                    self._handle(change)
 
     def _changes(self, type_: str, raw: bytes, known: KnownObjects[T]) -> Iterable[Change[T]]:
         if type_ == "ERROR":
@@ -314,16 +304,6 @@ class Reflector(Generic[T]):
 
     async def _deliver(self, changes: Iterable[Change[T]]) -> None:
         for count, change in enumerate(changes, start=1):
-            self._tell(change)
+            self._handle(change)
             if not count % BATCH:
                 await self._sleep(0)
-
-    def _tell(self, change: Change[T]) -> None:
-        old, new = change
-        if new is None:
-            if old is not None:
-                self._handler.deleted(old)
-        elif old is None:
-            self._handler.added(new)
-        else:
-            self._handler.updated(old, new)

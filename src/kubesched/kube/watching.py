@@ -48,7 +48,7 @@ class WatchStream:
         return []
 
     def close(self) -> None:
-        """Hang up; whoever waits for lines gets UnreachableError."""
+        """Hang up; a task that waits for lines gets UnreachableError."""
         self._stream.close()
 
     def __enter__(self) -> WatchStream:

@@ -9,7 +9,8 @@ import numpy as np
 from kubesched.api.pod import Pod
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
-from kubesched.framework.plugin import MAX_NODE_SCORE, Scope, ScorePlugin
+from kubesched.framework.plugin import Scope, ScorePlugin
+from kubesched.framework.status import MAX_NODE_SCORE
 from kubesched.state.columns import Int64
 
 _MIB = 1024 * 1024
@@ -49,10 +50,7 @@ class ImageLocality(ScorePlugin):
 
 def _images(cycle: Cycle) -> tuple[tuple[str, ...], int]:
     """The images of a pod as nodes name them, and the number of containers that the upper bound goes by."""
-    memo = cycle.facts.memo
-    if ImageLocality not in memo:
-        memo[ImageLocality] = _images_of(cycle.pod)
-    return memo[ImageLocality]  # type: ignore[no-any-return]
+    return cycle.facts.derived(_images_of, cycle.pod)
 
 
 def _images_of(pod: Pod) -> tuple[tuple[str, ...], int]:

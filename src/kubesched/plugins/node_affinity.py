@@ -25,7 +25,7 @@ from kubesched.framework.plugin import (
     ScorePlugin,
 )
 from kubesched.framework.profile import ProfileError
-from kubesched.framework.status import SKIP_ALIKE, Status, error, unresolvable
+from kubesched.framework.status import SKIP_EQUIVALENT, Status, error, unresolvable
 from kubesched.plugins.shared.hinting import queue_if, waits_for
 from kubesched.plugins.shared.node_requirements import RequiredNodes
 from kubesched.plugins.shared.normalizing import scaled_to_maximum
@@ -66,7 +66,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         affinity = _node_affinity(cycle.pod)
         required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
         if required is None:
-            return SKIP_ALIKE if self._enforced is None and not cycle.pod.spec.node_selector else None
+            return SKIP_EQUIVALENT if self._enforced is None and not cycle.pod.spec.node_selector else None
         names: set[str] = set()
         for term in required.node_selector_terms:
             by_name = [set(f.values) for f in term.match_fields if f.key == "metadata.name" and f.operator == "In"]
@@ -83,15 +83,15 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     score_question = filter_question
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
-        verdicts = self.reject(~RequiredNodes.of(cycle).selects(nodes), NOT_SELECTED)
+        ids = self.reject(~RequiredNodes.of(cycle).selects(nodes), NOT_SELECTED)
         if self._enforced is not None:
-            verdicts[~nodes.selected_by(self._enforced)] = self.verdicts.id_of(NOT_ENFORCED)
-        return verdicts
+            ids[~nodes.selected_by(self._enforced)] = self.rejections.id_of(NOT_ENFORCED)
+        return ids
 
     def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
         affinity = _node_affinity(cycle.pod)
         if affinity is None or not affinity.preferred_during_scheduling_ignored_during_execution:
-            return None if self._adds_preferences else SKIP_ALIKE
+            return None if self._adds_preferences else SKIP_EQUIVALENT
         fault = next((term.fault for _, term in self._terms(cycle) if term.fault), "")
         return error(fault) if fault else None
 
@@ -127,11 +127,11 @@ def _node_affinity(pod: Pod) -> NodeAffinityOfPod | None:
 
 def _question(cycle: Cycle) -> Hashable:
     """All of the pod that matters here, as bytes: records with dictionaries inside have no hash."""
-    memo = cycle.facts.memo
-    if "NodeAffinity" not in memo:
-        spec = cycle.pod.spec
-        memo["NodeAffinity"] = msgspec.json.encode((spec.node_selector, _node_affinity(cycle.pod)))
-    return memo["NodeAffinity"]  # type: ignore[no-any-return]
+    return cycle.facts.derived(_encoded, cycle.pod)
+
+
+def _encoded(pod: Pod) -> bytes:
+    return msgspec.json.encode((pod.spec.node_selector, _node_affinity(pod)))
 
 
 def _weighted(terms: Iterable[PreferredSchedulingTerm]) -> list[WeightedTerm]:

@@ -12,15 +12,19 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin, Scope
-from kubesched.framework.status import SKIP_ALIKE, Status, unresolvable
+from kubesched.framework.status import SKIP_EQUIVALENT, Status, unresolvable
 from kubesched.plugins.shared.hinting import is_same_pod, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32
+from kubesched.state.facts import StateKey
 
 MISSING = unresolvable("node(s) didn't match Pod's required features")
 
 RESTART_ALL = "RestartAllContainersOnContainerExits"
 USER_NAMESPACES_ON_HOST_NETWORK = "UserNamespacesHostNetworkSupport"
+
+
+_REQUIRED = StateKey[frozenset[str]]("NodeDeclaredFeatures")
 
 
 class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
@@ -44,20 +48,18 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
         if not self._enabled:
-            return SKIP_ALIKE
-        memo = cycle.facts.memo
-        if NodeDeclaredFeatures not in memo:
-            memo[NodeDeclaredFeatures] = required_features(cycle.pod)
-        if not memo[NodeDeclaredFeatures]:
-            return SKIP_ALIKE
-        cycle.write(self.name, memo[NodeDeclaredFeatures])
+            return SKIP_EQUIVALENT
+        required = cycle.facts.derived(required_features, cycle.pod)
+        if not required:
+            return SKIP_EQUIVALENT
+        cycle.write(_REQUIRED, required)
         return None
 
     def filter_question(self, cycle: Cycle) -> Hashable:
-        return cycle.read(self.name)  # type: ignore[no-any-return]
+        return cycle.read(_REQUIRED)
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
-        needed: frozenset[str] = cycle.read(self.name)
+        needed = cycle.read(_REQUIRED)
         table = cycle.state.nodes.nodes
         lacking = (
             node is not None and not needed.issubset(node.status.declared_features)

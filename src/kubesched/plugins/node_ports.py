@@ -9,7 +9,7 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
-from kubesched.framework.status import SKIP_ALIKE, Status, unschedulable
+from kubesched.framework.status import SKIP_EQUIVALENT, Status, unschedulable
 from kubesched.plugins.shared.hinting import has_node, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32
@@ -30,7 +30,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         return waits_for(Kind.POD, Action.DELETE, _after_pod_left), waits_for(Kind.NODE, Action.ADD)
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
-        return None if cycle.facts.ports else SKIP_ALIKE
+        return None if cycle.facts.ports else SKIP_EQUIVALENT
 
     def filter_question(self, cycle: Cycle) -> Hashable:
         return cycle.facts.ports

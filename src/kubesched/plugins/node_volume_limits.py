@@ -13,7 +13,7 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin
-from kubesched.framework.status import SKIP_ALIKE, Status, unschedulable
+from kubesched.framework.status import SKIP_EQUIVALENT, Status, unschedulable
 from kubesched.plugins.shared.csi_migration import TranslationError, inline_handle_of, migration_of
 from kubesched.plugins.shared.csi_nodes import NO_LIMIT, CSINodeColumns
 from kubesched.plugins.shared.hinting import after_used_claim, has_node, queue_if, waits_for
@@ -52,7 +52,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         )
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
-        return None if cycle.pod.spec.volumes and attachable_count(cycle.pod, cycle.facts) else SKIP_ALIKE
+        return None if cycle.pod.spec.volumes and attachable_count(cycle.pod, cycle.facts) else SKIP_EQUIVALENT
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
         self._follow(cycle.state)
@@ -60,36 +60,36 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             wanted = volumes_wanted(cycle.pod, cycle.state.objects)
         except VolumeFaultError as fault:
             return self._reject_for(fault, cycle, nodes)
-        verdicts = self.reject(self._over_limit(wanted, nodes), TOO_MANY)
+        ids = self.reject(self._over_limit(wanted, nodes), TOO_MANY)
         if self._drivers_may_be_missing:
-            self._reject_without_drivers(verdicts, wanted, cycle, nodes)
-        return verdicts
+            self._reject_without_drivers(ids, wanted, cycle, nodes)
+        return ids
 
     def _reject_for(self, fault: VolumeFaultError, cycle: Cycle, nodes: Nodes) -> Int32:
         """Nodes without a CSINode have nothing to do with in-tree disks, but one of the claims may be at fault."""
-        verdicts = self.reject(~nodes.none(), fault.status)
+        ids = self.reject(~nodes.none(), fault.status)
         if fault.only_with_csi:
             elsewhere = ~nodes.take(self._csi_nodes.present)
             try:
                 volumes_wanted(cycle.pod, cycle.state.objects, migrating=False)
             except VolumeFaultError as other:
-                verdicts[elsewhere] = self.verdicts.id_of(other.status)
+                ids[elsewhere] = self.rejections.id_of(other.status)
             else:
-                verdicts[elsewhere] = 0
-        return verdicts
+                ids[elsewhere] = 0
+        return ids
 
-    def _reject_without_drivers(self, verdicts: Int32, wanted: Set[AttachedVolume], cycle: Cycle, nodes: Nodes) -> None:
+    def _reject_without_drivers(self, ids: Int32, wanted: Set[AttachedVolume], cycle: Cycle, nodes: Nodes) -> None:
         """Of several drivers that a node lacks, the first by name is told."""
         objects = cycle.state.objects
         unmigrated = {volume.driver for volume in volumes_wanted(cycle.pod, objects, migrating=False)}
         for driver in sorted({volume.driver for volume in wanted}, reverse=True):
             known = objects.get(CSIDriver, driver)
             if known is not None and known.spec.prevent_pod_scheduling_if_missing:
-                missing = self.verdicts.id_of(unschedulable(f"{driver} CSI driver is not installed on the node"))
+                missing = self.rejections.id_of(unschedulable(f"{driver} CSI driver is not installed on the node"))
                 lacking = self._csi_nodes.lacking(driver)
                 if driver not in unmigrated:
                     lacking &= self._csi_nodes.present
-                verdicts[nodes.take(lacking)] = missing
+                ids[nodes.take(lacking)] = missing
 
     def _follow(self, state: ClusterState) -> None:
         if state is not self._state:

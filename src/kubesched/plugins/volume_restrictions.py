@@ -11,12 +11,12 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
-from kubesched.framework.status import SKIP, SKIP_ALIKE, Status, unresolvable, unschedulable
+from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Status, unresolvable, unschedulable
 from kubesched.plugins.shared.hinting import after_named_claim, queue_if, waits_for
 from kubesched.plugins.shared.volume_claims import claim_not_found
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32
-from kubesched.state.facts import PodFacts, claim_names
+from kubesched.state.facts import PodFacts, StateKey, claim_names
 from kubesched.state.pods import PlacedPod
 
 DISK_TAKEN = unschedulable("node(s) had no available disk")
@@ -55,6 +55,9 @@ class SingleUseClaims:
         self.users += sign * sum(name in self.names for name in claim_names(pod))
 
 
+_CLAIMS = StateKey[SingleUseClaims]("VolumeRestrictions")
+
+
 class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
     """Rejects nodes where a disk is mounted already, and all nodes while a ReadWriteOncePod claim is in use."""
 
@@ -71,7 +74,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
         if not cycle.pod.spec.volumes:
-            return SKIP_ALIKE
+            return SKIP_EQUIVALENT
         objects, namespace = cycle.state.objects, cycle.pod.namespace
         single_use: set[str] = set()
         for name in claim_names(cycle.pod):
@@ -84,7 +87,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         users = sum(f"{namespace}/{name}" in in_use for name in single_use)
         if not users and not disks_of(cycle.pod, cycle.facts):
             return SKIP
-        cycle.write(self.name, SingleUseClaims(frozenset(single_use), users))
+        cycle.write(_CLAIMS, SingleUseClaims(frozenset(single_use), users))
         return None
 
     def add_pod(self, cycle: Cycle, pod: PlacedPod, row: int) -> None:
@@ -102,14 +105,13 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         if wanted:
             for i in range(len(nodes)):
                 collides[i] = any(_collide(wanted, disks_of(p.pod, p.facts)) for p in nodes.pods(i))
-        verdicts = self.reject(collides, DISK_TAKEN)
+        ids = self.reject(collides, DISK_TAKEN)
         if self._claims(cycle).users > 0:
-            verdicts[~collides] = self.verdicts.id_of(CLAIM_IN_USE)
-        return verdicts
+            ids[~collides] = self.rejections.id_of(CLAIM_IN_USE)
+        return ids
 
     def _claims(self, cycle: Cycle) -> SingleUseClaims:
-        claims: SingleUseClaims = cycle.read(self.name)
-        return claims
+        return cycle.read(_CLAIMS)
 
 
 def _after_pod_left(pod: Pod, old: Pod, new: None, state: ClusterState) -> Hint:
@@ -126,10 +128,11 @@ def _collide(wanted: Collection[Disk], others: Collection[Disk]) -> bool:
 
 def disks_of(pod: Pod, facts: PodFacts) -> tuple[Disk, ...]:
     """The disks a pod names that others may collide with."""
-    found: tuple[Disk, ...] | None = facts.memo.get(Disk)
-    if found is None:
-        found = facts.memo[Disk] = tuple(disk for volume in pod.spec.volumes for disk in _disks(volume))
-    return found
+    return facts.derived(_disks_of, pod)
+
+
+def _disks_of(pod: Pod) -> tuple[Disk, ...]:
+    return tuple(disk for volume in pod.spec.volumes for disk in _disks(volume))
 
 
 def _disks(volume: Volume) -> list[Disk]:

@@ -13,13 +13,13 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
-from kubesched.framework.status import SKIP, SKIP_ALIKE, Status, unresolvable
+from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Status, unresolvable
 from kubesched.plugins.shared.csi_migration import ZONES_DELIMITER
 from kubesched.plugins.shared.hinting import after_named_claim, queue_if, waits_for
 from kubesched.plugins.shared.volume_claims import claim_not_found, class_of
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32
-from kubesched.state.facts import claim_names
+from kubesched.state.facts import StateKey, claim_names
 from kubesched.state.objects import ObjectStore
 
 ELSEWHERE = unresolvable("node(s) had no available volume zone")
@@ -47,6 +47,9 @@ class Place(NamedTuple):
 Places = tuple[Place, ...]
 
 
+_PLACES = StateKey[Places]("VolumeZone")
+
+
 class VolumeZone(PreFilterPlugin, FilterPlugin):
     """Rejects nodes in zones from which a volume of the pod cannot be reached."""
 
@@ -63,13 +66,13 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
         if not cycle.facts.claims:
-            return SKIP_ALIKE
+            return SKIP_EQUIVALENT
         places = _places_of_volumes(cycle)
         if isinstance(places, Status):
             return places
         if not places:
             return SKIP
-        cycle.write(self.name, places)
+        cycle.write(_PLACES, places)
         return None
 
     def filter_question(self, cycle: Cycle) -> Hashable:
@@ -90,7 +93,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
 
     def _places(self, cycle: Cycle) -> Places | Status:
         """As pre_filter left them; worked out here in a profile without it."""
-        places: Places | None = cycle.notes.get(self.name)
+        places = cycle.find(_PLACES)
         return _places_of_volumes(cycle) if places is None else places
 
 

@@ -93,7 +93,7 @@ class Sandbox:
             self._plan.configuration,
             plugins=self._plan.plugins,
             draw=self._rng.randrange,
-            on_attempt=self.chronicle,
+            listeners=[self.chronicle],
         )
         self._scheduling = asyncio.create_task(self._schedule(), name="scheduling")
         self._controllers.start()

@@ -6,7 +6,8 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kubesched.scheduler.scheduler import Attempt
+from kubesched.scheduler.attempt.attempt import Attempt
+from kubesched.scheduler.listener import SchedulerListener
 
 _REMEMBERED = 200
 
@@ -21,8 +22,8 @@ class Entry(NamedTuple):
     text: str
 
 
-class Chronicle:
-    """Hears of every attempt; `on_entry` is told what was written down."""
+class Chronicle(SchedulerListener):
+    """Listens to a scheduler; `on_entry` is called with what was written down."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -32,9 +33,7 @@ class Chronicle:
         self.on_entry: Callable[[Entry], None] = lambda entry: None
         self._latest: OrderedDict[str, str] = OrderedDict()
 
-    def __call__(self, attempt: Attempt) -> None:
-        if not attempt.outcome or attempt.outcome == "skipped":
-            return
+    def finished(self, attempt: Attempt) -> None:
         self.outcomes[attempt.outcome] += 1
         self.victims += len(attempt.victims)
         outcome = "preempts" if attempt.victims else attempt.outcome

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -37,6 +37,7 @@ from kubesched.plugins.dynamic_resources.writes import (
     TellExtendedClaim,
     consumer_of,
 )
+from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.writer import ClusterWriter, WriteError
 from kubesched.state.cluster import ClusterState
 
@@ -45,28 +46,30 @@ _log = logging.getLogger(__name__)
 _END_WITHIN = 5.0
 """Seconds that a write is waited for when its pod is stopped, or the whole process."""
 
-OnAwaited = Callable[[str, str, str, float], None]
-"""Takes a profile, a driver, how it went (success, failure, timeout, error) and seconds."""
-
 
 class ClaimBinding:
     """Carries out what DynamicResources left as data in a cycle."""
 
-    def __init__(self, state: ClusterState, writer: ClusterWriter, now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        state: ClusterState,
+        writer: ClusterWriter,
+        now: Callable[[], float],
+        listeners: Sequence[SchedulerListener] = (),
+    ) -> None:
         self._ledger: Ledger = state.companion(DeviceView).ledger
         self._notes_time = state.features.device_binding_conditions
         self._writer = writer
         self._now = now
-        self._listeners: set[asyncio.Future[None]] = set()
-        self.on_awaited: OnAwaited | None = None
-        """Told of devices that were waited for, driver by driver."""
+        self._listeners = listeners
+        self._awaiting: set[asyncio.Future[None]] = set()
 
     def concerns(self, profile: Profile, cycle: Cycle) -> bool:
         """Whether there is something to write before the pod is bound."""
         attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
         if attempt is None or not attempt.claims:
             return False
-        return any(plugin.name == NOTES for plugin in profile.at("pre_bind", PreBindPlugin))
+        return any(plugin.name == NOTES.name for plugin in profile.at("pre_bind", PreBindPlugin))
 
     async def bind(self, profile: Profile, cycle: Cycle, node_name: str) -> Status | None:
         """Write the claims of the pod and wait for their devices; None once all is ready."""
@@ -78,15 +81,15 @@ class ClaimBinding:
                 await _to_the_end(self._bind(attempt, index))
             except (WriteError, ClaimGoneAnotherWayError) as problem:
                 return error(str(problem))
-        plugin = profile.plugins[NOTES]
+        plugin = profile.plugins[NOTES.name]
         assert isinstance(plugin, DynamicResources)
         if not plugin.waits_for_devices:
             return None
         started = self._now()
         status = await self._wait_for_devices(attempt, node_name, plugin.binding_timeout)
-        if self.on_awaited is not None:
+        for listener in self._listeners:
             for driver in sorted({driver for claim in attempt.claims for driver in awaited_drivers(claim)}):
-                self.on_awaited(profile.name, driver, _outcome(status), self._now() - started)
+                listener.awaited_devices(profile.name, driver, _outcome(status), self._now() - started)
         return status
 
     async def carry_out(self, cycle: Cycle | None) -> None:
@@ -106,11 +109,11 @@ class ClaimBinding:
             if isinstance(write, DeleteClaim):
                 self._ledger.forget(write.claim)
 
-    def heard(self) -> None:
-        """A claim has changed: perhaps its devices are ready."""
-        for listener in self._listeners:
-            if not listener.done():
-                listener.set_result(None)
+    def claim_changed(self) -> None:
+        """Perhaps the devices of a claim are ready."""
+        for waiting in self._awaiting:
+            if not waiting.done():
+                waiting.set_result(None)
 
     # -- one claim ----------------------------------------------------------------------------------------------------
 
@@ -182,11 +185,11 @@ class ClaimBinding:
         deadline = loop.time() + timeout
         while not is_ready and broken is None:
             listener: asyncio.Future[None] = loop.create_future()
-            self._listeners.add(listener)
+            self._awaiting.add(listener)
             try:
                 done, _ = await asyncio.wait((listener,), timeout=max(0.0, deadline - loop.time()))
             finally:
-                self._listeners.discard(listener)
+                self._awaiting.discard(listener)
             is_ready, broken = self._look(attempt, timeout)
             if not done and not is_ready:
                 return broken or error(f"{BINDING_TIMEOUT}: context deadline exceeded")

@@ -1,4 +1,4 @@
-"""What changed in a node or a pod, told as the events that plugins wait for."""
+"""The events that a change of a node or a pod amounts to, as plugins wait for them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,18 @@ from kubesched.api.requests import pod_requests
 from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.framework.events import Action, ClusterEvent, Kind
 
+ASSIGNED_POD_ADDED = ClusterEvent(Kind.ASSIGNED_POD, Action.ADD)
+ASSIGNED_POD_UPDATED = ClusterEvent(Kind.ASSIGNED_POD, Action.UPDATE)
+ASSIGNED_POD_DELETED = ClusterEvent(Kind.ASSIGNED_POD, Action.DELETE)
+PENDING_POD_ADDED = ClusterEvent(Kind.PENDING_POD, Action.ADD)
+PENDING_POD_UPDATED = ClusterEvent(Kind.PENDING_POD, Action.UPDATE)
+PENDING_POD_DELETED = ClusterEvent(Kind.PENDING_POD, Action.DELETE)
+NODE_ADDED = ClusterEvent(Kind.NODE, Action.ADD)
+NODE_DELETED = ClusterEvent(Kind.NODE, Action.DELETE)
 
-def node_changes(old: Node, new: Node, features: Features = DEFAULT_FEATURES) -> list[ClusterEvent]:
-    """One event per kind of change. Uncordoning counts as a change of taints; cordoning helps nobody."""
+
+def node_events(old: Node, new: Node, features: Features = DEFAULT_FEATURES) -> list[ClusterEvent]:
+    """One event per kind of change. Uncordoning counts as a change of taints; cordoning helps no pod."""
     actions = []
     if old.spec.unschedulable and not new.spec.unschedulable:
         actions.append(Action.UPDATE_NODE_TAINT)
@@ -30,8 +39,8 @@ def node_changes(old: Node, new: Node, features: Features = DEFAULT_FEATURES) ->
     return [ClusterEvent(Kind.NODE, action) for action in actions]
 
 
-def pod_changes(old: Pod, new: Pod, features: Features = DEFAULT_FEATURES) -> list[ClusterEvent]:
-    """One event per kind of change; a plain update if it is none of those that somebody might wait for."""
+def pod_events(old: Pod, new: Pod, features: Features = DEFAULT_FEATURES) -> list[ClusterEvent]:
+    """One event per kind of change; a plain update if it is none of those that plugins register."""
     actions = []
     if old.metadata.labels != new.metadata.labels:
         actions.append(Action.UPDATE_POD_LABEL)

@@ -1,9 +1,11 @@
-"""Routes what the watch says: to the state, to the queue, and as events to the pods that wait for them."""
+"""The event handlers: a change of the cluster goes to the cache, to the queue, and as events to pods that wait."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+from kubesched.api.change import Change
 from kubesched.api.custom import CustomObject
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
@@ -11,20 +13,27 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.framework.events import Action, ClusterEvent, Kind
 from kubesched.framework.waiting import WaitingPods
-from kubesched.scheduler.cluster_events import node_changes, pod_changes
+from kubesched.scheduler.cluster_events import (
+    ASSIGNED_POD_ADDED,
+    ASSIGNED_POD_DELETED,
+    ASSIGNED_POD_UPDATED,
+    NODE_ADDED,
+    NODE_DELETED,
+    PENDING_POD_ADDED,
+    PENDING_POD_DELETED,
+    PENDING_POD_UPDATED,
+    node_events,
+    pod_events,
+)
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.state.cluster import ClusterState
 
 _EVENT_KINDS = {kind.record: Kind(kind.event) for kind in KINDS.values() if kind.event}
-
-ASSIGNED_POD_ADDED = ClusterEvent(Kind.ASSIGNED_POD, Action.ADD)
-ASSIGNED_POD_GONE = ClusterEvent(Kind.ASSIGNED_POD, Action.DELETE)
-NODE_ADDED = ClusterEvent(Kind.NODE, Action.ADD)
-NODE_GONE = ClusterEvent(Kind.NODE, Action.DELETE)
+_ACTIONS = {"added": Action.ADD, "updated": Action.UPDATE, "deleted": Action.DELETE}
 
 
-class EventRouter:
-    """Pods with a node are load, whoever put them there; pods without are work, if they are ours."""
+class EventHandlers:
+    """Pods with a node go to the cache, whichever scheduler bound them; those without go to the queue, if ours."""
 
     def __init__(
         self,
@@ -39,65 +48,64 @@ class EventRouter:
         self._pods = pods
         self._waiting = waiting
         self._is_ours = is_ours
+        self._events: list[ClusterEvent] = []
 
-    def added(self, obj: KubeObject) -> None:
-        match obj:
+    def handle(self, change: Change[KubeObject]) -> list[ClusterEvent]:
+        """Bring cache and queue up to date, and requeue pods that the change may help; the events it amounted to."""
+        events: list[ClusterEvent] = []
+        self._events = events
+        old, new = change
+        if old is not None and new is not None and old.metadata.uid != new.metadata.uid:
+            # An interrupted watch may show a deletion and a creation as if they were one change.
+            self._handle(Change(old=old))
+            self._handle(Change(new=new))
+        else:
+            self._handle(change)
+        return events
+
+    def _handle(self, change: Change[Any]) -> None:
+        match change.obj:
             case Pod():
-                self._pods[obj.key] = obj
-                if obj.spec.node_name:
-                    self._assigned(obj)
-                elif self._is_ours(obj.spec.scheduler_name):
-                    self._queue.add(obj)
+                self._pod_changed(change)
             case Node():
-                self._state.apply(obj)
-                self._queue.happened(NODE_ADDED, None, obj)
+                self._node_changed(change)
             case _:
-                self._state.apply(obj)
-                self._other(obj, Action.ADD, None, obj)
-
-    def updated(self, old: KubeObject, new: KubeObject) -> None:
-        if old.metadata.uid != new.metadata.uid and isinstance(new, Pod):
-            # A watch that was interrupted tells of a deletion and a creation as if they were one change.
-            self.deleted(old)
-            self.added(new)
-            return
-        match old, new:
-            case Pod(), Pod():
-                self._pods[new.key] = new
-                self._pod_updated(old, new)
-            case Node(), Node():
-                self._state.apply(new)
-                for event in node_changes(old, new, self._state.features):
-                    self._queue.happened(event, old, new)
-            case _:
-                self._state.apply(new)
-                self._other(new, Action.UPDATE, old, new)
-
-    def deleted(self, obj: KubeObject) -> None:
-        match obj:
-            case Pod():
-                if self._pods.get(obj.key) is not None:
-                    del self._pods[obj.key]
-                self._pod_deleted(obj)
-            case Node():
-                self._queue.happened(NODE_GONE, obj, None)
-                self._state.delete(obj)
-            case _:
-                self._state.delete(obj)
-                self._other(obj, Action.DELETE, obj, None)
+                self._other_changed(change)
 
     # -- pods ---------------------------------------------------------------------------------------------------------
 
+    def _pod_changed(self, change: Change[Pod]) -> None:
+        old, new = change
+        if new is None:
+            self._pods.pop(change.obj.key, None)
+            self._pod_deleted(change.obj)
+            return
+        self._pods[new.key] = new
+        if old is None:
+            self._pod_added(new)
+        else:
+            self._pod_updated(old, new)
+
+    def _pod_added(self, pod: Pod) -> None:
+        if pod.spec.node_name:
+            self._assigned(pod)
+        elif self._is_ours(pod.spec.scheduler_name):
+            self._events.append(PENDING_POD_ADDED)
+            self._queue.add(pod)
+
     def _pod_updated(self, old: Pod, new: Pod) -> None:
         if old.spec.node_name:
+            self._events.append(ASSIGNED_POD_UPDATED)
             self._state.apply(new)
-            for event in pod_changes(old, new, self._state.features):
-                self._queue.happened(event, old, new)
+            for event in pod_events(old, new, self._state.features):
+                self._move_all(event, Change(old, new))
         elif new.spec.node_name:
             self._assigned(new)
             if self._is_ours(old.spec.scheduler_name):
+                self._events.append(PENDING_POD_DELETED)
                 self._queue.delete(old)
         elif self._is_ours(old.spec.scheduler_name):
+            self._events.append(PENDING_POD_UPDATED)
             self._pending_updated(old, new)
 
     def _pending_updated(self, old: Pod, new: Pod) -> None:
@@ -105,46 +113,70 @@ class EventRouter:
             return
         if self._is_assumed(new):
             if new.is_terminating and not old.is_terminating:
-                self._assumed_pod_gone(new)
+                self._assumed_pod_deleted(new)
             return
         self._queue.update(old, new)
-        promised = old.status.nominated_node_name
-        if promised and promised != new.status.nominated_node_name:
-            self._promise_gone(old)
+        nominated = old.status.nominated_node_name
+        if nominated and nominated != new.status.nominated_node_name:
+            self._nomination_cleared(old)
 
     def _pod_deleted(self, pod: Pod) -> None:
         if pod.spec.node_name:
             self._state.delete(pod)
-            self._queue.happened(ASSIGNED_POD_GONE, pod, None)
+            self._move_all(ASSIGNED_POD_DELETED, Change(old=pod))
         elif self._is_ours(pod.spec.scheduler_name):
+            self._events.append(PENDING_POD_DELETED)
             self._queue.delete(pod)
             if self._is_assumed(pod):
-                self._assumed_pod_gone(pod)
+                self._assumed_pod_deleted(pod)
             elif pod.status.nominated_node_name:
-                self._promise_gone(pod)
+                self._nomination_cleared(pod)
 
     def _assigned(self, pod: Pod) -> None:
         self._state.apply(pod)
-        self._queue.happened(ASSIGNED_POD_ADDED, None, pod)
+        self._move_all(ASSIGNED_POD_ADDED, Change(new=pod))
 
-    def _assumed_pod_gone(self, pod: Pod) -> None:
+    def _assumed_pod_deleted(self, pod: Pod) -> None:
         """A pod that is being bound is deleted: it will not arrive."""
         placed = self._state.placed(pod)
         assert placed is not None
         waiting = self._waiting.get(pod)
         if waiting is None or not waiting.reject("", "removed"):
             self._state.delete(pod)
-        self._queue.happened(ASSIGNED_POD_GONE, placed.pod, None)
+        self._move_all(ASSIGNED_POD_DELETED, Change(old=placed.pod))
 
-    def _promise_gone(self, pod: Pod) -> None:
+    def _nomination_cleared(self, pod: Pod) -> None:
         """A nominated pod counted as if it were there, for pods that do not go before it."""
-        self._queue.happened(ASSIGNED_POD_GONE, pod, None, lambda waiting: waiting.priority <= pod.priority)
+        self._move_all(ASSIGNED_POD_DELETED, Change(old=pod), lambda waiting: waiting.priority <= pod.priority)
 
     def _is_assumed(self, pod: Pod) -> bool:
         placed = self._state.placed(pod)
         return placed is not None and placed.assumed
 
-    def _other(self, obj: KubeObject, action: Action, old: KubeObject | None, new: KubeObject | None) -> None:
+    # -- nodes and all else -------------------------------------------------------------------------------------------
+
+    def _node_changed(self, change: Change[Node]) -> None:
+        old, new = change
+        if new is None:
+            self._move_all(NODE_DELETED, change)
+            self._state.delete(change.obj)
+            return
+        self._state.apply(new)
+        for event in (NODE_ADDED,) if old is None else node_events(old, new, self._state.features):
+            self._move_all(event, change)
+
+    def _other_changed(self, change: Change[KubeObject]) -> None:
+        obj = change.obj
+        if change.new is None:
+            self._state.delete(obj)
+        else:
+            self._state.apply(obj)
         kind = obj.resource if isinstance(obj, CustomObject) else _EVENT_KINDS.get(type(obj))
         if kind is not None:
-            self._queue.happened(ClusterEvent(kind, action), old, new)
+            self._move_all(ClusterEvent(kind, _ACTIONS[change.verb]), change)
+
+    def _move_all(
+        self, event: ClusterEvent, change: Change[KubeObject], concerns: Callable[[Pod], bool] | None = None
+    ) -> None:
+        self._events.append(event)
+        self._queue.move_all_to_active_or_backoff(event, change, concerns)

@@ -1,13 +1,17 @@
-"""The scheduler on an event loop: pods get their turn, bindings run side by side, the queue is told the time."""
+"""The scheduler on an event loop: pods get their turn, bindings run side by side, the queue is flushed in time."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
+from kubesched.api.change import Change
+from kubesched.api.meta import KubeObject
+from kubesched.framework.events import ClusterEvent
 from kubesched.scheduler.attempt.attempt import Attempt
+from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.scheduler import Scheduler
 
 _log = logging.getLogger(__name__)
@@ -21,8 +25,8 @@ _BACKOFF_EVERY = 1.0
 _LEFTOVERS_EVERY = 30.0
 
 
-class SchedulingLoop:
-    """Drives one scheduler. Whoever tells the scheduler of a change calls `wake` afterwards.
+class SchedulingLoop(SchedulerListener):
+    """Drives one scheduler, and wakes up when that has handled a change or a pod has waited long enough.
 
     There is one writer: all that touches the scheduler runs on the event loop, between two awaits of which nobody else
     does. Deciding is done in slices, so that reading the watch never waits for long.
@@ -32,26 +36,25 @@ class SchedulingLoop:
         self,
         scheduler: Scheduler,
         *,
-        on_try: Callable[[Attempt], None] | None = None,
-        on_attempt: Callable[[Attempt], None] | None = None,
         slice_seconds: float = _SLICE,
     ) -> None:
-        """`on_try` hears of every attempt that begins, and `on_attempt` of every one that is over."""
         self._scheduler = scheduler
-        self._on_try = on_try
-        self._on_attempt = on_attempt
+        scheduler.listeners.append(self)
         self._slice = slice_seconds
         self._awake = asyncio.Event()
-        scheduler.waiting.on_settled = self.wake
         self._unfinished: set[asyncio.Task[None]] = set()
-        self._telling: dict[str, asyncio.Task[None]] = {}
-        """What is being told about pods that wait for a Permit plugin, by their identity."""
-        self._alarms: dict[str, asyncio.TimerHandle] = {}
-        """When they will have waited long enough."""
+        self._waits: dict[str, tuple[asyncio.Task[None], asyncio.TimerHandle]] = {}
+        """`Scheduler.wait` for pods that wait for a Permit plugin, and the alarm for its timeout, by identity."""
         self._stopping = False
 
     def wake(self) -> None:
-        """Something happened: there may be pods to try."""
+        """There may be pods to try."""
+        self._awake.set()
+
+    def handled(self, change: Change[KubeObject], events: Sequence[ClusterEvent], seconds: float) -> None:
+        self._awake.set()
+
+    def settled(self) -> None:
         self._awake.set()
 
     @property
@@ -99,8 +102,6 @@ class SchedulingLoop:
             attempt = self._scheduler.pop()
             if attempt is None:
                 return False
-            if self._on_try is not None:
-                self._on_try(attempt)
             self._scheduler.decide(attempt)
             task = self._carry_out(attempt)
             if task is not None and attempt.victims and self._scheduler.evicts_first:
@@ -115,50 +116,42 @@ class SchedulingLoop:
 
     def _carry_out(self, attempt: Attempt) -> asyncio.Task[None] | None:
         """What is left to be done, under way; None if there is nothing, or not yet."""
-        if attempt.phase == "done":
-            self._over(attempt)
-        elif attempt.phase == "waiting":
-            self._telling[attempt.queued.identity] = self._begun(self._scheduler.wait(attempt), attempt)
-            self._set_alarm(attempt)
-        else:
-            return self._begun(self._finish(attempt), attempt)
+        if attempt.phase == "waiting":
+            wait = self._begin(self._scheduler.wait(attempt), attempt)
+            self._waits[attempt.queued.identity] = wait, self._alarm(attempt)
+        elif attempt.phase != "done":
+            return self._begin(self._finish(attempt), attempt)
         return None
 
-    def _set_alarm(self, attempt: Attempt) -> None:
+    def _alarm(self, attempt: Attempt) -> asyncio.TimerHandle:
+        """Wakes the loop when a Permit plugin has had all the time that it asked for."""
         waiting = self._scheduler.waiting.get(attempt.queued.pod)
-        if waiting is not None:
-            alarm = asyncio.get_running_loop().call_later(waiting.patience, self.wake)
-            self._alarms[attempt.queued.identity] = alarm
+        patience = 0.0 if waiting is None else waiting.patience
+        return asyncio.get_running_loop().call_later(patience, self.wake)
 
-    def _begun(self, work: Coroutine[Any, Any, None], attempt: Attempt) -> asyncio.Task[None]:
-        task = asyncio.create_task(self._done(work, attempt), name=f"finish {attempt.queued.key}")
+    def _begin(self, work: Coroutine[Any, Any, None], attempt: Attempt) -> asyncio.Task[None]:
+        task = asyncio.create_task(_logging_errors(work, attempt), name=f"finish {attempt.queued.key}")
         self._unfinished.add(task)
-        task.add_done_callback(self._finished)
+        task.add_done_callback(self._ended)
         return task
 
-    async def _done(self, work: Coroutine[Any, Any, None], attempt: Attempt) -> None:
-        try:
-            await work
-        except Exception:  # all that plugins and writers do is reported; this is a bug of ours, and no reason to stop
-            _log.exception("the attempt at pod %s could not be finished", attempt.queued.key)
-
     async def _finish(self, attempt: Attempt) -> None:
-        try:
-            if self._telling and (telling := self._telling.pop(attempt.queued.identity, None)) is not None:
-                if (alarm := self._alarms.pop(attempt.queued.identity, None)) is not None:
-                    alarm.cancel()
-                await telling
-            await self._scheduler.finish(attempt)
-        finally:
-            self._over(attempt)
+        if self._waits and (waited := self._waits.pop(attempt.queued.identity, None)) is not None:
+            wait, alarm = waited
+            alarm.cancel()
+            await wait
+        await self._scheduler.finish(attempt)
 
-    def _finished(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, task: asyncio.Task[None]) -> None:
         self._unfinished.discard(task)
         self.wake()
 
-    def _over(self, attempt: Attempt) -> None:
-        if self._on_attempt is not None:
-            self._on_attempt(attempt)
+
+async def _logging_errors(work: Coroutine[Any, Any, None], attempt: Attempt) -> None:
+    try:
+        await work
+    except Exception:  # all that plugins and writers do is reported; this is a bug of ours, and no reason to stop
+        _log.exception("the attempt at pod %s could not be finished", attempt.queued.key)
 
 
 def _next_second(now: float) -> float:

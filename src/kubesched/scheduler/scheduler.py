@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+from kubesched.api.change import Change
 from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
@@ -34,13 +35,13 @@ from kubesched.framework.status import Code, Status, error
 from kubesched.framework.waiting import WaitingPods
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.registry import in_tree
-from kubesched.scheduler.attempt.attempt import Attempt, Failure
+from kubesched.scheduler.attempt.attempt import EVICTION, Attempt, Failure
 from kubesched.scheduler.attempt.binding_cycle import BindingCycle
 from kubesched.scheduler.attempt.eviction import Evictions
 from kubesched.scheduler.attempt.failures import FailureReporter, breakdown, denial, failure_of, rejection
-from kubesched.scheduler.claims import ClaimBinding, OnAwaited
-from kubesched.scheduler.event_handlers import EventRouter
-from kubesched.scheduler.observer import EVICTION
+from kubesched.scheduler.claims import ClaimBinding
+from kubesched.scheduler.event_handlers import EventHandlers
+from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.scheduling_queue import LONGEST_WAIT, SchedulingQueue
 from kubesched.scheduler.writer import ClusterWriter
 from kubesched.state.cluster import ClusterState
@@ -70,11 +71,13 @@ class Scheduler:
         extenders: Sequence[Extender] | None = None,
         longest_wait: float = LONGEST_WAIT,
         now: Callable[[], float] = time.time,
+        stopwatch: Callable[[], float] = time.monotonic,
+        listeners: Iterable[SchedulerListener] = (),
     ) -> None:
         """`clock` tells seconds; `draw` decides among equally good nodes, unless `choose` does so by name.
 
-        `now` is the time of day in seconds since 1970, for what objects say about times.
-        `extenders` are those of the configuration, if not given. ValueError if one of them cannot be used.
+        `now` is the time of day in seconds since 1970, for what objects say about times; `stopwatch` is for durations.
+        `extenders` are those of the configuration, if not given. ExtenderSettingsError if one of them cannot be used.
         After `longest_wait` seconds a pod is tried again even if nothing happened.
         """
         registry = in_tree() if plugins is None else plugins
@@ -82,11 +85,12 @@ class Scheduler:
         self.originals = originals_for(configuration) if extenders is None else None
         """For extenders, to be filled by whoever tells of changes; None if nobody will ask for them."""
         self.extenders = extenders_of(configuration, self.originals) if extenders is None else list(extenders)
+        self.listeners: list[SchedulerListener] = list(listeners)
+        self._stopwatch = stopwatch
         features = configuration.features
         self.state = ClusterState(features)
-        self.waiting = WaitingPods()
-        self.waiting.use_clock(clock)
-        context = PluginContext(features=features, waiting=self.waiting, now=now, stopwatch=time.monotonic)
+        self.waiting = WaitingPods(clock, self._on_settled)
+        context = PluginContext(features=features, waiting=self.waiting, now=now, stopwatch=stopwatch)
         self.profiles = {config.scheduler_name: Profile(config, registry, context) for config in configuration.profiles}
         self.engine = Engine(
             self.state,
@@ -100,9 +104,9 @@ class Scheduler:
         """All pods by name, as the watch last showed them."""
         self.queue = self._make_queue(configuration, clock, longest_wait)
         self._writer = writer
-        self._router = EventRouter(self.state, self.queue, self.pods, self.waiting, self.engine.knows)
+        self._event_handlers = EventHandlers(self.state, self.queue, self.pods, self.waiting, self.engine.knows)
         self._failures = FailureReporter(self.queue, self.pods.get, writer)
-        self._claims = ClaimBinding(self.state, writer, now)
+        self._claims = ClaimBinding(self.state, writer, now, self.listeners)
         self._binding = BindingCycle(
             self.state, self.queue, writer, self.profiles, self._give_back, self._claims, self.extenders
         )
@@ -110,10 +114,6 @@ class Scheduler:
         self.evicts_first = not features.async_preemption
         """Whether victims are evicted before their preemptor goes back to the queue; until then nobody is tried."""
         self._permitting: dict[str, Attempt] = {}
-
-    def tell_of_awaited_devices(self, on_awaited: OnAwaited) -> None:
-        """Have somebody told whenever a pod had to wait for its devices."""
-        self._claims.on_awaited = on_awaited
 
     @property
     def custom_resources(self) -> frozenset[str]:
@@ -138,39 +138,39 @@ class Scheduler:
             initial_backoff=configuration.pod_initial_backoff_seconds,
             max_backoff=configuration.pod_max_backoff_seconds,
             longest_wait=longest_wait,
+            listeners=self.listeners,
+            stopwatch=self._stopwatch,
         )
 
     # -- what the watch says ------------------------------------------------------------------------------------------
 
-    def added(self, obj: KubeObject) -> None:
-        self._router.added(obj)
-        self._tell_of_claim(obj)
-
-    def updated(self, old: KubeObject, new: KubeObject) -> None:
-        self._router.updated(old, new)
-        self._tell_of_claim(new)
-        if self.originals is not None:
-            self.originals.forget(old, new)
-
-    def deleted(self, obj: KubeObject) -> None:
-        self._router.deleted(obj)
-        self._tell_of_claim(obj)
-        if self.originals is not None:
-            self.originals.forget(obj)
-
-    def _tell_of_claim(self, obj: KubeObject) -> None:
-        """Pods that are about to be bound may be waiting for their devices."""
-        if isinstance(obj, ResourceClaim):
-            self._claims.heard()
+    def handle(self, change: Change[KubeObject]) -> None:
+        """Bring cache and queue up to date with a change of the cluster. There is no other way to do so."""
+        for listener in self.listeners:
+            listener.handling(change)
+        before = self._stopwatch() if self.listeners else 0.0
+        events = self._event_handlers.handle(change)
+        if isinstance(change.obj, ResourceClaim):
+            self._claims.claim_changed()  # pods that are about to be bound may be waiting for their devices
+        if self.originals is not None and change.old is not None:
+            self.originals.forget(change.old, change.new)
+        if self.listeners:
+            seconds = self._stopwatch() - before
+            for listener in self.listeners:
+                listener.handled(change, events, seconds)
 
     # -- time ---------------------------------------------------------------------------------------------------------
 
     def flush_backoff(self) -> None:
         """To be called every second."""
+        for listener in self.listeners:
+            listener.flushing_backoff()
         self.queue.flush_backoff()
 
     def flush_leftovers(self) -> None:
         """To be called every half minute."""
+        for listener in self.listeners:
+            listener.flushing_leftovers()
         self.queue.flush_leftovers()
 
     # -- an attempt ---------------------------------------------------------------------------------------------------
@@ -178,7 +178,12 @@ class Scheduler:
     def pop(self) -> Attempt | None:
         """The next pod's turn."""
         popped = self.queue.pop()
-        return None if popped is None else Attempt(*popped)
+        if popped is None:
+            return None
+        attempt = Attempt(*popped)
+        for listener in self.listeners:
+            listener.popped(attempt)
+        return attempt
 
     def decide(self, attempt: Attempt) -> None:
         """Find a node and assume the pod there, or find out why not."""
@@ -190,6 +195,8 @@ class Scheduler:
             if attempt.decision is not None and placed is not None and placed.assumed:
                 self._unreserve(attempt.decision)
             attempt.phase, attempt.failure, attempt.node, attempt.victims = "failed", breakdown(problem), "", ()
+        for listener in self.listeners:
+            listener.decided(attempt)
 
     def _decide(self, attempt: Attempt) -> None:
         pod = attempt.queued.pod
@@ -213,6 +220,10 @@ class Scheduler:
             attempt.phase = "assumed"
             self.queue.done(pod)
 
+    def _on_settled(self) -> None:
+        for listener in self.listeners:
+            listener.settled()
+
     def permitted(self) -> list[Attempt]:
         """Attempts that waited for a Permit plugin and need not any longer: to be finished now."""
         over = []
@@ -224,14 +235,30 @@ class Scheduler:
             else:
                 attempt.phase, attempt.failure = "denied", denial(waiting.refusal)
             over.append(attempt)
+        for listener in self.listeners if over else ():
+            listener.permitted(over)
         return over
 
     async def wait(self, attempt: Attempt) -> None:
         """While a pod waits for a Permit plugin, everybody may see where it will go. To be over before `finish`."""
+        for listener in self.listeners:
+            listener.waiting(attempt)
         await self._binding.tell_expected_node(attempt.queued.pod, attempt.node)
 
     async def finish(self, attempt: Attempt) -> None:
         """Carry out what was decided."""
+        for listener in self.listeners:
+            listener.finishing(attempt)
+        try:
+            await self._finish(attempt)
+        except BaseException:  # a task that is cancelled among them
+            for listener in self.listeners:
+                listener.broken_off(attempt)
+            raise
+        for listener in self.listeners:
+            listener.finished(attempt)
+
+    async def _finish(self, attempt: Attempt) -> None:
         if attempt.phase == "assumed":
             attempt.failure = await self._binding.run(attempt)
             if attempt.failure is None:
@@ -297,7 +324,7 @@ class Scheduler:
         self.state.assume(pod, decision.node, decision.cycle.facts)
         rejected: Status | None = None
         for plugin in self.profiles[decision.profile].at("reserve", ReservePlugin):
-            status = decision.cycle.asked(plugin.name, "Reserve", plugin.reserve, decision.cycle, pod, decision.node)
+            status = decision.cycle.ask(plugin.name, "Reserve", plugin.reserve, decision.cycle, pod, decision.node)
             if status is not None:
                 text = f'running Reserve plugin "{plugin.name}": {status.message}'
                 rejected = status.by(plugin.name) if status.is_rejection else error(text)
@@ -319,7 +346,7 @@ class Scheduler:
     def _ask_to_permit(self, attempt: Attempt, decision: Decision, cycle: Cycle) -> Status | None:
         timeouts: dict[str, float] = {}
         for plugin in self.profiles[decision.profile].at("permit", PermitPlugin):
-            status, seconds = cycle.asked(plugin.name, "Permit", plugin.permit, cycle, decision.pod, decision.node)
+            status, seconds = cycle.ask(plugin.name, "Permit", plugin.permit, cycle, decision.pod, decision.node)
             if status is None:
                 continue
             if status.code is Code.WAIT:

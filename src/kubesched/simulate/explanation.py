@@ -9,7 +9,7 @@ import numpy as np
 
 from kubesched.api.pod import Pod
 from kubesched.framework.decision import Decision, Outcome
-from kubesched.framework.diagnosis import Verdicts
+from kubesched.framework.diagnosis import FilterOutcome
 from kubesched.framework.extender import EXTENDER
 from kubesched.framework.scores import Scores
 from kubesched.framework.status import Status
@@ -188,28 +188,23 @@ class _Trace:
     def _verdicts(self) -> list[NodeVerdict]:
         rows = np.flatnonzero(self._table.live[: self._table.size]).tolist()
         rows.sort(key=self._table.names.__getitem__)
-        if self._trace.verdicts is not None:
-            return [self._verdict(row, self._trace.verdicts) for row in rows]
+        if self._trace.filter_outcome is not None:
+            return [self._verdict(row, self._trace.filter_outcome) for row in rows]
         whole = self._trace.pre_filter.rejected if self._trace.pre_filter is not None else None
         if whole is None:
             return []
         return [NodeVerdict(self._table.names[row], fits=False, refusal=_refusal(whole)) for row in rows]
 
-    def _verdict(self, row: int, verdicts: Verdicts) -> NodeVerdict:
+    def _verdict(self, row: int, outcome: FilterOutcome) -> NodeVerdict:
         name = self._table.names[row]
-        status = verdicts.status_of(row)
-        if status is None and verdicts.considered[row]:
+        status = outcome.status_of(row)
+        if status is None and outcome.considered[row]:
             return NodeVerdict(name, fits=True)
         refusal = self._outside() if status is None else _refusal(status)
-        objections = [_refusal(said) for said in self._objections(row, verdicts)]
+        objections = [_refusal(said) for said in outcome.rejections_of(row)]
         also = tuple(other for other in objections if other != refusal)
-        for_nominated = row in verdicts.overrides and not objections and refusal.plugin != EXTENDER
+        for_nominated = row in outcome.overrides and not objections and refusal.plugin != EXTENDER
         return NodeVerdict(name, False, refusal, also, for_nominated=for_nominated)
-
-    def _objections(self, row: int, verdicts: Verdicts) -> list[Status]:
-        """All that filters said against a row, in the order in which they were asked."""
-        said = [(plugin, plugin.verdicts.statuses[int(column[row])]) for plugin, column in verdicts.columns]
-        return [status.by(plugin.name) for plugin, status in said if status is not None]
 
     def _outside(self) -> Refusal:
         """The verdict on nodes that pre-filters left out."""

@@ -22,7 +22,7 @@ from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import all_plugins
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.queue.scheduling_queue import LONGEST_WAIT
-from kubesched.scheduler.recording.recording import Recording, RecordingWriter, recorded
+from kubesched.scheduler.recording.recording import Recording, RecordingWriter
 from kubesched.scheduler.run_now import run_now
 from kubesched.scheduler.scheduler import Attempt, Scheduler
 from kubesched.scheduler.writer import ClusterWriter
@@ -84,7 +84,7 @@ class Simulation:
     ) -> Scheduler:
         recording = None if record is None else Recording(record, configuration, lambda: self.now)
         writer: ClusterWriter = self._world if recording is None else RecordingWriter(self._world, recording)
-        scheduler = Scheduler(
+        return Scheduler(
             configuration,
             writer,
             clock=lambda: self.now,
@@ -92,8 +92,8 @@ class Simulation:
             plugins=plugins,
             extenders=(),
             now=lambda: START.timestamp() + self.now,
+            listeners=() if recording is None else (recording,),
         )
-        return scheduler if recording is None else recorded(scheduler, recording)
 
     def run(self, progress: Progress | None = None) -> SimulationReport:
         """Let time pass until nothing can change any more."""
@@ -222,11 +222,11 @@ class Simulation:
 
     def _happen(self) -> None:
         """All that is due by now, and the scheduler hears of it."""
-        self._world.deliver(self._scheduler)
+        self._world.deliver(self._scheduler.handle)
         while self._calendar and self._calendar[0][0] <= self.now:
             _, _, action, pod = heapq.heappop(self._calendar)
             action(pod)
-            self._world.deliver(self._scheduler)
+            self._world.deliver(self._scheduler.handle)
 
     def _next_time(self) -> float | None:
         """When something can happen next; None if never."""

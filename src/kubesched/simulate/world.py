@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
 
 import msgspec
 
+from kubesched.api.change import Change
 from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
@@ -24,22 +24,12 @@ START = datetime(2000, 1, 1, tzinfo=UTC)
 """When virtual time begins. Before it are the start times of pods that run already, only if those say so."""
 
 
-class Watcher(Protocol):
-    """Who is told about changes: a scheduler."""
-
-    def added(self, obj: KubeObject) -> None: ...
-
-    def updated(self, old: KubeObject, new: KubeObject) -> None: ...
-
-    def deleted(self, obj: KubeObject) -> None: ...
-
-
 class World:
     """All objects, as an API server would hold them; a `ClusterWriter`. Evicted pods are gone at once."""
 
     def __init__(self, objects: Iterable[KubeObject], clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._unseen: deque[tuple[KubeObject | None, KubeObject | None]] = deque()
+        self._unseen: deque[Change[KubeObject]] = deque()
         self._stamped = (-1.0, "")
         self.pods: dict[str, Pod] = {}
         self.changes = 0
@@ -53,22 +43,15 @@ class World:
                 if obj.is_finished:
                     continue
                 self.pods[obj.key] = obj
-            self._unseen.append((None, obj))
+            self._unseen.append(Change(new=obj))
         self._claims = DeviceClaims(given, self._tell)
         self._volumes = Volumes(given, self._tell)
         self._volumes.settle()
 
-    def deliver(self, watcher: Watcher) -> None:
-        """Tell all that was not told yet, in the order of the changes."""
+    def deliver(self, handle: Callable[[Change[KubeObject]], None]) -> None:
+        """Hand on all changes that were not handed on yet, in their order."""
         while self._unseen:
-            old, new = self._unseen.popleft()
-            if old is None:
-                assert new is not None
-                watcher.added(new)
-            elif new is None:
-                watcher.deleted(old)
-            else:
-                watcher.updated(old, new)
+            handle(self._unseen.popleft())
 
     def create(self, pod: Pod) -> None:
         """A new pod, to be scheduled. It says already that it starts now, as most do: those stay as they are."""
@@ -76,7 +59,7 @@ class World:
         pod = self._claims.pod_created(pod)
         pod = replace(pod, status=replace(pod.status, start_time=self._stamp()))
         self.pods[pod.key] = pod
-        self._unseen.append((None, pod))
+        self._unseen.append(Change(new=pod))
 
     def remove(self, pod: Pod) -> None:
         """The pod has finished, or was deleted: to the scheduler that is the same."""
@@ -108,7 +91,7 @@ class World:
         if nominated_node_name is not None:
             status = replace(status, nominated_node_name=nominated_node_name)
         patched = self.pods[pod.key] = replace(stored, status=status)
-        self._unseen.append((stored, patched))
+        self._unseen.append(Change(stored, patched))
 
     async def evict(self, pod: Pod, condition: PodCondition) -> None:
         stored = self._stored(pod)
@@ -138,4 +121,4 @@ class World:
 
     def _tell(self, old: KubeObject | None, new: KubeObject | None) -> None:
         self.changes += 1
-        self._unseen.append((old, new))
+        self._unseen.append(Change(old, new))

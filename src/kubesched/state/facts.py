@@ -1,13 +1,15 @@
-"""What follows from a pod's definition alone, worked out once for all pods that are alike.
+"""What follows from a pod's definition alone, worked out once for all equivalent pods.
 
-Pods of one ReplicaSet differ in name and uid only. Their facts are one object, found by the bytes of what matters; it
-lives as long as a pod that has it, and plugins keep on it whatever they derive from the definition.
+Pods of one ReplicaSet differ in name and uid only. Their facts are one object, found by the bytes of what matters: pods
+with the same facts are an equivalence class. The object lives as long as a pod that has it, and plugins keep on it
+whatever they derive from the definition.
 """
 
 from __future__ import annotations
 
 import weakref
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args
 
 import msgspec
 import numpy as np
@@ -20,7 +22,22 @@ from kubesched.config.features import Features
 from kubesched.state.columns import Int64
 from kubesched.state.nodes import NodeTable
 
+S = TypeVar("S")
+T = TypeVar("T")
+
 TermKind = Literal["required-affinity", "required-anti-affinity", "preferred-affinity", "preferred-anti-affinity"]
+
+
+class StateKey(Generic[T]):
+    """The key of something of type T in the notes of an attempt (`Cycle`) or on the facts of a pod.
+
+    Compared by identity; the name is for messages.
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
 
 
 class Term(NamedTuple):
@@ -47,11 +64,11 @@ class PodFacts:
 
     __slots__ = (
         "__weakref__",
+        "_kept",
         "_terms_by_kind",
         "claims",
         "fingerprint",
         "labels",
-        "memo",
         "namespace",
         "ports",
         "requests",
@@ -76,7 +93,32 @@ class PodFacts:
         self.claims = tuple(f"{pod.namespace}/{name}" for name in claim_names(pod))
         self.terms = tuple(affinity_terms(pod))
         self._terms_by_kind = {kind: tuple(t for t in self.terms if t.kind == kind) for kind in get_args(TermKind)}
-        self.memo: dict[Any, Any] = {}
+        self._kept: dict[object, Any] = {}
+
+    def derived(self, make: Callable[[S], T], source: S) -> T:
+        """What `make` works out of a pod's definition, once for all equivalent pods.
+
+        `source` is a pod that has these facts, or anything else that leads to one, such as the cycle.
+        """
+        found: T | None = self._kept.get(make)
+        if found is None:
+            found = self._kept[make] = make(source)
+        return found
+
+    def derived_at(self, version: Hashable, make: Callable[[S], T], source: S) -> T:
+        """As `derived`, for what depends on other objects as well: worked out anew when their version changes."""
+        known: tuple[Hashable, T] | None = self._kept.get(make)
+        if known is None or known[0] != version:
+            known = self._kept[make] = (version, make(source))
+        return known[1]
+
+    def find(self, key: StateKey[T]) -> T | None:
+        """What was kept under a key, if anything."""
+        return self._kept.get(key)
+
+    def keep(self, key: StateKey[T], value: T | None) -> None:
+        """Keep something for all equivalent pods; None to forget it."""
+        self._kept[key] = value
 
     def terms_of(self, kind: TermKind) -> tuple[Term, ...]:
         return self._terms_by_kind[kind]

@@ -12,7 +12,7 @@ import numpy as np
 
 from kubesched.api.selectors import Selector
 from kubesched.state.columns import Int32, Int64, grown
-from kubesched.state.facts import PodFacts, Term
+from kubesched.state.facts import PodFacts, StateKey, Term
 from kubesched.state.labels import LabelColumn
 
 _QUESTIONS_KEPT = 2048
@@ -31,8 +31,11 @@ class PodGroup:
         self.counters: list[MatchCounter] = []
 
 
+_GROUP = StateKey[PodGroup]("PodGroup")
+
+
 class RowCounts:
-    """A number per row, and its sums over the domains of topologies that somebody has asked for."""
+    """A number per row, and its sums over the domains of topologies that plugins have asked for."""
 
     __slots__ = ("_sums", "counts")
 
@@ -139,7 +142,7 @@ class MatchCounts:
             del group.members[row]
             if not group.members:
                 del self._groups[_group_key(facts)]
-                del facts.memo[PodGroup]
+                facts.keep(_GROUP, None)
         for term in facts.terms:
             self._carry(term, row, sign)
 
@@ -152,14 +155,14 @@ class MatchCounts:
             carried.counts = grown(carried.counts, length)
 
     def _group(self, facts: PodFacts) -> PodGroup:
-        group: PodGroup | None = facts.memo.get(PodGroup)
+        group = facts.find(_GROUP)
         if group is None or not group.members:
             key = _group_key(facts)
             group = self._groups.get(key)
             if group is None:
                 group = self._groups[key] = PodGroup(facts.namespace, facts.labels)
                 group.counters = [c for c in self._counters.values() if c.matches(facts.namespace, facts.labels)]
-            facts.memo[PodGroup] = group
+            facts.keep(_GROUP, group)
         return group
 
     def _carry(self, term: Term, row: int, sign: int) -> None:

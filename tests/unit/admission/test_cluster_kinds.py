@@ -11,7 +11,7 @@ from tests.unit.admission.examples import example
 
 from kubesched.admission import admit_create, admit_update
 from kubesched.api import kinds
-from kubesched.api.errors import ApiError
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import Object, Resource
 
 EMPTY = Cluster()

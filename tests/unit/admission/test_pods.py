@@ -9,7 +9,7 @@ import pytest
 from tests.unit.admission.cluster import Cluster, refused
 
 from kubesched.admission import admit_create, admit_update, deletion_grace, is_graceful
-from kubesched.api.errors import ApiError
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PODS, PRIORITY_CLASSES, Object
 
 EMPTY = Cluster()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from click.testing import CliRunner
 
 from kubesched.cli.main import main
 
+sandbox_command = import_module("kubesched.cli.sandbox")
 NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n"
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: main}]}\n"
 CONFIG = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -112,6 +114,22 @@ def test_places_that_the_sandbox_cannot_write_to_are_named() -> None:
     Path("folder").mkdir()
     assert lines("sandbox", "--for", "0", "--data-dir", "node.yaml") == ["node.yaml: File exists"]
     assert lines("sandbox", "--for", "0", "--kubeconfig", "folder") == [f"{Path('folder').resolve()}: Is a directory"]
+
+
+def test_data_directory_that_is_no_database_is_named() -> None:
+    Path("data").mkdir()
+    Path("data/kubesched.db").write_text("these are my notes" * 1000)
+    [said] = lines("sandbox", "--for", "0", "--data-dir", "data")
+    assert said == "the data directory data cannot be opened: file is not a database"
+
+
+def test_mistake_in_the_program_is_not_shown_as_one_of_its_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise OSError(2, "No such file or directory", "node.yaml")
+
+    monkeypatch.setattr(sandbox_command, "_tell", broken)
+    result = CliRunner().invoke(main, ["sandbox", "--for", "0"])
+    assert isinstance(result.exception, OSError)
 
 
 @pytest.mark.parametrize("command", ["simulate", "place", "explain", "compare", "capacity", "replay", "sandbox"])

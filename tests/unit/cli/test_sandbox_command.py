@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+pytestmark = pytest.mark.slow
+
 COMMAND = [sys.executable, "-m", "kubesched", "sandbox"]
 
 

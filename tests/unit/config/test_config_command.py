@@ -6,13 +6,13 @@ from pathlib import Path
 from click.testing import CliRunner, Result
 
 from kubesched import config as configuration
-from kubesched.cli.config import config
+from kubesched.cli.main import main
 
 HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 
 def run(*arguments: str, stdin: str | bytes = "") -> Result:
-    return CliRunner().invoke(config, arguments, input=stdin)
+    return CliRunner().invoke(main, ["config", *arguments], input=stdin)
 
 
 def test_check_says_ok_and_how_each_profile_differs(tmp_path: Path) -> None:

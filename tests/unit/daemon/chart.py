@@ -14,6 +14,7 @@ _IF = re.compile(r"\s*\{\{- if (\S+) \}\}\s*")
 _END = re.compile(r"\s*\{\{- end \}\}\s*")
 _BLOCK = re.compile(r"\s*\{\{- toYaml (\S+) \| nindent (\d+) \}\}")
 _SHA = re.compile(r"\{\{ toYaml (\S+) \| sha256sum \}\}")
+_DEFAULT = re.compile(r"\{\{ (\.[\w.]+) \| default (\.[\w.]+) \}\}")
 _VALUE = re.compile(r"\{\{ (\.[\w.]+) \}\}")
 
 
@@ -23,10 +24,12 @@ class Chart:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self.values: dict[str, Any] = yaml.safe_load((directory / "values.yaml").read_text())
+        self.description: dict[str, Any] = yaml.safe_load((directory / "Chart.yaml").read_text())
 
     def rendered(self, *, namespace: str = "kube-system", **values: Any) -> list[dict[str, Any]]:
         """All objects with these values in the place of the default ones."""
-        scope = {"Values": {**self.values, **values}, "Release": {"Namespace": namespace}}
+        chart = {"AppVersion": self.description["appVersion"]}
+        scope = {"Values": {**self.values, **values}, "Release": {"Namespace": namespace}, "Chart": chart}
         texts = [_render(file.read_text(), scope) for file in sorted((self._directory / "templates").glob("*.yaml"))]
         return [document for text in texts for document in yaml.safe_load_all(text)]
 
@@ -51,6 +54,7 @@ def _filled(line: str, scope: Mapping[str, Any]) -> str:
         text = yaml.safe_dump(_find(block[1], scope), sort_keys=True)
         return "\n".join(f"{indent}{each}" for each in text.splitlines())
     line = _SHA.sub(lambda found: hashlib.sha256(repr(_find(found[1], scope)).encode()).hexdigest(), line)
+    line = _DEFAULT.sub(lambda found: str(_find(found[1], scope) or _find(found[2], scope)), line)
     line = _VALUE.sub(lambda found: str(_find(found[1], scope)), line)
     assert "{{" not in line, f"a construct that nobody renders: {line}"
     return line

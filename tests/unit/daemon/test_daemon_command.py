@@ -3,8 +3,11 @@ from __future__ import annotations
 import io
 import json
 
-from kubesched.daemon.command import options_or_exit_code
+import pytest
+
+from kubesched.daemon import run as daemon
 from kubesched.daemon.options import Options
+from kubesched.daemon.run import options_or_exit_code
 
 
 def run(*arguments: str) -> tuple[Options | int, str, str]:
@@ -53,3 +56,16 @@ def test_raw_version_has_all_that_is_known() -> None:
 
 def test_version_that_is_given_is_repeated() -> None:
     assert run("--version=v9.9.9")[1] == "Kubernetes v9.9.9\n"
+
+
+@pytest.mark.parametrize("bug", [ValueError("shapes do not match"), OSError("no such thing"), KeyError("zone")])
+def test_mistake_in_the_program_is_not_shown_as_one_of_its_user(
+    bug: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(options: Options) -> None:
+        raise bug
+
+    monkeypatch.setattr(daemon, "completed", broken)
+    with pytest.raises(type(bug)):
+        daemon.main([])
+    assert capsys.readouterr().err == ""

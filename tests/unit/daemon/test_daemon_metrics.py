@@ -16,7 +16,7 @@ from kubesched.api.pod import Pod
 from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.metrics.catalogue import SCHEDULER
 from kubesched.daemon.metrics.census import Census
-from kubesched.daemon.metrics.observer import SchedulerMetrics
+from kubesched.daemon.metrics.listener import SchedulerMetrics, WriterMetrics
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.metrics.resources import resource_lines
 from kubesched.daemon.writer import LiveWriter
@@ -26,7 +26,6 @@ from kubesched.framework.registry import Registry
 from kubesched.framework.status import Code, Status
 from kubesched.kube.events import EventRecorder
 from kubesched.plugins.registry import IN_TREE
-from kubesched.scheduler.observing import observed
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.scheduler.writer import WriteError
 
@@ -81,14 +80,13 @@ class Watched(World):
         super().__init__()
         self.ticks = 0.0
         self.registry = MetricsRegistry(gates)
-        self.metrics = SchedulerMetrics(self.registry, clock=self._tick, draw=lambda among: 0 if detailed else 50)
-        scheduler = self.scheduler
-        self.scheduler = observed(scheduler, self.metrics)
-        self.metrics.count_evaluations_of(scheduler)
-        Census(self.registry, scheduler)
+        draw = lambda among: 0 if detailed else 50  # noqa: E731
+        self.metrics = SchedulerMetrics(self.registry, self.scheduler.profiles, clock=self.tick, draw=draw)
+        self.scheduler.listeners.append(self.metrics)
+        Census(self.registry, self.scheduler)
         self.see(*objects)  # type: ignore[arg-type]
 
-    def _tick(self) -> float:
+    def tick(self) -> float:
         self.ticks += 0.001
         return self.ticks
 
@@ -238,8 +236,14 @@ def enabling(plugin: type[Plugin], point: str) -> Watched:
         }
     )
     registry = Registry((*IN_TREE, plugin))
-    scheduler = Scheduler(configuration, world.cluster, clock=lambda: world.now, draw=lambda among: 0, plugins=registry)
-    world.scheduler = observed(scheduler, world.metrics)
+    world.scheduler = Scheduler(
+        configuration,
+        world.cluster,
+        clock=lambda: world.now,
+        draw=lambda among: 0,
+        plugins=registry,
+        listeners=[world.metrics],
+    )
     return world
 
 
@@ -304,7 +308,7 @@ def test_pods_that_wait_for_another_scheduler_are_no_events() -> None:
     assert world.read("scheduler_event_handling_duration_seconds_count") == 0
 
 
-def test_belief_is_counted_on_every_scrape() -> None:
+def test_cache_is_counted_on_every_scrape() -> None:
     world = Watched(make_node("n"), make_pod("p"))
     attempt = world.decided()
     sizes = {kind: world.read("scheduler_cache_size", type=kind) for kind in ("nodes", "pods", "assumed_pods")}
@@ -337,10 +341,11 @@ def test_evaluations_count_attempts_in_which_a_plugin_had_a_say() -> None:
 def test_calls_are_counted_where_the_feature_is_on() -> None:
     for gates, expected in ((EVERY_GATE, 1), (FeatureGates(), 0)):
         world = Watched(gates=gates)
-        world.metrics.writing("pod_binding", 1)
+        writer = WriterMetrics(world.registry, world.tick)
+        writer.writing("pod_binding", 1)
         assert world.read("scheduler_pending_async_api_calls", call_type="pod_binding") == expected
-        world.metrics.writing("pod_binding", -1)
-        world.metrics.wrote("pod_binding", "success", 0.1)
+        writer.writing("pod_binding", -1)
+        writer.wrote("pod_binding", "success", 0.1)
         assert world.read("scheduler_async_api_call_execution_total", call_type="pod_binding") == expected
 
 
@@ -366,7 +371,7 @@ def test_calls_of_a_writer_are_pending_until_they_are_answered() -> None:
 
         async with serving(looking_meanwhile) as server, talking_to(server) as client:
             events = EventRecorder(client, "test")
-            writer = LiveWriter(client, events, volume_timeouts={}, observer=world.metrics)
+            writer = LiveWriter(client, events, volume_timeouts={}, observer=WriterMetrics(world.registry, world.tick))
             await writer.bind(make_pod("p").build(), "n")
         pending.append(world.read("scheduler_pending_async_api_calls", call_type="pod_binding"))
         assert pending == [1, 0]

@@ -6,12 +6,14 @@ import configparser
 import os
 import shlex
 import subprocess
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from tests.unit.daemon.chart import Chart
+from tools import release
 
 from kubesched import __version__, config
 from kubesched.admission.kinds import SERVED
@@ -186,10 +188,21 @@ def test_chart_follows_its_values() -> None:
 
 
 def test_versions_agree() -> None:
-    chart = yaml.safe_load((DEPLOY / "helm" / "kubesched" / "Chart.yaml").read_text())
-    images = {pod["containers"][0]["image"] for pod in (REPLACING[0]["spec"], BESIDE[-1]["spec"]["template"]["spec"])}
-    assert images == {f"kubesched:{__version__}"}
-    assert (chart["appVersion"], CHART.values["image"]["tag"]) == (__version__, __version__)
+    pods = [REPLACING[0]["spec"], BESIDE[-1]["spec"]["template"]["spec"]]
+    pods.append(the("Deployment", CHART.rendered(), "kubesched")["spec"]["template"]["spec"])
+    assert {pod["containers"][0]["image"] for pod in pods} == {f"kubesched:{__version__}"}
+    assert (CHART.description["version"], CHART.description["appVersion"]) == (__version__, __version__)
+
+
+def test_next_version_is_written_to_every_place_that_has_one(tmp_path: Path) -> None:
+    root = DEPLOY.parent
+    for place in release.PLACES:
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).write_text((root / place).read_text())
+    release.write("9.8.7", tmp_path, today=date(2030, 1, 2))
+    texts = {place: (tmp_path / place).read_text() for place in release.PLACES}
+    assert "## Unreleased\n\n## 9.8.7 - 2030-01-02\n" in texts.pop("CHANGELOG.md")
+    assert [place for place, text in texts.items() if __version__ in text or "9.8.7" not in text] == []
 
 
 def test_image_runs_as_nobody_and_under_the_name_that_manifests_call() -> None:

@@ -14,7 +14,7 @@ import pytest
 from tests.builders import make_pod
 from tests.device_builders import make_claim
 from tests.unit.kube.scripted_server import Script, ScriptedServer, answering, hanging_up, serving, talking_to
-from tests.unit.kube.virtual_time import now, run_virtually
+from tests.virtual_time import now, run
 
 from kubesched.api.device_claims import AllocatedDevice, AllocationResult, DeviceAllocation, ResourceClaim
 from kubesched.api.pod import Pod
@@ -171,7 +171,7 @@ def test_questions_come_ever_less_often_but_never_end() -> None:
             raise UnreachableError("nobody there")
         return "here"
 
-    assert run_virtually(certain(ask)) == "here"
+    assert run(certain(ask)) == "here"
     pauses = [later - earlier for earlier, later in pairwise(times)]
     assert pauses[:3] == pytest.approx([0.1, 0.2, 0.4])
     assert pauses[-1] == pytest.approx(5.0)
@@ -182,4 +182,4 @@ def test_refusal_is_an_answer() -> None:
         raise ApiStatusError(404, "NotFound", "gone")
 
     with pytest.raises(ApiStatusError, match="gone"):
-        run_virtually(certain(ask))
+        run(certain(ask))

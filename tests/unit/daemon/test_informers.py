@@ -35,7 +35,7 @@ class Followed:
         self.scheduler = Scheduler(configuration, MemoryCluster(), clock=time.monotonic, draw=lambda among: 0)
         assert self.scheduler.originals is not None
         self.originals: Originals = self.scheduler.originals
-        self.informers = Informers(client, self.scheduler, originals=self.originals, wake=lambda: None)
+        self.informers = Informers(client, self.scheduler.handle, originals=self.originals)
 
     def add_pod(self, name: str) -> None:
         container = {"name": "main", "image": "app", "env": [{"name": "X", "value": name}]}
@@ -107,7 +107,7 @@ def test_pod_that_changes_or_is_made_anew_has_the_original_of_what_it_is_now(tmp
     asyncio.run(story())
 
 
-def test_belief_is_compared_with_records(tmp_path: Path) -> None:
+def test_cache_is_compared_with_records(tmp_path: Path) -> None:
     async def story() -> None:
         async with followed(tmp_path, {"filterVerb": "filter"}) as cluster:
             cluster.add_node("node")

@@ -11,8 +11,7 @@ from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.metrics.catalogue import CLIENT, HEALTH, PROCESS, SCHEDULER
 from kubesched.daemon.metrics.client import ClientMetrics, LeaderElectionMetrics, WorkQueueMetrics
 from kubesched.daemon.metrics.exposition import number
-from kubesched.daemon.metrics.registry import MetricsRegistry, allow_lists
-from kubesched.daemon.metrics.setup import registry_of
+from kubesched.daemon.metrics.registry import MetricsRegistry, allow_lists, registry_of
 from kubesched.daemon.options import parse_options
 
 EVERY_GATE = FeatureGates({"SchedulerAsyncAPICalls": True})

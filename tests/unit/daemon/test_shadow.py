@@ -6,6 +6,7 @@ from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
 from tests.unit.scheduler.memory_writer import MemoryCluster
 
 from kubesched import config
+from kubesched.api.change import Change
 from kubesched.daemon.shadow import Comparison, Shadow
 from kubesched.scheduler.scheduler import Scheduler
 
@@ -17,12 +18,13 @@ class Watched:
         self.cluster = MemoryCluster()
         self.scheduler = Scheduler(config.default(), self.cluster, clock=lambda: 0.0, draw=lambda among: 0)
         self.told: list[Comparison] = []
-        self.shadow = Shadow(self.scheduler, clock=lambda: 7.0, on_comparison=self.told.append)
+        self.shadow = Shadow(self.scheduler.engine, clock=lambda: 7.0, on_comparison=self.told.append)
+        self.scheduler.listeners.append(self.shadow)
         for obj in objects:
-            self.shadow.added(obj.build())
+            self.scheduler.handle(Change(new=obj.build()))
 
     def see_bound(self, pod: PodBuilder, node: str) -> Comparison:
-        self.shadow.updated(pod.build(), pod.on(node).build())
+        self.scheduler.handle(Change(pod.build(), pod.on(node).build()))
         return self.told[-1]
 
 
@@ -75,7 +77,7 @@ def test_node_that_is_not_known_here_is_told() -> None:
 def test_pods_of_schedulers_without_a_profile_are_only_load() -> None:
     pod = make_pod("p").requests(cpu="4").spec(scheduler_name="other")
     watched = Watched(EMPTY, pod)
-    watched.shadow.updated(pod.build(), pod.on("empty").build())
+    watched.scheduler.handle(Change(pod.build(), pod.on("empty").build()))
     assert watched.told == []
     assert watched.see_bound(make_pod("q").requests(cpu="1"), "empty").judgement == "no-node"
 

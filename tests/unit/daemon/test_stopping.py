@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 
 from tests.unit.kube.test_leader_election import SharedLease, elector
-from tests.unit.kube.virtual_time import now, run_virtually
+from tests.virtual_time import now, run
 
 from kubesched.daemon.supervision import act_when_elected
 from kubesched.kube.lease import LeaseRecord
@@ -23,7 +23,7 @@ def test_who_waits_for_another_to_lose_the_lease_stops_at_once() -> None:
         await waiting
         assert now() == 10
 
-    run_virtually(main())
+    run(main())
 
 
 def test_who_leads_finishes_first_and_then_gives_the_lease_up() -> None:
@@ -45,4 +45,4 @@ def test_who_leads_finishes_first_and_then_gives_the_lease_up() -> None:
         assert now() == 15
         assert lease.record.holder_identity == ""
 
-    run_virtually(main())
+    run(main())

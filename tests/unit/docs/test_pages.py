@@ -18,7 +18,7 @@ from kubesched import config
 from kubesched.api.custom import read_custom
 from kubesched.cli import main
 from kubesched.config.features import GATES_BY_FIELD
-from kubesched.daemon import replica
+from kubesched.daemon import cache_comparer, replica, shadow
 from kubesched.daemon.feature_gates import GATES, NOT_FOLLOWED, FeatureGates
 from kubesched.daemon.flags.table import FLAGS
 from kubesched.daemon.metrics.catalogue import CLIENT, HEALTH, PROCESS, SCHEDULER, Series
@@ -129,7 +129,8 @@ def test_every_manifest_can_be_read(page: Path) -> None:
 
 
 def test_every_metric_to_watch_exists() -> None:
-    own = [each for each in vars(replica).values() if isinstance(each, Series)]
+    modules = (replica, cache_comparer, shadow)
+    own = [each for module in modules for each in vars(module).values() if isinstance(each, Series)]
     known = {series.name for series in (*SCHEDULER, *CLIENT, *PROCESS, *HEALTH, *own)}
     named = {name.removesuffix("_sum") for name in _METRIC.findall(OPERATING.read_text())}
     assert named

@@ -94,22 +94,19 @@ def described(decision: Decision, state: ClusterState) -> dict[str, Any]:
         "message": decision.message,
         "nominated": found and found.nominated,
         "victims": found and [victim.pod.uid for victim in found.victims],
-        "verdicts": _verdicts(decision, state),
+        "filters": _rejections(decision, state),
         "scores": _scores(decision, state),
     }
 
 
-def _verdicts(decision: Decision, state: ClusterState) -> dict[str, Any]:
-    verdicts = decision.trace.verdicts
-    if verdicts is None:
+def _rejections(decision: Decision, state: ClusterState) -> dict[str, Any]:
+    outcome = decision.trace.filter_outcome
+    if outcome is None:
         return {}
-    rows = np.flatnonzero(verdicts.considered).tolist()
-    said: dict[str, Any] = {state.nodes.names[row]: [verdicts.status_of(row)] for row in rows}
-    for plugin, column in verdicts.columns:
-        for row in rows:
-            status = plugin.verdicts.statuses[int(column[row])]
-            if status is not None:
-                said[state.nodes.names[row]].append((plugin.name, status))
+    rows = np.flatnonzero(outcome.considered).tolist()
+    said: dict[str, Any] = {
+        state.nodes.names[row]: [outcome.status_of(row), *outcome.rejections_of(row)] for row in rows
+    }
     return said
 
 

@@ -11,7 +11,6 @@ from tests.reading import rejections, totals
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.diagnosis import Diagnosis
-from kubesched.framework.filters import FilterRunner
 from kubesched.framework.nodes import Nodes, NodeView
 from kubesched.framework.plugin import (
     FilterPlugin,
@@ -21,6 +20,7 @@ from kubesched.framework.plugin import (
     PreScorePlugin,
     Scope,
     ScorePlugin,
+    WhatIfRunner,
 )
 from kubesched.framework.status import SKIP, Code, Status, error, unresolvable, unschedulable
 from kubesched.state.columns import Int32, Int64
@@ -336,7 +336,7 @@ class TestPostFilters:
         name = "Promising"
 
         def post_filter(
-            self, cycle: Cycle, diagnosis: Diagnosis, filters: FilterRunner
+            self, cycle: Cycle, diagnosis: Diagnosis, what_if: WhatIfRunner
         ) -> tuple[PostFilterResult | None, Status | None]:
             return PostFilterResult(nominated="n1"), unschedulable("soon")
 
@@ -344,7 +344,7 @@ class TestPostFilters:
         name = "Indifferent"
 
         def post_filter(
-            self, cycle: Cycle, diagnosis: Diagnosis, filters: FilterRunner
+            self, cycle: Cycle, diagnosis: Diagnosis, what_if: WhatIfRunner
         ) -> tuple[PostFilterResult | None, Status | None]:
             return PostFilterResult(details="nothing"), Status(Code.PENDING, ("who knows",))
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from tests.builders import Json
 
+from kubesched.api.change import Change
 from kubesched.kube.errors import ApiStatusError, KubeError, StatusCause, StatusDetails, UnreachableError
 
 EXPIRED = ApiStatusError(410, "Expired", "too old resource version")
@@ -203,6 +204,9 @@ def error_event(error: ApiStatusError) -> bytes:
     return line("ERROR", status)
 
 
+MARKS = {"added": "+", "updated": "~", "deleted": "-"}
+
+
 class View:
     """A handler that holds the reflector to its promises."""
 
@@ -210,23 +214,17 @@ class View:
         self.objects: dict[str, Json] = {}
         self.log: list[str] = []
 
-    def added(self, obj: Json) -> None:
-        name = obj["metadata"]["name"]
-        assert name not in self.objects, f"{name} was added twice"
-        self.objects[name] = obj
-        self.log.append(f"+{name}")
-
-    def updated(self, old: Json, new: Json) -> None:
-        name = new["metadata"]["name"]
-        assert self.objects[name] is old
-        assert old["metadata"]["uid"] == new["metadata"]["uid"]
-        self.objects[name] = new
-        self.log.append(f"~{name}")
-
-    def deleted(self, obj: Json) -> None:
-        name = obj["metadata"]["name"]
-        assert self.objects.pop(name) is obj
-        self.log.append(f"-{name}")
+    def handle(self, change: Change[Json]) -> None:
+        old, new = change
+        name = change.obj["metadata"]["name"]
+        assert self.objects.get(name) is old
+        if old is not None and new is not None:
+            assert old["metadata"]["uid"] == new["metadata"]["uid"]
+        if new is None:
+            del self.objects[name]
+        else:
+            self.objects[name] = new
+        self.log.append(f"{MARKS[change.verb]}{name}")
 
     def told(self) -> list[str]:
         """What happened since the last time."""

@@ -31,7 +31,7 @@ class Reflecting:
             "pods",
             self.server,
             DictCodec(),
-            self.view,
+            lambda change: self.view.handle(change),
             clock=lambda: self.now,
             sleep=self._sleep,
             chance=lambda: 0.5,

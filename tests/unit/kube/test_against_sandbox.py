@@ -15,6 +15,7 @@ import pytest
 from tests.builders import Json
 from tests.sandbox_server import serving
 
+from kubesched.api.change import Change
 from kubesched.api.kinds import EVENTS, LEASES, NODES, PODS
 from kubesched.api.pod import Pod
 from kubesched.config.configuration import LeaderElection
@@ -40,22 +41,17 @@ def run(main: Coroutine[Any, Any, None]) -> None:
     asyncio.run(asyncio.wait_for(main, 120))
 
 
-class Belief:
-    """A handler that believes what it is told, and checks that it adds up."""
+class View:
+    """A handler that keeps the pods, and checks that the changes add up."""
 
     def __init__(self) -> None:
         self.pods: dict[str, Pod] = {}
 
-    def added(self, obj: Pod) -> None:
-        assert obj.uid not in self.pods
-        self.pods[obj.uid] = obj
-
-    def updated(self, old: Pod, new: Pod) -> None:
-        assert self.pods[new.uid] is old
-        self.pods[new.uid] = new
-
-    def deleted(self, obj: Pod) -> None:
-        assert self.pods.pop(obj.uid) is obj
+    def handle(self, change: Change[Pod]) -> None:
+        uid = change.obj.uid
+        assert self.pods.pop(uid, None) is change.old
+        if change.new is not None:
+            self.pods[uid] = change.new
 
 
 @asynccontextmanager
@@ -84,10 +80,10 @@ async def quickly(seconds: float) -> None:
 
 @asynccontextmanager
 async def following(
-    client: Client, belief: Belief, *, silence: float = 5.0, streamed: bool = True
+    client: Client, view: View, *, silence: float = 5.0, streamed: bool = True
 ) -> AsyncIterator[Reflector[Pod]]:
     source = ApiSource(client, PODS, field_selector=UNFINISHED, silence=silence)
-    reflector = Reflector("pods", source, RecordCodec(Pod), belief, streamed_lists=streamed, sleep=quickly)
+    reflector = Reflector("pods", source, RecordCodec(Pod), view.handle, streamed_lists=streamed, sleep=quickly)
     task = asyncio.create_task(reflector.run())
     try:
         yield reflector
@@ -109,8 +105,8 @@ async def bind(client: Client, pod: Json, node: str) -> None:
     await client.post(path, msgspec.json.encode(body))
 
 
-async def until_true(server: Server, client: Client, belief: Belief) -> None:
-    """Wait until belief is truth."""
+async def until_true(server: Server, client: Client, view: View) -> None:
+    """Wait until the view is true."""
     server.faults.replace([])
     page = RecordCodec(Pod).page(await client.get(f"{PODS.path_of()}?fieldSelector=status.phase!=Succeeded"))
     truth = {pod.uid: pod for pod in page.objects}
@@ -119,7 +115,7 @@ async def until_true(server: Server, client: Client, belief: Belief) -> None:
         return {uid: pod.metadata.resource_version for uid, pod in pods.items()}
 
     async with asyncio.timeout(60):
-        while versions(belief.pods) != versions(truth):
+        while versions(view.pods) != versions(truth):
             await asyncio.sleep(0.01)
 
 
@@ -144,8 +140,8 @@ def test_pod_is_seen_bound_and_seen_bound_once(tmp_path: Path) -> None:
     async def main() -> None:
         async with connected(tmp_path) as (_, client):
             await make_node(client)
-            belief = Belief()
-            async with following(client, belief) as reflector:
+            view = View()
+            async with following(client, view) as reflector:
                 await asyncio.wait_for(reflector.wait_synced(), 60)
                 pod = await create(client, "p")
                 await bind(client, pod, "node-a")
@@ -153,7 +149,7 @@ def test_pod_is_seen_bound_and_seen_bound_once(tmp_path: Path) -> None:
                     await bind(client, pod, "node-a")
                 assert caught.value.reason == "Conflict"
                 async with asyncio.timeout(60):
-                    while not any(it.spec.node_name for it in belief.pods.values()):
+                    while not any(it.spec.node_name for it in view.pods.values()):
                         await asyncio.sleep(0.005)
 
     run(main())
@@ -176,14 +172,14 @@ def test_reflector_ends_up_with_the_truth_when_the_server_misbehaves(fault: str,
     async def main() -> None:
         async with connected(tmp_path, fault) as (server, client):
             await make_node(client)
-            belief = Belief()
+            view = View()
             streamed = "verb=list" not in fault
-            async with following(client, belief, silence=0.2, streamed=streamed) as reflector:
+            async with following(client, view, silence=0.2, streamed=streamed) as reflector:
                 await reflector.wait_synced()
                 await churn(client)
                 (rule,) = msgspec.convert(server.faults.status()["rules"], list[dict[str, Any]])
                 assert rule["happened"]
-                await until_true(server, client, belief)
+                await until_true(server, client, view)
 
     run(main())
 
@@ -204,25 +200,15 @@ def test_write_that_was_done_although_it_failed_is_found_by_reading(tmp_path: Pa
 
 
 def test_any_resource_can_be_followed(tmp_path: Path) -> None:
-    class Names:
-        names: list[str] = []
-
-        def added(self, obj: Json) -> None:
-            self.names.append(obj["metadata"]["name"])
-
-        def updated(self, old: Json, new: Json) -> None:
-            pass
-
-        def deleted(self, obj: Json) -> None:
-            pass
+    changes: list[Change[Json]] = []
 
     async def main() -> None:
         async with connected(tmp_path) as (_, client):
             await make_node(client)
-            reflector = Reflector("nodes", ApiSource(client, NODES), DictCodec(), Names(), streamed_lists=False)
+            reflector = Reflector("nodes", ApiSource(client, NODES), DictCodec(), changes.append, streamed_lists=False)
             task = asyncio.create_task(reflector.run())
             await asyncio.wait_for(reflector.wait_synced(), 60)
-            assert Names.names == ["node-a"]
+            assert [(change.verb, change.obj["metadata"]["name"]) for change in changes] == [("added", "node-a")]
             assert reflector.objects["node-a"]["kind"] == "Node"
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)

@@ -10,9 +10,10 @@ from tests.builders import Json
 from tests.unit.kube.memory_server import bookmark, line
 from tests.unit.kube.scripted_server import answering, chunked, serving, talking_to
 
+from kubesched.api.change import Change
 from kubesched.api.kinds import KINDS, PODS
 from kubesched.api.pod import Pod
-from kubesched.kube.decoding import DictCodec, RecordCodec, SentCodec
+from kubesched.kube.decoding import DictCodec, RecordCodec, WithOriginalCodec
 from kubesched.kube.errors import UnreadableAnswerError
 from kubesched.kube.listing import UNFINISHED, ApiSource
 from kubesched.kube.reflector import Reflector
@@ -73,7 +74,7 @@ def test_object_of_another_shape_is_refused_in_words() -> None:
 
 
 def test_originals_have_everything_but_managed_fields() -> None:
-    codec = SentCodec(Pod, "v1", wants=lambda pod: True)
+    codec = WithOriginalCodec(Pod, "v1", wants=lambda pod: True)
     sent = codec.decode(encoded(POD))
     assert sent.record == RecordCodec(Pod).decode(encoded(POD))
     assert sent.original is not None
@@ -83,7 +84,7 @@ def test_originals_have_everything_but_managed_fields() -> None:
 
 
 def test_originals_are_kept_only_of_what_is_wanted() -> None:
-    codec = SentCodec(Pod, "v1", wants=lambda pod: pod.name == "q")
+    codec = WithOriginalCodec(Pod, "v1", wants=lambda pod: pod.name == "q")
     other = {**POD, "metadata": {"name": "q"}}
     page = codec.page(encoded({"metadata": {"resourceVersion": "9", "continue": "more"}, "items": [POD, other]}))
     assert [(sent.record.name, sent.original is not None) for sent in page.objects] == [("p", False), ("q", True)]
@@ -114,14 +115,9 @@ class Names:
     def __init__(self) -> None:
         self.names: list[str] = []
 
-    def added(self, obj: Pod) -> None:
-        self.names.append(obj.name)
-
-    def updated(self, old: Pod, new: Pod) -> None:
-        self.names.append(f"~{new.name}")
-
-    def deleted(self, obj: Pod) -> None:
-        self.names.append(f"-{obj.name}")
+    def handle(self, change: Change[Pod]) -> None:
+        mark = {"added": "", "updated": "~", "deleted": "-"}[change.verb]
+        self.names.append(f"{mark}{change.obj.name}")
 
 
 async def no_pause(seconds: float) -> None:
@@ -137,7 +133,7 @@ def test_reflector_follows_a_resource_over_http() -> None:
         async with serving(first, answering(500)) as server, talking_to(server) as client:
             handler = Names()
             source = ApiSource(client, PODS, field_selector=UNFINISHED)
-            reflector = Reflector("pods", source, RecordCodec(Pod), handler, sleep=no_pause)
+            reflector = Reflector("pods", source, RecordCodec(Pod), handler.handle, sleep=no_pause)
             task = asyncio.create_task(reflector.run())
             await reflector.wait_synced()
             while len(server.requests) < 2:
@@ -165,7 +161,7 @@ def test_lists_over_http_are_paged() -> None:
             chunked(),
         ]
         async with serving(*pages) as server, talking_to(server) as client:
-            reflector = Reflector("pods", ApiSource(client, PODS, namespace="ns"), RecordCodec(Pod), Names())
+            reflector = Reflector("pods", ApiSource(client, PODS, namespace="ns"), RecordCodec(Pod), Names().handle)
             task = asyncio.create_task(reflector.run())
             await reflector.wait_synced()
             task.cancel()

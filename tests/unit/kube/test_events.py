@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pytest
 from tests.builders import Json, make_pod
 from tests.unit.kube.scripted_server import answering, serving, talking_to
-from tests.unit.kube.virtual_time import now, run_virtually
+from tests.virtual_time import now, run
 
 from kubesched.kube.errors import ApiStatusError, KubeError, UnreachableError
 from kubesched.kube.event_record import ObjectReference, event_name, reference
@@ -86,7 +86,7 @@ def while_running(events: EventRecorder, story: Callable[[], Awaitable[None]]) -
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
-    run_virtually(main())
+    run(main())
 
 
 def test_event_says_who_what_when_and_why() -> None:
@@ -314,7 +314,7 @@ def test_flush_writes_what_is_queued_and_the_last_counts() -> None:
         assert sink.counts == [4, *[1] * 40]
         assert events.dropped == events.failed == 0
 
-    run_virtually(main())
+    run(main())
 
 
 def test_flush_ends_in_time() -> None:
@@ -328,7 +328,7 @@ def test_flush_ends_in_time() -> None:
         assert len(sink.events) == 2
         assert events.dropped == 8
 
-    run_virtually(main())
+    run(main())
 
 
 def test_flush_does_not_wait_for_a_server_that_is_gone() -> None:
@@ -340,7 +340,7 @@ def test_flush_does_not_wait_for_a_server_that_is_gone() -> None:
         assert now() == 0
         assert events.failed == 1
 
-    run_virtually(main())
+    run(main())
 
 
 def test_names_are_names() -> None:

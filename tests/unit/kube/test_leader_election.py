@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from tests.unit.kube.virtual_time import now, run_virtually
+from tests.virtual_time import now, run
 
 from kubesched.config.configuration import LeaderElection
 from kubesched.kube.errors import AnswerTimeoutError, ApiStatusError, UnreachableError
@@ -111,7 +111,7 @@ def held_by(identity: str, **more: int) -> LeaseRecord:
 
 def test_first_comer_creates_the_lease_renews_it_and_gives_it_up() -> None:
     lease = SharedLease()
-    run_virtually(elector(lease.lock()).run(leading_for(5)))
+    run(elector(lease.lock()).run(leading_for(5)))
     first, *renewals, last = lease.writes
     assert (first.holder_identity, first.lease_duration_seconds, first.lease_transitions) == ("me", 15, 0)
     assert first.acquire_time == first.renew_time == "2027-01-15T08:00:00.000000Z"
@@ -131,7 +131,7 @@ def test_lease_of_somebody_alive_is_waited_for() -> None:
         assert 60 <= log[0][1] < 60 + 2 * 2.2
         assert lease.writes[-1].lease_transitions == 1
 
-    run_virtually(main())
+    run(main())
 
 
 def test_lease_of_somebody_dead_is_taken_when_it_has_run_out_by_our_clock() -> None:
@@ -144,7 +144,7 @@ def test_lease_of_somebody_dead_is_taken_when_it_has_run_out_by_our_clock() -> N
         assert lease.writes[0].lease_transitions == 5
         assert leaders == ["dead", "me"]
 
-    run_virtually(main())
+    run(main())
 
 
 def test_lease_that_was_given_up_is_taken_at_once() -> None:
@@ -154,7 +154,7 @@ def test_lease_that_was_given_up_is_taken_at_once() -> None:
         assert now() == 0
         assert lease.writes[0].lease_transitions == 3
 
-    run_virtually(main())
+    run(main())
 
 
 @pytest.mark.parametrize("trouble", ["is_cut", "hangs"])
@@ -173,7 +173,7 @@ def test_leader_that_cannot_renew_stops_within_the_deadline(trouble: str) -> Non
         assert log[-1][1] <= last_renewal + 2 + 10
         assert log[-1][1] < last_renewal + 15  # before anybody else may take it
 
-    run_virtually(main())
+    run(main())
 
 
 def test_leader_that_was_asleep_for_too_long_does_not_go_on() -> None:
@@ -189,7 +189,7 @@ def test_leader_that_was_asleep_for_too_long_does_not_go_on() -> None:
             await task
         assert now() == pytest.approx(6)
 
-    run_virtually(main())
+    run(main())
 
 
 def test_short_trouble_is_outlived() -> None:
@@ -205,7 +205,7 @@ def test_short_trouble_is_outlived() -> None:
         assert lease.record is not None
         assert lease.record.holder_identity == ""
 
-    run_virtually(main())
+    run(main())
 
 
 def test_leader_stops_at_once_when_somebody_else_has_the_lease() -> None:
@@ -219,7 +219,7 @@ def test_leader_stops_at_once_when_somebody_else_has_the_lease() -> None:
         assert now() == pytest.approx(6)
         assert lease.record == held_by("usurper")
 
-    run_virtually(main())
+    run(main())
 
 
 def test_lease_touched_by_somebody_who_does_not_want_it_is_renewed_after_reading() -> None:
@@ -233,7 +233,7 @@ def test_lease_touched_by_somebody_who_does_not_want_it_is_renewed_after_reading
         await task
         assert me.slow_paths == 1
 
-    run_virtually(main())
+    run(main())
 
 
 def test_work_ends_before_the_lease_is_given_up() -> None:
@@ -258,7 +258,7 @@ def test_work_ends_before_the_lease_is_given_up() -> None:
         assert lease.record.holder_identity == ""
         assert lease.writes[-2].renew_time[17:19] == "26"  # renewed while the work was ending
 
-    run_virtually(main())
+    run(main())
 
 
 def test_error_of_the_work_is_raised_and_the_lease_given_up() -> None:
@@ -273,7 +273,7 @@ def test_error_of_the_work_is_raised_and_the_lease_given_up() -> None:
         assert lease.record is not None
         assert lease.record.holder_identity == ""
 
-    run_virtually(main())
+    run(main())
 
 
 def test_conflict_while_giving_up_is_tried_again() -> None:
@@ -295,7 +295,7 @@ def test_conflict_while_giving_up_is_tried_again() -> None:
         assert lease.record is not None
         assert lease.record.holder_identity == ""
 
-    run_virtually(main())
+    run(main())
 
 
 def test_health_check_fails_when_a_leader_should_have_died_long_ago() -> None:
@@ -308,7 +308,7 @@ def test_health_check_fails_when_a_leader_should_have_died_long_ago() -> None:
         await asyncio.sleep(2)
         assert me.check() == "failed election to renew leadership on lease kube-system/kube-scheduler"
 
-    run_virtually(main())
+    run(main())
 
 
 def test_health_check_does_not_mind_being_second() -> None:
@@ -320,7 +320,7 @@ def test_health_check_does_not_mind_being_second() -> None:
         assert me.check() is None
         task.cancel()
 
-    run_virtually(main())
+    run(main())
 
 
 TROUBLES = ["is_cut", "hangs", "answers_late", "loses_answers"]
@@ -368,4 +368,4 @@ def test_never_two_leaders(troubles: list[tuple[int, str, float]]) -> None:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    run_virtually(main())
+    run(main())

@@ -106,7 +106,6 @@ def test_not_synced_before_the_whole_list_was_delivered(reflect: Reflect) -> Non
     server.failures = [LOST, ApiStatusError(403, "Forbidden", "no")]
     it = reflect(server)
     assert not it.reflector.has_synced
-    assert it.reflector.last_error is LOST
     it.settle()
     assert it.reflector.has_synced
     it.assert_knows_the_truth()
@@ -291,15 +290,6 @@ def test_relist_asked_for_during_a_list_follows_without_a_pause(reflect: Reflect
     assert it.pauses == []
 
 
-def test_error_is_forgotten_once_it_watches_again(reflect: Reflect) -> None:
-    server = server_with("a")
-    server.failures = [LOST]
-    it = reflect(server)
-    assert it.reflector.last_error is LOST
-    it.settle()
-    assert it.reflector.last_error is None
-
-
 def test_long_list_that_fails_is_not_repeated_at_once(reflect: Reflect) -> None:
     server = server_with("a")
     server.failures = [LOST]
@@ -361,10 +351,10 @@ def test_mistake_of_the_handler_is_not_hidden(reflect: Reflect) -> None:
     server = server_with("a")
     it = reflect(server)
 
-    def broken(obj: object) -> None:
+    def broken(change: object) -> None:
         raise ValueError("a mistake")
 
-    it.view.added = broken  # type: ignore[method-assign]
+    it.view.handle = broken  # type: ignore[method-assign]
     server.put("b")
     with pytest.raises(ValueError, match="a mistake"):
         it.run()

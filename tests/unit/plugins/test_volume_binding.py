@@ -14,8 +14,8 @@ from tests.unit.plugins.volume_builders import (
     make,
     node,
     pod,
+    rejections,
     storage_class,
-    verdicts,
     volume,
 )
 
@@ -349,9 +349,9 @@ def test_deleted_volume_is_no_longer_offered() -> None:
     state = make_cluster(node("a"), LOCAL, waiting(), local_volume("v", on="a"))
     plugin, cycle = VolumeBinding(), Cycle(POD, state)
     assert plugin.pre_filter(cycle) is None
-    assert verdicts(plugin, cycle) == {}
+    assert rejections(plugin, cycle) == {}
     state.delete(local_volume("v", on="a"))
-    assert verdicts(plugin, cycle) == {"a": UNBINDABLE}
+    assert rejections(plugin, cycle) == {"a": UNBINDABLE}
 
 
 # -- scores -----------------------------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from tests.unit.plugins.volume_builders import (
     make,
     node,
     pod,
+    rejections,
     storage_class,
-    verdicts,
     volume,
 )
 
@@ -66,25 +66,25 @@ def test_attached_volume_that_no_pod_uses_counts_and_one_that_is_used_does_not_c
     objects = [node("a"), csi_node("a", {DRIVER: 2}), *bound("x", "y", "z"), pod("other", claims=("x",), on="a")]
     state = make_cluster(*objects, attachment("at-x", "pv-x", on="a"))
     plugin, cycle = NodeVolumeLimits(), Cycle(pod(claims=("y",)), state)
-    assert verdicts(plugin, cycle) == {}
+    assert rejections(plugin, cycle) == {}
     state.apply(attachment("at-z", "pv-z", on="a"))
-    assert verdicts(plugin, cycle) == FULL
+    assert rejections(plugin, cycle) == FULL
 
 
 def test_limit_follows_the_csi_node_and_the_pods() -> None:
     user = pod("other", claims=("x",), on="a")
     state = make_cluster(node("a"), csi_node("a", {DRIVER: 1}), *bound("x", "y"), user)
     plugin, cycle = NodeVolumeLimits(), Cycle(pod(claims=("y",)), state)
-    assert verdicts(plugin, cycle) == FULL
+    assert rejections(plugin, cycle) == FULL
     state.apply(csi_node("a", {DRIVER: 2}))
-    assert verdicts(plugin, cycle) == {}
+    assert rejections(plugin, cycle) == {}
     state.apply(csi_node("a", {DRIVER: 1}))
     state.delete(user)
-    assert verdicts(plugin, cycle) == {}
+    assert rejections(plugin, cycle) == {}
     state.apply(csi_node("a", {DRIVER: 0}))
-    assert verdicts(plugin, cycle) == FULL
+    assert rejections(plugin, cycle) == FULL
     state.delete(csi_node("a"))
-    assert verdicts(plugin, cycle) == {}
+    assert rejections(plugin, cycle) == {}
 
 
 def test_victim_taken_off_the_node_makes_room() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from tests.builders import make_cluster
-from tests.unit.plugins.volume_builders import SKIPS, ask, claim, make, node, pod, verdicts
+from tests.unit.plugins.volume_builders import SKIPS, ask, claim, make, node, pod, rejections
 
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.status import unresolvable
@@ -75,9 +75,9 @@ def test_preempting_the_user_of_a_claim_frees_it_and_putting_it_back_takes_it_ag
     placed = state.placed(user)
     assert placed is not None
     plugin.remove_pod(cycle, placed, placed.row)
-    assert verdicts(plugin, cycle) == {}
+    assert rejections(plugin, cycle) == {}
     plugin.add_pod(cycle, placed, placed.row)
-    assert verdicts(plugin, cycle) == {"a": CLAIM_IN_USE.reasons}
+    assert rejections(plugin, cycle) == {"a": CLAIM_IN_USE.reasons}
 
 
 def test_claims_of_other_namespaces_with_the_same_name_count_when_pods_are_added() -> None:
@@ -87,7 +87,7 @@ def test_claims_of_other_namespaces_with_the_same_name_count_when_pods_are_added
     plugin, cycle = VolumeRestrictions(), Cycle(pod("p", claims=("data",)), state)
     assert plugin.pre_filter(cycle) is None
     plugin.remove_pod(cycle, PlacedPod(elsewhere, state.facts(elsewhere), 0, assumed=True), 0)
-    assert verdicts(plugin, cycle) == {}
+    assert rejections(plugin, cycle) == {}
 
 
 def _named(*claims: str) -> list[dict[str, Any]]:

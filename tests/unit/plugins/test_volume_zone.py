@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from tests.builders import ZONE, make_cluster
-from tests.unit.plugins.volume_builders import SKIPS, ask, claim, make, node, pod, storage_class, verdicts, volume
+from tests.unit.plugins.volume_builders import SKIPS, ask, claim, make, node, pod, rejections, storage_class, volume
 
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.status import unresolvable
@@ -75,4 +75,4 @@ def test_claim_without_a_usable_volume_rejects_the_pod(objects: list[object], re
 
 
 def test_filter_works_without_pre_filter() -> None:
-    assert verdicts(VolumeZone(), Cycle(POD, zonal({ZONE: "a"}, {ZONE: "b"}))) == {"n0": ELSEWHERE.reasons}
+    assert rejections(VolumeZone(), Cycle(POD, zonal({ZONE: "a"}, {ZONE: "b"}))) == {"n0": ELSEWHERE.reasons}

@@ -14,14 +14,14 @@ from kubesched.api.pod import Pod, Volume
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin
-from kubesched.framework.status import SKIP, SKIP_ALIKE, Status
+from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Status
 from kubesched.plugins.node_volume_limits import NodeVolumeLimits
 from kubesched.plugins.volume_binding import VolumeBinding
 from kubesched.plugins.volume_restrictions import VolumeRestrictions
 from kubesched.plugins.volume_zone import VolumeZone
 from kubesched.state.cluster import ClusterState
 
-SKIPS = (SKIP, SKIP_ALIKE)
+SKIPS = (SKIP, SKIP_EQUIVALENT)
 BIND_COMPLETED = {"pv.kubernetes.io/bind-completed": "yes"}
 
 Json = dict[str, Any]
@@ -103,7 +103,7 @@ def csi_node(name: str, limits: dict[str, int] | None = None, *, migrated: str =
     return made
 
 
-def verdicts(plugin: FilterPlugin, cycle: Cycle) -> dict[str, tuple[str, ...]]:
+def rejections(plugin: FilterPlugin, cycle: Cycle) -> dict[str, tuple[str, ...]]:
     """The reasons for which nodes are rejected, asked about all rows and, as a check, about each row alone."""
     state = cycle.state
     together = plugin.filter(cycle, Nodes(state))
@@ -111,7 +111,7 @@ def verdicts(plugin: FilterPlugin, cycle: Cycle) -> dict[str, tuple[str, ...]]:
     for row in np.flatnonzero(state.nodes.live[: state.nodes.size]).tolist():
         alone = plugin.filter(cycle, Nodes(state, np.array([row])))
         assert alone[0] == together[row]
-        status = plugin.verdicts.statuses[together[row]]
+        status = plugin.rejections.statuses[together[row]]
         if status is not None:
             found[state.nodes.names[row]] = status.reasons
     return found
@@ -121,4 +121,4 @@ def ask(plugin: VolumePlugin, state: ClusterState, pending: Pod) -> Status | dic
     """What pre_filter says if it does not go on, else what filter says."""
     cycle = Cycle(pending, state)
     answer = plugin.pre_filter(cycle)
-    return verdicts(plugin, cycle) if answer is None else answer
+    return rejections(plugin, cycle) if answer is None else answer

@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from kubesched.api.change import Change
 from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
@@ -36,20 +37,12 @@ class Refusal:
     after_commit: bool = False
 
 
-@dataclass(frozen=True)
-class WatchEvent:
-    """An object as it was, None if it is new, and as it is, None if it is gone."""
-
-    old: KubeObject | None
-    new: KubeObject | None
-
-
 class MemoryCluster:
     """The truth about nodes and pods. The scheduler hears of it when `tell` is called, and not before."""
 
     def __init__(self) -> None:
         self.objects: dict[str, KubeObject] = {}
-        self.unseen: deque[WatchEvent] = deque()
+        self.unseen: deque[Change[KubeObject]] = deque()
         self.bindings: list[tuple[str, str]] = []
         """The uid and the node of every binding that was made."""
         self.evicted: list[str] = []
@@ -78,11 +71,11 @@ class MemoryCluster:
         self._version += 1
         obj = replace(obj, metadata=replace(obj.metadata, resource_version=str(self._version)))
         path = _path_of(obj)
-        self.unseen.append(WatchEvent(self.objects.get(path), obj))
+        self.unseen.append(Change(self.objects.get(path), obj))
         self.objects[path] = obj
 
     def delete(self, obj: KubeObject) -> None:
-        self.unseen.append(WatchEvent(self.objects.pop(_path_of(obj)), None))
+        self.unseen.append(Change(old=self.objects.pop(_path_of(obj))))
 
     def terminate(self, pod: Pod) -> None:
         self.put(replace(pod, metadata=replace(pod.metadata, deletion_timestamp="2026-01-01T00:00:00Z")))
@@ -92,15 +85,8 @@ class MemoryCluster:
     def tell(self, scheduler: Scheduler, most: int | None = None) -> None:
         """Up to so many events, all of them by default, in the order in which they happened."""
         while self.unseen and (most is None or most > 0):
-            event = self.unseen.popleft()
             most = None if most is None else most - 1
-            if event.old is None:
-                assert event.new is not None
-                scheduler.added(event.new)
-            elif event.new is None:
-                scheduler.deleted(event.old)
-            else:
-                scheduler.updated(event.old, event.new)
+            scheduler.handle(self.unseen.popleft())
 
     # -- what the scheduler writes ------------------------------------------------------------------------------------
 

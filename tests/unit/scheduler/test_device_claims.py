@@ -23,7 +23,8 @@ from kubesched.api.device_claims import (
 )
 from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.dynamic_resources.device_kinds import DeviceKind
-from kubesched.scheduler.recording.recording import Recording, RecordingWriter, recorded
+from kubesched.scheduler.listener import SchedulerListener
+from kubesched.scheduler.recording.recording import Recording, RecordingWriter
 from kubesched.scheduler.recording.replay import Replay
 from kubesched.scheduler.scheduler import Attempt, Scheduler
 
@@ -219,13 +220,23 @@ def test_a_wait_ends_when_the_devices_should_have_been_ready() -> None:
     asyncio.run(run())
 
 
+class WaitForDevices(SchedulerListener):
+    """Keeps what it is told about waits for devices."""
+
+    def __init__(self, told: list[tuple[str, str, str, float]]) -> None:
+        self._told = told
+
+    def awaited_devices(self, profile: str, driver: str, status: str, seconds: float) -> None:
+        self._told.append((profile, driver, status, seconds))
+
+
 @pytest.mark.parametrize(
     ("word", "later", "outcome"), [("up", 3, "success"), ("broken", 3, "failure"), ("something else", 601, "timeout")]
 )
 def test_whoever_counts_is_told_how_a_wait_for_devices_ended(word: str, later: float, outcome: str) -> None:
     async def run() -> None:
         it, told = slow_world(), list[tuple[str, str, str, float]]()
-        it.scheduler.tell_of_awaited_devices(lambda *what: told.append(what))
+        it.scheduler.listeners.append(WaitForDevices(told))
         binding = asyncio.create_task(it.scheduler.finish(it.decided()))
         await until_written(it)
         it.now += later
@@ -241,9 +252,8 @@ def test_a_recording_of_claims_can_be_replayed(pod: PodBuilder) -> None:
     cluster, stream = MemoryCluster(), io.StringIO()
     recording = Recording(stream, config.default(), lambda: 0.0)
     writer = RecordingWriter(cluster, recording)
-    scheduler = recorded(
-        Scheduler(config.default(), writer, clock=lambda: 0.0, draw=lambda among: 0, now=lambda: 0.0), recording
-    )
+    zero = lambda: 0.0  # noqa: E731
+    scheduler = Scheduler(config.default(), writer, clock=zero, draw=lambda among: 0, now=zero, listeners=[recording])
     for obj in (make_node("n").build(), make_class(), make_slice("n", device("d")), make_claim("c"), pod.build()):
         cluster.put(obj)
     cluster.tell(scheduler)

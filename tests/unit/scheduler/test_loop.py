@@ -24,6 +24,7 @@ from kubesched.framework.status import Code, Status
 from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.dynamic_resources.writes import ClaimWrite
 from kubesched.plugins.registry import IN_TREE
+from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.loop import SchedulingLoop
 from kubesched.scheduler.scheduler import Attempt, Scheduler
 
@@ -36,7 +37,7 @@ class SlowCluster(MemoryCluster):
         await super().bind(pod, node_name)
 
 
-class Living:
+class Living(SchedulerListener):
     """A scheduler at work, on a loop."""
 
     def __init__(
@@ -60,13 +61,16 @@ class Living:
             draw=lambda among: 0,
             plugins=Registry((*IN_TREE, *plugins)),
         )
-        self.loop = SchedulingLoop(self.scheduler, on_attempt=self.attempts.append, slice_seconds=slice_seconds)
+        self.scheduler.listeners.append(self)
+        self.loop = SchedulingLoop(self.scheduler, slice_seconds=slice_seconds)
+
+    def finished(self, attempt: Attempt) -> None:
+        self.attempts.append(attempt)
 
     def see(self, *objects: NodeBuilder | PodBuilder | KubeObject) -> None:
         for each in objects:
             self.cluster.put(each if isinstance(each, KubeObject) else each.build())
         self.cluster.tell(self.scheduler)
-        self.loop.wake()
 
     @property
     def outcomes(self) -> list[str]:

@@ -13,6 +13,7 @@ from tests.builders import Json, PodBuilder, make_node, make_pod
 from tests.unit.scheduler.extender_server import ExtenderServer, filtering, passing, settings
 from tests.unit.scheduler.memory_writer import MemoryCluster
 
+from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
@@ -131,14 +132,14 @@ class Watching:
         self._version += 1
         record = versioned(obj, self._version)
         self._keep(record)
-        self.scheduler.added(record)
+        self.scheduler.handle(Change(new=record))
         return record
 
     def update(self, old: Any, new: Any) -> None:
         self._version += 1
         record = versioned(new, self._version)
         self._keep(record)
-        self.scheduler.updated(old, record)
+        self.scheduler.handle(Change(old, record))
 
     def _keep(self, record: KubeObject) -> None:
         originals = self.scheduler.originals

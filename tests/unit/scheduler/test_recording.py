@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-from typing import Any
 
 import pytest
 from tests.builders import make_node, make_pod
 from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal, Running
 
 from kubesched import config
-from kubesched.scheduler.recording.recording import Recording, RecordingScheduler, RecordingWriter
+from kubesched.scheduler.recording.recording import Recording, RecordingWriter
 from kubesched.scheduler.recording.replay import Replay, ReplayError
 from kubesched.scheduler.scheduler import Scheduler
 
@@ -24,13 +23,13 @@ def recorded_day() -> list[str]:
     recording = Recording(stream, configuration, lambda: now)
     cluster = MemoryCluster()
     draws = iter([2, 0, 1] + [0] * 20)
-    real = Scheduler(
+    scheduler = Scheduler(
         configuration,
         RecordingWriter(cluster, recording),
         clock=lambda: now,
         draw=lambda among: min(next(draws), among - 1),
+        listeners=[recording],
     )
-    scheduler: Any = RecordingScheduler(real, recording)
     cluster.bind_refusals.append(Refusal("InternalError"))
     for name in ("n1", "n2", "n3"):
         cluster.put(make_node(name).build())

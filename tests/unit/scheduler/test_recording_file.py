@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.scheduler.recording.recording_file import open_recording
+from kubesched.scheduler.recording.recording import open_recording
 
 
 def record(file: Path, text: str) -> list[Path]:

@@ -19,7 +19,7 @@ from kubesched.framework.events import Action, ClusterEvent, Hint, Interest, Kin
 from kubesched.framework.nodes import NodeView
 from kubesched.framework.plugin import FilterPlugin
 from kubesched.framework.status import Code, Status, unschedulable
-from kubesched.scheduler.cluster_events import node_changes
+from kubesched.scheduler.cluster_events import node_events
 from kubesched.state.cluster import ClusterState
 
 NODE_ADDED = ClusterEvent(Kind.NODE, Action.ADD)
@@ -114,7 +114,7 @@ def test_where_a_pod_goes_by_the_word_of_a_plugin(plugin: type[Rejecting], place
 @pytest.mark.parametrize(("before", "after", "differ"), [("1", "1000m", False), ("100u", "200u", True)])
 def test_node_offers_something_else_if_the_amount_differs_however_little(before: str, after: str, differ: bool) -> None:
     old, new = (make_node("n1").capacity(cpu=cpu).build() for cpu in (before, after))
-    assert bool(node_changes(old, new)) is differ
+    assert bool(node_events(old, new)) is differ
 
 
 def test_who_waits_for_anything_new_hears_of_every_kind() -> None:

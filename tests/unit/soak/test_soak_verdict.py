@@ -5,7 +5,7 @@ import random
 import pytest
 from soak.churn import Churn
 from soak.referee import Referee
-from soak.verdict import Sample, belief_is_truth, memory_is_flat
+from soak.verdict import Sample, cache_is_true, memory_is_flat
 from tests.sandbox_server import fresh_api
 
 from kubesched.api.kinds import NODES, PODS, RESOURCE_CLAIMS
@@ -90,14 +90,14 @@ def test_memory_is_not_judged_by_a_short_time() -> None:
     assert "NOT JUDGED" in claim.what
 
 
-def test_belief_is_held_against_truth_by_pods_and_by_amounts() -> None:
+def test_cache_is_held_against_truth_by_pods_and_by_amounts() -> None:
     truth = {"node-1": {"pods": ["default/web"], "requested": {"cpu": 100, "memory": 1, "pods": 1}}}
     right = {"node-1": {"pods": ["default/web"], "requested": {"cpu": 100, "memory": 1}}, "node-2": _nothing()}
-    assert belief_is_truth("one", right, 0, truth).holds
-    assert not belief_is_truth("one", right, 1, truth).holds
-    assert not belief_is_truth("one", {"node-1": _nothing()}, 0, truth).holds
+    assert cache_is_true("one", right, 0, truth).holds
+    assert not cache_is_true("one", right, 1, truth).holds
+    assert not cache_is_true("one", {"node-1": _nothing()}, 0, truth).holds
     too_much = {"node-1": {"pods": ["default/web"], "requested": {"cpu": 200, "memory": 1}}}
-    assert not belief_is_truth("one", too_much, 0, truth).holds
+    assert not cache_is_true("one", too_much, 0, truth).holds
 
 
 def test_the_same_seed_makes_the_same_churn() -> None:

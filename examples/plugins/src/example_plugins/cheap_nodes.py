@@ -9,8 +9,8 @@ import numpy as np
 
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
-from kubesched.framework.plugin import MAX_NODE_SCORE, FilterPlugin, PluginContext, Scope, ScorePlugin
-from kubesched.framework.status import unresolvable
+from kubesched.framework.plugin import FilterPlugin, PluginContext, Scope, ScorePlugin
+from kubesched.framework.status import MAX_NODE_SCORE, unresolvable
 from kubesched.state.columns import Int32, Int64
 
 PRICE = "example.com/price"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubesched.admission.metadata import metadata_of, name_of
 from kubesched.admission.reading import text
 from kubesched.admission.rules import Reader
-from kubesched.api.errors import ApiError, forbidden
+from kubesched.api.api_error import ApiError, forbidden
 from kubesched.api.kinds import PODS, PRIORITY_CLASSES, Object
 from kubesched.api.well_known import SYSTEM_PRIORITY_CLASSES
 

@@ -17,7 +17,7 @@ import msgspec
 
 from kubesched.admission.schemas.acceptance import is_acceptable
 from kubesched.admission.schemas.table import METADATA, Definition, Type, definition, definition_of
-from kubesched.api.errors import ApiError, bad_request
+from kubesched.api.api_error import ApiError, bad_request
 from kubesched.api.kinds import Object, Resource
 from kubesched.api.quantity import QUANTITY_WORDS, QuantityError, parse_quantity
 from kubesched.api.schema import Mistake, described

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kubesched.api.errors import UserError
 from kubesched.daemon.flags.values import FlagType
 
 
@@ -31,7 +32,7 @@ class Flag:
         return f"-{self.short}, --{self.name}" if self.short else f"--{self.name}"
 
 
-class FlagError(ValueError):
+class FlagError(UserError):
     """A command line that cannot be understood."""
 
 

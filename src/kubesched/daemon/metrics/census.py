@@ -1,4 +1,4 @@
-"""What is counted only when somebody asks: pods that wait, what is believed, who rejected whom."""
+"""What is counted only on a scrape: pods in the queue, what is in the cache, which plugins rejected which pods."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.scheduler.queue.queued_pod import QueuedPod
-from kubesched.scheduler.queue.unschedulable_pods import UnschedulablePool
+from kubesched.scheduler.queue.unschedulable_pods import UnschedulablePods
 from kubesched.scheduler.scheduler import Scheduler
 
 _POPPED = "PodPopped"
@@ -25,7 +25,7 @@ class _Rejected(NamedTuple):
 
 def _rejected(place: Collection[QueuedPod]) -> Iterator[_Rejected]:
     """Who rejected whom in one place of the queue. Pods that are alike are not looked at one by one."""
-    if isinstance(place, UnschedulablePool):
+    if isinstance(place, UnschedulablePods):
         for group, members in place.groups():
             yield _Rejected(len(members), group.rejectors, group.facts.scheduler_name, bool(group.gating_plugin))
         return
@@ -49,7 +49,7 @@ class Census:
         """Count everything."""
         self._count_pending()
         self._count_in_flight()
-        self._count_believed()
+        self._count_cached()
 
     def _count_pending(self) -> None:
         gated, rejections = 0, Counter[tuple[str, str]]()
@@ -71,7 +71,7 @@ class Census:
         for event, count in Counter(_POPPED if label.startswith("pod:") else label for label in labels).items():
             self._in_flight.child(event).set(count)
 
-    def _count_believed(self) -> None:
+    def _count_cached(self) -> None:
         state = self._scheduler.state
         placed = [pod for row in state.pods.on_row for pod in row]
         self._sizes.child("nodes").set(state.nodes.live_count)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import Metric
 
+from kubesched.api.yaml import YamlError, documents
+from kubesched.daemon.checks import OptionsError
 from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.metrics.catalogue import CLIENT, PROCESS, SCHEDULER, Series
 from kubesched.daemon.metrics.exposition import exposition
 from kubesched.daemon.metrics.family import Family
+from kubesched.daemon.options import Options
 from kubesched.daemon.version import COMPATIBLE_VERSIONS, VersionInfo
 
 AllowLists = Mapping[str, Mapping[str, frozenset[str]]]
@@ -96,3 +101,28 @@ def allow_lists(mapping: Mapping[str, str]) -> AllowLists:
         metric, _, label = key.partition(",")
         found.setdefault(metric.strip(), {})[label.strip()] = frozenset(values.split(","))
     return found
+
+
+def registry_of(options: Options, gates: FeatureGates) -> MetricsRegistry:
+    """A registry without the metrics that were switched off, and with the label values that are allowed.
+
+    What the command line allows goes before what the manifest allows. OptionsError if that cannot be read.
+    """
+    mapping = {**_manifest(options.allow_metric_labels_manifest), **options.allow_metric_labels}
+    return MetricsRegistry(gates, disabled=options.disabled_metrics, allow_lists=allow_lists(mapping))
+
+
+def _manifest(file: str) -> dict[str, str]:
+    if not file:
+        return {}
+    flag = "--allow-metric-labels-manifest"
+    try:
+        document: Any = next(documents(Path(file).read_text()), None)
+    except OSError as error:
+        raise OptionsError([f"{flag}: {error.strerror}: {file}"]) from None
+    except (UnicodeDecodeError, YamlError) as error:
+        raise OptionsError([f"{flag}: {file}: {error}"]) from None
+    mapping = document.value.get("allowListMapping") if document and isinstance(document.value, dict) else None
+    if not isinstance(mapping, dict) or not all(isinstance(value, str) for value in mapping.values()):
+        raise OptionsError([f"{flag}: {file}: expected allowListMapping with texts by metric and label"])
+    return mapping

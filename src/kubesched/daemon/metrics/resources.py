@@ -21,7 +21,7 @@ _UNITS = {"cpu": "cores", "memory": "bytes", "storage": "bytes", "ephemeral-stor
 
 
 class _Amount(NamedTuple):
-    """The end of a line, which is the same for all pods that are alike."""
+    """The end of a line, which is the same for all equivalent pods."""
 
     family: str
     text: str
@@ -62,14 +62,14 @@ def _labels(pod: Pod) -> str:
 
 
 def _amounts(pod: Pod, state: ClusterState) -> tuple[_Amount, ...]:
-    memo = state.facts(pod).memo
-    known: tuple[_Amount, ...] | None = memo.get(_Amount)
-    if known is None:
-        known = memo[_Amount] = tuple(_work_out(pod))
-    return known
+    return state.facts(pod).derived(_work_out, pod)
 
 
-def _work_out(pod: Pod) -> Iterator[_Amount]:
+def _work_out(pod: Pod) -> tuple[_Amount, ...]:
+    return tuple(_amounts_of(pod))
+
+
+def _amounts_of(pod: Pod) -> Iterator[_Amount]:
     for family, totals in (
         ("kube_pod_resource_request", pod_requests(pod)),
         ("kube_pod_resource_limit", _limits(pod)),

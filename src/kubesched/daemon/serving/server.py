@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from aiohttp import web
 
+from kubesched.api.errors import UserError
 from kubesched.daemon.logging import Log
 from kubesched.daemon.options import Options
 from kubesched.daemon.serving.authentication import Authenticator
@@ -27,7 +28,7 @@ _BACKLOG = 128
 log = Log(__name__)
 
 
-class ServingError(Exception):
+class ServingError(UserError):
     """The port cannot be had; one line says why."""
 
 

@@ -114,7 +114,7 @@ def find_victims(cycle: Cycle, filters: tuple[FilterPlugin, ...], victims: Victi
     for plugin in filters:
         verdicts = plugin.filter(cycle, world)
         for verdict in np.unique(verdicts).tolist():
-            status = plugin.verdicts.statuses[verdict]
+            status = plugin.rejections.statuses[verdict]
             if status is not None:
                 failures.append((status.by(plugin.name), victims.rows[verdicts == verdict]))
         if verdicts.any():

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from kubesched.api.selectors import compile_selector
 from kubesched.api.workloads import PodDisruptionBudget
-from kubesched.state.facts import PodFacts
+from kubesched.state.facts import PodFacts, StateKey
 from kubesched.state.objects import ObjectStore
 from kubesched.state.pods import PlacedPod
+
+_GUARDS = StateKey[tuple[int, list[PodDisruptionBudget]]]("PodDisruptionBudgets")
 
 
 class Budgets:
@@ -24,16 +26,16 @@ class Budgets:
 
     def of(self, facts: PodFacts) -> list[PodDisruptionBudget]:
         """The budgets that guard pods with these facts; kept with the facts until a budget changes."""
-        known = facts.memo.get(Budgets)
+        known = facts.find(_GUARDS)
         if known is None or known[0] != self._version:
             found = [
                 budget
                 for budget, selector in self._guards
                 if budget.namespace == facts.namespace and facts.labels and selector.matches(facts.labels)
             ]
-            known = facts.memo[Budgets] = (self._version, found)
-        guards: list[PodDisruptionBudget] = known[1]
-        return guards
+            known = self._version, found
+            facts.keep(_GUARDS, known)
+        return known[1]
 
     def split(self, victims: Sequence[PlacedPod]) -> tuple[list[PlacedPod], list[PlacedPod]]:
         """Those whose going would break a budget, if all went in this order; and the others."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.filters import FilterRunner
 from kubesched.framework.nodes import WhatIf
+from kubesched.framework.plugin import WhatIfRunner
 from kubesched.framework.status import Code, Status, error, unresolvable
 from kubesched.plugins.default_preemption.all_at_once import Victims, apply_to_totals, find_victims
 from kubesched.plugins.default_preemption.budgets import Budgets
@@ -90,7 +90,7 @@ class DryRun:
 
 
 def dry_run(
-    cycle: Cycle, filters: FilterRunner, potential: Rows, by_importance: ByImportance, *, enough: int, start: int
+    cycle: Cycle, what_if: WhatIfRunner, potential: Rows, by_importance: ByImportance, *, enough: int, start: int
 ) -> DryRun:
     """Try preemption on every row that might be helped by it.
 
@@ -109,10 +109,10 @@ def dry_run(
         result.failures.append((NO_VICTIMS, potential[~with_victims]))
     rows = potential[with_victims]
     budgets = Budgets(cycle.state.objects)
-    active = tuple(plugin for plugin in filters.filters if plugin.name not in cycle.skipped_filters)
+    active = tuple(plugin for plugin in what_if.filters if plugin.name not in cycle.skipped_filters)
     if apply_to_totals(active):
-        promised = [table.row_of[name] for name in cycle.state.nominated.nodes if name in table.row_of]
-        by_itself = np.isin(rows, promised)
+        nominated = [table.row_of[name] for name in cycle.state.nominated.nodes if name in table.row_of]
+        by_itself = np.isin(rows, nominated)
         result.many = Victims(cycle, rows[~by_itself], by_importance, budgets)
         result.failures += find_victims(cycle, active, result.many)
         must_evict: Bool = np.asarray(result.many.leaves.any(axis=0))
@@ -126,7 +126,7 @@ def dry_run(
         if harmless and len(result.singles) >= enough:
             break
         result.tried_singly += 1
-        outcome = one_row(cycle, filters, budgets, row)
+        outcome = one_row(cycle, what_if, budgets, row)
         if isinstance(outcome, Candidate) and not outcome.victims:
             outcome = _nobody_to_evict(table.names[row])
         if isinstance(outcome, Status):
@@ -142,32 +142,32 @@ def _nobody_to_evict(name: str) -> Status:
     return error(f'expected at least one victim pod on node "{name}"')
 
 
-def one_row(cycle: Cycle, filters: FilterRunner, budgets: Budgets, row: int) -> Candidate | Status:
+def one_row(cycle: Cycle, what_if: WhatIfRunner, budgets: Budgets, row: int) -> Candidate | Status:
     """The victims on one row, or why it would not help to take everybody out."""
     world = WhatIf(cycle.state, np.array([row]))
     removed = [pod for pod in world.pods(0) if pod.pod.priority < cycle.priority]
     present: list[PlacedPod] = []
     for pod in removed:
-        filters.leave(cycle, world, pod)
+        what_if.remove_pod(cycle, world, pod)
     try:
-        status = filters.check_with_nominated(cycle, world)
+        status = what_if.check_with_nominated(cycle, world)
         if status is not None:
             return status
         breaking, harmless = budgets.split(sorted(removed, key=lambda pod: pod.importance))
         victims: list[PlacedPod] = []
         violations = 0
         for pod in (*breaking, *harmless):
-            filters.arrive(cycle, world, pod)
-            if filters.check_with_nominated(cycle, world) is None:
+            what_if.add_pod(cycle, world, pod)
+            if what_if.check_with_nominated(cycle, world) is None:
                 present.append(pod)
                 continue
-            filters.leave(cycle, world, pod)
+            what_if.remove_pod(cycle, world, pod)
             victims.append(pod)
             violations += pod in breaking
     finally:
         # What plugins noted about placed pods is as before: the next row starts from there.
         for pod in removed:
             if pod not in present:
-                filters.arrive(cycle, world, pod)
+                what_if.add_pod(cycle, world, pod)
     victims.sort(key=lambda pod: pod.importance)
     return Candidate(row, tuple(victims), violations)

@@ -11,8 +11,7 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import Diagnosis, histogram
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.extender import ExtenderError
-from kubesched.framework.filters import FilterRunner
-from kubesched.framework.plugin import PluginContext, PostFilterPlugin, PostFilterResult, PreEnqueuePlugin
+from kubesched.framework.plugin import PluginContext, PostFilterPlugin, PostFilterResult, PreEnqueuePlugin, WhatIfRunner
 from kubesched.framework.status import Code, Status, error, unresolvable, unschedulable
 from kubesched.plugins.default_preemption.dry_run import DryRun, dry_run
 from kubesched.plugins.default_preemption.extenders import narrow
@@ -89,7 +88,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
         return last is None or (placed is not None and not placed.pod.is_terminating)
 
     def post_filter(
-        self, cycle: Cycle, diagnosis: Diagnosis, filters: FilterRunner
+        self, cycle: Cycle, diagnosis: Diagnosis, what_if: WhatIfRunner
     ) -> tuple[PostFilterResult | None, Status | None]:
         if cycle.latest is None:  # deleted meanwhile: nobody is to be evicted for it
             return None, error(f'preemption: pod "{cycle.pod.name}" not found')
@@ -102,14 +101,14 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
             self._by_importance = ByImportance(cycle.state)
         potential = diagnosis.rows_rejected_as(Code.UNSCHEDULABLE)
         run = dry_run(
-            cycle, filters, potential, self._by_importance, enough=self._enough(len(potential)), start=self._next_start
+            cycle, what_if, potential, self._by_importance, enough=self._enough(len(potential)), start=self._next_start
         )
         self._next_start += run.tried_singly
         if not run.found:
             return self._hopeless(run, diagnosis.node_count)
-        if filters.extenders:
+        if what_if.extenders:
             try:
-                run = narrow(cycle, filters.extenders, run)
+                run = narrow(cycle, what_if.extenders, run)
             except ExtenderError as problem:
                 return PostFilterResult(details=PreemptionDetails(run=run)), error(f"preemption: {problem}")
             if not run.found:

@@ -21,9 +21,7 @@ from kubesched.plugins.dynamic_resources.extended import (
 from kubesched.plugins.dynamic_resources.writes import ClaimWrite
 from kubesched.plugins.shared.device_resources import ServedResources
 from kubesched.state.columns import Bool, Int32
-
-NOTES = "DynamicResources"
-"""Where in the notes of a cycle the attempt is found."""
+from kubesched.state.facts import StateKey
 
 
 @dataclass(frozen=True)
@@ -83,6 +81,10 @@ class ClaimAttempt:
         """How things are on one row; the attempt must have been searched for."""
         assert self.variants is not None
         return next(variant for variant in self.variants if variant.rows[row])
+
+
+NOTES = StateKey[ClaimAttempt]("DynamicResources")
+"""Where in the notes of a cycle the attempt is found."""
 
 
 def find_variants(

@@ -17,7 +17,6 @@ from kubesched.config.defaults import BINDING_TIMEOUT, SEARCH_TIMEOUT
 from kubesched.framework.cycle import Cycle, CycleStateMissingError
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.events import Interest
-from kubesched.framework.filters import FilterRunner
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import (
     ASKED_ANEW,
@@ -31,8 +30,9 @@ from kubesched.framework.plugin import (
     ReservePlugin,
     Scope,
     ScorePlugin,
+    WhatIfRunner,
 )
-from kubesched.framework.status import SKIP, SKIP_ALIKE, Status, error, unresolvable, unschedulable
+from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Status, error, unresolvable, unschedulable
 from kubesched.plugins.dynamic_resources import hints
 from kubesched.plugins.dynamic_resources.allocation import allocations
 from kubesched.plugins.dynamic_resources.answers import DeviceView, IsOutOfTime
@@ -73,7 +73,7 @@ class DynamicResources(
     What is to be written, before binding or to make room, is left as data in the `ClaimAttempt` for the scheduler.
     """
 
-    name = NOTES
+    name = NOTES.name
     looks_only_at_facts = True
     score_scope = Scope.NODE_OBJECT
 
@@ -104,7 +104,7 @@ class DynamicResources(
     def pre_filter(self, cycle: Cycle) -> Status | None:
         pod = cycle.pod
         if not pod.spec.resource_claims and not extended_resources(cycle):
-            return SKIP_ALIKE
+            return SKIP_EQUIVALENT
         attempt = ClaimAttempt(pod)
         cycle.write(NOTES, ClaimAttempt(pod))  # as long as nothing else is known
         ledger = self._view(cycle).ledger
@@ -166,7 +166,7 @@ class DynamicResources(
         for variant in attempt.variants:
             if variant.answer is None and not attempt.has_own_claims:
                 continue
-            verdicts[variant.rows & unavailable] = self.verdicts.id_of(NOT_AVAILABLE)
+            verdicts[variant.rows & unavailable] = self.rejections.id_of(NOT_AVAILABLE)
             if variant.answer is not None:
                 self._reject_without_devices(verdicts, variant, cycle)
         if attempt.has_extended_claim:
@@ -187,23 +187,23 @@ class DynamicResources(
     def _reject_without_devices(self, verdicts: Int32, variant: Variant, cycle: Cycle) -> None:
         answer, view = variant.answer, self._view(cycle)
         assert answer is not None
-        verdicts[variant.rows & ~answer.fits] = self.verdicts.id_of(CANNOT_ALLOCATE)
+        verdicts[variant.rows & ~answer.fits] = self.rejections.id_of(CANNOT_ALLOCATE)
         live = cycle.state.nodes.live
         for row, outcome in answer.failures.items():
             if not variant.rows[row] or not live[row]:
                 continue
             if outcome.problem is None:
-                verdicts[row] = self.verdicts.id_of(INVALID_POOLS)
+                verdicts[row] = self.rejections.id_of(INVALID_POOLS)
             else:
                 words = view.words(outcome.problem, row, variant.claims)
-                verdicts[row] = self.verdicts.id_of(error(words))
+                verdicts[row] = self.rejections.id_of(error(words))
 
     def _reject_unserved(self, verdicts: Int32, cycle: Cycle) -> None:
         """Rows that lack an extended resource which neither they nor any device offers."""
         for name in extended_resources(cycle) - served_by_devices(cycle):
             for row, node in enumerate(cycle.state.nodes.nodes):
                 if node is not None and name not in node.status.allocatable:
-                    verdicts[row] = self.verdicts.id_of(CANNOT_FIT)
+                    verdicts[row] = self.rejections.id_of(CANNOT_FIT)
 
     def _time_limit(self) -> IsOutOfTime:
         """All nodes together get the time that kube-scheduler, which has many threads, gives each of them."""
@@ -215,7 +215,7 @@ class DynamicResources(
     # -- no node fits -------------------------------------------------------------------------------------------------
 
     def post_filter(
-        self, cycle: Cycle, diagnosis: Diagnosis, filters: FilterRunner
+        self, cycle: Cycle, diagnosis: Diagnosis, what_if: WhatIfRunner
     ) -> tuple[PostFilterResult | None, Status | None]:
         """Give back an idle claim that keeps the pod from other nodes, or one left from an earlier attempt."""
         attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
@@ -236,10 +236,10 @@ class DynamicResources(
 
     def deallocatable(self, cycle: Cycle, diagnosis: Diagnosis) -> list[ResourceClaim]:
         """Claims that are not available where the pod might run otherwise, and that nobody else uses."""
-        attempt, verdicts = self._attempt(cycle), diagnosis.verdicts
+        attempt, verdicts = self._attempt(cycle), diagnosis.filter_outcome
         if attempt.verdicts is None or verdicts is None:
             return []
-        refused = attempt.verdicts == self.verdicts.id_of(NOT_AVAILABLE)
+        refused = attempt.verdicts == self.rejections.id_of(NOT_AVAILABLE)
         asked = [
             row
             for row in np.flatnonzero(refused & verdicts.considered).tolist()

@@ -8,26 +8,23 @@ from kubesched.config.args import InterPodAffinityArgs
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Interest
 from kubesched.framework.nodes import Nodes
-from kubesched.framework.plugin import (
-    MAX_NODE_SCORE,
-    FilterPlugin,
-    PluginContext,
-    PreFilterPlugin,
-    PreScorePlugin,
-    ScorePlugin,
-)
-from kubesched.framework.status import SKIP, Status, unresolvable, unschedulable
+from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin, PreScorePlugin, ScorePlugin
+from kubesched.framework.status import MAX_NODE_SCORE, SKIP, Status, unresolvable, unschedulable
 from kubesched.plugins.inter_pod_affinity import hints
 from kubesched.plugins.inter_pod_affinity.neighbours import Neighbours
 from kubesched.plugins.inter_pod_affinity.terms import carried_terms_that_mean, counter_of
 from kubesched.state.columns import Int32, Int64
-from kubesched.state.facts import Term
+from kubesched.state.facts import StateKey, Term
 from kubesched.state.matching import RowCounts
 from kubesched.state.pods import PlacedPod
 
 AFFINITY = unresolvable("node(s) didn't match pod affinity rules")
 ANTI_AFFINITY = unschedulable("node(s) didn't match pod anti-affinity rules")
 EXISTING_ANTI_AFFINITY = unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
+
+
+_NEIGHBOURS = StateKey[Neighbours]("InterPodAffinity")
+_TOPOLOGIES = StateKey[list[tuple[str, Int64]]]("PreScoreInterPodAffinity")
 
 
 class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
@@ -49,27 +46,27 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         neighbours = Neighbours.of(cycle)
         if neighbours is None:
             return SKIP
-        cycle.write(self.name, neighbours)
+        cycle.write(_NEIGHBOURS, neighbours)
         return None
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
-        neighbours: Neighbours = cycle.read(self.name)
+        neighbours = cycle.read(_NEIGHBOURS)
         worst = np.zeros(len(nodes), dtype=np.int32)
         for unwanted, severity in ((neighbours.unwelcome, 1), (neighbours.avoided, 2)):
             for key, pods in unwanted:
                 near = (pods > 0)[nodes.label_ids(key)] if len(nodes) > 1 else pods[nodes.label_ids(key)] > 0
                 np.maximum(worst, near * np.int32(severity), out=worst)
         statuses = (None, EXISTING_ANTI_AFFINITY, ANTI_AFFINITY)
-        verdicts = np.array([self.verdicts.id_of(status) for status in statuses], dtype=np.int32)[worst]
+        ids = np.array([self.rejections.id_of(status) for status in statuses], dtype=np.int32)[worst]
         if neighbours.wanted:
-            verdicts[~neighbours.satisfied(nodes)] = self.verdicts.id_of(AFFINITY)
-        return verdicts
+            ids[~neighbours.satisfied(nodes)] = self.rejections.id_of(AFFINITY)
+        return ids
 
     def add_pod(self, cycle: Cycle, pod: PlacedPod, row: int) -> None:
-        cycle.read(self.name).adjust(cycle, pod, row, 1)
+        cycle.read(_NEIGHBOURS).adjust(cycle, pod, row, 1)
 
     def remove_pod(self, cycle: Cycle, pod: PlacedPod, row: int) -> None:
-        cycle.read(self.name).adjust(cycle, pod, row, -1)
+        cycle.read(_NEIGHBOURS).adjust(cycle, pod, row, -1)
 
     # -- score --------------------------------------------------------------------------------------------------------
 
@@ -92,12 +89,11 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         topologies = _topologies(cycle, [*weighted, *others])
         if not topologies:
             return SKIP
-        cycle.write(f"PreScore{self.name}", topologies)
+        cycle.write(_TOPOLOGIES, topologies)
         return None
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64:
-        topologies: list[tuple[str, Int64]] = cycle.read(f"PreScore{self.name}")
-        (key, weights), *others = topologies
+        (key, weights), *others = cycle.read(_TOPOLOGIES)
         scores = weights[nodes.label_ids(key)]
         for key, weights in others:
             scores += weights[nodes.label_ids(key)]

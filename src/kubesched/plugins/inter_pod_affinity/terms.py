@@ -47,15 +47,15 @@ def means(term: Term, facts: PodFacts, namespace_labels: dict[str, str]) -> bool
 
 def carried_terms_that_mean(cycle: Cycle) -> dict[TermKind, list[CarriedTerm]]:
     """The terms of placed pods that mean the incoming pod, by kind; kept until terms or namespaces change."""
-    state, memo = cycle.state, cycle.facts.memo
+    state = cycle.state
     version = (state.matches.terms_version, state.objects.version(Namespace))
-    known = memo.get(CarriedTerm)
-    if known is None or known[0] != version:
-        labels = state.namespace_labels(cycle.facts.namespace)
-        found: dict[TermKind, list[CarriedTerm]] = {}
-        for carried in state.matches.terms:
-            if means(carried.term, cycle.facts, labels):
-                found.setdefault(carried.term.kind, []).append(carried)
-        known = memo[CarriedTerm] = (version, found)
-    result: dict[TermKind, list[CarriedTerm]] = known[1]
-    return result
+    return cycle.facts.derived_at(version, _find_carried_terms, cycle)
+
+
+def _find_carried_terms(cycle: Cycle) -> dict[TermKind, list[CarriedTerm]]:
+    labels = cycle.state.namespace_labels(cycle.facts.namespace)
+    found: dict[TermKind, list[CarriedTerm]] = {}
+    for carried in cycle.state.matches.terms:
+        if means(carried.term, cycle.facts, labels):
+            found.setdefault(carried.term.kind, []).append(carried)
+    return found

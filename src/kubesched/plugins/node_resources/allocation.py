@@ -58,11 +58,8 @@ class Allocation:
         self._defaults = defaults
 
     def demand_of(self, cycle: Cycle) -> Demand:
-        """What the pod asks for; worked out once per kind of pod."""
-        known: Demand | None = cycle.facts.memo.get(self)
-        if known is None:
-            known = cycle.facts.memo[self] = self._demand(cycle)
-        return known
+        """What the pod asks for; worked out once per equivalence class."""
+        return cycle.facts.derived(self._demand, cycle)
 
     def use(self, nodes: Nodes, demand: Demand) -> Use:
         """What is in use without the pod, and what is offered: a line per resource that counts."""

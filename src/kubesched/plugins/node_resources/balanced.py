@@ -11,8 +11,8 @@ from kubesched.api.requests import Quantities, pod_requests
 from kubesched.config.args import NodeResourcesBalancedAllocationArgs
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes, NodeView
-from kubesched.framework.plugin import MAX_NODE_SCORE, PluginContext, PreScorePlugin, Scope, ScorePlugin
-from kubesched.framework.status import SKIP_ALIKE, Status
+from kubesched.framework.plugin import PluginContext, PreScorePlugin, Scope, ScorePlugin
+from kubesched.framework.status import MAX_NODE_SCORE, SKIP_EQUIVALENT, Status
 from kubesched.plugins.node_resources.allocation import Allocation
 from kubesched.plugins.shared.int64 import MAX_INT64
 from kubesched.state.columns import Float, Int64
@@ -38,7 +38,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
     def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
         # Pods that ask for nothing would all be drawn to the same node.
-        return SKIP_ALIKE if self._allocation.demand_of(cycle).is_nothing else None
+        return SKIP_EQUIVALENT if self._allocation.demand_of(cycle).is_nothing else None
 
     def score_question(self, cycle: Cycle) -> Hashable:
         return self._allocation.demand_of(cycle).question

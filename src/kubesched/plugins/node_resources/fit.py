@@ -21,7 +21,7 @@ from kubesched.api.requests import (
 )
 from kubesched.config.args import NodeResourcesFitArgs
 from kubesched.config.args_validation import validate_node_resources_fit
-from kubesched.framework.cycle import Cycle, CycleStateMissingError
+from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Interest
 from kubesched.framework.nodes import Nodes, NodeView
 from kubesched.framework.plugin import (
@@ -40,6 +40,7 @@ from kubesched.plugins.node_resources.strategies import strategy
 from kubesched.plugins.shared.device_resources import served_by_devices
 from kubesched.plugins.shared.int64 import wrapped
 from kubesched.state.columns import Bool, Int32, Int64, Rows
+from kubesched.state.facts import StateKey
 from kubesched.state.nodes import NodeTable
 
 TOO_MANY_PODS = "Too many pods"
@@ -69,6 +70,9 @@ class Demand:
         return self.shortages[faults]
 
 
+_REQUEST = StateKey[Demand]("PreFilterNodeResourcesFit")
+
+
 class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     """Room for the pod, and the strategy by which fuller or emptier nodes are better."""
 
@@ -92,20 +96,14 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return hints.interests(device_classes=self._waits_for_classes)
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
-        memo = cycle.facts.memo
-        if self not in memo:
-            memo[self] = self._demand(cycle)
-        cycle.write(self.name, memo[self])
+        cycle.write(_REQUEST, cycle.facts.derived(self._demand, cycle))
         return None
 
     def filter_question(self, cycle: Cycle) -> Hashable:
-        demand = cycle.notes.get(self.name)
-        if demand is None:
-            raise CycleStateMissingError(f"PreFilter{self.name}")
-        return demand.lines  # type: ignore[no-any-return]
+        return cycle.read(_REQUEST).lines
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
-        demand: Demand = cycle.read(self.name)
+        demand = cycle.read(_REQUEST)
         full = nodes.pod_count >= nodes.allowed_pods
         offered = nodes.allocatable(demand.columns)
         wanted = demand.amounts
@@ -116,10 +114,10 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         elif not full.any():
             return np.zeros(len(full), dtype=np.int32)
         hopeless = (short & (wanted > offered)).any(axis=0)
-        return self._verdicts_for(demand, np.vstack((full, short, hopeless)))
+        return self._rejections_for(demand, np.vstack((full, short, hopeless)))
 
     def filter_node(self, cycle: Cycle, node: NodeView) -> Status | None:
-        demand: Demand = cycle.read(self.name)
+        demand = cycle.read(_REQUEST)
         offered, requested, _, pods, allowed_pods = node.totals
         faults = int(pods >= allowed_pods)
         for line, (column, wanted) in enumerate(demand.lines):
@@ -167,16 +165,16 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return False
         return name in self._args.ignored_resources or name.split("/")[0] in self._args.ignored_resource_groups
 
-    def _verdicts_for(self, demand: Demand, faults: Bool) -> Int32:
-        """One verdict per combination of faults: each line of `faults` is a bit of the combination."""
+    def _rejections_for(self, demand: Demand, faults: Bool) -> Int32:
+        """The rejection id of each combination of faults: each line of `faults` is a bit of the combination."""
         if len(faults) > _TABLE_BITS:
             distinct, which = np.unique(faults, axis=1, return_inverse=True)
             combinations = [_as_bits(column) for column in distinct.T.tolist()]
-            return np.array([self.verdicts.id_of(demand.shortage(c)) for c in combinations], dtype=np.int32)[which]
+            return np.array([self.rejections.id_of(demand.shortage(c)) for c in combinations], dtype=np.int32)[which]
         combined = (1 << np.arange(len(faults))) @ faults
         table = np.zeros(1 << len(faults), dtype=np.int32)
         for combination in np.flatnonzero(np.bincount(combined)).tolist():
-            table[combination] = self.verdicts.id_of(demand.shortage(combination))
+            table[combination] = self.rejections.id_of(demand.shortage(combination))
         return np.asarray(table[combined])
 
 

@@ -12,8 +12,8 @@ from typing import Protocol
 import numpy as np
 
 from kubesched.config.args import ScoringStrategy
-from kubesched.framework.plugin import MAX_NODE_SCORE
 from kubesched.framework.profile import ProfileError
+from kubesched.framework.status import MAX_NODE_SCORE
 from kubesched.plugins.node_resources.allocation import Line
 from kubesched.plugins.shared.broken_line import broken_line
 from kubesched.plugins.shared.int64 import MAX_INT64, truncated_division, wrapped

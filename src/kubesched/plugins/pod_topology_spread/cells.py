@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kubesched.framework.plugin import MAX_NODE_SCORE
+from kubesched.framework.status import MAX_NODE_SCORE
 from kubesched.state.columns import Bool, Float, Int32, Int64
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kubesched.api.affinity import TopologySpreadConstraint
 from kubesched.api.meta import KubeObject, OwnerReference
@@ -34,6 +34,10 @@ class Constraint(NamedTuple):
     honors_taints: bool
 
 
+ByAction = dict[str, tuple[Constraint, ...]]
+"""Constraints by their whenUnsatisfiable."""
+
+
 class Constraints:
     """Finds the constraints of pods under one configuration."""
 
@@ -52,33 +56,33 @@ class Constraints:
         return self._of(cycle, "ScheduleAnyway")
 
     def _of(self, cycle: Cycle, action: str) -> tuple[Constraint, ...]:
-        own = cycle.pod.spec.topology_spread_constraints
-        if not own:
-            return self._defaulted(cycle, action) if action in self._actions_by_default else ()
-        memo, key = cycle.facts.memo, (Constraint, action)
-        if key not in memo:
-            memo[key] = self._compiled(own, cycle.pod, action)
-        return memo[key]  # type: ignore[no-any-return]
+        if cycle.pod.spec.topology_spread_constraints:
+            return cycle.facts.derived(self._compile_own, cycle.pod).get(action, ())
+        return self._defaulted(cycle).get(action, ()) if action in self._actions_by_default else ()
 
-    def _defaulted(self, cycle: Cycle, action: str) -> tuple[Constraint, ...]:
+    def _defaulted(self, cycle: Cycle) -> ByAction:
         pod, objects = cycle.pod, cycle.state.objects
         if not pod.metadata.owner_references and not objects.in_namespace(Service, pod.namespace):
-            return ()
-        # The same for all pods that are alike and have the same owners, until one of the objects looked at changes.
+            return {}
+        # The same for all equivalent pods that have the same owners, until one of the objects looked at changes.
         versions = tuple(map(objects.version, _ASKED_FOR_SELECTORS))
-        key, valid_for = (self, action), (pod.namespace, pod.metadata.owner_references, versions)
-        known: Any = cycle.facts.memo.get(key)
-        if known is None or known[0] != valid_for:
-            selector = default_selector(pod, objects)
-            compiled = () if selector.is_empty else self._compiled(self._defaults, pod, action)
-            known = cycle.facts.memo[key] = (valid_for, tuple(c._replace(selector=selector) for c in compiled))
-        return known[1]  # type: ignore[no-any-return]
+        valid_for = (pod.namespace, pod.metadata.owner_references, versions)
+        return cycle.facts.derived_at(valid_for, self._compile_defaults, cycle)
 
-    def _compiled(
-        self, constraints: Iterable[TopologySpreadConstraint], pod: Pod, action: str
-    ) -> tuple[Constraint, ...]:
-        return tuple(
-            Constraint(
+    def _compile_own(self, pod: Pod) -> ByAction:
+        return self._compiled(pod.spec.topology_spread_constraints, pod)
+
+    def _compile_defaults(self, cycle: Cycle) -> ByAction:
+        selector = default_selector(cycle.pod, cycle.state.objects)
+        if selector.is_empty:
+            return {}
+        compiled = self._compiled(self._defaults, cycle.pod)
+        return {action: tuple(c._replace(selector=selector) for c in found) for action, found in compiled.items()}
+
+    def _compiled(self, constraints: Iterable[TopologySpreadConstraint], pod: Pod) -> ByAction:
+        found: ByAction = {}
+        for c in constraints:
+            compiled = Constraint(
                 max_skew=c.max_skew,
                 topology_key=c.topology_key,
                 selector=self._selector(c, pod),
@@ -86,9 +90,8 @@ class Constraints:
                 honors_affinity=c.node_affinity_policy != "Ignore",
                 honors_taints=c.node_taints_policy == "Honor",
             )
-            for c in constraints
-            if c.when_unsatisfiable == action
-        )
+            found[c.when_unsatisfiable] = (*found.get(c.when_unsatisfiable, ()), compiled)
+        return found
 
     def _selector(self, constraint: TopologySpreadConstraint, pod: Pod) -> Selector:
         """The selector with matchLabelKeys worked in; the API server may have done that already, which does no harm."""

@@ -22,11 +22,16 @@ from kubesched.plugins.pod_topology_spread.constraints import Constraint, Constr
 from kubesched.plugins.pod_topology_spread.domains import CountedNodesOf, Domains, matching_pods
 from kubesched.plugins.pod_topology_spread.hints import SpreadHints
 from kubesched.state.columns import Bool, Int32, Int64
+from kubesched.state.facts import StateKey
 from kubesched.state.labels import LabelColumn
 from kubesched.state.pods import PlacedPod
 
 SKEWED = unschedulable("node(s) didn't match pod topology spread constraints")
 NO_LABEL = unresolvable("node(s) didn't match pod topology spread constraints (missing required label)")
+
+
+_DOMAINS = StateKey[list[Domains]]("PodTopologySpread")
+_CELLS = StateKey[Cells]("PreScorePodTopologySpread")
 
 
 class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
@@ -53,14 +58,13 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         if not constraints:
             return SKIP
         keys = tuple(constraint.topology_key for constraint in constraints)
-        cycle.write(self.name, [self._domains(cycle, constraint, keys) for constraint in constraints])
+        cycle.write(_DOMAINS, [self._domains(cycle, constraint, keys) for constraint in constraints])
         return None
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
-        skewed, unlabelled = self.verdicts.id_of(SKEWED), self.verdicts.id_of(NO_LABEL)
-        verdicts: Int32 | None = None
-        domains: Domains
-        for domains in cycle.read(self.name):
+        skewed, unlabelled = self.rejections.id_of(SKEWED), self.rejections.id_of(NO_LABEL)
+        rejected: Int32 | None = None
+        for domains in cycle.read(_DOMAINS):
             constraint = domains.constraint
             ids = nodes.label_ids(constraint.topology_key)
             itself = constraint.selector.matches(cycle.pod.metadata.labels)
@@ -73,8 +77,8 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
                 of_domains = np.where(domains.pods > limit, np.int32(skewed), np.int32(0))
                 of_domains[-1] = unlabelled
                 found = of_domains[ids]
-            verdicts = found if verdicts is None else np.where(verdicts == 0, found, verdicts)
-        return np.zeros(len(nodes), dtype=np.int32) if verdicts is None else verdicts
+            rejected = found if rejected is None else np.where(rejected == 0, found, rejected)
+        return np.zeros(len(nodes), dtype=np.int32) if rejected is None else rejected
 
     def add_pod(self, cycle: Cycle, pod: PlacedPod, row: int) -> None:
         self._adjust(cycle, pod, row, 1)
@@ -85,8 +89,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     def _adjust(self, cycle: Cycle, pod: PlacedPod, row: int, sign: int) -> None:
         if pod.facts.namespace != cycle.facts.namespace:
             return
-        domains: Domains
-        for domains in cycle.read(self.name):
+        for domains in cycle.read(_DOMAINS):
             if domains.counts_row(row) and domains.constraint.selector.matches(pod.facts.labels):
                 domains.pods[cycle.state.nodes.label(domains.constraint.topology_key).ids[row]] += sign
 
@@ -105,7 +108,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         ignored = _lacking(keys, nodes)
         scored = len(nodes) if ignored is None else len(nodes) - int(np.count_nonzero(ignored))
         parts = [self._part(cycle, c, keys, nodes, ignored, scored) for c in constraints]
-        cycle.write(f"PreScore{self.name}", Cells(parts, ignored))
+        cycle.write(_CELLS, Cells(parts, ignored))
         return None
 
     def _part(
@@ -135,13 +138,11 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         return part_by_domain(ids, domains.pods, size, constraint.max_skew, lacking)
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
-        cells: Cells = cycle.read(f"PreScore{self.name}")
-        return cells.scores()
+        return cycle.read(_CELLS).scores()
 
     def normalize(self, cycle: Cycle, scores: Int64 | int, nodes: Nodes) -> Int64 | int:
-        cells: Cells = cycle.read(f"PreScore{self.name}")
         assert not isinstance(scores, int)
-        return cells.normalized(scores)
+        return cycle.read(_CELLS).normalized(scores)
 
 
 def lacks_some(column: LabelColumn, nodes: Nodes) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kubesched.api.devices import IMPLICIT_PREFIX, DeviceClass
+from kubesched.api.pod import Pod
 from kubesched.api.requests import is_extended, pod_requests
 from kubesched.framework.cycle import Cycle
 from kubesched.state.cluster import ClusterState
@@ -38,13 +39,12 @@ class ServedResources:
 
 
 def extended_resources(cycle: Cycle) -> frozenset[str]:
-    """The extended resources that the pod asks for; worked out once per kind of pod."""
-    memo = cycle.facts.memo
-    if extended_resources not in memo:
-        asked = pod_requests(cycle.pod)
-        memo[extended_resources] = frozenset(n for n, amount in asked.items() if amount.amount and may_be_served(n))
-    found: frozenset[str] = memo[extended_resources]
-    return found
+    """The extended resources that the pod asks for; worked out once per equivalence class."""
+    return cycle.facts.derived(_extended_resources_of, cycle.pod)
+
+
+def _extended_resources_of(pod: Pod) -> frozenset[str]:
+    return frozenset(name for name, asked in pod_requests(pod).items() if asked.amount and may_be_served(name))
 
 
 def served_by_devices(cycle: Cycle) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""The nodes that a pod's nodeSelector and required node affinity allow, compiled once per kind of pod."""
+"""The nodes that a pod's nodeSelector and required node affinity allow, compiled once per equivalence class."""
 
 from __future__ import annotations
 
@@ -30,10 +30,7 @@ class RequiredNodes:
 
     @classmethod
     def of(cls, cycle: Cycle) -> RequiredNodes:
-        found: RequiredNodes | None = cycle.facts.memo.get(cls)
-        if found is None:
-            found = cycle.facts.memo[cls] = cls(cycle.pod)
-        return found
+        return cycle.facts.derived(cls, cycle.pod)
 
     @property
     def allow_all(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesched.framework.plugin import MAX_NODE_SCORE
+from kubesched.framework.status import MAX_NODE_SCORE
 from kubesched.plugins.shared.int64 import truncated_division
 from kubesched.state.columns import Int64
 

@@ -51,11 +51,11 @@ class VolumeFaultError(Exception):
 
 def attachable_count(pod: Pod, facts: PodFacts) -> int:
     """How many volumes of the pod may need attaching; some of them may turn out to be one, or to need nothing."""
-    found: int | None = facts.memo.get(AttachedVolume)
-    if found is None:
-        inline = sum(migration_of(volume) is not None for volume in pod.spec.volumes)
-        found = facts.memo[AttachedVolume] = len(claims_used(pod)) + inline
-    return found
+    return facts.derived(_attachable_count, pod)
+
+
+def _attachable_count(pod: Pod) -> int:
+    return len(claims_used(pod)) + sum(migration_of(volume) is not None for volume in pod.spec.volumes)
 
 
 def volumes_wanted(pod: Pod, objects: ObjectStore, *, migrating: bool = True) -> set[AttachedVolume]:

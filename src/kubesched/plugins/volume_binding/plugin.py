@@ -18,7 +18,7 @@ from kubesched.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
-from kubesched.framework.status import SKIP_ALIKE, Status, error, unresolvable
+from kubesched.framework.status import SKIP_EQUIVALENT, Status, error, unresolvable
 from kubesched.plugins.shared.volume_claims import claims_used
 from kubesched.plugins.volume_binding import hints
 from kubesched.plugins.volume_binding.matching import NO_VOLUME
@@ -28,6 +28,7 @@ from kubesched.plugins.volume_binding.search import Findings, VolumeSearch
 from kubesched.plugins.volume_binding.writes import RESERVED, VolumeWrites, bound_to, made_for
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32, Int64
+from kubesched.state.facts import StateKey
 
 _REASONS = (
     "node(s) didn't match PersistentVolume's node affinity",
@@ -38,6 +39,7 @@ _REASONS = (
 """In words, what may be the trouble on a node: see `Findings.troubles`."""
 
 _NO_CLAIMS = PodClaims()
+_CLAIMS = StateKey[PodClaims]("VolumeBinding")
 
 
 class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin):
@@ -60,14 +62,14 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
     def pre_filter(self, cycle: Cycle) -> Status | None:
         pod, objects = cycle.pod, cycle.state.objects
         if not pod.spec.volumes or not claims_used(pod):
-            return SKIP_ALIKE
+            return SKIP_EQUIVALENT
         fault = claim_fault(pod, objects)
         if fault:
             return unresolvable(fault)
         claims = claims_of(pod, self._search(cycle.state).claims, objects)
         if isinstance(claims, Status):
             return claims
-        cycle.write(self.name, claims)
+        cycle.write(_CLAIMS, claims)
         return None
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
@@ -77,19 +79,19 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
             troubles += rows << bit
         verdicts: Int32 = self._verdict_of_troubles[troubles]
         for rows, reason in findings.untranslatable:
-            verdicts[rows] = self.verdicts.id_of(error(reason))
+            verdicts[rows] = self.rejections.id_of(error(reason))
         return verdicts
 
     def _number_troubles(self) -> Int32:
         """The verdict on every combination of troubles, a bit each."""
         combinations = [[reason for bit, reason in enumerate(_REASONS) if n >> bit & 1] for n in range(16)]
-        ids = [self.verdicts.id_of(unresolvable(*found) if found else None) for found in combinations]
+        ids = [self.rejections.id_of(unresolvable(*found) if found else None) for found in combinations]
         return np.array(ids, dtype=np.int32)
 
     # -- which node is best -------------------------------------------------------------------------------------------
 
     def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
-        return SKIP_ALIKE if self._scorer is None else None
+        return SKIP_EQUIVALENT if self._scorer is None else None
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
         claims = self._claims(cycle)
@@ -144,7 +146,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         return self._search(cycle.state).find(self._claims(cycle), nodes)
 
     def _claims(self, cycle: Cycle) -> PodClaims:
-        claims: PodClaims = _NO_CLAIMS if self.name in cycle.skipped_filters else cycle.read(self.name)
+        claims: PodClaims = _NO_CLAIMS if self.name in cycle.skipped_filters else cycle.read(_CLAIMS)
         return claims
 
     def _search(self, state: ClusterState) -> VolumeSearch:

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 import msgspec
 
 from kubesched.api.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim
-
-RESERVED = "VolumeBinding/reserved"
-"""Where in the notes of a cycle the writes are found."""
+from kubesched.state.facts import StateKey
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 """On a claim: the node for which its volume is to be made."""
@@ -27,6 +25,10 @@ class VolumeWrites:
     """Each with a reference to the claim it is to be bound to."""
     claims: tuple[PersistentVolumeClaim, ...] = ()
     """Each naming the node that its volume is to be made for."""
+
+
+RESERVED = StateKey[VolumeWrites]("VolumeBinding/reserved")
+"""Where in the notes of a cycle the writes are found."""
 
 
 def bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.api.errors import ApiError, bad_request
+from kubesched.api.api_error import ApiError, bad_request
 from kubesched.api.kinds import PODS, Object
 from kubesched.api.well_known import REGION, ZONE
 from kubesched.sandbox.api.preconditions import check_storage

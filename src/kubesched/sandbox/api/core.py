@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.api.errors import bad_request
+from kubesched.api.api_error import bad_request
 from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, NODES, POD_DISRUPTION_BUDGETS, PODS, Object, Resource
 from kubesched.sandbox.api import binding as bindings
 from kubesched.sandbox.api import custom

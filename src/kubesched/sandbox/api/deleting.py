@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesched.api.errors import bad_request
+from kubesched.api.api_error import bad_request
 from kubesched.api.kinds import NAMESPACES, PODS, Object, Resource
 from kubesched.sandbox.api.stamps import Stamps, seconds_of, timestamp
 

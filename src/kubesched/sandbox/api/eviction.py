@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.api.errors import ApiError, forbidden
+from kubesched.api.api_error import ApiError, forbidden
 from kubesched.api.kinds import POD_DISRUPTION_BUDGETS, Object
 from kubesched.api.selectors import Requirement, Selector
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from kubesched.api.errors import bad_request, invalid
+from kubesched.api.api_error import bad_request, invalid
 from kubesched.api.kinds import SERVICE_ACCOUNTS, Object
 from kubesched.api.schema import Mistake
 from kubesched.sandbox.api.stamps import Stamps, timestamp

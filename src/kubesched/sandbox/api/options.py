@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from kubesched.api.errors import bad_request
+from kubesched.api.api_error import bad_request
 
 
 class DeleteOptions(msgspec.Struct, frozen=True):

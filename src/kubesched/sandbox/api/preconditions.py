@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesched.api.errors import STALE, bad_request, conflict
+from kubesched.api.api_error import STALE, bad_request, conflict
 from kubesched.api.kinds import Object, Resource
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from kubesched.api.errors import not_found
+from kubesched.api.api_error import not_found
 from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, Object, Resource
 from kubesched.sandbox.api.catalog import Catalog, table_of
 from kubesched.sandbox.api.selecting import ALL, Selection, selection

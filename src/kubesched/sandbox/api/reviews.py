@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesched.api.errors import invalid, no_such_resource
+from kubesched.api.api_error import invalid, no_such_resource
 from kubesched.api.kinds import Object, Resource
 from kubesched.api.schema import Mistake
 from kubesched.sandbox.api.identities import ANONYMOUS, AUDIENCE, Tokens, User

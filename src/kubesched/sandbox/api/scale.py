@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from kubesched.api.errors import invalid
+from kubesched.api.api_error import invalid
 from kubesched.api.kinds import REPLICATION_CONTROLLERS, Object, Resource
 from kubesched.api.schema import Mistake
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
-from kubesched.api.errors import bad_request
+from kubesched.api.api_error import bad_request
 from kubesched.api.kinds import Object, Resource
 from kubesched.api.selectors import EVERYTHING, Requirement, Selector, label_key_fault, label_value_fault, parse_int64
 from kubesched.sandbox.api.fields import Field, field_of

@@ -7,14 +7,7 @@ from enum import Enum
 from typing import Any
 
 from kubesched.admission import admit_create, admit_update, deletion_grace
-from kubesched.api.errors import (
-    already_exists,
-    bad_request,
-    forbidden,
-    invalid,
-    method_not_allowed,
-    not_found,
-)
+from kubesched.api.api_error import already_exists, bad_request, forbidden, invalid, method_not_allowed, not_found
 from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, Object, Resource
 from kubesched.api.schema import Mistake
 from kubesched.sandbox.api import custom, deleting

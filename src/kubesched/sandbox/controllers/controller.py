@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from typing import Protocol
 
-from kubesched.api.errors import ApiError
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers.work_queue import Key, WorkQueue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesched.api.errors import ApiError
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import DEPLOYMENTS, PODS, REPLICA_SETS, Object
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.api.stamps import seconds_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from kubesched.admission.kinds import SERVED
-from kubesched.api.errors import ApiError
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import CORE_EVENTS, CUSTOM_RESOURCE_DEFINITIONS, EVENTS, Object, Resource
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.api.deleting import FOREGROUND, ORPHAN

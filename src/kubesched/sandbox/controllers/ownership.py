@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubesched.admission.selectors import compiled
-from kubesched.api.errors import ApiError
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers.controller import MANAGER

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesched.api.errors import ApiError
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PODS, Object, Resource
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.controllers.controller import MANAGER

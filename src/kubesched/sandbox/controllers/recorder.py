@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from kubesched.api.errors import ApiError
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import CORE_EVENTS, Object, Resource
 from kubesched.sandbox.api import Api
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from kubesched.admission.selectors import matches
-from kubesched.api.errors import ApiError
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Object, Resource
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers.conditions import (

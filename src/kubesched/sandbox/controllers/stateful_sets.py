@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from kubesched.api.errors import ApiError
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Object
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers.conditions import available_at, is_finished, is_going, is_ready

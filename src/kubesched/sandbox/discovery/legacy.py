@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kubesched.api.errors import no_such_resource
+from kubesched.api.api_error import no_such_resource
 from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.discovery.groups import group_names, group_versions, resources_of
 from kubesched.sandbox.discovery.subresources import Subresource, subresources

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from kubesched.api.errors import ApiError
+from kubesched.api.api_error import ApiError
 from kubesched.sandbox.http.content import ACCEPTED, JSON, YAML
 
 Form = Literal["object", "table", "metadata"]

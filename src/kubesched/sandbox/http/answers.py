@@ -11,7 +11,7 @@ import yaml
 from aiohttp import web
 from multidict import CIMultiDict
 
-from kubesched.api.errors import ApiError
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import Object
 from kubesched.sandbox.http.content import JSON, YAML
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from aiohttp import web
 
 from kubesched.admission.schemas import decoding_error, field_mistakes, strict_decoding_error
-from kubesched.api.errors import bad_request, unsupported_media_type
+from kubesched.api.api_error import bad_request, unsupported_media_type
 from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.api import Api, PatchKind
 from kubesched.sandbox.api.options import DeleteOptions

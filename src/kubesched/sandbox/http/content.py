@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from kubesched.api.errors import ApiError, bad_request, unsupported_media_type
+from kubesched.api.api_error import ApiError, bad_request, unsupported_media_type
 from kubesched.api.yaml import YamlError, documents
 from kubesched.sandbox.http.protobuf import ProtobufError, decode_object
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from kubesched.api.errors import method_not_allowed, no_such_resource
+from kubesched.api.api_error import method_not_allowed, no_such_resource
 from kubesched.api.kinds import Object
 from kubesched.sandbox import discovery, openapi
 from kubesched.sandbox.api import Api

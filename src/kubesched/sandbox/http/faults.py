@@ -9,7 +9,8 @@ from typing import Literal, get_args
 
 import msgspec
 
-from kubesched.api.errors import ApiError
+from kubesched.api.api_error import ApiError
+from kubesched.api.errors import UserError
 from kubesched.api.kinds import Resource
 
 What = Literal["drop-watch", "delay", "410", "409", "429", "500-before", "500-after", "duplicate", "reorder", "freeze"]
@@ -49,7 +50,7 @@ class Rule(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, forb
         return self.verb in ("", verb) and self.resource in ("", resource)
 
 
-class FaultError(ValueError):
+class FaultError(UserError):
     """A rule that cannot be read."""
 
 

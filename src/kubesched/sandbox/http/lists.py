@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from kubesched.api.errors import ApiError, bad_request, gone
+from kubesched.api.api_error import ApiError, bad_request, gone
 from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.api import Api, Selection
 from kubesched.sandbox.api.catalog import table_of

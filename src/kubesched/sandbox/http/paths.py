@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from kubesched.api.errors import bad_request
+from kubesched.api.api_error import bad_request
 
 
 class Target(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import parse_qsl
 
-from kubesched.api.errors import bad_request, invalid
+from kubesched.api.api_error import bad_request, invalid
 from kubesched.api.kinds import Resource
 from kubesched.api.schema import Mistake
 from kubesched.sandbox.api.options import DeleteOptions, is_dry_run

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from aiohttp import web
 
 from kubesched.admission.kinds import REVIEWS
-from kubesched.api.errors import ApiError, bad_request, method_not_allowed, no_such_resource, not_found
+from kubesched.api.api_error import ApiError, bad_request, method_not_allowed, no_such_resource, not_found
 from kubesched.api.kinds import PODS, SERVICE_ACCOUNTS, Object, Resource
 from kubesched.sandbox.api import Api, PatchKind, Selection, selection
 from kubesched.sandbox.api.deleting import RETURNED_WHEN_DELETED

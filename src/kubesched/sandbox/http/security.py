@@ -8,10 +8,11 @@ import ssl
 from collections.abc import Iterable
 from pathlib import Path
 
+from kubesched.api.errors import UserError
 from kubesched.kube.self_signed import Pair, self_signed_pair
 
 
-class ExposedError(ValueError):
+class ExposedError(UserError):
     """The server would be open to others without protection."""
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from kubesched.api.errors import ApiError, bad_request, method_not_allowed
+from kubesched.api.api_error import ApiError, bad_request, method_not_allowed
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.api.expiry import expire_events
 from kubesched.sandbox.api.identities import ADMIN, ANONYMOUS, Tokens, User

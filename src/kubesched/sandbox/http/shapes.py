@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from kubesched.api.errors import bad_request
+from kubesched.api.api_error import bad_request
 from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, Object, Resource
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.api.custom import version_of

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from kubesched.api.errors import gone
+from kubesched.api.api_error import gone
 from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.api import Api, Selection
 from kubesched.sandbox.api.catalog import table_of

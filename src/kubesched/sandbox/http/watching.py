@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from aiohttp import HttpVersion11, web
 
-from kubesched.api.errors import gone
+from kubesched.api.api_error import gone
 from kubesched.api.kinds import Resource
 from kubesched.sandbox.api import Api, Selection
 from kubesched.sandbox.http.content import JSON

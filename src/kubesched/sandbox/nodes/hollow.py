@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable
 from itertools import islice
 
-from kubesched.api.errors import ApiError
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import CSI_NODES, LEASES, NODES, PODS, Object, Resource
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers.conditions import is_true

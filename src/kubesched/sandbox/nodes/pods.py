@@ -8,7 +8,7 @@ from itertools import islice
 
 import msgspec
 
-from kubesched.api.errors import ApiError
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PODS, Object
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.api.stamps import seconds_of

@@ -9,7 +9,7 @@ from functools import lru_cache
 import msgspec
 
 from kubesched.admission.schemas.table import release
-from kubesched.api.errors import no_such_resource
+from kubesched.api.api_error import no_such_resource
 from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.openapi.contents import contents
 from kubesched.sandbox.openapi.routes import QUERY_TYPES, Operation

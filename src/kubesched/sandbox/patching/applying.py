@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubesched.admission.schemas.table import Type, object_type
-from kubesched.api.errors import ApiError, bad_request
+from kubesched.api.api_error import ApiError, bad_request
 from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.patching.combining import combined, without
 from kubesched.sandbox.patching.comparing import Comparison, everything

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubesched.admission.schemas.table import CUSTOM, Type, object_type
-from kubesched.api.errors import ApiError, bad_request
+from kubesched.api.api_error import ApiError, bad_request
 from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.patching.fieldsets import Path, field_step, spelled
 from kubesched.sandbox.patching.structure import is_declared, is_listing, is_mapping, item_steps, present, type_of_field

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from kubesched.api.errors import ApiError, bad_request, unprocessable
+from kubesched.api.api_error import ApiError, bad_request, unprocessable
 from kubesched.api.kinds import Object
 
 MAX_OPERATIONS = 10_000

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from kubesched.api.change import Change
 from kubesched.api.custom import read_custom
 from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, WATCHED, Object, Resource
 from kubesched.api.meta import KubeObject
@@ -67,7 +68,8 @@ class Feed:
             if new is not None:
                 self._known[key] = new
                 _keep_original(scheduler, new, event)
-            _tell(scheduler, old, new)
+            if old is not None or new is not None:
+                scheduler.handle(Change(old, new))
             self._unseen.popleft()  # only now: while there is something unseen, nobody needs to be called
         return bool(self._unseen)
 
@@ -75,19 +77,6 @@ class Feed:
         self._unseen.append(event)
         if len(self._unseen) == 1:
             self._on_news()
-
-
-def _tell(scheduler: Scheduler, old: KubeObject | None, new: KubeObject | None) -> None:
-    if old is not None and new is not None:
-        if old.metadata.uid == new.metadata.uid:
-            scheduler.updated(old, new)
-            return
-        scheduler.deleted(old)  # made anew under the same name
-        scheduler.added(new)
-    elif new is not None:
-        scheduler.added(new)
-    elif old is not None:
-        scheduler.deleted(old)
 
 
 def _keep_original(scheduler: Scheduler, new: KubeObject, event: Event) -> None:

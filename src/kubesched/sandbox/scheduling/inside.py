@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from kubesched.config import SchedulerConfiguration
 from kubesched.framework.registry import Registry
@@ -12,8 +12,9 @@ from kubesched.sandbox.api import Api
 from kubesched.sandbox.scheduling.feed import Feed
 from kubesched.sandbox.scheduling.recorder import EventRecorder
 from kubesched.sandbox.scheduling.writer import ApiWriter
+from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.loop import SchedulingLoop
-from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.scheduler.scheduler import Scheduler
 from kubesched.scheduler.volume_wait import volume_timeouts
 
 _TOLD_AT_ONCE = 500
@@ -30,15 +31,17 @@ class SchedulerInside:
         *,
         plugins: Registry | None = None,
         draw: Callable[[int], int] = random.randrange,
-        on_attempt: Callable[[Attempt], None] | None = None,
+        listeners: Iterable[SchedulerListener] = (),
     ) -> None:
         """To be made on a running event loop, whose clock the scheduler goes by."""
         running = asyncio.get_running_loop()
         self._running = running
         writer = ApiWriter(api, recorder=EventRecorder(api), volume_timeouts=volume_timeouts(configuration))
-        self.scheduler = Scheduler(configuration, writer, clock=running.time, draw=draw, plugins=plugins)
+        self.scheduler = Scheduler(
+            configuration, writer, clock=running.time, draw=draw, plugins=plugins, listeners=listeners
+        )
         writer.objects = self.scheduler.state.objects
-        self._loop = SchedulingLoop(self.scheduler, on_attempt=on_attempt)
+        self._loop = SchedulingLoop(self.scheduler)
         news = lambda: running.call_soon(self._deliver)  # noqa: E731
         self._feed = Feed(api, news, custom=self.scheduler.custom_resources)
 
@@ -60,4 +63,3 @@ class SchedulerInside:
         # Never in the middle of a write: a change is told only after the call that made it has returned.
         if self._feed.deliver(self.scheduler, at_most=_TOLD_AT_ONCE):
             self._running.call_soon(self._deliver)
-        self._loop.wake()

@@ -7,7 +7,7 @@ from collections import OrderedDict
 
 import msgspec
 
-from kubesched.api.errors import ApiError
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import EVENTS
 from kubesched.api.pod import Pod
 from kubesched.kube.event_record import EventSeries, new_event, reference

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 
+from kubesched.api.api_error import ApiError
 from kubesched.api.device_claims import ResourceClaim
-from kubesched.api.errors import ApiError
 from kubesched.api.kinds import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, RESOURCE_CLAIMS, Object
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.plugins.dynamic_resources.writes import ClaimWrite

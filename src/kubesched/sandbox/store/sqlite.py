@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from kubesched.api.errors import UserError
 from kubesched.sandbox.store.memory import HISTORY_KEPT, HISTORY_SECONDS, Store
 from kubesched.sandbox.store.records import Change, Record, key_of
 
@@ -34,7 +35,7 @@ _PUT = "INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?)"
 _REMOVE = "DELETE FROM objects WHERE kind = ? AND namespace = ? AND name = ?"
 
 
-class StorageError(Exception):
+class StorageError(UserError):
     """The data directory cannot be used. After a commit that failed, memory is ahead of it: nothing is acknowledged."""
 
 

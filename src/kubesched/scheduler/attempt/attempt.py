@@ -10,6 +10,9 @@ from kubesched.framework.stopwatch import Stopwatch
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.state.pods import PlacedPod
 
+EVICTION = "Eviction"
+"""What the stopwatch of an attempt calls the time that the eviction of victims took."""
+
 
 @dataclass(slots=True)
 class Failure:

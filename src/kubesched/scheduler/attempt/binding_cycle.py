@@ -10,10 +10,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from kubesched.api.change import Change
 from kubesched.api.pod import Pod
-from kubesched.framework.blame import told
 from kubesched.framework.decision import Decision
-from kubesched.framework.events import Action, ClusterEvent, Kind
+from kubesched.framework.errors import blaming, describe
 from kubesched.framework.extender import Extender, ExtenderError, ask_to_bind
 from kubesched.framework.plugin import BindPlugin, Plugin, PostBindPlugin, PreBindPlugin
 from kubesched.framework.profile import Profile
@@ -22,13 +22,12 @@ from kubesched.plugins.volume_binding.writes import RESERVED, VolumeWrites
 from kubesched.scheduler.attempt.attempt import Attempt, Failure
 from kubesched.scheduler.attempt.pre_binding import PreBinding
 from kubesched.scheduler.claims import ClaimBinding
+from kubesched.scheduler.cluster_events import ASSIGNED_POD_DELETED
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.writer import ClusterWriter, WriteError
 from kubesched.state.cluster import ClusterState
 
 _log = logging.getLogger(__name__)
-
-ASSIGNED_POD_GONE = ClusterEvent(Kind.ASSIGNED_POD, Action.DELETE)
 
 
 class BindingCycle:
@@ -71,7 +70,7 @@ class BindingCycle:
                     watch.lap("Bind", status)
         except Exception as problem:  # of a plugin, or of a writer that does not keep its word
             _log.exception("binding pod %s broke", pod.key)
-            status = error(told(problem))
+            status = error(describe(problem))
         if status is not None:
             return Failure(status, status.message)
         note = f"Successfully assigned {pod.key} to {attempt.node}"
@@ -101,7 +100,7 @@ class BindingCycle:
     def announce(self, pod: Pod | None, concerns: Callable[[Pod], bool] | None = None) -> None:
         """What the pod held is free again, which may help others."""
         if pod is not None:
-            self._queue.happened(ASSIGNED_POD_GONE, pod, None, concerns)
+            self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETED, Change(old=pod), concerns)
 
     async def _pre_bind_unless_stopped(self, profile: Profile, decision: Decision) -> Status | None:
         """A pod that must give way to another before it is bound fails as if a plugin had."""
@@ -138,13 +137,12 @@ class BindingCycle:
             if broken is not None:
                 return error(f'running PreBind plugin "DynamicResources": {broken.message}')
         for plugin in profile.at("pre_bind", PreBindPlugin):
-            given = plugin.pre_bind(cycle, pod, decision.node)
+            with blaming(plugin.name):
+                given = plugin.pre_bind(cycle, pod, decision.node)
             if given is not None and isawaitable(given):
                 await self.tell_expected_node(pod, decision.node)
                 self.pre_binding.begin(pod, plugin.name)
-            answer = _finished(given)
-            watch = cycle.watch_of_plugins
-            status = await (answer if watch is None else watch.timed_wait(plugin.name, "PreBind", answer))
+            status = await cycle.wait_for(plugin.name, "PreBind", _finished(given))
             if status is not None:
                 return _refusal("PreBind", plugin, status)
         return None
@@ -169,8 +167,7 @@ class BindingCycle:
             except ExtenderError as problem:
                 return error(str(problem))
         for plugin in profile.at("bind", BindPlugin):
-            answer, watch = self._bind_by(plugin, decision), cycle.watch_of_plugins
-            status = await (answer if watch is None else watch.timed_wait(plugin.name, "Bind", answer))
+            status = await cycle.wait_for(plugin.name, "Bind", self._bind_by(plugin, decision))
             if status is not SKIP:
                 return status
         return error("no plugin bound the pod")

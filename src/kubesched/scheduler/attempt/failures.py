@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable
 
 from kubesched.api.pod import Pod, PodCondition
-from kubesched.framework.blame import told
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.diagnosis import histogram
+from kubesched.framework.errors import describe
 from kubesched.framework.status import Code, Status, error, unresolvable
 from kubesched.scheduler.attempt.attempt import Attempt, Failure
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
@@ -94,7 +94,7 @@ def failure_of(decision: Decision) -> Failure:
 
 def breakdown(problem: Exception) -> Failure:
     """Of a plugin that raised."""
-    message = told(problem)
+    message = describe(problem)
     return Failure(error(message), message)
 
 

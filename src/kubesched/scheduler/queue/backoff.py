@@ -8,7 +8,7 @@ from kubesched.scheduler.queue.queued_pod import QueuedPod
 
 
 class Backoff:
-    """Says of pods until when they must wait. A longest wait of 0 means that nobody has to."""
+    """Until when pods must wait. A longest wait of 0 means that none has to."""
 
     def __init__(self, clock: Callable[[], float], initial: float, longest: float, *, by_the_second: bool) -> None:
         """`by_the_second` lets all that ends within a second end together, so that the queue's order counts there."""

@@ -1,4 +1,4 @@
-"""Who listens to which events, and whether one is worth another try of a pod that they rejected."""
+"""Queueing hints: whether an event is reason enough to try a pod again, as the plugins that rejected it see it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any
 
+from kubesched.api.change import Change
 from kubesched.api.pod import Pod
 from kubesched.framework.events import ClusterEvent, Hint, Interest
-from kubesched.scheduler.observer import QueueObserver
+from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.queue.unschedulable_pods import Group
 from kubesched.state.cluster import ClusterState
@@ -17,87 +18,95 @@ from kubesched.state.cluster import ClusterState
 _log = logging.getLogger(__name__)
 
 
-class Worth(IntEnum):
-    """What an event is worth to a pod."""
+class QueueingStrategy(IntEnum):
+    """What an event means to a pod that was rejected."""
 
-    NOTHING = 0
-    A_TRY = 1
-    """After its backoff, if that is still under way."""
-    A_TRY_AT_ONCE = 2
+    SKIP = 0
+    """It does not help: the pod stays where it is."""
+    AFTER_BACKOFF = 1
+    """It may help: the pod is tried again after its backoff, if that is still under way."""
+    IMMEDIATELY = 2
     """A plugin that had only asked the pod to wait is ready for it."""
 
 
-class Listeners:
-    """The plugins of all profiles, as those who may know that an event helps."""
+class QueueingHints:
+    """The hints of the plugins of all profiles: they say whether an event may help a pod that they rejected."""
 
-    def __init__(self, state: ClusterState, interests: Mapping[str, Mapping[str, Sequence[Interest]]]) -> None:
+    def __init__(
+        self,
+        state: ClusterState,
+        interests: Mapping[str, Mapping[str, Sequence[Interest]]],
+        listeners: Sequence[SchedulerListener],
+        stopwatch: Callable[[], float],
+    ) -> None:
         """`interests` are by profile and plugin."""
         self._state = state
         self._interests = interests
         self._known: dict[tuple[str, ClusterEvent], dict[str, list[Interest]]] = {}
-        self.on_hint: Callable[[str, str, str, str], None] | None = None
-        self.observer: QueueObserver | None = None
+        self._listeners = listeners
+        self._stopwatch = stopwatch
 
-    def hear(self, event: ClusterEvent) -> bool:
-        """Whether anybody at all listens to such events."""
-        return event.is_wildcard or any(self._of(profile, event) for profile in self._interests)
+    def is_awaited(self, event: ClusterEvent) -> bool:
+        """Whether any plugin registered such events."""
+        return event.is_wildcard or any(self._registered(profile, event) for profile in self._interests)
 
-    def may_care(self, group: Group, event: ClusterEvent) -> bool:
-        """Whether anybody who rejected these pods, or holds them back, listens to such events."""
+    def may_help(self, group: Group, event: ClusterEvent) -> bool:
+        """Whether a plugin that rejected these pods, or holds them back, registered such events."""
         if event.is_wildcard:
             return True
         profile = group.facts.scheduler_name
         if profile not in self._interests:
             return not group.gating_plugin
-        listeners = self._of(profile, event)
+        registered = self._registered(profile, event)
         if group.gating_plugin:
-            return group.gating_plugin in listeners
-        return not group.rejectors or not group.rejectors.isdisjoint(listeners)
+            return group.gating_plugin in registered
+        return not group.rejectors or not group.rejectors.isdisjoint(registered)
 
-    def worth(self, queued: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> Worth:
+    def strategy(self, queued: QueuedPod, event: ClusterEvent, change: Change[Any]) -> QueueingStrategy:
         """What the plugins that rejected the pod make of the event."""
         if not queued.rejectors:
-            return Worth.A_TRY
+            return QueueingStrategy.AFTER_BACKOFF
         if event.is_wildcard:
+            new = change.new
             is_meant = new is None or (isinstance(new, Pod) and new.identity == queued.identity)
-            return Worth.A_TRY if is_meant else Worth.NOTHING
+            return QueueingStrategy.AFTER_BACKOFF if is_meant else QueueingStrategy.SKIP
         profile = queued.pod.spec.scheduler_name
         if profile not in self._interests:  # given to another scheduler: its turn is what makes it leave the queue
-            return Worth.A_TRY
-        listeners, found = self._of(profile, event), Worth.NOTHING
+            return QueueingStrategy.AFTER_BACKOFF
+        registered, found = self._registered(profile, event), QueueingStrategy.SKIP
         for plugin in sorted(queued.rejectors):
-            for interest in listeners.get(plugin, ()):
-                if self._hint(queued, plugin, interest, event, old, new) is Hint.SKIP:
+            for interest in registered.get(plugin, ()):
+                if self._hint(queued, plugin, interest, event, change) is Hint.SKIP:
                     continue
                 if plugin in queued.pending_plugins:
-                    return Worth.A_TRY_AT_ONCE
+                    return QueueingStrategy.IMMEDIATELY
                 if not queued.pending_plugins:
-                    return Worth.A_TRY
-                found = Worth.A_TRY
+                    return QueueingStrategy.AFTER_BACKOFF
+                found = QueueingStrategy.AFTER_BACKOFF
         return found
 
-    def _of(self, profile: str, event: ClusterEvent) -> dict[str, list[Interest]]:
+    def _registered(self, profile: str, event: ClusterEvent) -> dict[str, list[Interest]]:
         """Plugins that registered such an event, with what they registered. Worked out once per kind of event."""
         known = self._known.get((profile, event))
         if known is None:
             known = self._known[profile, event] = {}
             for plugin, interests in self._interests[profile].items():
-                if heard := [interest for interest in interests if interest.event.covers(event)]:
-                    known[plugin] = heard
+                if matching := [interest for interest in interests if interest.event.covers(event)]:
+                    known[plugin] = matching
         return known
 
     def _hint(
-        self, queued: QueuedPod, plugin: str, interest: Interest, event: ClusterEvent, old: Any, new: Any
+        self, queued: QueuedPod, plugin: str, interest: Interest, event: ClusterEvent, change: Change[Any]
     ) -> Hint:
-        before = 0.0 if self.observer is None else self.observer.now()
+        before = self._stopwatch() if self._listeners else 0.0
         try:
-            hint = Hint.QUEUE if interest.hint is None else interest.hint(queued.pod, old, new, self._state)
+            hint = Hint.QUEUE if interest.hint is None else interest.hint(queued.pod, *change, self._state)
             said = hint.value
-        except Exception:  # nobody knows whether it helps, and a pod must not wait for ever because of that
+        except Exception:  # it may help, and a pod must not wait for ever because a plugin is broken
             _log.exception("the hint of plugin %s about %s for pod %s broke", plugin, event.label, queued.key)
             hint, said = Hint.QUEUE, "Error"
-        if self.observer is not None:
-            self.observer.hinted(plugin, event.label, said, self.observer.now() - before)
-        if self.on_hint is not None:
-            self.on_hint(queued.key, plugin, event.label, said)
+        if self._listeners:
+            seconds = self._stopwatch() - before
+            for listener in self._listeners:
+                listener.hinted(queued, plugin, event, said, seconds)
         return hint

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from kubesched.api.change import Change
 from kubesched.framework.events import ClusterEvent
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 
 
-class Happening(NamedTuple):
-    """An event and its objects, as they were at the time."""
+class InFlightEvent(NamedTuple):
+    """An event, and the change that brought it about."""
 
     event: ClusterEvent
-    old: Any
-    new: Any
+    change: Change[Any]
 
 
 class InFlight:
     """One log for all: a mark where each pod took off, and the events after it."""
 
     def __init__(self) -> None:
-        self._log: dict[int, QueuedPod | Happening] = {}
+        self._log: dict[int, QueuedPod | InFlightEvent] = {}
         self._marks: dict[str, int] = {}
         self._next = 0
 
@@ -34,35 +34,35 @@ class InFlight:
     def begin(self, pod: QueuedPod) -> None:
         self._marks[pod.identity] = self._append(pod)
 
-    def record(self, happening: Happening) -> None:
+    def record(self, event: InFlightEvent) -> None:
         """Remember an event as long as some pod in flight may have to be asked about it."""
         if self._marks:
-            self._append(happening)
+            self._append(event)
 
-    def since(self, identity: str) -> list[Happening]:
+    def since(self, identity: str) -> list[InFlightEvent]:
         """What happened since the pod took off."""
         mark = self._marks[identity]
-        return [entry for at, entry in self._log.items() if at > mark and isinstance(entry, Happening)]
+        return [entry for at, entry in self._log.items() if at > mark and isinstance(entry, InFlightEvent)]
 
     def end(self, identity: str) -> None:
-        """The attempt is over. Events that nobody in flight is older than are forgotten."""
+        """The attempt is over. Events that are older than all attempts in flight are forgotten."""
         mark = self._marks.pop(identity, None)
         if mark is None:
             return
         del self._log[mark]
         for at, entry in list(self._log.items()):
-            if not isinstance(entry, Happening):
+            if not isinstance(entry, InFlightEvent):
                 break
             del self._log[at]
 
     def pods(self) -> list[QueuedPod]:
         return [entry for entry in self._log.values() if isinstance(entry, QueuedPod)]
 
-    def entries(self) -> Sequence[QueuedPod | Happening]:
+    def entries(self) -> Sequence[QueuedPod | InFlightEvent]:
         """The log, oldest first."""
         return list(self._log.values())
 
-    def _append(self, entry: QueuedPod | Happening) -> int:
+    def _append(self, entry: QueuedPod | InFlightEvent) -> int:
         self._next += 1
         self._log[self._next] = entry
         return self._next

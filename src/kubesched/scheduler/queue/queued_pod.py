@@ -33,11 +33,11 @@ class QueuedPod:
         """When the pod was added, or last came back from a failed attempt: its place in line."""
         self.attempts = 0
         self.unschedulable_count = 0
-        """Attempts that ended with somebody rejecting the pod."""
+        """Attempts that ended with a rejection."""
         self.error_count = 0
         """Attempts in a row that ended with an error instead."""
         self.first_tried: float | None = None
-        """When the first attempt began, for whoever measures."""
+        """When the first attempt began, if it was measured."""
         self.backoff_until: float | None = None
         self.unschedulable_plugins: set[str] = set()
         self.pending_plugins: set[str] = set()

@@ -15,24 +15,24 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from kubesched.api.change import Change
 from kubesched.api.pod import Pod
 from kubesched.framework.events import Action, ClusterEvent, Interest, Kind
 from kubesched.framework.plugin import PreEnqueuePlugin, QueueSortPlugin
-from kubesched.scheduler.cluster_events import pod_changes
-from kubesched.scheduler.observer import QueueObserver
+from kubesched.scheduler.cluster_events import PENDING_POD_ADDED, PENDING_POD_UPDATED, pod_events
+from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.backoff import Backoff
-from kubesched.scheduler.queue.hints import Listeners, Worth
-from kubesched.scheduler.queue.in_flight import Happening, InFlight
+from kubesched.scheduler.queue.hints import QueueingHints, QueueingStrategy
+from kubesched.scheduler.queue.in_flight import InFlight, InFlightEvent
 from kubesched.scheduler.queue.queued_pod import OrderedPods, QueuedPod
-from kubesched.scheduler.queue.unschedulable_pods import UnschedulablePool
+from kubesched.scheduler.queue.unschedulable_pods import UnschedulablePods
 from kubesched.state.cluster import ClusterState
 
-POD_ADDED = ClusterEvent(Kind.PENDING_POD, Action.ADD)
-POD_UPDATED = ClusterEvent(Kind.PENDING_POD, Action.UPDATE)
 WAITED_TOO_LONG = ClusterEvent(Kind.ANY, Action.ALL, "UnschedulableTimeout")
 FORCED = ClusterEvent(Kind.ANY, Action.ALL, "ForceActivate")
 ATTEMPT_FAILED = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE = "BackoffComplete"
+POP_FROM_BACKOFF = "PopFromBackoffQ"
 
 ACTIVE, BACKOFF, UNSCHEDULABLE = "Active", "Backoff", "Unschedulable"
 
@@ -55,8 +55,12 @@ class SchedulingQueue:
         initial_backoff: float = 1.0,
         max_backoff: float = 10.0,
         longest_wait: float = LONGEST_WAIT,
+        listeners: Sequence[SchedulerListener] = (),
+        stopwatch: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """`gates` and `interests` are by profile, interests also by plugin; `find` has the latest version of a pod.
+
+        `stopwatch` is for the durations that listeners get.
 
         If the state's features let backoff be cut short, it ends with whole seconds, and pods are held back on their
         way into it; if not, it ends to the moment, and they are held back on their way out.
@@ -72,21 +76,16 @@ class SchedulingQueue:
         self._active = OrderedPods(self._order)
         self._backoff = OrderedPods(lambda pod: (self.backoff_until(pod), *self._order(pod)))
         self._errors = OrderedPods(lambda pod: (self.backoff_until(pod), pod.key))
-        self._unschedulable = UnschedulablePool(state)
-        self.listeners = Listeners(state, interests)
+        self._unschedulable = UnschedulablePods(state)
+        self._hints = QueueingHints(state, interests, listeners, stopwatch)
         self._in_flight = InFlight()
-        self.on_move: Callable[[str, str, str], None] | None = None
-        self.on_replay: Callable[[str, list[str]], None] | None = None
-        self._observer: QueueObserver | None = None
-
-    def observe(self, observer: QueueObserver) -> None:
-        """Have somebody told of moves and hints."""
-        self._observer = self.listeners.observer = observer
+        self._listeners = listeners
+        self._stopwatch = stopwatch
 
     # -- what is where ------------------------------------------------------------------------------------------------
 
     def places(self) -> dict[str, tuple[Collection[QueuedPod], ...]]:
-        """All pods that wait, in no order, for whoever counts them."""
+        """All pods that wait, in no order, for metrics."""
         waiting = (self._backoff, self._errors)
         return {"active": (self._active,), "backoff": waiting, "unschedulable": (self._unschedulable,)}
 
@@ -117,14 +116,14 @@ class SchedulingQueue:
 
     def add(self, pod: Pod) -> None:
         """A new pending pod."""
-        self._to_active(QueuedPod(pod, self._clock()), POD_ADDED.label)
+        self._to_active(QueuedPod(pod, self._clock()), PENDING_POD_ADDED.label)
 
     def update(self, old: Pod, new: Pod) -> None:
         """A pending pod changed; wherever it is, it stays one pod."""
-        events = pod_changes(old, new, self._state.features)
+        change, events = Change(old, new), pod_events(old, new, self._state.features)
         if new.identity in self._in_flight:
             for event in events:
-                self._in_flight.record(Happening(event, old, new))
+                self._in_flight.record(InFlightEvent(event, change))
             return
         for place in (self._active, self._backoff, self._errors):
             queued = place.get(new.key)
@@ -135,12 +134,13 @@ class SchedulingQueue:
                 return
         queued = self._unschedulable.get(new.key)
         if queued is None:
-            self._to_active(QueuedPod(new, self._clock()), POD_UPDATED.label)
+            self._to_active(QueuedPod(new, self._clock()), PENDING_POD_UPDATED.label)
             return
         queued.pod = new
         self._update_nomination(old, new)
         for event in events:
-            if self._requeue(queued, event.label, self.listeners.worth(queued, event, old, new)) != UNSCHEDULABLE:
+            strategy = self._hints.strategy(queued, event, change)
+            if self._requeue(queued, event.label, strategy) != UNSCHEDULABLE:
                 break
 
     def delete(self, pod: Pod) -> None:
@@ -159,8 +159,8 @@ class SchedulingQueue:
             queued, place = self._active.pop(), "active"
             if queued is None and self._may_cut_backoff_short:
                 queued, place = self._backoff.pop(), "backoff"
-                if queued is not None and self._observer is not None:
-                    self._observer.moved("PopFromBackoffQ", ACTIVE)
+                if queued is not None:
+                    self._moved(queued, POP_FROM_BACKOFF, ACTIVE)
             if queued is None:
                 return None
             if queued.identity in self._in_flight:
@@ -187,7 +187,7 @@ class SchedulingQueue:
         queued.backoff_until = None
         queued.flushed = False
         queued.flushed_at = 0.0
-        self._requeue(queued, ATTEMPT_FAILED, self._worth_of_what_it_missed(queued))
+        self._requeue(queued, ATTEMPT_FAILED, self._strategy_after_flight(queued))
         self.done(queued.pod)
 
     def activate(self, pod: Pod) -> None:
@@ -200,7 +200,7 @@ class SchedulingQueue:
         if waiting is not None:
             self._to_active(waiting, FORCED.label, gates_passed=self._may_cut_backoff_short)
         elif pod.identity in self._in_flight:
-            self._in_flight.record(Happening(FORCED, None, pod))
+            self._in_flight.record(InFlightEvent(FORCED, Change(new=pod)))
 
     def open_gate(self, pod: Pod, plugin: str) -> bool:
         """The plugin holds the pod back no more: events may wake it again. Whether the pod waits for one."""
@@ -213,35 +213,34 @@ class SchedulingQueue:
 
     # -- events and time ----------------------------------------------------------------------------------------------
 
-    def happened(self, event: ClusterEvent, old: Any, new: Any, concerns: Callable[[Pod], bool] | None = None) -> None:
-        """Something happened in the cluster: wake the pods that it may help."""
-        if self._observer is not None:
-            self._observer.happened(event.label)
-        if not self.listeners.hear(event):
+    def move_all_to_active_or_backoff(
+        self, event: ClusterEvent, change: Change[Any], concerns: Callable[[Pod], bool] | None = None
+    ) -> None:
+        """An event in the cluster, and the change behind it: requeue the pods that it may help, if it concerns them."""
+        if not self._hints.is_awaited(event):
             return
-        changed = {obj.identity for obj in (old, new) if isinstance(obj, Pod)}
+        changed = {obj.identity for obj in change if isinstance(obj, Pod)}
         for group, members in self._unschedulable.groups():
-            if not self.listeners.may_care(group, event):
+            if not self._hints.may_help(group, event):
                 continue
             if concerns is None and not changed:  # one answer for the whole group
-                if worth := self.listeners.worth(next(iter(members.values())), event, old, new):
-                    self._wake(list(members.values()), event, worth)
+                if strategy := self._hints.strategy(next(iter(members.values())), event, change):
+                    self._requeue_all(list(members.values()), event, strategy)
                 continue
             concerned = [q for q in members.values() if concerns is None or concerns(q.pod)]
             alike = [queued for queued in concerned if queued.identity not in changed]
             itself = [queued for queued in concerned if queued.identity in changed]
             for pods in (alike, itself):
-                if pods and (worth := self.listeners.worth(pods[0], event, old, new)):
-                    self._wake(pods, event, worth)
-        self._in_flight.record(Happening(event, old, new))
+                if pods and (strategy := self._hints.strategy(pods[0], event, change)):
+                    self._requeue_all(pods, event, strategy)
+        self._in_flight.record(InFlightEvent(event, change))
 
     def flush_backoff(self) -> None:
         """Pods whose backoff is over become active."""
-        due = [
-            queued
-            for place in (self._backoff, self._errors)
-            for queued in iter(lambda place=place: self._pop_if_due(place), None)  # type: ignore[misc]
-        ]
+        due: list[QueuedPod] = []
+        for place in (self._backoff, self._errors):
+            while (queued := self._pop_if_due(place)) is not None:
+                due.append(queued)
         for queued in due:
             self._to_active(queued, BACKOFF_COMPLETE, gates_passed=self._may_cut_backoff_short)
 
@@ -252,15 +251,15 @@ class SchedulingQueue:
         for queued in late:
             queued.flushed, queued.flushed_at = True, now
         if late:
-            self._wake(late, WAITED_TOO_LONG, Worth.A_TRY)
-            self._in_flight.record(Happening(WAITED_TOO_LONG, None, None))
+            self._requeue_all(late, WAITED_TOO_LONG, QueueingStrategy.AFTER_BACKOFF)
+            self._in_flight.record(InFlightEvent(WAITED_TOO_LONG, Change()))
 
     def backoff_until(self, queued: QueuedPod) -> float:
         """The moment until which the pod must wait; 0 if it need not."""
         return self._waits.until(queued)
 
     def nominate(self, pod: Pod, node_name: str | None) -> None:
-        """Promise a node; an empty name takes the promise back, None goes by what the pod's status says."""
+        """Nominate the pod to a node; an empty name clears the nomination, None goes by the pod's status."""
         self._state.nominated.remove(pod)
         name = pod.status.nominated_node_name if node_name is None else node_name
         latest = self._find(pod.key)
@@ -279,22 +278,22 @@ class SchedulingQueue:
         first = place.first()
         return None if first is None or self._waits.is_under_way(first) else place.pop()
 
-    def _wake(self, waiting: Sequence[QueuedPod], event: ClusterEvent, worth: Worth) -> None:
+    def _requeue_all(self, waiting: Sequence[QueuedPod], event: ClusterEvent, strategy: QueueingStrategy) -> None:
         for queued in waiting:
             self._unschedulable.remove(queued.key)
-            self._requeue(queued, event.label, worth)
+            self._requeue(queued, event.label, strategy)
 
-    def _requeue(self, queued: QueuedPod, label: str, worth: Worth) -> str:
+    def _requeue(self, queued: QueuedPod, label: str, strategy: QueueingStrategy) -> str:
         """Put a pod where it belongs, and say where that is."""
-        if worth is Worth.NOTHING:
+        if strategy is QueueingStrategy.SKIP:
             self._to_unschedulable(queued, label)
             return UNSCHEDULABLE
-        if worth is Worth.A_TRY and self._waits.is_under_way(queued):
+        if strategy is QueueingStrategy.AFTER_BACKOFF and self._waits.is_under_way(queued):
             return BACKOFF if self._to_backoff(queued, label) else UNSCHEDULABLE
         return ACTIVE if self._to_active(queued, label) else UNSCHEDULABLE
 
     def _to_active(self, queued: QueuedPod, label: str, *, gates_passed: bool = False) -> bool:
-        if not gates_passed and self._is_held_back(queued):
+        if not gates_passed and self._is_gated(queued):
             if queued.key in self._unschedulable or not self._is_waiting(queued.key):
                 self._to_unschedulable(queued, label)
             return False
@@ -303,12 +302,12 @@ class SchedulingQueue:
         self._errors.remove(queued.key)
         self._active.put(queued)
         self._moved(queued, label, ACTIVE)
-        if label in (POD_ADDED.label, POD_UPDATED.label):
+        if label in (PENDING_POD_ADDED.label, PENDING_POD_UPDATED.label):
             self.nominate(queued.pod, None)
         return True
 
     def _to_backoff(self, queued: QueuedPod, label: str) -> bool:
-        if self._may_cut_backoff_short and self._is_held_back(queued):
+        if self._may_cut_backoff_short and self._is_gated(queued):
             self._to_unschedulable(queued, label)
             return False
         self._unschedulable.remove(queued.key)
@@ -324,40 +323,43 @@ class SchedulingQueue:
         self._unschedulable.put(queued)
 
     def _moved(self, queued: QueuedPod, label: str, place: str) -> None:
-        if self.on_move is not None:
-            self.on_move(queued.key, label, place)
-        if self._observer is not None:
-            self._observer.moved(label, place)
+        for listener in self._listeners:
+            listener.moved(queued, label, place)
 
-    def _is_held_back(self, queued: QueuedPod) -> bool:
+    def _is_gated(self, queued: QueuedPod) -> bool:
         """Ask the gates, the one that held the pod back last first."""
-        before = 0.0 if self._observer is None else self._observer.now()
+        before = self._stopwatch() if self._listeners else 0.0
         profile, last = queued.pod.spec.scheduler_name, queued.gating_plugin
         gates = sorted(self._gates.get(profile, ()), key=lambda gate: gate.name != last)
         held_by = next((gate.name for gate in gates if gate.pre_enqueue(queued.pod, self._state) is not None), "")
         queued.gating_plugin = held_by
         if held_by:
             queued.unschedulable_plugins.add(held_by)
-        if self._observer is not None:
-            self._observer.pre_enqueued(profile, self._observer.now() - before)
+        if self._listeners:
+            seconds = self._stopwatch() - before
+            for listener in self._listeners:
+                listener.pre_enqueued(profile, seconds)
         return bool(held_by)
 
-    def _worth_of_what_it_missed(self, queued: QueuedPod) -> Worth:
+    def _strategy_after_flight(self, queued: QueuedPod) -> QueueingStrategy:
+        """What the events of the time when it was in flight mean to a pod that failed."""
         if not queued.rejectors:
-            return Worth.A_TRY
-        happenings = self._in_flight.since(queued.identity)
-        if self.on_replay is not None and happenings:
-            self.on_replay(queued.key, [happening.event.label for happening in happenings])
-        most = Worth.A_TRY_AT_ONCE if queued.pending_plugins else Worth.A_TRY
-        found = Worth.NOTHING
-        for happening in happenings:
-            found = max(found, self.listeners.worth(queued, *happening))
-            if found is most:
+            return QueueingStrategy.AFTER_BACKOFF
+        missed = self._in_flight.since(queued.identity)
+        if missed and self._listeners:
+            events = [each.event for each in missed]
+            for listener in self._listeners:
+                listener.caught_up(queued, events)
+        best = QueueingStrategy.IMMEDIATELY if queued.pending_plugins else QueueingStrategy.AFTER_BACKOFF
+        found = QueueingStrategy.SKIP
+        for each in missed:
+            found = max(found, self._hints.strategy(queued, *each))
+            if found is best:
                 break
         return found
 
     def _update_nomination(self, old: Pod, new: Pod) -> None:
-        """A promise that only the scheduler knows of survives an update of the pod."""
+        """A nomination that is not in the pod's status yet survives an update of the pod."""
         known = self._state.nominated.node_of(old)
         kept = known if not old.status.nominated_node_name and not new.status.nominated_node_name else None
         self._state.nominated.remove(old)

@@ -23,7 +23,7 @@ class Group(NamedTuple):
     """The name of a pod that cannot be lumped together with others, since its name or its status matters too."""
 
 
-class UnschedulablePool:
+class UnschedulablePods:
     """Pods by name, and by group."""
 
     def __init__(self, state: ClusterState) -> None:

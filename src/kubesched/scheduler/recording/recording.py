@@ -7,11 +7,14 @@ the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import IO, Any, cast
+from collections.abc import Callable, Sequence
+from itertools import count
+from pathlib import Path
+from typing import IO, Any
 
 import msgspec
 
+from kubesched.api.change import Change
 from kubesched.api.custom import CustomObject
 from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.meta import KubeObject
@@ -20,14 +23,14 @@ from kubesched.config import SchedulerConfiguration, to_plain
 from kubesched.plugins.dynamic_resources.writes import ClaimGoneAnotherWayError, ClaimWrite
 from kubesched.plugins.volume_binding.writes import VolumeWrites
 from kubesched.scheduler.attempt.attempt import Attempt
-from kubesched.scheduler.scheduler import Scheduler
+from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.writer import ClusterWriter, WriteError
 
 FORMAT = "kubesched recording 1"
 
 
-class Recording:
-    """An open recording."""
+class Recording(SchedulerListener):
+    """An open recording. It listens to the scheduler that is recorded, which writes through a `RecordingWriter`."""
 
     def __init__(self, stream: IO[str], configuration: SchedulerConfiguration, clock: Callable[[], float]) -> None:
         self._stream = stream
@@ -37,6 +40,34 @@ class Recording:
 
     def note(self, what: str, **details: Any) -> None:
         self._write({"t": float(self._clock()), "what": what, **details})
+
+    def handling(self, change: Change[KubeObject]) -> None:
+        before = {"old": _plain(change.old)} if change.old is not None and change.new is not None else {}
+        self.note(change.verb, **before, object=_plain(change.obj))
+
+    def flushing_backoff(self) -> None:
+        self.note("flush_backoff")
+
+    def flushing_leftovers(self) -> None:
+        self.note("flush_leftovers")
+
+    def popped(self, attempt: Attempt) -> None:
+        self.note("pop", pod=attempt.queued.key)
+
+    def decided(self, attempt: Attempt) -> None:
+        self.note("decide", pod=attempt.queued.key, **described(attempt))
+
+    def waiting(self, attempt: Attempt) -> None:
+        self.note("wait", pod=attempt.queued.key)
+
+    def permitted(self, attempts: Sequence[Attempt]) -> None:
+        self.note("permitted", pods=[attempt.queued.key for attempt in attempts])
+
+    def finishing(self, attempt: Attempt) -> None:
+        self.note("finish", pod=attempt.queued.key)
+
+    def finished(self, attempt: Attempt) -> None:
+        self.note("finished", pod=attempt.queued.key, outcome=attempt.outcome)
 
     def _write(self, entry: dict[str, Any]) -> None:
         self._stream.write(msgspec.json.encode(entry).decode() + "\n")
@@ -66,11 +97,11 @@ class RecordingWriter:
         noted: dict[str, Any] = {"verb": "write_claim", "pod": pod.key}
         try:
             written = await self._writer.write_claim(pod, write)
-        except WriteError as problem:
-            self._recording.note("write", **noted, error=[problem.reason, str(problem)])
+        except WriteError as error:
+            self._recording.note("write", **noted, error=[error.reason, str(error)])
             raise
-        except ClaimGoneAnotherWayError as problem:
-            self._recording.note("write", **noted, gone=str(problem))
+        except ClaimGoneAnotherWayError as error:
+            self._recording.note("write", **noted, gone=str(error))
             raise
         self._recording.note("write", **noted, claim=None if written is None else _plain(written))
         return written
@@ -81,67 +112,23 @@ class RecordingWriter:
     async def _noted(self, verb: str, pod: Pod, write: Any) -> None:
         try:
             await write
-        except WriteError as problem:
-            self._recording.note("write", verb=verb, pod=pod.key, error=[problem.reason, str(problem)])
+        except WriteError as error:
+            self._recording.note("write", verb=verb, pod=pod.key, error=[error.reason, str(error)])
             raise
         self._recording.note("write", verb=verb, pod=pod.key)
 
 
-class RecordingScheduler:
-    """A scheduler whose every call is noted. Drivers use it in the place of the scheduler."""
+def open_recording(path: str, on_kept: Callable[[Path], None]) -> IO[str]:
+    """An empty file for a recording. What was recorded there before may have led to a restart, and is moved aside.
 
-    def __init__(self, scheduler: Scheduler, recording: Recording) -> None:
-        self._scheduler = scheduler
-        self._recording = recording
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._scheduler, name)
-
-    def added(self, obj: KubeObject) -> None:
-        self._recording.note("added", object=_plain(obj))
-        self._scheduler.added(obj)
-
-    def updated(self, old: KubeObject, new: KubeObject) -> None:
-        self._recording.note("updated", old=_plain(old), object=_plain(new))
-        self._scheduler.updated(old, new)
-
-    def deleted(self, obj: KubeObject) -> None:
-        self._recording.note("deleted", object=_plain(obj))
-        self._scheduler.deleted(obj)
-
-    def flush_backoff(self) -> None:
-        self._recording.note("flush_backoff")
-        self._scheduler.flush_backoff()
-
-    def flush_leftovers(self) -> None:
-        self._recording.note("flush_leftovers")
-        self._scheduler.flush_leftovers()
-
-    def permitted(self) -> list[Attempt]:
-        over = self._scheduler.permitted()
-        if over:
-            self._recording.note("permitted", pods=[attempt.queued.key for attempt in over])
-        return over
-
-    def pop(self) -> Attempt | None:
-        attempt = self._scheduler.pop()
-        if attempt is not None:
-            self._recording.note("pop", pod=attempt.queued.key)
-        return attempt
-
-    def decide(self, attempt: Attempt) -> None:
-        self._scheduler.decide(attempt)
-        self._recording.note("decide", pod=attempt.queued.key, **described(attempt))
-
-    async def finish(self, attempt: Attempt) -> None:
-        self._recording.note("finish", pod=attempt.queued.key)
-        await self._scheduler.finish(attempt)
-        self._recording.note("finished", pod=attempt.queued.key, outcome=attempt.outcome)
-
-
-def recorded(scheduler: Scheduler, recording: Recording) -> Scheduler:
-    """The scheduler, but noted."""
-    return cast(Scheduler, RecordingScheduler(scheduler, recording))
+    `on_kept` is called with its new name. Raises OSError. A pipe or a device is written to as it is.
+    """
+    file = Path(path)
+    if file.is_file() and file.stat().st_size > 0:
+        kept = next(other for i in count(1) if not (other := Path(f"{path}.{i}")).exists())
+        file.rename(kept)
+        on_kept(kept)
+    return file.open("w", encoding="utf-8")
 
 
 def described(attempt: Attempt) -> dict[str, Any]:

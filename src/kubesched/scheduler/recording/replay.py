@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from kubesched import config
+from kubesched.api.change import Change
 from kubesched.api.custom import read_custom
 from kubesched.api.device_claims import ResourceClaim
+from kubesched.api.errors import UserError
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
@@ -34,6 +36,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "permitted": ("pods",),
     "pop": ("pod",),
     "decide": ("pod", "phase", "node", "message", "victims", "among", "drawn"),
+    "wait": ("pod",),
     "finish": ("pod",),
     "write": ("verb", "pod"),
     "finished": ("pod", "outcome"),
@@ -41,7 +44,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
 """All that a recording can have, and what must be said about each."""
 
 
-class ReplayError(ValueError):
+class ReplayError(UserError):
     """Not a recording that can be replayed."""
 
 
@@ -77,7 +80,7 @@ class Replay:
         entries = list(self._entries())
         for i, (line, entry) in enumerate(entries):
             self._line, self._now = line, entry["t"]
-            if entry["what"] == "finish":
+            if entry["what"] in ("wait", "finish"):
                 self._writes = _writes_after(entries, i)
             self._replay(entry)
         return self.differences
@@ -97,17 +100,17 @@ class Replay:
                 plugins=plugins,
                 extenders=(),
             )
-        except (config.ConfigError, ProfileError) as problem:
-            raise ReplayError(f"line 1: config: {problem}") from problem
+        except (config.ConfigError, ProfileError) as error:
+            raise ReplayError(f"line 1: config: {error}") from error
 
     def _parsed(self) -> Iterator[tuple[int, Entry]]:
         for line, text in self._lines:
             try:
                 entry = msgspec.json.decode(text)
-            except msgspec.DecodeError as problem:
-                raise ReplayError(f"line {line}: {problem}") from problem
-            except RecursionError as problem:
-                raise ReplayError(f"line {line}: nested too deeply") from problem
+            except msgspec.DecodeError as error:
+                raise ReplayError(f"line {line}: {error}") from error
+            except RecursionError as error:
+                raise ReplayError(f"line {line}: nested too deeply") from error
             if not isinstance(entry, dict):
                 raise ReplayError(f"line {line}: expected an object")
             yield line, entry
@@ -128,11 +131,11 @@ class Replay:
         scheduler = self._scheduler
         match entry["what"]:
             case "added":
-                scheduler.added(self._object(entry, "object"))
+                scheduler.handle(Change(new=self._object(entry, "object")))
             case "updated":
-                scheduler.updated(self._object(entry, "old"), self._object(entry, "object"))
+                scheduler.handle(Change(self._object(entry, "old"), self._object(entry, "object")))
             case "deleted":
-                scheduler.deleted(self._object(entry, "object"))
+                scheduler.handle(Change(old=self._object(entry, "object")))
             case "flush_backoff":
                 scheduler.flush_backoff()
             case "flush_leftovers":
@@ -144,6 +147,8 @@ class Replay:
                 self._pop(entry)
             case "decide":
                 self._decide(entry)
+            case "wait" if entry["pod"] in self._open:
+                run_now(scheduler.wait(self._open[entry["pod"]]))
             case "finish" if entry["pod"] in self._open:
                 run_now(scheduler.finish(self._open[entry["pod"]]))
             case "finished" if entry["pod"] in self._open:
@@ -180,8 +185,8 @@ class Replay:
                 case {"kind": str(kind)} if kind in KINDS:
                     return msgspec.convert(plain, KINDS[kind].record)
             raise ReplayError(f"line {self._line}: {field}: expected a Kubernetes object of a kind that is known")
-        except msgspec.ValidationError as problem:
-            raise ReplayError(f"line {self._line}: {field}: {problem}") from problem
+        except msgspec.ValidationError as error:
+            raise ReplayError(f"line {self._line}: {field}: {error}") from error
 
     # -- the writer: every write goes as it went ----------------------------------------------------------------------
 
@@ -206,7 +211,7 @@ class Replay:
         return msgspec.convert(written["claim"], ResourceClaim) if written else write.claim
 
     def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
-        """Nobody is listening."""
+        """Events decide nothing."""
 
     def _repeat(self, verb: str, pod: Pod) -> Entry:
         """The write as it was recorded; nothing if it was not, which is a difference."""
@@ -221,11 +226,11 @@ class Replay:
 
 
 def _writes_after(entries: list[tuple[int, Entry]], start: int) -> list[Entry]:
-    """The writes from the start of finishing an attempt to its end."""
+    """The writes of a wait up to the finish of its attempt, and of a finish up to its end."""
     pod = entries[start][1]["pod"]
     writes = []
     for _, entry in entries[start + 1 :]:
-        if entry["what"] == "finished" and entry["pod"] == pod:
+        if entry["what"] in ("finish", "finished") and entry["pod"] == pod:
             break
         if entry["what"] == "write":
             writes.append(entry)

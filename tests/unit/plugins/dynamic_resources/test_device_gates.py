@@ -213,6 +213,6 @@ def test_the_search_may_take_as_long_as_it_likes_where_its_timeout_is_off() -> N
         plugin = DynamicResources(context=PluginContext(features, stopwatch=partial(next, clock)))
         cycle = Cycle(POD, state)
         plugin.pre_filter(cycle)
-        status = plugin.verdicts.statuses[plugin.filter(cycle, Nodes(state))[0]]
+        status = plugin.rejections.statuses[plugin.filter(cycle, Nodes(state))[0]]
         assert status is not None
         assert status.message == said

@@ -330,7 +330,7 @@ def test_a_search_that_takes_too_long_fails_the_attempt_and_is_taken_up_again() 
     cycle = cycle_of(state, pod("c"))
     assert plugin.pre_filter(cycle) is None
     verdicts = plugin.filter(cycle, Nodes(state)).tolist()
-    said = [plugin.verdicts.statuses[verdict] for verdict in verdicts]
+    said = [plugin.rejections.statuses[verdict] for verdict in verdicts]
     assert [status.message for status in said if status] == [
         f"node {name}: timed out trying to allocate devices" for name in ("n1", "n2")
     ]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.sandbox_server import refused
 
-from kubesched.api.errors import ApiError
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import CONFIG_MAPS, CORE_EVENTS, EVENTS, NODES, PODS, SECRETS, Resource
 from kubesched.sandbox.api import selection
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from tests.living_sandbox import LivingSandbox, deployment, pod
 
-from kubesched.api.errors import ApiError
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import DEPLOYMENTS, POD_DISRUPTION_BUDGETS, PODS, Object
 from kubesched.sandbox.controllers.conditions import condition_of
 

@@ -14,7 +14,7 @@ from tests.sandbox_server import fresh_api, serving
 from tests.unit.admission.examples import EXAMPLES, example
 
 from kubesched.admission.kinds import SERVED
-from kubesched.api.errors import ApiError
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import Resource
 from kubesched.sandbox.api import Api
 

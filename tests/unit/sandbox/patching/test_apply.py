@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubesched.api.errors import ApiError
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import CONFIG_MAPS, DEPLOYMENTS, PODS, SERVICES, Resource
 from kubesched.sandbox.patching import apply, json_patch, track
 

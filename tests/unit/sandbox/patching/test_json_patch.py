@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubesched.api.errors import ApiError
+from kubesched.api.api_error import ApiError
 from kubesched.sandbox.patching import json_patch
 from kubesched.sandbox.patching.json_patch import same_json
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubesched.api.errors import ApiError
+from kubesched.api.api_error import ApiError
 from kubesched.sandbox.patching import merge_patch
 
 leaves = st.booleans() | st.integers(-5, 5) | st.text("ab", max_size=2)

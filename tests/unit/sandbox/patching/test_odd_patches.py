@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubesched.api.errors import ApiError
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PODS, Resource
 from kubesched.sandbox.patching import apply, json_patch, merge_patch, strategic_merge, track
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubesched.api.errors import ApiError
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import DEPLOYMENTS, NODES, POD_DISRUPTION_BUDGETS, PODS, SERVICES, Resource
 from kubesched.sandbox.patching import strategic_merge
 

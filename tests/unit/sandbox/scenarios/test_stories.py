@@ -49,7 +49,7 @@ def told(name: str, during: Callable[[float, Api], None] | None = None) -> Endin
         nodes = HollowNodes(api, random.Random(1), lease_period=1.0)
         controllers = Runner(api, (*standard_controllers(api, node_grace=5.0), nodes))
         chronicle = Chronicle(virtual_time.now)
-        inside = SchedulerInside(api, config.default(), draw=random.Random(1).randrange, on_attempt=chronicle)
+        inside = SchedulerInside(api, config.default(), draw=random.Random(1).randrange, listeners=[chronicle])
         scheduling = asyncio.create_task(inside.run())
         controllers.start()
         nodes.add(node_manifests(story.nodes))

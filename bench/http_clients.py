@@ -1,6 +1,6 @@
 """What a POST costs in CPU with our HTTP client and with aiohttp's, against the same server in another process.
 
-    python -m tests.unit.kube.compare_http_clients [requests]
+    python -m bench.http_clients [requests]
 
 Not a test: it prints two tables, without and with TLS. docs/decisions.md quotes it.
 """

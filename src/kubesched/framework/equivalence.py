@@ -1,8 +1,9 @@
-"""What holds for all pods that are alike, of the plugins that look at one node at a time.
+"""The equivalence cache: what plugins that look at one node at a time say of all pods of an equivalence class.
 
-Between two pods of a ReplicaSet one row changes. So which rows pass those filters together, and what those scores add
-up to, is kept per kind of pod, and one row of it is worked out anew: a few numbers, no column. Who rejected a row and
-why is not kept here; that is asked for when a pod fits nowhere, or somebody wants to know.
+Pods are equivalent if they have the same `PodFacts`, as those of one ReplicaSet have. Between two of them one row
+changes. So which rows pass those filters together, and what those scores add up to, is kept per equivalence class, and
+one row of it is worked out anew: a few numbers, no column. Which plugin rejected a row and why is not kept here; the
+filters are asked for that when a pod fits nowhere, or when the decision is explained.
 """
 
 from __future__ import annotations
@@ -14,16 +15,19 @@ import numpy as np
 
 from kubesched.framework.answers import AnswerCache
 from kubesched.framework.cycle import Cycle
+from kubesched.framework.diagnosis import PassingRows
+from kubesched.framework.errors import PluginError
 from kubesched.framework.nodes import Nodes
-from kubesched.framework.plugin import MAX_NODE_SCORE, FilterPlugin, Scope, ScorePlugin
+from kubesched.framework.plugin import FilterPlugin, Scope, ScorePlugin
+from kubesched.framework.status import MAX_NODE_SCORE
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32
 
 K = TypeVar("K", bound="Kept")
 
 _BYTES_KEPT = 64 << 20
-_BYTES_PER_KIND = 8_000
-"""What else a kind of pod costs, about: its facts and what plugins derived from them."""
+_BYTES_PER_CLASS = 8_000
+"""What else an equivalence class costs, about: its facts and what plugins derived from them."""
 _MANY = 8
 """With more changed rows than this, columns are faster than one row after another."""
 
@@ -42,31 +46,34 @@ class Kept:
 
 
 class Passes(Kept):
-    """The live rows that pass all the filters of narrow scope."""
+    """Which live rows pass all the filters of narrow scope."""
 
-    __slots__ = ("_by_objects", "_by_pods", "count", "rows")
+    __slots__ = ("_by_objects", "_by_pods", "passing")
 
     def __init__(self, by_objects: Bool, rows: Bool, by_pods: tuple[FilterPlugin, ...]) -> None:
         super().__init__()
         self._by_objects = by_objects
         self._by_pods = by_pods
-        self.rows = rows
-        self.count = int(np.count_nonzero(rows))
+        self.passing = PassingRows(rows)
 
     def repair(self, cycle: Cycle, rows: list[int], nodes: Nodes) -> bool:
+        passing = self.passing
         for i, row in enumerate(rows):
             passes = bool(self._by_objects[row])
             if passes:
                 node = nodes.view(i)
                 for plugin in self._by_pods:
-                    status = plugin.filter_node(cycle, node)
+                    try:
+                        status = plugin.filter_node(cycle, node)
+                    except Exception as error:
+                        raise PluginError(plugin.name, error) from error
                     if status is not None:
                         if not status.is_rejection:
                             return False
                         passes = False
                         break
-            self.count += passes - bool(self.rows[row])
-            self.rows[row] = passes
+            passing.count += passes - bool(passing.rows[row])
+            passing.rows[row] = passes
         return True
 
 
@@ -85,7 +92,7 @@ class ScoreGroup:
 class Totals(Kept):
     """The weighted sum of scores of narrow scope: those by pods on a node, and those that are the same on all nodes."""
 
-    __slots__ = ("_passes", "_plugins", "apart", "constant", "of_passing", "total")
+    __slots__ = ("_of_passing", "_passing", "_plugins", "apart", "constant", "total")
 
     def __init__(self, total: Int32, plugins: WeightedScores, constant: int, apart: WeightedScores) -> None:
         super().__init__()
@@ -93,57 +100,52 @@ class Totals(Kept):
         self.total = total
         self.constant = constant
         self.apart = apart
-        """Scores by node objects that are not the same everywhere: to be normalised by whoever knows what fits."""
-        self._passes: Passes | None = None
-        self.of_passing = total
-        """The total, -1 on rows that do not pass the filters of narrow scope (see `follow`)."""
+        """Scores by node objects that are not the same everywhere: to be normalised over the nodes that fit."""
+        self._passing: PassingRows | None = None
+        self._of_passing = total
 
-    def follow(self, passes: Passes) -> None:
-        """From now on know which rows pass: then the best of them is found without picking them out first."""
-        if passes is not self._passes:
-            self._passes = passes
-            self.of_passing = np.where(passes.rows, self.total, np.int32(-1))
+    def of_passing(self, passing: PassingRows) -> Int32:
+        """The total, -1 on rows that do not pass: the best of those that do is found without picking them out first."""
+        if passing is not self._passing:
+            self._passing = passing
+            self._of_passing = np.where(passing.rows, self.total, np.int32(-1))
+        return self._of_passing
 
     def repair(self, cycle: Cycle, rows: list[int], nodes: Nodes) -> bool:
         for i, row in enumerate(rows):
             node = nodes.view(i)
             total = 0
             for plugin, weight in self._plugins:
-                score = plugin.score_node(cycle, node)
+                try:
+                    score = plugin.score_node(cycle, node)
+                except Exception as error:
+                    raise PluginError(plugin.name, error) from error
                 if not 0 <= score <= MAX_NODE_SCORE:
                     return False
                 total += weight * score
             self.total[row] = total
-            if self._passes is not None:
-                self.of_passing[row] = total if self._passes.rows[row] else -1
+            if self._passing is not None:
+                self._of_passing[row] = total if self._passing.rows[row] else -1
         return True
 
 
-class Alike:
-    """Passes and totals by kind of pod, the least recently used forgotten first."""
+class EquivalenceCache:
+    """Passing rows and totals by equivalence class, the least recently used forgotten first."""
 
     def __init__(self, state: ClusterState, answers: AnswerCache) -> None:
         self._state = state
         self._answers = answers
         self._passes: dict[Hashable, Passes] = {}
         self._totals: dict[Hashable, Totals] = {}
-        self._latest: Passes | None = None
 
-    def of_passing(self, totals: Totals, feasible: Bool) -> Int32 | None:
-        """The totals, -1 where a row is not feasible; None if those are not just the rows that pass narrow filters."""
-        if self._latest is None or feasible is not self._latest.rows:
-            return None
-        totals.follow(self._latest)
-        return totals.of_passing
-
-    def passes(self, cycle: Cycle, asker: Hashable, filters: tuple[FilterPlugin, ...]) -> Passes | None:
+    def passing_rows(self, cycle: Cycle, asker: Hashable, filters: tuple[FilterPlugin, ...]) -> PassingRows | None:
         """The rows that pass these filters, all of narrow scope; None if that must be asked plugin by plugin.
 
-        One asker always has the same filters for pods that are alike.
+        One asker always has the same filters for equivalent pods.
         """
         key = (cycle.facts, asker)
-        self._latest = self._current(self._passes, key, cycle) or self._begin_passes(key, cycle, filters)
-        return self._latest
+        passes = self._current(self._passes, key, cycle) or self._begin_passes(key, cycle, filters)
+        return None if passes is None else passes.passing
 
     def totals(self, cycle: Cycle, group: ScoreGroup) -> Totals | None:
         """The sum of these scores on all rows; None if they must be asked plugin by plugin."""
@@ -166,7 +168,7 @@ class Alike:
 
     def _keep(self, kept: dict[Hashable, K], key: Hashable, new: K, bytes_per_row: int) -> K:
         table = self._state.nodes
-        limit = max(16, _BYTES_KEPT // (2 * (bytes_per_row * table.size + _BYTES_PER_KIND)))
+        limit = max(16, _BYTES_KEPT // (2 * (bytes_per_row * table.size + _BYTES_PER_CLASS)))
         while len(kept) >= limit:
             del kept[next(iter(kept))]
         new.position, new.object_position = table.changes.position, table.object_changes.position
@@ -181,8 +183,11 @@ class Alike:
             return None
         rows = by_objects
         for plugin in filters:
-            answer = self._answers.verdicts(plugin, cycle)
-            if plugin.verdicts.has_errors and plugin.verdicts.broken_rows(answer.verdicts).any():
+            try:
+                answer = self._answers.ask_filter(plugin, cycle)
+            except Exception as error:
+                raise PluginError(plugin.name, error) from error
+            if plugin.rejections.has_errors and plugin.rejections.errors_among(answer.ids).any():
                 return None
             if plugin.filter_scope is Scope.NODE_OBJECT:
                 by_objects &= answer.passes
@@ -196,16 +201,19 @@ class Alike:
         constant = 0
         by_pods, apart = [], []
         for plugin, weight in scores:
-            answer = self._answers.scores(plugin, cycle)
+            try:
+                answer = self._answers.ask_score(plugin, cycle)
+                score: Any = answer.scores
+                if plugin.normalizes and isinstance(score, int):
+                    score = plugin.normalize(cycle, score, Nodes(self._state))
+            except Exception as error:
+                raise PluginError(plugin.name, error) from error
             if plugin.score_scope is not Scope.NODE_OBJECT:
                 if not answer.in_range:
                     return None
                 total += answer.scores * weight
                 by_pods.append((plugin, weight))
                 continue
-            score: Any = answer.scores
-            if isinstance(score, int) and plugin.normalizes:
-                score = plugin.normalize(cycle, score, Nodes(self._state))
             if isinstance(score, int) and 0 <= score <= MAX_NODE_SCORE:
                 constant += score * weight
             else:

@@ -1,38 +1,51 @@
-"""What a scheduler tells, as metrics."""
+"""What a scheduler and its writer do, as metrics."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from kubesched.api.change import Change
+from kubesched.api.meta import KubeObject
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.framework.decision import Decision
+from kubesched.framework.events import ClusterEvent
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, PreScorePlugin
+from kubesched.framework.profile import Profile
 from kubesched.framework.status import Code
 from kubesched.framework.stopwatch import Stopwatch
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.volume_binding.plugin import VolumeBinding
-from kubesched.scheduler.attempt.attempt import Attempt
-from kubesched.scheduler.observer import EVICTION, PERMIT_WAIT
-from kubesched.scheduler.scheduler import Scheduler
+from kubesched.scheduler.attempt.attempt import EVICTION, Attempt
+from kubesched.scheduler.listener import SchedulerListener
+from kubesched.scheduler.queue.queued_pod import QueuedPod
 
 SAMPLED_PERCENT = 10
 """How many attempts have their plugins measured one by one."""
 
 _MANY_ATTEMPTS = 15
+_PERMIT_WAIT = "PermitWait"
+"""What a stopwatch calls the time that a pod waited for Permit plugins."""
 _ONCE_A_NODE_IS_FOUND = frozenset({"Reserve", "Unreserve", "Permit"})
 _VOLUMES_NOT_BOUND = f'running PreBind plugin "{VolumeBinding.name}"'
 
 
-class SchedulerMetrics:
-    """A SchedulerObserver that counts. One thread, so nothing is locked but what the library locks."""
+class SchedulerMetrics(SchedulerListener):
+    """Counts what a scheduler does. One thread, so nothing is locked but what the library locks."""
 
-    def __init__(self, registry: MetricsRegistry, *, clock: Callable[[], float], draw: Callable[[int], int]) -> None:
-        """`clock` tells seconds for durations; `draw(n)` is a number below n, to choose the attempts to look into."""
-        self.now = clock
+    def __init__(
+        self,
+        registry: MetricsRegistry,
+        profiles: Mapping[str, Profile],
+        *,
+        clock: Callable[[], float],
+        draw: Callable[[int], int],
+    ) -> None:
+        """`clock` has seconds for durations; `draw(n)` is a number below n, to choose the attempts to look into."""
+        self._clock = clock
         self._draw = draw
+        self._profiles = profiles
         family = registry.family
-        self._registry = registry
         self._attempts = family("scheduler_schedule_attempts_total")
         self._attempt_seconds = family("scheduler_scheduling_attempt_duration_seconds")
         self._algorithm = family("scheduler_scheduling_algorithm_duration_seconds").child()
@@ -51,50 +64,45 @@ class SchedulerMetrics:
         self._evaluations = family("scheduler_plugin_evaluation_total")
         self._evictions = family("scheduler_preemption_goroutines_execution_total")
         self._eviction_seconds = family("scheduler_preemption_goroutines_duration_seconds")
-        self._calls = family("scheduler_async_api_call_execution_total")
-        self._call_seconds = family("scheduler_async_api_call_execution_duration_seconds")
-        self._pending_calls = family("scheduler_pending_async_api_calls")
-        self._claims = family("scheduler_resourceclaim_creates_total")
         self._devices = family("scheduler_dra_bindingconditions_allocations_total")
         self._device_seconds = family("scheduler_dra_bindingconditions_wait_duration_seconds")
         self._volume_errors = family("scheduler_volume_scheduling_stage_error_total")
+        self._binding: set[str] = set()
+        """The pods that are being bound, by identity."""
         self._filtered: Counter[tuple[str, frozenset[str]]] = Counter()
         self._scored: Counter[tuple[str, frozenset[str]]] = Counter()
-        """Attempts that came so far, by profile and by the plugins that had no part in it: told apart on a scrape."""
-
-    def count_evaluations_of(self, scheduler: Scheduler) -> None:
-        """Let scrapes see which plugins of this scheduler were asked how often."""
-        self._registry.on_scrape(lambda: self._count_evaluations(scheduler))
+        """Attempts that came so far, by profile and by the plugins that were skipped; a scrape sorts them by plugin."""
+        registry.on_scrape(self._count_evaluations)
 
     # -- the queue ----------------------------------------------------------------------------------------------------
 
-    def happened(self, event: str) -> None:
-        pass
-
-    def moved(self, event: str, place: str) -> None:
+    def moved(self, queued: QueuedPod, event: str, place: str) -> None:
         self._incoming.child(_QUEUES[place], event).inc()
 
     def pre_enqueued(self, profile: str, seconds: float) -> None:
         # kube-scheduler says Success even where a plugin held the pod back.
         self._points.child("PreEnqueue", str(Code.SUCCESS), profile).observe(seconds)
 
-    def hinted(self, plugin: str, event: str, hint: str, seconds: float) -> None:
-        self._hints.child(plugin, event, hint).observe(seconds)
+    def hinted(self, queued: QueuedPod, plugin: str, event: ClusterEvent, hint: str, seconds: float) -> None:
+        self._hints.child(plugin, event.label, hint).observe(seconds)
 
-    def handled(self, events: set[str], seconds: float) -> None:
-        for event in events:
-            self._event_seconds.child(event).observe(seconds)
+    def handled(self, change: Change[KubeObject], events: Sequence[ClusterEvent], seconds: float) -> None:
+        for label in {event.label for event in events}:
+            self._event_seconds.child(label).observe(seconds)
 
     # -- attempts -----------------------------------------------------------------------------------------------------
 
-    def stopwatch(self) -> Stopwatch:
-        return Stopwatch(self.now, is_detailed=self._draw(100) < SAMPLED_PERCENT)
+    def popped(self, attempt: Attempt) -> None:
+        watch = attempt.watch = Stopwatch(self._clock, is_detailed=self._draw(100) < SAMPLED_PERCENT)
+        if attempt.queued.first_tried is None:
+            attempt.queued.first_tried = watch.started
 
-    def decided(self, attempt: Attempt, seconds: float) -> None:
+    def decided(self, attempt: Attempt) -> None:
         if attempt.outcome == "skipped":
             return
-        laps = attempt.watch.laps if attempt.watch is not None else ()
-        self._algorithm.observe(seconds - sum(took for point, _, took in laps if point in _ONCE_A_NODE_IS_FOUND))
+        watch = _watch_of(attempt)
+        later = sum(seconds for point, _, seconds in watch.laps if point in _ONCE_A_NODE_IS_FOUND)
+        self._algorithm.observe(watch.elapsed() - later)
         if attempt.decision is not None:
             self._note_evaluations(attempt.decision)
             self._note_preemption(attempt.decision)
@@ -104,18 +112,29 @@ class SchedulerMetrics:
                 self._volume_errors.child("predicate").inc()
             self._attempted(attempt, "unschedulable" if attempt.is_rejected else "error")
 
-    def bindings_changed(self, by: int) -> None:
-        self._bindings.inc(by)
+    def permitted(self, attempts: Sequence[Attempt]) -> None:
+        for attempt in attempts:
+            _watch_of(attempt).lap(_PERMIT_WAIT, attempt.failure.status if attempt.failure is not None else None)
+
+    def finishing(self, attempt: Attempt) -> None:
+        if attempt.phase == "assumed":
+            self._binding.add(attempt.queued.identity)
+            self._bindings.set(len(self._binding))
+
+    def broken_off(self, attempt: Attempt) -> None:
+        self._binding.discard(attempt.queued.identity)
+        self._bindings.set(len(self._binding))
 
     def finished(self, attempt: Attempt) -> None:
-        watch, queued = attempt.watch, attempt.queued
-        assert watch is not None
+        self._binding.discard(attempt.queued.identity)
+        self._bindings.set(len(self._binding))
+        watch, queued = _watch_of(attempt), attempt.queued
         if attempt.outcome == "bound":
             self._attempted(attempt, "scheduled")
             self._attempts_needed.observe(queued.attempts)
             if queued.first_tried is not None:
                 tries = f"{_MANY_ATTEMPTS}+" if queued.attempts >= _MANY_ATTEMPTS else str(queued.attempts)
-                self._sli.child(tries).observe(self.now() - queued.first_tried)
+                self._sli.child(tries).observe(self._clock() - queued.first_tried)
             if queued.flushed:
                 self._after_flush.inc()
         elif attempt.outcome.startswith("bind-"):
@@ -132,15 +151,14 @@ class SchedulerMetrics:
                 self._victims.observe(len(victims))
 
     def _attempted(self, attempt: Attempt, result: str) -> None:
-        assert attempt.watch is not None
         profile = attempt.queued.pod.spec.scheduler_name
         self._attempts.child(result, profile).inc()
-        self._attempt_seconds.child(result, profile).observe(attempt.watch.elapsed())
+        self._attempt_seconds.child(result, profile).observe(_watch_of(attempt).elapsed())
 
     def _note_laps(self, attempt: Attempt, watch: Stopwatch) -> None:
         profile = attempt.queued.pod.spec.scheduler_name
         for point, status, seconds in watch.laps:
-            if point == PERMIT_WAIT:
+            if point == _PERMIT_WAIT:
                 self._permit_wait.child(status).observe(seconds)
             elif point == EVICTION:
                 result = "success" if attempt.evicted else "error"
@@ -150,18 +168,6 @@ class SchedulerMetrics:
                 self._points.child(point, status, profile).observe(seconds)
         for plugin, point, status, seconds in watch.plugin_laps:
             self._plugins.child(plugin, point, status).observe(seconds)
-
-    # -- what plugins and writers do ----------------------------------------------------------------------------------
-
-    def writing(self, call: str, by: int) -> None:
-        self._pending_calls.child(call).inc(by)
-
-    def wrote(self, call: str, result: str, seconds: float) -> None:
-        self._calls.child(call, result).inc()
-        self._call_seconds.child(call, result).observe(seconds)
-
-    def created_claim(self, status: str) -> None:
-        self._claims.child(status).inc()
 
     def awaited_devices(self, profile: str, driver: str, status: str, seconds: float) -> None:
         self._devices.child(profile, driver, status).inc()
@@ -177,14 +183,14 @@ class SchedulerMetrics:
         if trace.scores is not None:
             self._scored[decision.profile, frozenset(cycle.skipped_scores)] += 1
 
-    def _count_evaluations(self, scheduler: Scheduler) -> None:
+    def _count_evaluations(self) -> None:
         for (name, skipped), attempts in self._filtered.items():
-            profile = scheduler.profiles[name]
+            profile = self._profiles[name]
             self._evaluated("PreFilter", name, (p.name for p in profile.at("pre_filter", PreFilterPlugin)), attempts)
             filters = (p.name for p in profile.at("filter", FilterPlugin) if p.name not in skipped)
             self._evaluated("Filter", name, filters, attempts)
         for (name, skipped), attempts in self._scored.items():
-            profile = scheduler.profiles[name]
+            profile = self._profiles[name]
             self._evaluated("PreScore", name, (p.name for p in profile.at("pre_score", PreScorePlugin)), attempts)
             scores = (plugin.name for plugin, _ in profile.scores if plugin.name not in skipped)
             self._evaluated("Score", name, scores, attempts)
@@ -194,6 +200,33 @@ class SchedulerMetrics:
     def _evaluated(self, point: str, profile: str, plugins: Iterable[str], attempts: int) -> None:
         for plugin in plugins:
             self._evaluations.child(plugin, point, profile).inc(attempts)
+
+
+class WriterMetrics:
+    """A `WriterObserver` that counts."""
+
+    def __init__(self, registry: MetricsRegistry, clock: Callable[[], float]) -> None:
+        """`clock` has seconds for durations."""
+        self.now = clock
+        self._calls = registry.family("scheduler_async_api_call_execution_total")
+        self._call_seconds = registry.family("scheduler_async_api_call_execution_duration_seconds")
+        self._pending_calls = registry.family("scheduler_pending_async_api_calls")
+        self._claims = registry.family("scheduler_resourceclaim_creates_total")
+
+    def writing(self, call: str, by: int) -> None:
+        self._pending_calls.child(call).inc(by)
+
+    def wrote(self, call: str, result: str, seconds: float) -> None:
+        self._calls.child(call, result).inc()
+        self._call_seconds.child(call, result).observe(seconds)
+
+    def created_claim(self, status: str) -> None:
+        self._claims.child(status).inc()
+
+
+def _watch_of(attempt: Attempt) -> Stopwatch:
+    assert attempt.watch is not None  # given to it in `popped`
+    return attempt.watch
 
 
 _QUEUES = {"Active": "active", "Backoff": "backoff", "Unschedulable": "unschedulable"}

@@ -1,0 +1,168 @@
+"""The cache comparer: holds cache and queue against what the API server says, and repairs every difference.
+
+kube-scheduler has one too, which only logs. A repair goes the way of all changes, through `Scheduler.handle`: a
+recording has it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from kubesched.api.change import Change
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
+from kubesched.daemon.informers import Informers
+from kubesched.daemon.logging import Log
+from kubesched.daemon.metrics.catalogue import Series
+from kubesched.daemon.metrics.registry import MetricsRegistry
+from kubesched.scheduler.scheduler import Scheduler
+from kubesched.state.pods import PlacedPod
+
+COMPARE_EVERY = 15 * 60.0
+"""Seconds between two comparisons."""
+WATCH_LAG = 5.0
+"""Seconds within which the watch must have shown what the answer to a binding gave away."""
+
+log = Log(__name__)
+
+_DIFFERENCES = Series(
+    "kubesched_cache_differences_total",
+    "counter",
+    ("kind",),
+    "ALPHA",
+    "Objects that were not in the cache as the API server had them; each was repaired.",
+)
+_COMPARISONS = Series(
+    "kubesched_cache_comparisons_total", "counter", (), "ALPHA", "Comparisons of the cache with the API server."
+)
+
+
+class CacheComparer:
+    """Compares from time to time, and when there is reason to."""
+
+    def __init__(self, scheduler: Scheduler, informers: Informers, registry: MetricsRegistry) -> None:
+        self._scheduler = scheduler
+        self._informers = informers
+        self._differences, self._comparisons = registry.add(_DIFFERENCES), registry.add(_COMPARISONS)
+        self._soon = asyncio.Event()
+
+    async def run(self) -> None:
+        """For ever."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(COMPARE_EVERY):
+                    await self._soon.wait()
+            self._soon.clear()
+            if self._informers.have_synced:
+                await self._compare()
+
+    def compare_soon(self) -> None:
+        self._soon.set()
+
+    def expect_change(self, pod: Pod) -> None:
+        """The pod is gone or bound, as the API server says: compare unless the watch shows it any moment."""
+        asyncio.get_running_loop().call_later(WATCH_LAG, self._compare_if_still_pending, pod)
+
+    def _compare_if_still_pending(self, pod: Pod) -> None:
+        known = self._scheduler.pods.get(pod.key)
+        if known is not None and known.uid == pod.uid and not known.spec.node_name:
+            log.warning("The watch has not shown what the API server said to a binding", pod=pod.key)
+            self.compare_soon()
+
+    async def _compare(self) -> None:
+        before = self._informers.missed()
+        found = repair(self._scheduler, *await self._informers.read_anew())
+        self._comparisons.child().inc()
+        for kind, missed in (self._informers.missed() - before).items():
+            self._differences.child(kind).inc(missed)
+            log.error("The watch had not shown changes, which were read now", kind=kind, changes=missed)
+        for difference in found:
+            self._differences.child(difference.kind).inc()
+            log.error("The cache differed from the API server, and was repaired", kind=difference.kind,
+                      name=difference.name, difference=difference.what)  # fmt: skip
+        log.info("Compared the cache with the API server", v=2, differences=len(found))
+
+
+class CacheDifference(NamedTuple):
+    """One object that is not in the cache as the API server has it."""
+
+    kind: str
+    name: str
+    what: str
+
+
+def compare(scheduler: Scheduler, nodes: Mapping[str, Node], pods: Mapping[str, Pod]) -> list[CacheDifference]:
+    """All differences. Pods that are being bound are ahead of the API server, and no difference."""
+    return [*_compare_nodes(scheduler, nodes), *_compare_pods(scheduler, pods)]
+
+
+def repair(scheduler: Scheduler, nodes: Mapping[str, Node], pods: Mapping[str, Pod]) -> list[CacheDifference]:
+    """The differences that were found; the scheduler has handled them as changes."""
+    found = compare(scheduler, nodes, pods)
+    for kind, name, _ in found:
+        change: Change[Node | Pod]
+        if kind == "Node":
+            change = Change(_cached_node(scheduler, name), nodes.get(name))
+        elif name in pods:
+            change = Change(scheduler.pods.get(name), pods[name])
+        else:
+            change = Change(scheduler.pods.get(name) or _stray(scheduler, name))
+        if change != Change():  # it may be gone since, with another difference
+            scheduler.handle(change)
+    return found
+
+
+def _compare_nodes(scheduler: Scheduler, nodes: Mapping[str, Node]) -> Iterator[CacheDifference]:
+    for name, node in nodes.items():
+        known = _cached_node(scheduler, name)
+        if known is None:
+            yield CacheDifference("Node", name, "not known")
+        elif known != node:
+            yield CacheDifference("Node", name, "known in another version")
+    table = scheduler.state.nodes
+    for name, row in table.row_of.items():
+        if table.live[row] and name not in nodes:
+            yield CacheDifference("Node", name, "known but gone")
+
+
+def _compare_pods(scheduler: Scheduler, pods: Mapping[str, Pod]) -> Iterator[CacheDifference]:
+    for key, pod in pods.items():
+        known = scheduler.pods.get(key)
+        if known is None:
+            yield CacheDifference("Pod", key, "not known")
+        elif known.uid != pod.uid:
+            yield CacheDifference("Pod", key, "known as another pod of that name")
+        elif known.spec.node_name != pod.spec.node_name:
+            yield CacheDifference("Pod", key, f'known on "{known.spec.node_name}", is on "{pod.spec.node_name}"')
+        elif pod.spec.node_name and _node_of(scheduler, pod) != pod.spec.node_name:
+            yield CacheDifference("Pod", key, f'not counted on "{pod.spec.node_name}"')
+    for key in scheduler.pods:
+        if key not in pods:
+            yield CacheDifference("Pod", key, "known but gone")
+    for placed in scheduler.state.pods.at:
+        if placed is not None and not placed.assumed and placed.pod.key not in pods and _is_stray(scheduler, placed):
+            yield CacheDifference("Pod", placed.pod.key, "counted but gone")
+
+
+def _cached_node(scheduler: Scheduler, name: str) -> Node | None:
+    table = scheduler.state.nodes
+    row = table.row_of.get(name)
+    return table.node(row) if row is not None and table.live[row] else None
+
+
+def _is_stray(scheduler: Scheduler, placed: PlacedPod) -> bool:
+    """Counted on a node though the scheduler does not even know it: other comparisons do not find it."""
+    return placed.pod.key not in scheduler.pods
+
+
+def _stray(scheduler: Scheduler, key: str) -> Pod | None:
+    placed = (each for each in scheduler.state.pods.at if each is not None)
+    return next((each.pod for each in placed if each.pod.key == key), None)
+
+
+def _node_of(scheduler: Scheduler, pod: Pod) -> str:
+    placed = scheduler.state.placed(pod)
+    return "" if placed is None else scheduler.state.nodes.names[placed.row]

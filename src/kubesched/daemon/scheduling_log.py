@@ -1,0 +1,78 @@
+"""What the scheduler does, in the log, in the words of kube-scheduler: changes that it handles, and attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kubesched.api.change import Change
+from kubesched.api.meta import KubeObject
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
+from kubesched.daemon.logging import Log
+from kubesched.framework.engine import NO_NODES
+from kubesched.scheduler.attempt.attempt import Attempt
+from kubesched.scheduler.listener import SchedulerListener
+
+log = Log(__name__)
+
+_ADD, _UPDATE, _DELETE = ("Add", 3), ("Update", 4), ("Delete", 3)
+"""What happened, and the verbosity at which kube-scheduler logs it."""
+_WORDS = {"added": _ADD, "updated": _UPDATE, "deleted": _DELETE}
+
+
+class SchedulingLog(SchedulerListener):
+    """Logs what a scheduler does."""
+
+    def __init__(self, is_ours: Callable[[str], bool]) -> None:
+        """`is_ours` knows the scheduler names of our profiles."""
+        self._is_ours = is_ours
+
+    def handling(self, change: Change[KubeObject]) -> None:
+        if not log.enabled(3):
+            return
+        match change.obj:
+            case Node() as node:
+                what, v = _WORDS[change.verb]
+                log.info(f"{what} event for node", v=v, node=node.name)
+            case Pod():
+                self._log_pod(change)
+
+    def _log_pod(self, change: Change[Any]) -> None:
+        """A pod that is bound comes to the cache, and leaves the queue."""
+        old, new, pod = change.old, change.new, change.obj
+        is_ours = self._is_ours(pod.spec.scheduler_name)
+        if old is not None and new is not None and new.spec.node_name and not old.spec.node_name:
+            _log_about("scheduled", pod, _ADD)
+            if is_ours:
+                _log_about("unscheduled", pod, _DELETE)
+        elif pod.spec.node_name:
+            _log_about("scheduled", pod, _WORDS[change.verb])
+        elif is_ours:
+            _log_about("unscheduled", pod, _WORDS[change.verb])
+
+    def popped(self, attempt: Attempt) -> None:
+        if log.enabled(3):
+            log.info("Attempting to schedule pod", v=3, pod=attempt.queued.key)
+
+    def finished(self, attempt: Attempt) -> None:
+        pod, decision, failure = attempt.queued.key, attempt.decision, attempt.failure
+        if attempt.outcome == "bound" and decision is not None:
+            if log.enabled(2):
+                log.info("Successfully bound pod to node", v=2, pod=pod, node=attempt.node,
+                         evaluatedNodes=decision.evaluated, feasibleNodes=decision.feasible)  # fmt: skip
+        elif failure is not None and attempt.is_rejected:
+            if failure.message == NO_NODES:
+                log.info("Unable to schedule pod; no nodes are registered to the cluster; waiting", v=2, pod=pod)
+            else:
+                log.info("Unable to schedule pod; no fit; waiting", v=2, pod=pod, err=failure.message)
+            for victim in attempt.victims if attempt.evicted else ():
+                log.info("Preemptor Pod preempted victim Pod", v=2, preemptor=pod, victim=victim.pod.key,
+                         node=failure.nominated)  # fmt: skip
+        elif failure is not None:
+            log.error("Error scheduling pod; retrying", err=failure.message, pod=pod)
+
+
+def _log_about(which: str, pod: Pod, words: tuple[str, int]) -> None:
+    what, v = words
+    log.info(f"{what} event for {which} pod", v=v, pod=pod.key)
