@@ -38,7 +38,7 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# The report is in htmlcov/; add PYTEST="-m 'not slow'" for the quick half.
+# The report is in htmlcov/; PYTEST="-m 'not slow'" is for the quick half. Processes that tests start do not count.
 coverage: $(STAMP)
 	$(BIN)/pytest -n auto --cov --cov-report=html --cov-report=term:skip-covered $(PYTEST)
 

@@ -12,7 +12,7 @@ from typing import Any
 import uvloop
 
 from bench import clusters
-from kubesched import config, garbage
+from kubesched import config
 from kubesched.api.kinds import DEPLOYMENTS, EVENTS, NODES, PODS
 from kubesched.api.pod import PodStatus
 from kubesched.sandbox.api import Api, Event, bootstrap
@@ -21,6 +21,7 @@ from kubesched.sandbox.http import Server
 from kubesched.sandbox.nodes import HollowNodes, node_manifests
 from kubesched.sandbox.scheduling import SchedulerInside
 from kubesched.sandbox.store import SqliteStore, Store
+from kubesched.scheduler import garbage
 
 _AT_ONCE = 50
 """Objects made between two turns of whoever is connected."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from msgspec.structs import replace
 
 from bench import clusters
@@ -29,13 +30,7 @@ from kubesched.api.devices import (
 )
 from kubesched.api.meta import ObjectMeta, OwnerReference
 from kubesched.api.pod import Pod, PodResourceClaim, PodResourceClaimStatus
-from kubesched.plugins.dynamic_resources.writes import (
-    ClaimWrite,
-    DeallocateClaim,
-    ReserveClaim,
-    UnreserveClaim,
-    applied,
-)
+from kubesched.framework.client import Json
 
 NODES = 5000
 DEVICES = 8
@@ -104,15 +99,20 @@ class DeviceBinder(Binder):
         self.claims: dict[str, ResourceClaim] = {}
         self._version = 0
 
-    async def write_claim(self, pod: Pod, write: ClaimWrite) -> ResourceClaim | None:
-        assert isinstance(write, ReserveClaim | UnreserveClaim | DeallocateClaim)
-        stored = self.claims[write.claim.key]
+    async def get(self, kind: str, name: str, namespace: str = "") -> Json:
+        return _plain(self.claims[f"{namespace}/{name}"])
+
+    async def replace(self, kind: str, obj: Json, *, subresource: str = "") -> Json:
         self._version += 1
-        claim = applied(write, stored)
+        claim = msgspec.convert(obj, ResourceClaim)
         claim = replace(claim, metadata=replace(claim.metadata, resource_version=str(self._version)))
+        self.unseen.append(Change(self.claims[claim.key], claim))
         self.claims[claim.key] = claim
-        self.unseen.append(Change(stored, claim))
-        return claim
+        return _plain(claim)
+
+
+def _plain(claim: ResourceClaim) -> Json:
+    return msgspec.to_builtins(claim)  # type: ignore[no-any-return]
 
 
 class DeviceLoop:

@@ -21,10 +21,9 @@ import aiohttp
 import uvloop
 from tests.unit.kube.certificates import authority, server_context
 
-from kubesched.kube.client import Client
+from kubesched.kube.client import Client, Throttle
 from kubesched.kube.credentials import FixedAuthorization, bearer
 from kubesched.kube.dialing import Dialer
-from kubesched.kube.throttle import Throttle
 from kubesched.kube.tls import ServerTrust
 from kubesched.kube.transport import Transport
 

@@ -12,12 +12,11 @@ from bench import clusters
 from bench.measure import cpu_us
 from kubesched import config
 from kubesched.api.change import Change
-from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod, PodCondition
-from kubesched.plugins.dynamic_resources.writes import ClaimWrite
-from kubesched.plugins.volume_binding.writes import VolumeWrites
+from kubesched.framework.client import ClusterClient
+from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.run_now import run_now
 from kubesched.scheduler.scheduler import Scheduler
 
@@ -26,7 +25,7 @@ WARM = 20
 BOUND = PodCondition(type="PodScheduled", status="True")
 
 
-class Binder:
+class Binder(ClusterClient):
     """Binds in memory. What was bound waits to be told by the watch, as a version of its own."""
 
     def __init__(self) -> None:
@@ -43,17 +42,10 @@ class Binder:
         )
         self.unseen.append(Change(pod, seen))
 
-    async def patch_status(self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None) -> None:
+    async def patch_pod_status(
+        self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None
+    ) -> None:
         pass
-
-    async def evict(self, pod: Pod, condition: PodCondition) -> None:
-        raise AssertionError("nobody preempts in these benchmarks")
-
-    async def write_volumes(self, pod: Pod, writes: VolumeWrites) -> None:
-        raise AssertionError("there are no volumes in these benchmarks")
-
-    async def write_claim(self, pod: Pod, write: ClaimWrite) -> ResourceClaim | None:
-        raise AssertionError("pods with claims are measured by themselves")
 
     def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
         pass
@@ -66,7 +58,7 @@ class Loop:
         self.now = 0.0
         self.binder = binder or Binder()
         draw = random.Random(0).randrange
-        self.scheduler = Scheduler(config.default(), self.binder, clock=lambda: self.now, draw=draw)
+        self.scheduler = Scheduler(config.default(), self.binder, clock=lambda: self.now, draw=draw, plugins=in_tree())
         self.nodes = [clusters.node(i) for i in range(nodes)]
         for node in self.nodes:
             self.scheduler.handle(Change(new=node))

@@ -154,7 +154,7 @@ class Churn:
         self._patch_node(self._any_node(), {"metadata": {"labels": {"disk": self._rng.choice(("ssd", "hdd"))}}})
 
     def _replace_node(self) -> None:
-        self._hollow.remove(self._any_node()["metadata"]["name"])
+        self._api.delete(NODES, "", self._any_node()["metadata"]["name"])
         self._add_node()
 
     def _add_node(self) -> None:

@@ -11,13 +11,13 @@ from typing import Any
 
 import uvloop
 
-from kubesched import garbage
 from kubesched.api.kinds import PODS
 from kubesched.sandbox.api import Api, bootstrap
 from kubesched.sandbox.controllers import Runner, standard_controllers
 from kubesched.sandbox.http import Server
 from kubesched.sandbox.nodes import HollowNodes
 from kubesched.sandbox.store import Store
+from kubesched.scheduler import garbage
 from soak.churn import FITS_NOWHERE, Churn
 from soak.referee import Referee
 

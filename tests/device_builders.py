@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from msgspec.structs import replace
-from tests.builders import PodBuilder
 
 from kubesched.api.device_claims import (
     ALL_DEVICES,
@@ -43,6 +42,7 @@ from kubesched.api.devices import (
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.pod import PodResourceClaim
 from kubesched.api.quantity import QuantityText
+from kubesched.testing import PodBuilder
 
 DRIVER = "gpu.example.com"
 

@@ -19,13 +19,13 @@ from hypothesis.stateful import (
     rule,
 )
 from msgspec.structs import replace
-from tests.builders import HOSTNAME, ZONE, PodBuilder, Resources, make_node, make_pod, pod_term
 
 from kubesched.api.meta import LabelSelector, ObjectMeta
 from kubesched.api.node import Node, Taint
 from kubesched.api.pod import ContainerPort, PersistentVolumeClaimSource, Pod, PodStatus, Volume
 from kubesched.api.workloads import Namespace
 from kubesched.state.cluster import ClusterState
+from kubesched.testing import HOSTNAME, ZONE, PodBuilder, Resources, make_node, make_pod, pod_term
 
 NODE_NAMES = ("n0", "n1", "n2", "n3")
 POD_NAMES = ("p0", "p1", "p2", "p3", "p4", "p5")

@@ -9,9 +9,9 @@ from typing import Any
 from tests.sandbox_server import fresh_api
 
 from kubesched.api.kinds import CORE_EVENTS, DEPLOYMENTS, NODES, PODS, Object, Resource
+from kubesched.controllers.daemon_sets import target_of
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers import Controller, Dispatch, standard_controllers
-from kubesched.sandbox.controllers.daemon_sets import target_of
 from kubesched.sandbox.nodes import HollowNodes, node_manifests
 
 START = 1_800_000_000.0

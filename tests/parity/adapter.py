@@ -20,6 +20,7 @@ from kubesched import config
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
+from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
 from kubesched.framework.nodes import Nodes
@@ -28,15 +29,16 @@ from kubesched.framework.plugin import (
     Plugin,
     PluginContext,
     PostFilterPlugin,
+    PreBindPlugin,
     QueueSortPlugin,
     ReservePlugin,
 )
 from kubesched.framework.profile import EXTENSION_POINTS, Profile, ProfileError
 from kubesched.framework.status import Status
 from kubesched.plugins.default_preemption.plugin import DefaultPreemption, PreemptionDetails, why_not_eligible
+from kubesched.plugins.dynamic_resources import DynamicResources
 from kubesched.plugins.dynamic_resources.writes import described
 from kubesched.plugins.registry import in_tree
-from kubesched.scheduler.claims import ClaimBinding
 from kubesched.scheduler.run_now import run_now
 from kubesched.state.cluster import ClusterState
 from kubesched.state.pods import PlacedPod
@@ -59,13 +61,11 @@ class _Replay:
         self.case = case
         given = case.get("config")
         configuration = config.default() if given is None else config.from_plain(given)
-        context = PluginContext(now=_FIRST_BINDING.timestamp)
+        self.state = ClusterState()
+        context = PluginContext(now=_FIRST_BINDING.timestamp, client=ClaimApi(self.state))
         self.profiles = {
             profile.scheduler_name: Profile(profile, in_tree(), context) for profile in configuration.profiles
         }
-        self.state = ClusterState()
-        self.claim_api = ClaimApi(self.state)
-        self.claims = ClaimBinding(self.state, self.claim_api, _FIRST_BINDING.timestamp)
         # The recordings take the smallest name among equals; rows are in the order of names, so that is the first.
         self.engine = Engine(self.state, self.profiles.values(), draw=lambda _: 0)
         self.quick_engine = Engine(self.state, self.profiles.values(), draw=lambda _: 0)
@@ -299,25 +299,37 @@ class _Replay:
                 self.state.forget(pod)
                 entry["outcome"], entry["reserve"] = "reserve-failed", _status(status.by(plugin.name))
                 return
-        profile = self.profiles[entry["profile"]]
-        if self.case["mode"] == "sequence-bind" and self.claims.concerns(profile, cycle):
-            broken = _now(self.claims.bind(profile, cycle, entry["chosen"]))
-            if broken is not None:
-                for reserved in reversed(done):
-                    reserved.unreserve(cycle, pod, entry["chosen"])
-                self.claim_api.written.clear()
-                _now(self.claims.carry_out(cycle))
-                self.state.forget(pod)
-                entry["outcome"], entry["reserve"] = "prebind-failed", _status(broken.by("PreBind"))
-                entry["claimWrites"] = list(self.claim_api.written)
-                return
+        broken = self._write_claims(entry, pod, cycle) if self.case["mode"] == "sequence-bind" else None
+        if broken is not None:
+            for reserved in reversed(done):
+                reserved.unreserve(cycle, pod, entry["chosen"])
+            attempt = attempt_of(self._decision)
+            entry["claimWrites"] = [] if attempt is None else [described(write) for write in attempt.writes]
+            self._run_deferred(cycle)
+            self.state.forget(pod)
+            entry["outcome"], entry["reserve"] = "prebind-failed", _status(broken.by("PreBind"))
+            return
         self.state.apply(bound_pod(pod, entry["chosen"], self.bindings))
         self.bindings += 1
         del self.pending[pod.key]
 
+    def _write_claims(self, entry: Json, pod: Pod, cycle: Cycle) -> Status | None:
+        """What DynamicResources does before a pod is bound, if it has anything to do; other plugins are left out."""
+        about = (cycle, pod, entry["chosen"])
+        for plugin in self.profiles[entry["profile"]].at("pre_bind", PreBindPlugin):
+            if isinstance(plugin, DynamicResources) and plugin.pre_bind_pre_flight(*about) is None:
+                status: Status | None = _now(plugin.pre_bind(*about))
+                return status
+        return None
+
+    def _run_deferred(self, cycle: Cycle) -> None:
+        for work in cycle.deferred:
+            assert _now(work()) is None  # type: ignore[arg-type]
+        cycle.deferred = ()
+
     def _carry_out(self, pod: Pod, decision: Decision) -> None:
-        if self.case["mode"] == "sequence-bind":
-            _now(self.claims.carry_out(decision.cycle))
+        if self.case["mode"] == "sequence-bind" and decision.cycle is not None:
+            self._run_deferred(decision.cycle)
         result = decision.post_filter
         if result is None or result.nominated is None:
             return

@@ -7,72 +7,51 @@ from typing import Any
 import msgspec
 
 from kubesched.api.device_claims import AllocatedDevice, AllocationResult, DeviceRequest, ResourceClaim
-from kubesched.api.pod import Pod, PodCondition
+from kubesched.framework.client import ClusterClient
 from kubesched.framework.decision import Decision
 from kubesched.framework.plugin import Plugin
 from kubesched.plugins.dynamic_resources import DynamicResources
 from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt
-from kubesched.plugins.dynamic_resources.writes import (
-    ClaimWrite,
-    CreateClaim,
-    DeleteClaim,
-    TellExtendedClaim,
-    applied,
-    described,
-)
-from kubesched.plugins.volume_binding.writes import VolumeWrites
 from kubesched.state.cluster import ClusterState
 
 Json = dict[str, Any]
 
 
-class ClaimApi:
-    """Holds claims as an API server would; the state hears of every change at once."""
+class ClaimApi(ClusterClient):
+    """Holds claims as an API server would; the state has every change at once."""
 
     def __init__(self, state: ClusterState) -> None:
-        self.written: list[str] = []
         self._state = state
         self._version = 0
 
-    async def write_claim(self, pod: Pod, write: ClaimWrite) -> ResourceClaim | None:
-        self.written.append(described(write))
-        match write:
-            case CreateClaim(claim):
-                meta = claim.metadata
-                named = msgspec.structs.replace(meta, name=f"{meta.generate_name}0", uid=f"uid-{meta.generate_name}0")
-                return self._store(msgspec.structs.replace(claim, metadata=named))
-            case DeleteClaim(claim):
-                self._state.delete(claim)
-                return None
-            case TellExtendedClaim():
-                return None
-            case _:
-                stored = self._state.objects.get(ResourceClaim, write.claim.name, write.claim.namespace)
-                assert stored is not None
-                return self._store(applied(write, stored))
+    async def get(self, kind: str, name: str, namespace: str = "") -> Json:
+        return msgspec.to_builtins(self._stored(name, namespace))  # type: ignore[no-any-return]
 
-    def _store(self, claim: ResourceClaim) -> ResourceClaim:
-        self._version += 1
-        meta = msgspec.structs.replace(claim.metadata, resource_version=str(self._version))
-        stored = msgspec.structs.replace(claim, metadata=meta)
-        self._state.apply(stored)
+    async def create(self, kind: str, obj: Json) -> Json:
+        name = f"{obj['metadata']['generateName']}0"
+        return self._store({**obj, "metadata": {**obj["metadata"], "name": name, "uid": f"uid-{name}"}})
+
+    async def replace(self, kind: str, obj: Json, *, subresource: str = "") -> Json:
+        return self._store(obj)
+
+    async def patch(self, kind: str, name: str, patch: Json, *, namespace: str = "", subresource: str = "") -> Json:
+        """Only the status of pods is patched, which the recordings do not look at."""
+        return {}
+
+    async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
+        self._state.delete(self._stored(name, namespace))
+
+    def _stored(self, name: str, namespace: str) -> ResourceClaim:
+        stored = self._state.objects.get(ResourceClaim, name, namespace)
+        assert stored is not None
         return stored
 
-    async def bind(self, pod: Pod, node_name: str) -> None:
-        raise NotImplementedError
-
-    async def patch_status(self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None) -> None:
-        raise NotImplementedError
-
-    async def evict(self, pod: Pod, condition: PodCondition) -> None:
-        raise NotImplementedError
-
-    async def write_volumes(self, pod: Pod, writes: VolumeWrites) -> None:
-        raise NotImplementedError
-
-    def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
-        """Nobody is listening."""
+    def _store(self, obj: Json) -> Json:
+        self._version += 1
+        stored = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self._version)}}
+        self._state.apply(msgspec.convert(stored, ResourceClaim))
+        return stored
 
 
 def attempt_of(decision: Decision) -> ClaimAttempt | None:

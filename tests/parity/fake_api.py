@@ -4,26 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import msgspec
-
-from kubesched.api.device_claims import ResourceClaim
+from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
-from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
-from kubesched.plugins.dynamic_resources.writes import (
-    ClaimWrite,
-    CreateClaim,
-    DeleteClaim,
-    TellExtendedClaim,
-    changed,
-    with_finalizer,
-)
-from kubesched.plugins.volume_binding.writes import VolumeWrites
-from kubesched.scheduler.writer import WriteError
+from kubesched.framework.client import CONFLICT, NOT_FOUND, ClientError, ClusterClient
 
 Json = dict[str, Any]
 ObjectKey = tuple[str, str]
@@ -31,6 +19,7 @@ ObjectKey = tuple[str, str]
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 FINISHED = ("Succeeded", "Failed")
+_PRECONDITIONS = ("uid", "resourceVersion")
 
 
 class RefusedError(Exception):
@@ -56,7 +45,7 @@ class Journal:
     events: list[Json] = field(default_factory=list)
 
 
-class FakeApi:
+class FakeApi(ClusterClient):
     """Holds the cluster's objects, and is what the scheduler under test writes to."""
 
     def __init__(self, *, graceful: bool) -> None:
@@ -73,7 +62,7 @@ class FakeApi:
 
     # -- what users do ------------------------------------------------------------------------------------------------
 
-    def create(self, obj: Json) -> None:
+    def make(self, obj: Json) -> None:
         key = key_of(obj)
         if key in self._objects:
             raise RefusedError("already exists")
@@ -88,7 +77,7 @@ class FakeApi:
             raise RefusedError("rejected: spec.nodeName is immutable")
         self._store("MODIFIED", key, new)
 
-    def delete(self, key: ObjectKey) -> None:
+    def remove(self, key: ObjectKey) -> None:
         self._get(key)
         self._store("DELETED", key, self._objects.pop(key))
 
@@ -109,7 +98,7 @@ class FakeApi:
         self.journal.bound.append(call)
         try:
             self._check_bind(pod)
-        except WriteError as error:
+        except ClientError as error:
             call["error"] = str(error)
             raise
         self._bindings += 1
@@ -118,7 +107,9 @@ class FakeApi:
         conditions = self._with_condition(("Pod", pod.key), bound)
         self.update(("Pod", pod.key), {"spec": {"nodeName": node_name}, "status": {**status, "conditions": conditions}})
 
-    async def patch_status(self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None) -> None:
+    async def patch_pod_status(
+        self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None
+    ) -> None:
         """Only what differs from the scheduler's own copy is sent; if nothing does, nothing is."""
         entry: Json = {"pod": pod.key}
         patch: Json = {}
@@ -155,37 +146,42 @@ class FakeApi:
         if self._graceful and self._objects[key].get("spec", {}).get("nodeName"):
             self.terminate(pod.key)
         else:
-            self.delete(key)
+            self.remove(key)
         self.after_preemption_write()
 
-    async def write_volumes(self, pod: Pod, writes: VolumeWrites) -> None:
-        """The writes, and at once what the controllers of volumes make of them."""
-        for volume in writes.volumes:
-            self._claim_volume(volume)
-        for claim in writes.claims:
-            self._provision(claim)
+    async def get(self, kind: str, name: str, namespace: str = "") -> Json:
+        return self._get((kind, f"{namespace}/{name}"))
 
-    async def write_claim(self, pod: Pod, write: ClaimWrite) -> ResourceClaim | None:
-        key = ("ResourceClaim", write.claim.key)
-        match write:
-            case CreateClaim(claim):
-                meta = {**msgspec.to_builtins(claim.metadata), "name": f"{claim.metadata.generate_name}0"}
-                obj = {**msgspec.to_builtins(claim), "metadata": meta, "kind": "ResourceClaim"}
-                self.create(obj)
-                key = key_of(obj)
-            case DeleteClaim():
-                self.delete(key)
-                return None
-            case TellExtendedClaim(claim, mappings):
-                told = {"resourceClaimName": claim.name, "requestMappings": msgspec.to_builtins(mappings)}
-                self.update(("Pod", pod.key), {"status": {"extendedResourceClaimStatus": told}})
-                return None
-            case _:
-                protected = with_finalizer(write, self._get(key))
-                if protected is not None:
-                    self._store("MODIFIED", key, protected)
-                self._store("MODIFIED", key, changed(write, self._get(key)))
-        return msgspec.convert(self._get(key), ResourceClaim)
+    async def create(self, kind: str, obj: Json) -> Json:
+        made = {**obj, "metadata": {**obj["metadata"], "name": f"{obj['metadata']['generateName']}0"}, "kind": kind}
+        self.make(made)
+        return self._get(key_of(made))
+
+    async def replace(self, kind: str, obj: Json, *, subresource: str = "") -> Json:
+        key = key_of({**obj, "kind": kind})
+        self._get(key)
+        self._store("MODIFIED", key, obj)
+        return self._get(key)
+
+    async def patch(self, kind: str, name: str, patch: Json, *, namespace: str = "", subresource: str = "") -> Json:
+        """The patch, and for storage at once what the controllers of volumes make of it."""
+        key = (kind, f"{namespace}/{name}" if namespace else name)
+        given = {**patch, "metadata": {k: v for k, v in patch["metadata"].items() if k not in _PRECONDITIONS}}
+        self.update(key, given)
+        if kind == "PersistentVolume":
+            reference = patch["spec"]["claimRef"]
+            self._bind_volume(name, f"{reference['namespace']}/{reference['name']}")
+        elif kind == "PersistentVolumeClaim":
+            self._provision(key)
+        return self._get(key)
+
+    async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
+        self.remove((kind, f"{namespace}/{name}"))
+
+    async def wait(
+        self, pod: Pod, is_met: Callable[[], bool], *, kinds: Sequence[type[KubeObject]], within: float
+    ) -> bool:
+        return True
 
     def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
         entry = {"object": pod.key, "type": type, "reason": reason, "action": action, "note": note}
@@ -233,21 +229,14 @@ class FakeApi:
             return [*conditions, described]
         return [described if old["type"] == condition.type else old for old in conditions]
 
-    def _claim_volume(self, volume: PersistentVolume) -> None:
-        reference = msgspec.to_builtins(volume.spec.claim_ref)
-        patch = {"metadata": {"annotations": volume.metadata.annotations}, "spec": {"claimRef": reference}}
-        self.update(("PersistentVolume", volume.name), patch)
-        self._bind_volume(volume.name, f"{reference['namespace']}/{reference['name']}")
-
-    def _provision(self, claim: PersistentVolumeClaim) -> None:
-        key = ("PersistentVolumeClaim", claim.key)
-        self.update(key, {"metadata": {"annotations": claim.metadata.annotations}})
+    def _provision(self, key: ObjectKey) -> None:
         stored = self._get(key)
-        reference = {"kind": key[0], "namespace": claim.namespace, "name": claim.name, "uid": claim.metadata.uid}
+        claim = stored["metadata"]
+        reference = {"kind": key[0], **{part: claim.get(part, "") for part in ("namespace", "name", "uid")}}
         spec = {name: stored["spec"][name] for name in ("accessModes", "storageClassName") if name in stored["spec"]}
         capacity = stored["spec"].get("resources", {}).get("requests", {})
-        name = f"pvc-{claim.name}"
-        self.create(
+        name = f"pvc-{claim['name']}"
+        self.make(
             {
                 "apiVersion": "v1",
                 "kind": "PersistentVolume",
@@ -255,7 +244,7 @@ class FakeApi:
                 "spec": {**spec, "capacity": capacity, "claimRef": reference},
             }
         )
-        self._bind_volume(name, claim.key)
+        self._bind_volume(name, key[1])
 
     def _bind_volume(self, volume: str, claim: str) -> None:
         self.update(("PersistentVolume", volume), {"status": {"phase": "Bound"}})
@@ -305,13 +294,13 @@ def _stamp(seconds: int) -> str:
     return (START + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _conflict(pod: Pod, why: str) -> WriteError:
-    return WriteError("Conflict", f'Operation cannot be fulfilled on pods/binding "{pod.name}": {why}')
+def _conflict(pod: Pod, why: str) -> ClientError:
+    return ClientError(CONFLICT, f'Operation cannot be fulfilled on pods/binding "{pod.name}": {why}')
 
 
-def _not_found(pod: Pod) -> WriteError:
-    return WriteError("NotFound", f'pods "{pod.name}" not found')
+def _not_found(pod: Pod) -> ClientError:
+    return ClientError(NOT_FOUND, f'pods "{pod.name}" not found')
 
 
-def _internal_error() -> WriteError:
-    return WriteError("InternalError", "Internal error occurred: injected error")
+def _internal_error() -> ClientError:
+    return ClientError("InternalError", "Internal error occurred: injected error")

@@ -14,6 +14,7 @@ from kubesched.api.change import Change
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.framework.events import ClusterEvent
+from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.queue.scheduling_queue import POP_FROM_BACKOFF
@@ -44,6 +45,7 @@ class _Replay(SchedulerListener):
             self.api,
             clock=lambda: self.now,
             draw=lambda _: 0,
+            plugins=in_tree(),
             choose=min,
         )
         self.scheduler.listeners.append(self)
@@ -58,7 +60,7 @@ class _Replay(SchedulerListener):
     def result(self) -> Json:
         for obj in self.case["objects"]:
             self._pass_time(1)
-            self.api.create(obj)
+            self.api.make(obj)
             self._deliver()
         initial = self._state()
         return {
@@ -96,11 +98,11 @@ class _Replay(SchedulerListener):
         api = self.api
         match step["op"]:
             case "create":
-                api.create(step["object"])
+                api.make(step["object"])
             case "update":
                 api.update((step["kind"], step["name"]), step["patch"])
             case "delete":
-                api.delete((step["kind"], step["name"]))
+                api.remove((step["kind"], step["name"]))
             case "terminate":
                 api.terminate(step["name"])
             case "advance":

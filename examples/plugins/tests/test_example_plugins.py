@@ -2,47 +2,33 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from example_plugins.cheap_nodes import CheapNodes
 from example_plugins.quiet_neighbours import QuietNeighbours
 
-from kubesched import config
-from kubesched.api.meta import KubeObject, ObjectMeta
-from kubesched.api.node import Node, NodeStatus
-from kubesched.api.pod import Container, Pod, PodSpec
-from kubesched.framework.decision import Decision
-from kubesched.framework.registry import Registry
-from kubesched.plugins.registry import IN_TREE
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.testing import Cluster, NodeBuilder, make_node, make_pod
 
-CONFIG = Path(__file__).parents[1] / "scheduler.yaml"
+CRITICAL = make_pod("violin").label(latency="critical")
+DRUMMER = make_pod("drummer").label(noise="loud").on("n1")
 
 
-def node(name: str, **labels: str) -> Node:
-    room = NodeStatus(allocatable={"cpu": "4", "memory": "8Gi", "pods": 10})
-    return Node(metadata=ObjectMeta(name=name, labels=labels), status=room)
-
-
-def pod(name: str, on: str = "", **labels: str) -> Pod:
-    spec = PodSpec(containers=(Container(name="main"),), node_name=on)
-    return Pod(metadata=ObjectMeta(name=name, namespace="default", labels=labels), spec=spec)
-
-
-def decide(incoming: Pod, *objects: KubeObject) -> Decision:
-    plugins = Registry((*IN_TREE, QuietNeighbours, CheapNodes))
-    cluster = SimulatedCluster(objects, config.load(CONFIG.read_text()), plugins=plugins)
-    return cluster.engine.decide(incoming)
+def priced(price: int) -> NodeBuilder:
+    return make_node(f"costs-{price}").label({"example.com/price": str(price)})
 
 
 def test_a_critical_pod_keeps_away_from_noisy_ones() -> None:
-    drummer = pod("drummer", on="n1", noise="loud")
-    assert decide(pod("p", latency="critical"), node("n1"), node("n2"), drummer).node == "n2"
-    told = decide(pod("p", latency="critical"), node("n1"), drummer).message
-    assert told.startswith("0/1 nodes are available: 1 node(s) had noisy neighbours.")
+    cluster = Cluster(nodes=[make_node("n1"), make_node("n2")], pods=[DRUMMER], plugins=[QuietNeighbours])
+    assert cluster.schedule(CRITICAL).node == "n2"
+
+
+def test_a_critical_pod_waits_if_there_is_noise_everywhere() -> None:
+    cluster = Cluster(nodes=[make_node("n1")], pods=[DRUMMER], plugins=[QuietNeighbours])
+    message = cluster.schedule(CRITICAL).message
+    assert message.startswith("0/1 nodes are available: 1 node(s) had noisy neighbours.")
 
 
 def test_cheap_nodes_are_preferred_and_expensive_ones_refused() -> None:
-    cheap, dear, absurd = (node(name, **{"example.com/price": name[1:]}) for name in ("n20", "n250", "n900"))
-    assert decide(pod("p"), dear, cheap, absurd).node == "n20"
-    assert "1 node(s) were too expensive" in decide(pod("p"), absurd).message
+    nodes = [priced(250), priced(20), priced(900)]
+    cluster = Cluster(nodes, plugins=[CheapNodes], args={"CheapNodes": {"maxPrice": 300}})
+    explained = cluster.explain(make_pod("p"))
+    assert explained.node == "costs-20"
+    assert [verdict.node for verdict in explained.verdicts if not verdict.fits] == ["costs-900"]

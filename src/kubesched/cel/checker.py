@@ -61,16 +61,17 @@ class Checked:
     def __init__(self) -> None:
         self.issues: list[Issue] = []
         self.result = types.ERROR
-        self._types: dict[int, CelType] = {}
-        self._calls: dict[int, tuple[Function, tuple[Overload, ...]]] = {}
+        self.types: dict[int, CelType] = {}
+        """By the identity of the node."""
+        self.calls: dict[int, tuple[Function, tuple[Overload, ...]]] = {}
 
     def type_of(self, node: Node) -> CelType:
         """The static type of a part of the expression."""
-        return self._types[id(node)]
+        return self.types[id(node)]
 
     def call_of(self, node: Node) -> tuple[Function, tuple[Overload, ...]]:
         """The function a call names (which may be a qualified one), and the overloads that fit its types."""
-        return self._calls[id(node)]
+        return self.calls[id(node)]
 
 
 def check(tree: Node) -> Checked:
@@ -79,8 +80,8 @@ def check(tree: Node) -> Checked:
     result = checker.check(tree)
     checked = checker.checked
     checked.result = checker.known.resolve(result, unknown_is_dyn=True)
-    for key, found in checked._types.items():
-        checked._types[key] = checker.known.resolve(found, unknown_is_dyn=True)
+    for key, found in checked.types.items():
+        checked.types[key] = checker.known.resolve(found, unknown_is_dyn=True)
     return checked
 
 
@@ -102,7 +103,7 @@ class _Checker:
 
     def check(self, node: Node) -> CelType:
         found = self._check(node)
-        self.checked._types[id(node)] = found
+        self.checked.types[id(node)] = found
         return found
 
     def _check(self, node: Node) -> CelType:
@@ -208,7 +209,7 @@ class _Checker:
         if isinstance(node, Index):
             for operand in operands:
                 self.check(operand)
-        given = [self.checked._types[id(operand)] for operand in operands]
+        given = [self.checked.types[id(operand)] for operand in operands]
         fitting: list[Overload] = []
         result: CelType | None = None
         for overload in named.overloads:
@@ -226,7 +227,7 @@ class _Checker:
             shown = [self.known.resolve(each, unknown_is_dyn=True) for each in given]
             applied = types.signature(shown, method=target is not None)
             return self._report(node, f"found no matching overload for '{named.name}' applied to '{applied}'")
-        self.checked._calls[id(node)] = named, tuple(fitting)
+        self.checked.calls[id(node)] = named, tuple(fitting)
         return result
 
     def _instantiate(self, overload: Overload) -> tuple[list[CelType], CelType]:

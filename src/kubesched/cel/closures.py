@@ -258,8 +258,8 @@ def bound(slot: int, value: Closure, body: Closure) -> Closure:
     def run(frame: Frame) -> Value:
         try:
             frame[slot] = value(frame)
-        except AbsorbableError as failure:
-            frame[slot] = failure
+        except AbsorbableError as error:
+            frame[slot] = error
         return body(frame)
 
     return run

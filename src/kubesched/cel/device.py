@@ -63,8 +63,8 @@ def view_device(
     for name, value in attributes.items():
         try:
             _put(seen, driver, name, _readable(value))
-        except AbsorbableError as failure:
-            problem = problem or f"attribute {name}: {failure}"
+        except AbsorbableError as error:
+            problem = problem or f"attribute {name}: {error}"
     amounts = DomainMap()
     for name, quantity in capacity.items():
         _put(amounts, driver, name, quantity)
@@ -79,8 +79,8 @@ def _readable(value: AttributeValue | None) -> bool | int | str | Semver:
     if isinstance(value, Version):
         try:
             return parse_semver(value.text)
-        except AbsorbableError as failure:
-            raise AbsorbableError(f"parse semantic version: {failure}") from None
+        except AbsorbableError as error:
+            raise AbsorbableError(f"parse semantic version: {error}") from None
     return value
 
 

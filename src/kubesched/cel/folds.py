@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from kubesched.cel.closures import Closure, Frame
 from kubesched.cel.errors import AbsorbableError, no_such_overload
 from kubesched.cel.syntax import FoldKind
 from kubesched.cel.values import MAPS, Value, find, show, type_name
 
-Frame = list[Value]
-Closure = Callable[[Frame], Value]
 Pay = Callable[[Frame, int], None]
 
 _STEP_COSTS = {FoldKind.ALL: 3, FoldKind.EXISTS: 4, FoldKind.EXISTS_ONE: 2, FoldKind.MAP: 12, FoldKind.FILTER: 13}

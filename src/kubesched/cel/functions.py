@@ -40,7 +40,7 @@ class Overload(msgspec.Struct, frozen=True, eq=False):
     accepts: tuple[frozenset[type] | None, ...]
 
     def accepts_values(self, values: Sequence[Value]) -> bool:
-        """Whether the values have the types asked for, as far as those can be told at run time."""
+        """Whether the values have the types asked for, as far as that can be seen at run time."""
         if len(values) != len(self.accepts):
             return False
         return all(wanted is None or type(value) in wanted for wanted, value in zip(self.accepts, values))

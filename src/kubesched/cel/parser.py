@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kubesched.cel.errors import Issue
-from kubesched.cel.escapes import EscapeError, read_bytes, read_string
 from kubesched.cel.macros import MacroError, expand
 from kubesched.cel.syntax import (
     Call,
@@ -21,7 +20,7 @@ from kubesched.cel.syntax import (
     Select,
     children,
 )
-from kubesched.cel.tokens import END, Token, tokenize
+from kubesched.cel.tokens import END, EscapeError, Token, read_bytes, read_string, tokenize
 from kubesched.cel.values import Uint
 
 _DEEPEST_NESTING, _DEEPEST_TREE = 40, 150

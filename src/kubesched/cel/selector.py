@@ -1,19 +1,24 @@
-"""Selectors: CEL expressions that say of a device whether it will do."""
+"""Selectors: CEL expressions that say of a device whether it will do, compiled and validated."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from typing import TypeGuard
 
 from kubesched.cel import library, types
 from kubesched.cel.checker import Checked, check
 from kubesched.cel.compiler import FIRST_LOCAL, Compiler
-from kubesched.cel.costs import COST_LIMIT, Meter
+from kubesched.cel.costs import Meter
 from kubesched.cel.device import Device
-from kubesched.cel.errors import AbsorbableError, CompileError, CostLimitError, EvaluationError, describe_issues
+from kubesched.cel.errors import AbsorbableError, CompileError, CostLimitError, EvaluationError, Issue, describe_issues
+from kubesched.cel.formatting import clauses_of, refusal
+from kubesched.cel.library.conversions import to_duration, to_timestamp
+from kubesched.cel.library.regex import compile_pattern
 from kubesched.cel.metering import MeteringCompiler, may_become_expensive
 from kubesched.cel.parser import parse
-from kubesched.cel.syntax import Node
-from kubesched.cel.validators import validate
+from kubesched.cel.syntax import Call, ListNode, Literal, MapNode, Node, children
+from kubesched.cel.types import CelType, Kind
 from kubesched.cel.values import Value, type_name
 
 __all__ = ["Selector", "compile_selector", "library"]
@@ -59,8 +64,8 @@ class Selector:
             return self.metered().matches(device)
         try:
             result = self._run([device, *self._after_device])
-        except AbsorbableError as failure:
-            raise EvaluationError(str(failure)) from None
+        except AbsorbableError as error:
+            raise EvaluationError(str(error)) from None
         return result if type(result) is bool else _as_bool(result)
 
     def metered(self) -> MeteredSelector:
@@ -82,24 +87,18 @@ class MeteredSelector:
     def __repr__(self) -> str:
         return f"MeteredSelector({self.expression!r})"
 
-    def matches(self, device: Device) -> bool:
-        """Whether the device will do; raises EvaluationError if the expression cannot tell, or would cost too much."""
-        result = self._evaluate(device, Meter())
-        return result if type(result) is bool else _as_bool(result)
+    def matches(self, device: Device, meter: Meter | None = None) -> bool:
+        """Whether the device will do; raises EvaluationError if the expression cannot tell, or would cost too much.
 
-    def cost_of(self, device: Device) -> int:
-        """What evaluating it for the device costs."""
-        meter = Meter()
-        self._evaluate(device, meter)
-        return COST_LIMIT - meter.left
-
-    def _evaluate(self, device: Device, meter: Meter) -> Value:
+        A meter that is given says afterwards how much of the limit is left.
+        """
         if device.problem is not None:
             raise EvaluationError(device.problem)
         try:
-            return self._run([device, meter, *self._locals])
-        except (AbsorbableError, CostLimitError) as stopped:
-            raise EvaluationError(str(stopped)) from None
+            result = self._run([device, meter or Meter(), *self._locals])
+        except (AbsorbableError, CostLimitError) as error:
+            raise EvaluationError(str(error)) from None
+        return result if type(result) is bool else _as_bool(result)
 
 
 def _as_bool(value: Value) -> bool:
@@ -115,9 +114,96 @@ def compile_selector(expression: str) -> Selector:
     if tree is None or issues:
         raise CompileError(f"compilation failed: {describe_issues(expression, issues)}")
     checked = check(tree)
-    problems = checked.issues or validate(tree, checked)
-    if problems:
-        raise CompileError(f"compilation failed: {describe_issues(expression, problems)}")
+    if issues := checked.issues or validate(tree, checked):
+        raise CompileError(f"compilation failed: {describe_issues(expression, issues)}")
     if checked.result not in (types.BOOL, types.ANY):
         raise CompileError(f"must evaluate to bool or the unknown type, not {checked.result}")
     return Selector(expression, tree, checked)
+
+
+_READERS: dict[str, Callable[[str], object]] = {
+    "duration": to_duration,
+    "timestamp": to_timestamp,
+    "matches": compile_pattern,
+}
+
+
+def validate(tree: Node, checked: Checked) -> list[Issue]:
+    """What is wrong with a type-checked expression all the same."""
+    return [*_bad_literals(tree), *_mixed_literals(tree, checked), *_bad_formats(tree, checked)]
+
+
+def _walk(node: Node, *, formats: bool = True) -> Iterator[Node]:
+    yield node
+    if not formats and _is_format(node):
+        return
+    for child in children(node):
+        yield from _walk(child, formats=formats)
+
+
+def _bad_literals(tree: Node) -> Iterator[Issue]:
+    for node in _walk(tree):
+        if not isinstance(node, Call) or node.function not in _READERS or not node.args:
+            continue
+        arg = node.args[0]
+        if isinstance(arg, Literal) and isinstance(arg.value, str):
+            try:
+                _READERS[node.function](arg.value)
+            except AbsorbableError:
+                yield Issue(arg.offset, f"invalid {node.function} argument")
+
+
+def _mixed_literals(tree: Node, checked: Checked) -> Iterator[Issue]:
+    """Attributes have no static type, so a list of one attribute and one number is mixed; to format() it may be."""
+    for node in _walk(tree, formats=False):
+        if isinstance(node, ListNode):
+            elements = [(e, _element_type(checked, e, at in node.optional)) for at, e in enumerate(node.elements)]
+            yield from _first_mismatch(elements)
+        elif isinstance(node, MapNode):
+            yield from _first_mismatch([(entry.key, checked.type_of(entry.key)) for entry in node.entries])
+            values = [(entry.value, _element_type(checked, entry.value, entry.optional)) for entry in node.entries]
+            yield from _first_mismatch(values)
+
+
+def _element_type(checked: Checked, node: Node, optional: bool) -> CelType:
+    found = checked.type_of(node)
+    return found.parameters[0] if optional and found.kind is Kind.OPTIONAL else found
+
+
+def _first_mismatch(elements: list[tuple[Node, CelType]]) -> Iterator[Issue]:
+    for node, found in elements[1:]:
+        if found != elements[0][1]:
+            yield Issue(node.offset, f"expected type '{elements[0][1]}' but found '{found}'")
+            return
+
+
+def _bad_formats(tree: Node, checked: Checked) -> Iterator[Issue]:
+    """`"%d".format([x])` with a literal list: every clause must be able to print what it is given."""
+    for node in _walk(tree):
+        if _is_format(node) and isinstance(node.target, Literal) and isinstance(node.args[0], ListNode):
+            yield from _bad_clauses(node, node.target, node.args[0].elements, checked)
+
+
+def _is_format(node: Node) -> TypeGuard[Call]:
+    return isinstance(node, Call) and node.function == "format" and len(node.args) == 1
+
+
+def _bad_clauses(call: Call, template: Literal, elements: tuple[Node, ...], checked: Checked) -> Iterator[Issue]:
+    if not isinstance(template.value, str):
+        return
+    try:
+        clauses = clauses_of(template.value)
+    except AbsorbableError as error:
+        yield Issue(call.offset, str(error))
+        return
+    for clause, element in zip(clauses, elements):
+        found = checked.type_of(element)
+        name = "google.protobuf.Any" if found.kind is Kind.ANY else found.name
+        if found.kind is not Kind.DYN and (words := refusal(clause, name)):
+            yield Issue(element.offset, words)
+            return
+    if len(clauses) > len(elements):
+        yield Issue(call.offset, f"index {len(elements)} out of range")
+    elif len(clauses) < len(elements):
+        counts = f"(expected {len(clauses)}, got {len(elements)})"
+        yield Issue(call.offset, f"too many arguments supplied to string.format {counts}")

@@ -10,7 +10,7 @@ LiteralValue = bool | int | float | str | bytes | None
 
 
 class Node(msgspec.Struct, frozen=True, eq=False):
-    """A part of an expression; nodes are told apart by identity."""
+    """A part of an expression; nodes differ by identity."""
 
     offset: int
 

@@ -31,7 +31,7 @@ class Uint(int):
 
 
 class DomainMap(dict[str, dict[str, Value]]):
-    """Attributes or capacities by domain: a domain nobody mentions reads as an empty map, but is not `in` it."""
+    """Attributes or capacities by domain: a domain without any reads as an empty map, but is not `in` it."""
 
     __slots__ = ()
 

@@ -61,7 +61,7 @@ def parse_semver(text: str) -> Semver:
 
 
 def normalize_version(text: str) -> str:
-    """A version somebody wrote loosely (v1.2, 01.2.3), as strict as it can be made."""
+    """A version that is written loosely (v1.2, 01.2.3), as strict as it can be made."""
     parts = [_without_leading_zeros(part) for part in text.removeprefix("v").split(".", 2)]
     if len(parts) < 3:
         if any(sign in parts[-1] for sign in "+-"):

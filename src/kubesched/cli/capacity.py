@@ -7,19 +7,29 @@ from rich.text import Text
 
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
-from kubesched.cli.feature_gates import feature_gates_option
 from kubesched.cli.input import refuse
 from kubesched.cli.offline import (
-    broken_plugins_told,
     config_option,
+    feature_gates_option,
     file_option,
     manifests_of,
     output_option,
+    plugin_errors_reported,
     policy_of,
     seed_option,
 )
-from kubesched.cli.printing import BAD, FAINT, GOOD, console, counted, heading, print_json, print_yaml, table
-from kubesched.cli.progress import progress_bar
+from kubesched.cli.printing import (
+    BAD,
+    FAINT,
+    GOOD,
+    console,
+    counted,
+    heading,
+    print_json,
+    print_yaml,
+    progress_bar,
+    table,
+)
 from kubesched.config import Features
 from kubesched.simulate.capacity import Capacity, model_of
 from kubesched.simulate.capacity import capacity as measure
@@ -32,13 +42,15 @@ MOST_NODES = 20
 
 @click.command()
 @file_option
-@click.option("--pod", "pod_file", required=True, help="A manifest with the pod, or a workload with its template.")
+@click.option("--pod", "pod_file", required=True, help="File with the pod, or with a workload that has its template.")
 @config_option
 @feature_gates_option
 @seed_option
 @output_option("json", "yaml")
-@click.option("--most", type=click.IntRange(min=1), default=100_000, show_default=True, help="Stop at so many.")
-@click.option("--all-nodes", is_flag=True, help=f"Show every node, also if there are more than {MOST_NODES}.")
+@click.option(
+    "--most", type=click.IntRange(min=1), default=100_000, show_default=True, help="Stop after this many copies."
+)
+@click.option("--all-nodes", is_flag=True, help=f"Show every node, even if there are more than {MOST_NODES}.")
 def capacity(
     files: tuple[str, ...],
     pod_file: str,
@@ -49,17 +61,17 @@ def capacity(
     most: int,
     all_nodes: bool,
 ) -> None:
-    """Say how many more of a pod fit on the cluster of the manifests, and what stops the next one.
+    """Count how many more copies of a pod fit on the cluster, and say what stops the next one.
 
-    Copies are placed one after another beside the pods that run already. Pods that are pending do not count, and
-    nobody is evicted.
+    Copies are placed one after another next to the pods that run already. Pending pods do not count, and no pod is
+    evicted.
     """
     policy = policy_of(config_file, features)
     manifests = manifests_of([*files, pod_file], policy, workloads=True)
     source = "<stdin>" if pod_file == "-" else pod_file
     model = _model(manifests, source)
-    cluster = SimulatedCluster(_others(manifests, source), policy.settings, seed=seed)
-    with broken_plugins_told(), progress_bar("Placing copies") as progress:
+    cluster = SimulatedCluster(_others(manifests, source), policy.settings, seed=seed, profiles=policy.profiles)
+    with plugin_errors_reported(), progress_bar("Placing copies") as progress:
         found = measure(cluster, model, most=most, progress=progress)
     match output:
         case "json":

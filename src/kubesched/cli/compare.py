@@ -8,14 +8,20 @@ from pathlib import Path
 import click
 from rich.text import Text
 
-from kubesched.cli.feature_gates import feature_gates_option
-from kubesched.cli.offline import drain_option, file_option, manifests_of, output_option, policy_of, seed_option
+from kubesched.cli.offline import (
+    drain_option,
+    feature_gates_option,
+    file_option,
+    manifests_of,
+    output_option,
+    policy_of,
+    seed_option,
+)
 from kubesched.cli.printing import FAINT, console, counted, heading, print_json, print_yaml, skipped_note, table
-from kubesched.cli.simulate import run
-from kubesched.cli.simulation_result import moment
+from kubesched.cli.simulate import moment, run
 from kubesched.config import Features
-from kubesched.simulate.comparison import Comparison
-from kubesched.simulate.comparison import compare as put_side_by_side
+from kubesched.simulate.report import Comparison
+from kubesched.simulate.report import compare as put_side_by_side
 
 MOST_ROWS = 20
 DEFAULT = "default"
@@ -54,13 +60,13 @@ FIGURES: dict[str, tuple[str, Callable[[float], str]]] = {
     "configs",
     multiple=True,
     required=True,
-    help="A KubeSchedulerConfiguration. Given once, it is compared with the default.",
+    help="KubeSchedulerConfiguration to compare. Can be repeated; a single one is compared with the default.",
 )
 @feature_gates_option
 @seed_option
 @drain_option
 @output_option("json", "yaml")
-@click.option("--all-pods", is_flag=True, help=f"Show every pod that differs, also if there are more than {MOST_ROWS}.")
+@click.option("--all-pods", is_flag=True, help=f"Show every pod that differs, even if there are more than {MOST_ROWS}.")
 def compare(
     files: tuple[str, ...],
     configs: tuple[str, ...],
@@ -70,7 +76,7 @@ def compare(
     output: str,
     all_pods: bool,
 ) -> None:
-    """Simulate the manifests once per policy, and show the results side by side."""
+    """Simulate the manifests once per configuration, and show the results side by side."""
     policies = [policy_of(file, features) for file in ((None, *configs) if len(configs) == 1 else configs)]
     manifests = manifests_of(files, *policies, workloads=True, drains=drains)
     reports = [run(manifests, policy, seed) for policy in policies]

@@ -6,8 +6,8 @@ import click
 
 from kubesched import config as configuration
 from kubesched.api.errors import located
-from kubesched.cli.feature_gates import feature_gates_option
 from kubesched.cli.input import read
+from kubesched.cli.offline import feature_gates_option
 from kubesched.config.defaults import differences_from_default
 from kubesched.config.policy import translate
 from kubesched.framework.profile import ProfileError

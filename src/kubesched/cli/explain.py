@@ -9,7 +9,7 @@ import click
 
 from kubesched.cli.explanation import ExplanationPrinter
 from kubesched.cli.input import refuse
-from kubesched.cli.offline import broken_plugins_told, simulated, simulation_options
+from kubesched.cli.offline import plugin_errors_reported, simulated, simulation_options
 from kubesched.cli.printing import console, listed, print_json, skipped_note
 from kubesched.config import Features
 from kubesched.simulate.cluster import SimulatedCluster
@@ -19,8 +19,8 @@ from kubesched.simulate.kinds import DEFAULT_NAMESPACE
 
 @click.command()
 @simulation_options
-@click.option("--pod", "name", required=True, help="NAMESPACE/NAME of the pod; without a namespace, in default.")
-@click.option("--all-nodes", is_flag=True, help="Show every node, also in a large cluster.")
+@click.option("--pod", "name", required=True, help="NAMESPACE/NAME of the pod; the namespace defaults to default.")
+@click.option("--all-nodes", is_flag=True, help="Show every node, even in a large cluster.")
 def explain(
     files: tuple[str, ...],
     config_file: str | None,
@@ -39,7 +39,7 @@ def explain(
     if not cluster.engine.knows(scheduler):
         known = ", ".join(cluster.profiles)
         refuse([f"pod {key} waits for the scheduler {scheduler!r}; the configuration has profiles for {known}"])
-    with broken_plugins_told():
+    with plugin_errors_reported():
         explanation = explain_pod(cluster, key)
     if output == "json":
         print_json({**explanation.to_plain(), "skipped": dict(manifests.skipped)})

@@ -6,18 +6,17 @@ import re
 from collections import defaultdict
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG, counted, heading, listed, table
-from kubesched.plugins.dynamic_resources.explaining import RequestDevices
+from kubesched.framework.plugin import Section
 from kubesched.simulate.explanation import Explanation, NodeScore, NodeVerdict, Refusal
 from kubesched.simulate.preemption import Eviction, Preemption
 
 LARGE_CLUSTER = 40
 MOST_SCORES = 15
 MOST_EVICTIONS = 5
-MOST_DEVICE_NODES = 3
+MOST_DETAILED_NODES = 3
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
@@ -33,10 +32,7 @@ class ExplanationPrinter:
         self._outcome()
         if self._it.verdicts:
             self._verdicts()
-        if self._it.shortages:
-            self._shortages()
-        if self._it.devices:
-            self._devices()
+        self._details()
         if self._it.scores:
             self._scores()
         if self._it.preemption is not None:
@@ -68,7 +64,7 @@ class ExplanationPrinter:
             return Text("Something broke:" if it.outcome == "error" else "It fits nowhere:", style=BAD)
         text = Text.assemble("It goes to ", (it.node, f"{STRONG} {GOOD}"))
         if it.nominated:
-            return text.append(", which was promised to it earlier and still fits.")
+            return text.append(", to which it was nominated earlier and which still fits.")
         if it.ties:
             return text.append(
                 f", drawn among {len(it.ties)} equally good nodes with seed {it.seed}: {listed(it.ties)}."
@@ -91,13 +87,6 @@ class ExplanationPrinter:
         else:
             self._verdicts_by_node()
 
-    def _shortages(self) -> None:
-        self._out.print()
-        rows = table("Only missing", "Nodes", "Asked for", "Most that is left", right=("Nodes", "Asked for"))
-        for short in self._it.shortages:
-            rows.add_row(short.resource, str(short.nodes), short.asked, f"{short.most_left} on {short.node}")
-        self._out.print(rows)
-
     def _verdicts_by_node(self) -> None:
         rows = table("Node", "Fits", "Plugin", "Reason")
         for verdict in self._it.verdicts:
@@ -119,22 +108,31 @@ class ExplanationPrinter:
         self._out.print(rows)
         self._out.print(Text("--all-nodes shows every node.", style=FAINT))
 
-    # -- devices ------------------------------------------------------------------------------------------------------
+    # -- what plugins add ---------------------------------------------------------------------------------------------
 
-    def _devices(self) -> None:
-        """The winner, or all nodes of a small cluster; of a large one those that come first."""
-        nodes = self._it.devices
-        if self._it.node:
-            nodes = nodes[:1]
-        elif self._brief:
-            nodes = nodes[:MOST_DEVICE_NODES]
-        for node in nodes:
-            self._out.print()
-            self._out.print(heading(f"Devices on {node.node}"))
-            for note in node.notes:
-                self._out.print(Text(note))
-            if node.requests:
-                self._out.print(_devices_table(node.requests))
+    def _details(self) -> None:
+        """Sections about the winner; if there is none, about all nodes, or in a large cluster about the first few."""
+        for details in self._it.details.values():
+            about_nodes = [section for section in details.sections if section.node]
+            if self._it.node:
+                shown = [section for section in about_nodes if section.node == self._it.node]
+            else:
+                shown = about_nodes[:MOST_DETAILED_NODES] if self._brief else about_nodes
+            for section in details.sections:
+                if not section.node or section in shown:
+                    self._section(section)
+
+    def _section(self, section: Section) -> None:
+        self._out.print()
+        if section.title:
+            self._out.print(heading(section.title))
+        for note in section.notes:
+            self._out.print(Text(note))
+        if section.columns:
+            rows = table(*section.columns, right=section.right, wrap=section.columns[:1])
+            for cells in section.rows:
+                rows.add_row(*(Text(cell, style={"yes": GOOD, "no": BAD}.get(cell, "")) for cell in cells))
+            self._out.print(rows)
 
     # -- scores -------------------------------------------------------------------------------------------------------
 
@@ -213,21 +211,8 @@ class ExplanationPrinter:
             self._out.print(Text(f"... and {len(others) - MOST_EVICTIONS} more (--all-nodes shows them)", style=FAINT))
 
 
-def _devices_table(requests: tuple[RequestDevices, ...]) -> Table:
-    rows = table("Request", "Device", "Chosen", "Reason", wrap=("Request",))
-    for request in requests:
-        title = f"{request.claim} {request.request}: {request.wants}"
-        for device in request.devices:
-            chosen = Text("yes", style=GOOD) if device.is_chosen else Text("")
-            rows.add_row(title, device.device, chosen, Text(device.reason, style=FAINT))
-            title = ""
-        if not request.devices:
-            rows.add_row(title, "none within reach", "", "")
-    return rows
-
-
 def _best_and_chosen(scores: tuple[NodeScore, ...], chosen: str) -> tuple[NodeScore, ...]:
-    """The first few; a node that was promised earlier may be chosen without being among the best."""
+    """The first few; a node that the pod was nominated to may be chosen without being among the best."""
     return scores[:MOST_SCORES] + tuple(score for score in scores[MOST_SCORES:] if score.node == chosen)
 
 
@@ -235,7 +220,7 @@ def _reason(verdict: NodeVerdict) -> Text:
     assert verdict.refusal is not None
     text = Text(verdict.refusal.text)
     if verdict.for_nominated:
-        text.append(" (with the pods that were promised this node)", style=FAINT)
+        text.append(" (with the pods that are nominated to this node)", style=FAINT)
     if verdict.also:
         text.append(f"\nalso {'; '.join(map(_objection, verdict.also))}", style=FAINT)
     return text

@@ -17,13 +17,13 @@ def read(file: str) -> tuple[str, str]:
         data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
         return source, data.decode()
     except OSError as error:
-        refuse([told(error, source)])
+        refuse([describe(error, source)])
     except UnicodeDecodeError:
         refuse([f"{source}: not UTF-8 text"])
 
 
-def told(error: OSError, where: str) -> str:
-    """What went wrong, in a line."""
+def describe(error: OSError, where: str) -> str:
+    """The error as one line."""
     return f"{where}: {error.strerror or error}"
 
 

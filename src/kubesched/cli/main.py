@@ -12,15 +12,15 @@ from kubesched.api.errors import UserError
 from kubesched.cli.input import refuse
 
 COMMANDS = {
-    "capacity": "Say how many more of a pod fit on the cluster of the manifests, and what stops the next one.",
-    "compare": "Simulate the manifests once per policy, and show the results side by side.",
+    "capacity": "Count how many more copies of a pod fit on the cluster, and say what stops the next one.",
+    "compare": "Simulate the manifests once per configuration, and show the results side by side.",
     "config": "Check, complete and convert scheduler configurations.",
     "explain": "Explain the decision for one pod: the verdict on every node, the scores, the choice, and preemption.",
-    "place": "Place all pending pods of the manifests, one after another, and tell where they go.",
+    "place": "Place all pending pods of the manifests, one after another, and show where they go.",
     "replay": "Run a recording again and compare every decision.",
     "run": "Schedule on a live cluster, with kube-scheduler's flags.",
-    "sandbox": "A cluster in a box: an API server that kubectl talks to, hollow nodes, controllers and the scheduler.",
-    "simulate": "Run pods and workloads on the nodes of the manifests in virtual time, to the end.",
+    "sandbox": "Run a cluster in one process: an API server for kubectl, hollow nodes, controllers and the scheduler.",
+    "simulate": "Run the pods and workloads of the manifests in virtual time, to the end.",
 }
 """Each is the attribute of its name in the module of its name; with the first sentence of its help, so that the list of
 commands can be shown without loading any."""
@@ -53,4 +53,4 @@ class CommandsByModule(click.Group):
 @click.group(cls=CommandsByModule, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="kubesched")
 def main() -> None:
-    """The Kubernetes scheduler in Python: asks the same questions, and tells you the answers."""
+    """The Kubernetes scheduler in Python: on a live cluster, in a sandbox, or on manifests."""

@@ -14,14 +14,36 @@ import click
 from kubesched import config as configuration
 from kubesched.api.errors import located
 from kubesched.api.node import Node
-from kubesched.cli.feature_gates import feature_gates_option
 from kubesched.cli.input import read, refuse
 from kubesched.config import Features
+from kubesched.daemon.feature_gates import FeatureGates
+from kubesched.daemon.flags.values import MULTIMAP
 from kubesched.framework.errors import PluginError
-from kubesched.framework.profile import ProfileError
-from kubesched.simulate.cluster import SimulatedCluster, awaited_custom_resources
+from kubesched.framework.interests import custom_resources
+from kubesched.framework.profile import Profile, ProfileError
+from kubesched.simulate.cluster import SimulatedCluster, profiles_of
 from kubesched.simulate.draining import drained, nodes_meant
 from kubesched.simulate.manifests import Manifests, load
+
+
+def _read(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> Features:
+    """What the gates turn on and off. Raises GateError."""
+    with located("--feature-gates"):
+        gates = FeatureGates.parse(MULTIMAP.parse(",".join(given)))
+    for warning in gates.warnings:
+        click.echo(warning, err=True)
+    return Features.of(gates)
+
+
+feature_gates_option = click.option(
+    "--feature-gates",
+    "features",
+    multiple=True,
+    callback=_read,
+    metavar="GATE=BOOL,...",
+    help="Features to switch on or off, as for kube-scheduler. Can be repeated.",
+)
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,13 +54,13 @@ file_option = click.option(
     "files",
     multiple=True,
     required=True,
-    help="Manifests: a file, a directory, or - for standard input. May be given several times.",
+    help="File or directory with manifests, or - for standard input. Can be repeated.",
 )
 config_option = click.option(
-    "--config", "config_file", help="A KubeSchedulerConfiguration; the default one if not given."
+    "--config", "config_file", help="File with a KubeSchedulerConfiguration; the default configuration if not set."
 )
 seed_option = click.option(
-    "--seed", type=int, default=0, show_default=True, help="For the draw among equally good nodes."
+    "--seed", type=int, default=0, show_default=True, help="Seed for the draw among equally good nodes."
 )
 
 
@@ -47,19 +69,19 @@ drain_option = click.option(
     "drains",
     multiple=True,
     metavar="NODE|KEY=VALUE",
-    help="Drain a node, or all with a label, before the start. May be given several times.",
+    help="Node to drain before the start, or label of nodes to drain. Can be repeated.",
 )
 
 
 def output_option(*formats: str) -> Callable[[F], F]:
-    """`-o`, with a table unless told otherwise."""
+    """`-o`, with a table by default."""
     return click.option(
         "-o",
         "--output",
         type=click.Choice(["table", *formats]),
         default="table",
         show_default=True,
-        help="The format.",
+        help="Output format.",
     )
 
 
@@ -72,14 +94,19 @@ def simulation_options(command: F) -> F:
 
 @dataclass(frozen=True)
 class Policy:
-    """A configuration whose profiles can be made, and what it has to read for them."""
+    """A configuration and its profiles, with all their plugins made."""
 
     file: str | None
     settings: configuration.SchedulerConfiguration
-    custom_resources: frozenset[str]
+    profiles: dict[str, Profile]
 
     def __str__(self) -> str:
         return self.file or "configuration"
+
+    @property
+    def custom_resources(self) -> frozenset[str]:
+        """The resources that matter only because plugins wait for them: `racks.v1.example.com`."""
+        return custom_resources(plugin for profile in self.profiles.values() for plugin in profile.plugins.values())
 
 
 def settings_of(config_file: str | None, features: Features) -> configuration.SchedulerConfiguration:
@@ -97,7 +124,7 @@ def policy_of(config_file: str | None, features: Features) -> Policy:
     """The policy that was asked for. Raises ConfigError, ProfileError."""
     settings = settings_of(config_file, features)
     with located(config_file or "configuration", ProfileError):
-        return Policy(config_file, settings, awaited_custom_resources(settings))
+        return Policy(config_file, settings, profiles_of(settings))
 
 
 def manifests_of(
@@ -123,8 +150,8 @@ def manifests_of(
 
 
 @contextmanager
-def broken_plugins_told() -> Iterator[None]:
-    """A plugin that breaks ends the command, with where it broke for its author and what broke for everybody."""
+def plugin_errors_reported() -> Iterator[None]:
+    """A plugin that raises ends the command, with the traceback for its author and one line for the user."""
     try:
         yield
     except PluginError as error:
@@ -139,4 +166,4 @@ def simulated(
     """The cluster that the options describe; or all that is wrong with them, and the end."""
     policy = policy_of(config_file, features)
     manifests = manifests_of(files, policy)
-    return SimulatedCluster(manifests.objects, policy.settings, seed=seed), manifests
+    return SimulatedCluster(manifests.objects, policy.settings, seed=seed, profiles=policy.profiles), manifests

@@ -6,7 +6,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from kubesched.cli.offline import broken_plugins_told, simulated, simulation_options
+from kubesched.cli.offline import plugin_errors_reported, simulated, simulation_options
 from kubesched.cli.printing import BAD, FAINT, GOOD, console, counted, heading, listed, print_json, skipped_note, table
 from kubesched.config import Features
 from kubesched.simulate.placement import Placed, PlacementReport, Unplaced
@@ -17,16 +17,16 @@ MOST_ROWS = 40
 
 @click.command()
 @simulation_options
-@click.option("--all-pods", is_flag=True, help=f"Show every pod, also if there are more than {MOST_ROWS}.")
+@click.option("--all-pods", is_flag=True, help=f"Show every pod, even if there are more than {MOST_ROWS}.")
 def place(
     files: tuple[str, ...], config_file: str | None, features: Features, seed: int, output: str, all_pods: bool
 ) -> None:
-    """Place all pending pods of the manifests, one after another, and tell where they go.
+    """Place all pending pods of the manifests, one after another, and show where they go.
 
-    One pass in the order of the queue; nobody is evicted, but you see whom preemption would evict.
+    One pass in the order of the queue. No pod is evicted; the output says which pods preemption would evict.
     """
     cluster, manifests = simulated(files, config_file, features, seed)
-    with broken_plugins_told():
+    with plugin_errors_reported():
         report = place_all(cluster)
     if output == "json":
         print_json({**report.to_plain(), "skipped": dict(manifests.skipped)})

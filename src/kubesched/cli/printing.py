@@ -1,15 +1,17 @@
-"""How things look on a terminal, and in a pipe: tables without frills, at most 120 columns wide."""
+"""How output looks on a terminal and in a pipe: tables without frills, at most 120 columns wide, and a progress bar."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
 import yaml
 from rich import box
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -80,3 +82,28 @@ def skipped_note(skipped: Mapping[str, int]) -> Text:
     """Which objects of the input played no part."""
     kinds = ", ".join(f"{count} {kind}" for kind, count in skipped.items())
     return Text(f"Not read, as scheduling does not look at them: {kinds}", style=FAINT)
+
+
+EVERY = 200
+"""Steps between two looks at the bar."""
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Something to call with the steps done and all there are; None if standard error is not a terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(what, total=None)
+        calls = 0
+
+        def update(done: int, total: int) -> None:
+            nonlocal calls
+            calls += 1
+            if calls % EVERY == 0:
+                progress.update(task, completed=done, total=total)
+
+        yield update

@@ -7,7 +7,7 @@ import sys
 import click
 
 from kubesched.api.errors import located
-from kubesched.cli.input import refuse, told
+from kubesched.cli.input import describe, refuse
 from kubesched.cli.printing import BAD, GOOD, console, counted, print_json, table
 from kubesched.plugins.registry import all_plugins
 from kubesched.scheduler.recording.replay import Difference, Replay, ReplayError
@@ -18,10 +18,10 @@ MOST_ROWS = 40
 @click.command()
 @click.argument("recording")
 @click.option(
-    "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="How to print."
+    "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="Output format."
 )
 def replay(recording: str, output: str) -> None:
-    """Run a recording again and compare every decision. `-` reads it from standard input.
+    """Run a recording again and compare every decision. RECORDING is a file, or - for standard input.
 
     Exits with 0 if all decisions are the same, with 1 if some are not.
     """
@@ -32,7 +32,7 @@ def replay(recording: str, output: str) -> None:
             run = Replay(lines, plugins)
             differences = run.run()
     except OSError as error:
-        refuse([told(error, source)])
+        refuse([describe(error, source)])
     except UnicodeDecodeError:
         refuse([f"{source}: not UTF-8 text"])
     if output == "json":

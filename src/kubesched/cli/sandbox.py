@@ -1,10 +1,11 @@
-"""`kubesched sandbox`: a living cluster in a box, for people without one."""
+"""`kubesched sandbox`: a cluster in one process."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import signal
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,16 +16,16 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from kubesched import garbage
 from kubesched.api.api_error import ApiError
 from kubesched.api.errors import UserError, located
-from kubesched.cli.feature_gates import feature_gates_option
-from kubesched.cli.input import told
-from kubesched.cli.node_file import nodes_of
-from kubesched.cli.offline import config_option, settings_of
+from kubesched.api.kinds import Object
+from kubesched.api.node import Node
+from kubesched.api.schema import convert
+from kubesched.api.yaml import YamlError, documents
+from kubesched.cli.input import describe, read, refuse
+from kubesched.cli.offline import config_option, feature_gates_option, settings_of
 from kubesched.cli.printing import STRONG, console, counted
-from kubesched.cli.sandbox_story import summary
-from kubesched.cli.sandbox_view import line, view
+from kubesched.cli.sandbox_view import line, summary, view
 from kubesched.config import Features
 from kubesched.framework.profile import ProfileError
 from kubesched.plugins.registry import all_plugins
@@ -32,7 +33,8 @@ from kubesched.sandbox.box import Plan, Sandbox
 from kubesched.sandbox.http import ExposedError, Rule, parse_fault
 from kubesched.sandbox.nodes import node_manifests
 from kubesched.sandbox.scenarios import SCENARIOS, Scenario, Stage
-from kubesched.sandbox.scenarios.playing import play
+from kubesched.sandbox.scenarios.scenario import play
+from kubesched.scheduler import garbage
 
 _LOOKS_PER_SECOND = 4
 _SOON = 5.0
@@ -40,22 +42,28 @@ _SOON = 5.0
 
 
 @click.command()
-@click.option("--nodes", "count", type=click.IntRange(min=0), default=10, show_default=True, help="How many nodes.")
-@click.option("--node-file", help="Node manifests to begin with, instead of --nodes.")
-@click.option("--gpus", type=click.IntRange(min=0), default=0, help="Example GPUs on each node, for ResourceClaims.")
-@click.option("--scenario", type=click.Choice(list(SCENARIOS)), help="A story to play, with nodes of its own.")
+@click.option(
+    "--nodes", "count", type=click.IntRange(min=0), default=10, show_default=True, help="Number of nodes to create."
+)
+@click.option("--node-file", help="File with Node manifests to create, instead of --nodes.")
+@click.option(
+    "--gpus", type=click.IntRange(min=0), default=0, help="Number of example GPUs per node, for ResourceClaims."
+)
+@click.option("--scenario", type=click.Choice(list(SCENARIOS)), help="Scenario to play; it has its own nodes.")
 @config_option
 @feature_gates_option
-@click.option("--no-scheduler", is_flag=True, help="Leave scheduling to a scheduler from outside.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port to listen on; any free one if 0.")
-@click.option("--token", help="A bearer token that clients must show.")
-@click.option("--tls", is_flag=True, help="Serve over TLS, with a certificate made for it.")
-@click.option("--data-dir", type=click.Path(path_type=Path), help="Where objects are kept; in memory if not given.")
-@click.option("--kubeconfig", type=click.Path(path_type=Path), help="Where to write the kubeconfig.")
-@click.option("--fault", "faults", multiple=True, help="Misbehave, e.g. 429:p=0.1,verb=create. May be repeated.")
-@click.option("--seed", type=int, help="Makes names, delays and draws repeatable.")
-@click.option("--for", "seconds", type=click.FloatRange(min=0), help="End after so many seconds.")
+@click.option("--no-scheduler", is_flag=True, help="Do not schedule: wait for a scheduler that connects.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to listen on; 0 picks a free one.")
+@click.option("--token", help="Bearer token that clients must send.")
+@click.option("--tls", is_flag=True, help="Serve over TLS, with a self-signed certificate.")
+@click.option(
+    "--data-dir", type=click.Path(path_type=Path), help="Directory to store objects in; in memory if not set."
+)
+@click.option("--kubeconfig", type=click.Path(path_type=Path), help="File to write the kubeconfig to.")
+@click.option("--fault", "faults", multiple=True, help="Fault to inject, e.g. 429:p=0.1,verb=create. Can be repeated.")
+@click.option("--seed", type=int, help="Seed for repeatable names, delays and draws.")
+@click.option("--for", "seconds", type=click.FloatRange(min=0), help="Stop after this many seconds.")
 def sandbox(
     count: int,
     node_file: str | None,
@@ -74,10 +82,10 @@ def sandbox(
     seed: int | None,
     seconds: float | None,
 ) -> None:
-    """A cluster in a box: an API server that kubectl talks to, hollow nodes, controllers and the scheduler.
+    """Run a cluster in one process: an API server for kubectl, hollow nodes, controllers and the scheduler.
 
-    Nothing else is needed, and nothing is left behind, unless --data-dir or --kubeconfig say so. With a terminal it
-    shows what happens; without one it tells the story of a scenario and ends with it.
+    It needs nothing else and leaves nothing behind, unless --data-dir or --kubeconfig is set. On a terminal it shows a
+    live view; otherwise it prints decisions as they are made, and stops at the end of the scenario.
     """
     story = SCENARIOS[scenario] if scenario else None
     settings = settings_of(config_file, features)
@@ -120,9 +128,9 @@ async def _run(plan: Plan, story: Scenario | None, seconds: float | None, *, sou
     try:
         out = console()
         if out.is_terminal:
-            await _show(box, story, seconds, ended, warning=_warning(plan))
+            await _show_live(box, story, seconds, ended, warning=_warning(plan))
         else:
-            await _tell(box, out, story, seconds, ended, nodes=len(plan.nodes))
+            await _print_story(box, out, story, seconds, ended, nodes=len(plan.nodes))
         out.print(summary(box))
     finally:
         await box.stop()
@@ -136,14 +144,14 @@ async def _started(plan: Plan, source: str) -> Sandbox:
     except ApiError as error:
         raise UserError(f"{source}: {error}") from error
     except OSError as error:
-        raise UserError(told(error, error.filename2 or error.filename or "sandbox")) from error
+        raise UserError(describe(error, error.filename2 or error.filename or "sandbox")) from error
     return box
 
 
-async def _show(
+async def _show_live(
     box: Sandbox, story: Scenario | None, seconds: float | None, ended: asyncio.Event, *, warning: str
 ) -> None:
-    """The live view, until somebody ends it. A story that is over leaves a cluster to play with."""
+    """The live view, until a signal or the time limit. After a story the cluster stays."""
     saying = ""
 
     def say(text: str) -> None:
@@ -165,10 +173,10 @@ async def _show(
                                 await ended.wait()
 
 
-async def _tell(
+async def _print_story(
     box: Sandbox, out: Console, story: Scenario | None, seconds: float | None, ended: asyncio.Event, *, nodes: int
 ) -> None:
-    """The story as lines of text, to its end; without a story, until somebody ends it."""
+    """The story as lines of text, to its end; without a story, until a signal or the time limit."""
     out.print(f"An API server with {counted(nodes, 'node')} at {box.server.url}")
     out.print(f"KUBECONFIG={box.kubeconfig}", soft_wrap=True)
     box.chronicle.on_entry = lambda entry: out.print(line(entry), soft_wrap=True)
@@ -195,3 +203,41 @@ def _rules(texts: tuple[str, ...]) -> list[Rule]:
         with located(f"--fault {text}"):
             rules.append(parse_fault(text))
     return rules
+
+
+def nodes_of(file: str) -> list[Object]:
+    """The nodes that the file stands for; or all that is wrong with it, and the end."""
+    source, text = read(file)
+    try:
+        templates = _templates([document.value for document in documents(text)])
+    except YamlError as error:
+        refuse([f"{source}: {error}"])
+    mistakes = [f"{source}: {mistake}" for i, each in enumerate(templates, 1) for mistake in _mistakes(i, each)]
+    if mistakes or not templates:
+        refuse(mistakes or [f"{source}: no Node in it"])
+    nodes = node_manifests(templates)
+    names = Counter(node["metadata"]["name"] for node in nodes)
+    twice = [name for name, count in names.items() if count > 1]
+    if twice:
+        refuse([f"{source}: there are {names[name]} nodes named {name!r}" for name in twice])
+    return nodes
+
+
+def _templates(values: list[Any]) -> list[Any]:
+    found: list[Any] = []
+    for value in values:
+        is_list = isinstance(value, dict) and value.get("kind") == "List" and isinstance(value.get("items"), list)
+        found += value["items"] if is_list else [value]
+    return found
+
+
+def _mistakes(number: int, template: Any) -> list[str]:
+    """What is wrong with the shape of a template; what its values may be is for the API to say."""
+    if not isinstance(template, dict) or template.get("kind") != "Node":
+        return [f"document {number}: expected a Node"]
+    _, mistakes = convert(template, Node, shape_only=True)
+    lines = [f"document {number}: {mistake}" for mistake in mistakes]
+    count = template.get("count")
+    if count is not None and (type(count) is not int or count < 0):
+        lines.append(f"document {number}: count: expected how many there are, got {count!r}")
+    return lines

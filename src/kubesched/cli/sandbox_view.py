@@ -1,16 +1,67 @@
-"""The sandbox on a terminal: nodes with usage bars, the queue, and the last decisions with their reasons."""
+"""The sandbox on a terminal: nodes with usage bars, the queue, the last decisions with their reasons, and a summary."""
 
 from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
 
 from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG, bar, counted, table
+from kubesched.api.kinds import PODS
+from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG, bar, counted, heading, table
 from kubesched.sandbox.box import Sandbox
 from kubesched.sandbox.chronicle import Entry
-from kubesched.sandbox.usage import NodeUsage, usage, waiting
+from kubesched.scheduler.scheduler import Scheduler
+
+_CPU, _MEMORY = 0, 1
+
+
+class NodeUsage(NamedTuple):
+    """The requested share of a node, 1.0 being all of it."""
+
+    name: str
+    cpu: float
+    memory: float
+    pods: int
+    remarks: tuple[str, ...]
+
+
+class Waiting(NamedTuple):
+    """How many pods are where in the queue."""
+
+    active: int
+    backoff: int
+    unschedulable: int
+    gated: int
+
+
+def usage(scheduler: Scheduler) -> list[NodeUsage]:
+    """All nodes by name."""
+    table = scheduler.state.nodes
+    found = []
+    for name in sorted(name for name, row in table.row_of.items() if table.live[row]):
+        row = table.row_of[name]
+        node = table.node(row)
+        remarks = ["cordoned"] if node.spec.unschedulable else []
+        remarks += [taint.key.rpartition("/")[2] for taint in node.spec.taints if taint.effect == "NoExecute"]
+        shares = [
+            float(table.requested[i, row] / table.allocatable[i, row]) if table.allocatable[i, row] else 0.0
+            for i in (_CPU, _MEMORY)
+        ]
+        found.append(NodeUsage(name, shares[_CPU], shares[_MEMORY], int(table.pod_count[row]), tuple(remarks)))
+    return found
+
+
+def waiting(scheduler: Scheduler) -> Waiting:
+    queue = scheduler.queue
+    pool = queue.unschedulable()
+    gated = sum(1 for queued in pool if queued.gating_plugin)
+    backoff = len(queue.backoff()) + len(queue.error_backoff())
+    return Waiting(len(queue.active()), backoff, len(pool) - gated, gated)
+
 
 _MOST_NODES = 16
 _BAR_WIDTH = 12
@@ -66,7 +117,7 @@ def _table(nodes: list[NodeUsage]) -> Table:
 def _queue(sandbox: Sandbox) -> Text:
     if not sandbox.schedules:
         pending = waiting(sandbox.scheduler).active
-        return Text(f"\nThe scheduler inside is off: {counted(pending, 'pod')} waiting for one from outside.\n")
+        return Text(f"\nThe sandbox's own scheduler is off: {counted(pending, 'pod')} waiting for another.\n")
     counts, outcomes = waiting(sandbox.scheduler), sandbox.chronicle.outcomes
     errors = sandbox.chronicle.errors
     return Text.assemble(
@@ -105,3 +156,27 @@ def line(entry: Entry) -> Text:
     """A decision as one line of a story."""
     mark = (f"  {entry.outcome:<13} ", GOOD if entry.outcome == "bound" else BAD)
     return Text.assemble(f"{entry.at:6.1f}s", mark, f"{entry.pod}: {entry.text}")
+
+
+_MOST_NODES_IN_SUMMARY = 20
+
+
+def summary(box: Sandbox) -> RenderableType:
+    """Pods by phase, attempts by outcome, and how full the nodes are."""
+    pods = box.api.select(PODS)
+    phases = Counter(pod.get("status", {}).get("phase", "Unknown") for pod in pods)
+    outcomes, errors = box.chronicle.outcomes, box.chronicle.errors
+    by_phase = ", ".join(f"{count} {phase.lower()}" for phase, count in sorted(phases.items())) or "none"
+    head = Text.assemble(
+        "\n",
+        heading(f"{counted(len(pods), 'pod')}: "),
+        by_phase,
+        ".  Scheduler: ",
+        (f"{outcomes['bound']} bound", GOOD),
+        ", ",
+        (f"{outcomes['unschedulable']} unschedulable", BAD if outcomes["unschedulable"] else GOOD),
+        f", {box.chronicle.victims} evicted",
+        (f", {counted(errors, 'error')}" if errors else "", BAD),
+        ".",
+    )
+    return Group(head, Text(), fullest(usage(box.scheduler), _MOST_NODES_IN_SUMMARY))

@@ -3,35 +3,52 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO
 
 import click
+from rich.console import Console
+from rich.text import Text
 
-from kubesched import garbage
-from kubesched.cli.feature_gates import feature_gates_option
-from kubesched.cli.input import refuse, told
+from kubesched.cli.input import describe, refuse
 from kubesched.cli.offline import (
     Policy,
     config_option,
     drain_option,
+    feature_gates_option,
     file_option,
     manifests_of,
     output_option,
     policy_of,
     seed_option,
 )
-from kubesched.cli.printing import console, print_json, print_yaml, skipped_note
-from kubesched.cli.progress import progress_bar
-from kubesched.cli.simulation_result import MOST_NODES, MOST_ROWS, ResultPrinter
-from kubesched.config import Features
+from kubesched.cli.printing import (
+    BAD,
+    FAINT,
+    GOOD,
+    bar,
+    console,
+    counted,
+    heading,
+    listed,
+    print_json,
+    print_yaml,
+    progress_bar,
+    skipped_note,
+    table,
+)
+from kubesched.config import Duration, Features
+from kubesched.scheduler import garbage
 from kubesched.scheduler.recording.recording import open_recording
 from kubesched.scheduler.run_now import StillWaitingError
 from kubesched.simulate.html import page
 from kubesched.simulate.manifests import Manifests
-from kubesched.simulate.report import SimulationReport
+from kubesched.simulate.report import PodStory, Share, SimulationReport, Utilisation
 from kubesched.simulate.simulation import Simulation
+
+MOST_ROWS = 40
+MOST_NODES = 20
 
 
 @click.command()
@@ -41,9 +58,9 @@ from kubesched.simulate.simulation import Simulation
 @seed_option
 @drain_option
 @output_option("json", "yaml", "html")
-@click.option("--all-pods", is_flag=True, help=f"Show every pod, also if there are more than {MOST_ROWS}.")
-@click.option("--all-nodes", is_flag=True, help=f"Show every node, also if there are more than {MOST_NODES}.")
-@click.option("--record", help="Where to write what `kubesched replay` reads. A file that is there is kept as FILE.1.")
+@click.option("--all-pods", is_flag=True, help=f"Show every pod, even if there are more than {MOST_ROWS}.")
+@click.option("--all-nodes", is_flag=True, help=f"Show every node, even if there are more than {MOST_NODES}.")
+@click.option("--record", help="File to record to, for `kubesched replay`. An existing file is kept as FILE.1.")
 def simulate(
     files: tuple[str, ...],
     config_file: str | None,
@@ -55,11 +72,11 @@ def simulate(
     all_nodes: bool,
     record: str | None,
 ) -> None:
-    """Run pods and workloads on the nodes of the manifests in virtual time, to the end.
+    """Run the pods and workloads of the manifests in virtual time, to the end.
 
-    The real scheduler does it: with backoff, preemption and retries. Deployments, ReplicaSets, StatefulSets, DaemonSets
+    It is the real scheduler, with backoff, preemption and retries. Deployments, ReplicaSets, StatefulSets, DaemonSets
     and Jobs are expanded to pods. The annotations kubesched.io/arrival and kubesched.io/duration, on a pod or in a
-    template, say when pods come and how long they run.
+    template, set when pods arrive and how long they run.
     """
     policy = policy_of(config_file, features)
     manifests = manifests_of(files, policy, workloads=True, drains=drains)
@@ -93,7 +110,7 @@ def _recording(file: str | None) -> Iterator[IO[str] | None]:
             file, lambda kept: click.echo(f"{file}: kept the earlier recording as {kept}", err=True)
         )
     except OSError as error:
-        refuse([told(error, file)])
+        refuse([describe(error, file)])
     with stream:
         yield stream
 
@@ -107,3 +124,126 @@ def run(manifests: Manifests, policy: Policy, seed: int, record: IO[str] | None 
             return simulation.run(progress)
     except StillWaitingError as error:
         refuse([f"{policy}: {error}"])
+
+
+class ResultPrinter:
+    """Prints one report."""
+
+    def __init__(self, out: Console, report: SimulationReport, *, all_pods: bool, all_nodes: bool) -> None:
+        self._out = out
+        self._it = report
+        self._most = len(report.pods) if all_pods else MOST_ROWS
+        self._all_nodes = all_nodes
+        self._timed = report.ended > 0
+
+    def print(self) -> None:
+        self._summary()
+        if self._it.placed:
+            self._placed()
+        if self._it.pending:
+            self._pending()
+        if self._it.preemptions:
+            self._preemptions()
+        if self._it.nodes:
+            self._utilisation()
+
+    def _summary(self) -> None:
+        it = self._it
+        passed = f", {moment(it.ended)} of virtual time" if self._timed else ""
+        text = Text.assemble(
+            f"{counted(len(it.pods), 'pod')} on {counted(it.nodes, 'node')}{passed}: ",
+            (f"{len(it.placed)} placed", GOOD),
+            ", ",
+            (f"{len(it.pending)} pending", BAD if it.pending else FAINT),
+        )
+        finished = sum(story.finished is not None for story in it.pods)
+        if finished:
+            text.append(f", {finished} finished")
+        if it.preemptions:
+            text.append(f", {it.evicted} evicted")
+        if it.not_created:
+            text.append(f", {it.not_created} not created, as those before them are not done", style=FAINT)
+        self._out.print(text)
+
+    # -- pods ---------------------------------------------------------------------------------------------------------
+
+    def _placed(self) -> None:
+        times = ("Arrived", "Placed", "Until") if self._timed else ()
+        rows = table("Pod", "Priority", "Tries", *times, "Node", right=("Priority", "Tries", *times))
+        for story in self._it.placed[: self._most]:
+            spans = (moment(story.arrived), moment(story.placed or 0.0), _until(story)) if self._timed else ()
+            node = Text(story.node, style=GOOD)
+            if story.evicted is not None:
+                node.append(" (evicted)", style=BAD)
+            rows.add_row(story.pod, str(story.priority), str(story.attempts), *spans, node)
+        self._out.print()
+        self._out.print(rows)
+        self._rest(len(self._it.placed) - self._most)
+
+    def _pending(self) -> None:
+        rows = table("Pending", "Pods", "Why", right=("Pods",))
+        groups = self._it.reasons
+        for i, (reason, stories) in enumerate(groups[: self._most]):
+            if i:
+                rows.add_row("", "", "")
+            rows.add_row("\n".join(_named(stories)), str(len(stories)), reason)
+        self._out.print()
+        self._out.print(rows)
+        self._rest(len(groups) - self._most)
+
+    def _preemptions(self) -> None:
+        times = ("At",) if self._timed else ()
+        rows = table(*times, "Preemptor", "Priority", "Node", "Evicted", right=("At", "Priority"))
+        for each in self._it.preemptions[: self._most]:
+            at = (moment(each.time),) if self._timed else ()
+            rows.add_row(*at, each.preemptor, str(each.priority), each.node, listed(each.victims))
+        self._out.print()
+        self._out.print(rows)
+        self._rest(len(self._it.preemptions) - self._most)
+
+    def _rest(self, more: int) -> None:
+        if more > 0:
+            self._out.print(heading(f"... and {more} more (--all-pods shows them)"))
+
+    # -- utilisation --------------------------------------------------------------------------------------------------
+
+    def _utilisation(self) -> None:
+        """What nodes are asked for: at the end, or on average if time has passed."""
+        self._bars("Zone", [*self._it.by_zone, self._it.total] if len(self._it.by_zone) > 1 else [self._it.total])
+        nodes = sorted(self._it.by_node, key=lambda node: (-max(self._of(node.cpu), self._of(node.memory)), node.name))
+        if self._all_nodes or len(nodes) <= MOST_NODES:
+            self._bars("Node", sorted(nodes, key=lambda node: node.name))
+        else:
+            half = MOST_NODES // 2
+            self._bars("Fullest nodes", nodes[:half])
+            self._bars("Emptiest nodes", nodes[-half:])
+            self._out.print(heading(f"{len(nodes) - MOST_NODES} more in between (--all-nodes shows them)"))
+        over = f"Requested on average over {moment(self._it.ended)}" if self._timed else "Requested at the end"
+        self._out.print(Text(f"{over}, as a share of what nodes offer.", style=FAINT))
+
+    def _bars(self, title: str, rows: Sequence[Utilisation]) -> None:
+        of_nodes = ("Nodes",) if title == "Zone" else ("Zone",)
+        shown = table(title, *of_nodes, "CPU", "Memory", "Pods", right=("Nodes", "Pods"))
+        for each in rows:
+            where = str(each.nodes) if title == "Zone" else each.zone
+            shown.add_row(each.name, where, bar(self._of(each.cpu)), bar(self._of(each.memory)), str(each.pods))
+        self._out.print()
+        self._out.print(shown)
+
+    def _of(self, share: Share) -> float:
+        return share.mean if self._timed else share.end
+
+
+def moment(seconds: float) -> str:
+    """A time as people write it: `1h2m0s`."""
+    return str(Duration(round(seconds, 3)))
+
+
+def _until(story: PodStory) -> str:
+    end = story.finished if story.finished is not None else story.evicted
+    return "" if end is None else moment(end)
+
+
+def _named(stories: Sequence[PodStory], most: int = 3) -> list[str]:
+    names = [story.pod for story in stories]
+    return names if len(names) <= most + 1 else [*names[:most], f"and {len(names) - most} more"]

@@ -3,9 +3,8 @@
 Reads what kube-scheduler reads, and refuses what it refuses, naming every mistake at once.
 """
 
-from kubesched.config.configuration import Plugin, Plugins, PluginSet, Profile, SchedulerConfiguration
+from kubesched.config.configuration import Extender, Plugin, Plugins, PluginSet, Profile, SchedulerConfiguration
 from kubesched.config.duration import Duration
-from kubesched.config.extender import Extender
 from kubesched.config.features import Features
 from kubesched.config.mistakes import ConfigError, InvalidConfigError, UnreadableConfigError
 from kubesched.config.output import to_json, to_plain, to_yaml

@@ -16,7 +16,7 @@ def _gate(name: str, *, default: bool) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Features:
-    """What is on and what is off. Whoever depends on a feature reads it once, when it is made."""
+    """What is on and what is off. An object that depends on a feature reads it once, when it is made."""
 
     device_binding_conditions: bool = _gate("DRADeviceBindingConditions", default=True)
     """Devices that take a while to be ready may be allocated, and binding waits for them."""

@@ -27,13 +27,14 @@ from kubesched.config.configuration import (
     API_VERSION,
     KIND,
     ClientConnection,
+    Extender,
+    ExtenderManagedResource,
     LeaderElection,
     Plugin,
     Profile,
     SchedulerConfiguration,
 )
 from kubesched.config.duration import Duration
-from kubesched.config.extender import Extender, ExtenderManagedResource
 
 # Fields are left out when empty, as Go's omitempty does, except these.
 _ALWAYS: dict[type, frozenset[str]] = {

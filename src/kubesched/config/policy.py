@@ -30,14 +30,6 @@ from kubesched.config.configuration import (
 from kubesched.config.defaults import DEFAULT_PLUGINS
 from kubesched.config.mistakes import InvalidConfigError, Mistake, invalid
 from kubesched.config.policy_file import (
-    LabelsPresence,
-    Policy,
-    PredicatePolicy,
-    PriorityPolicy,
-    RequestedToCapacityRatioArguments,
-    read_policy,
-)
-from kubesched.config.policy_table import (
     ALIASES,
     ALWAYS_ENABLED,
     DEFAULT_PREDICATES,
@@ -53,6 +45,12 @@ from kubesched.config.policy_table import (
     REMOVED,
     SCORE_POINTS,
     STRATEGIES,
+    LabelsPresence,
+    Policy,
+    PredicatePolicy,
+    PriorityPolicy,
+    RequestedToCapacityRatioArguments,
+    read_policy,
 )
 from kubesched.config.reading import from_written
 from kubesched.config.validation import validate_extenders

@@ -16,13 +16,13 @@ from kubesched.config.args import VolumeBindingArgs
 from kubesched.config.args_validation import validate_args
 from kubesched.config.configuration import (
     ClientConnection,
+    Extender,
     LeaderElection,
     PluginConfig,
     Plugins,
     WrittenConfiguration,
     WrittenProfile,
 )
-from kubesched.config.extender import Extender
 from kubesched.config.features import Features
 from kubesched.config.mistakes import duplicate, invalid, required
 

@@ -15,7 +15,7 @@ from kubesched.api.change import Change
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.daemon.informers import Informers
-from kubesched.daemon.logging import Log
+from kubesched.daemon.log import Log
 from kubesched.daemon.metrics.catalogue import Series
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.scheduler.scheduler import Scheduler

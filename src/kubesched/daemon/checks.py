@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
+from pathlib import Path
 
 from kubesched.api.errors import UserError, aggregated
 from kubesched.daemon.feature_gates import FeatureGates
@@ -28,8 +29,24 @@ _HEADER_FLAGS = {
 class OptionsError(UserError):
     """Options that cannot be used: all that is wrong, as one line."""
 
-    def __init__(self, mistakes: list[str]) -> None:
+    def __init__(self, *mistakes: str) -> None:
         super().__init__(aggregated(mistakes))
+
+
+def read_bytes(file: str, flag: str) -> bytes:
+    """What is in the file that a flag names. OptionsError if it cannot be read."""
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise OptionsError(f"{flag}: {error.strerror}: {file}") from None
+
+
+def read_text(file: str, flag: str) -> str:
+    """The same as text."""
+    try:
+        return read_bytes(file, flag).decode()
+    except UnicodeDecodeError:
+        raise OptionsError(f"{flag}: not UTF-8 text: {file}") from None
 
 
 def mistakes_in(options: Options) -> list[str]:

@@ -14,7 +14,7 @@ from kubesched.config import Features
 from kubesched.config.configuration import WrittenConfiguration
 from kubesched.config.defaults import as_float32
 from kubesched.config.policy import translate
-from kubesched.daemon.checks import OptionsError, mistakes_in, mistakes_in_logging
+from kubesched.daemon.checks import OptionsError, mistakes_in, mistakes_in_logging, read_text
 from kubesched.daemon.feature_gates import FeatureGates, GateError
 from kubesched.daemon.flags.table import FLAGS
 from kubesched.daemon.options import Options
@@ -70,7 +70,7 @@ class Completed:
 
     @property
     def elects(self) -> bool:
-        """Nobody is to be elected where there is one replica only, or where nothing is bound."""
+        """There is no election where there is one replica only, or where nothing is bound."""
         return self.configuration.leader_election.leader_elect and not self.options.shadow
 
     @property
@@ -82,10 +82,10 @@ def completed(options: Options) -> Completed:
     """Read what the options point to. OptionsError or ConfigError if something is wrong."""
     try:
         gates = FeatureGates.parse(options.feature_gates)
-    except GateError as problem:
-        raise OptionsError([str(problem)]) from None
+    except GateError as error:
+        raise OptionsError(str(error)) from None
     if mistakes := mistakes_in_logging(options, gates) or mistakes_in(options):
-        raise OptionsError(mistakes)
+        raise OptionsError(*mistakes)
     result = Completed(
         options=options,
         configuration=_configuration(options, Features.of(gates)),
@@ -94,7 +94,7 @@ def completed(options: Options) -> Completed:
         warnings=(*options.warnings, *_ignored(options), *gates.warnings),
     )
     if result.policy is None and options.policy_config_file:
-        text = _read(options.policy_config_file, "--policy-config-file")
+        text = read_text(options.policy_config_file, "--policy-config-file")
         return with_policy(result, text, source=options.policy_config_file)
     return result
 
@@ -117,8 +117,8 @@ def write_configuration(what: Completed) -> Path:
     text = config.to_yaml(_as_run(what.configuration))
     try:
         file.write_text(text, encoding="utf-8")
-    except OSError as problem:
-        raise OptionsError([f"--write-config-to: {problem.strerror}: {file}"]) from None
+    except OSError as error:
+        raise OptionsError(f"--write-config-to: {error.strerror}: {file}") from None
     return file
 
 
@@ -151,7 +151,7 @@ def _configuration(options: Options, features: Features) -> config.SchedulerConf
 
     if not options.config:
         return config.default(features, source="command line", amend=with_all)
-    text = _read(options.config, "--config")
+    text = read_text(options.config, "--config")
     return config.load(text, source=options.config, features=features, amend=with_election)
 
 
@@ -174,12 +174,3 @@ def _policy_config_map(options: Options) -> PolicyConfigMap | None:
     if not options.policy_configmap or (options.use_legacy_policy_config and options.policy_config_file):
         return None
     return PolicyConfigMap(options.policy_configmap_namespace, options.policy_configmap)
-
-
-def _read(file: str, flag: str) -> str:
-    try:
-        return Path(file).read_text(encoding="utf-8")
-    except OSError as problem:
-        raise OptionsError([f"{flag}: {problem.strerror}: {file}"]) from None
-    except UnicodeDecodeError:
-        raise OptionsError([f"{flag}: not UTF-8 text: {file}"]) from None

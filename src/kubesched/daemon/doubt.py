@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kubesched.kube.errors import ApiStatusError, KubeError, UnreachableError
 
@@ -36,3 +36,22 @@ async def certain(ask: Callable[[], Awaitable[T]], *, sleep: Callable[[float], A
                 raise
         await sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def says_the_same(written: dict[str, Any], stored: dict[str, Any], subresource: str) -> bool:
+    """Whether an object was replaced after all, by what is stored: its status, or all but what the server fills in."""
+    if subresource == "status":
+        return bool(_without_empty(written.get("status")) == _without_empty(stored.get("status")))
+    return bool(_what_is_given(written) == _what_is_given(stored))
+
+
+def _what_is_given(obj: dict[str, Any]) -> Any:
+    given = {name: value for name, value in obj.items() if name not in ("metadata", "status")}
+    kept = {name: obj["metadata"].get(name) for name in ("annotations", "finalizers", "labels", "ownerReferences")}
+    return _without_empty({**given, "metadata": kept})
+
+
+def _without_empty(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: kept for key, inner in value.items() if (kept := _without_empty(inner)) not in (None, {}, [], "")}
+    return [_without_empty(item) for item in value] if isinstance(value, list | tuple) else value

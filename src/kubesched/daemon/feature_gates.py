@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
+from importlib.resources import files
 from typing import NamedTuple
 
 from kubesched.api.errors import UserError, aggregated
@@ -27,6 +28,8 @@ class Gate(NamedTuple):
     stage: Stage
     default: bool
     locked: bool = False
+    needs: tuple[str, ...] = ()
+    """Features without which this one cannot be on; those that are always on are left out."""
 
 
 class GateError(UserError):
@@ -79,10 +82,10 @@ class FeatureGates(Mapping[str, bool]):
             yield f"feature gates that kube-scheduler follows, but kubesched does not: {', '.join(names)}"
 
     def _unmet_dependencies(self) -> Iterator[tuple[str, list[str]]]:
-        for gate, needed in DEPENDENCIES.items():
-            unmet = [name for name in needed.split() if not self[name]]
-            if self[gate] and unmet:
-                yield gate, unmet
+        for name, gate in GATES.items():
+            unmet = [needed for needed in gate.needs if not self[needed]]
+            if self[name] and unmet:
+                yield name, unmet
 
 
 def _setting(text: str) -> tuple[str, bool]:
@@ -91,8 +94,8 @@ def _setting(text: str) -> tuple[str, bool]:
         raise GateError(f"missing bool value for {name}")
     try:
         return name, parse_bool(value)
-    except ValueError as problem:
-        raise GateError(f"invalid value of {name}={value}, err: {problem}") from None
+    except ValueError as error:
+        raise GateError(f"invalid value of {name}={value}, err: {error}") from None
 
 
 def _mistakes(settings: Mapping[str, bool]) -> Iterator[str]:
@@ -140,124 +143,16 @@ NOT_FOLLOWED = (
     "TopologyAwareWorkloadScheduling",
     "WorkloadAwarePreemption",
 )
-"""Gates that are off by default, and that would change what kube-scheduler does if somebody turned them on."""
+"""Gates that are off by default, and that change what kube-scheduler does where they are turned on."""
 
-DEPENDENCIES = {
-    "ClusterTrustBundleProjection": "ClusterTrustBundle",
-    "DRADeviceBindingConditions": "DRAResourceClaimDeviceStatus",
-    "DRADeviceTaintRules": "DRADeviceTaints",
-    "DRAResourceClaimGranularStatusAuthorization": "DRAResourceClaimDeviceStatus",
-    "DRAWorkloadResourceClaims": "GenericWorkload",
-    "ExtendWebSocketsToKubelet": "NodeDeclaredFeatures",
-    "GangScheduling": "GenericWorkload",
-    "GracefulNodeShutdownBasedOnPodPriority": "GracefulNodeShutdown",
-    "InPlacePodLevelResourcesVerticalScaling": "PodLevelResources NodeDeclaredFeatures",
-    "InPlacePodVerticalScalingInitContainers": "NodeDeclaredFeatures",
-    "MatchLabelKeysInPodTopologySpreadSelectorMerge": "MatchLabelKeysInPodTopologySpread",
-    "PodLevelResourceManagers": "PodLevelResources",
-    "ResourceHealthStatusMessage": "ResourceHealthStatus",
-    "RestartAllContainersOnContainerExits": "ContainerRestartRules NodeDeclaredFeatures",
-    "StaleControllerConsistencyDaemonSet": "AtomicFIFO",
-    "StaleControllerConsistencyJob": "AtomicFIFO",
-    "StaleControllerConsistencyReplicaSet": "AtomicFIFO",
-    "StaleControllerConsistencyStatefulSet": "AtomicFIFO",
-    "StorageVersionAPI": "APIServerIdentity",
-    "TopologyAwareWorkloadScheduling": "GenericWorkload",
-    "UnknownVersionInteroperabilityProxy": "APIServerIdentity",
-    "UserNamespacesHostNetworkSupport": "NodeDeclaredFeatures",
-    "WindowsGracefulNodeShutdown": "GracefulNodeShutdown",
-    "WorkloadAwarePreemption": "GangScheduling",
-    "WorkloadWithJob": "GenericWorkload",
-}
-"""Features that work only with others; those that are always on are left out."""
 
-_TABLE: dict[Gate, str] = {
-    Gate(Stage.ALPHA, default=False, locked=False): """
-        APIServingWithRoutine AllAlpha AllowUnsafeMalformedObjectDeletion CBORServingAndStorage
-        CPUManagerPolicyAlphaOptions CRIListStreaming CSIVolumeHealth ClientsAllowCBOR ClientsPreferCBOR
-        CloudControllerManagerWatchBasedRoutesReconciliation CloudControllerManagerWebhook ContainerStopSignals
-        CrossNamespaceVolumeDataSource DRAListTypeAttributes DRANodeAllocatableResources DRAResourcePoolStatus
-        DRAWorkloadResourceClaims EventedPLEG GangScheduling GenericWorkload HPAScaleToZero ImageVolumeWithDigest
-        InPlacePodVerticalScalingExclusiveCPUs InPlacePodVerticalScalingExclusiveMemory KubeletInUserNamespace
-        LoggingAlphaOptions ManifestBasedAdmissionControlConfig MemoryQoS MutablePVNodeAffinity NativeHistograms
-        PersistentVolumeClaimUnusedSinceTime PodAndContainerStatsFromCRI PodLevelResourceManagers
-        PodLogsQuerySplitStreams PodsAPI QOSReserved ReduceDefaultCrashLoopBackOffDecay RuntimeClassInImageCriApi
-        ShardedListAndWatch StorageCapacityScoring StorageVersionAPI TaintTolerationComparisonOperators
-        TopologyAwareWorkloadScheduling TopologyManagerPolicyAlphaOptions UserNamespacesHostNetworkSupport
-        VolumeLimitScaling WindowsCPUAndMemoryAffinity WorkloadAwarePreemption WorkloadWithJob
-    """,
-    Gate(Stage.BETA, default=False, locked=False): """
-        AllBeta ClusterTrustBundle ClusterTrustBundleProjection ConcurrentWatchObjectDecode CoordinatedLeaderElection
-        DRADeviceTaintRules LocalStorageCapacityIsolationFSQuotaMonitoring MaxUnavailableStatefulSet
-        PodCertificateRequest SELinuxMount SchedulerAsyncAPICalls StorageVersionMigrator
-    """,
-    Gate(Stage.BETA, default=True, locked=False): """
-        APIResponseCompression APIServerIdentity AllowParsingUserUIDFromCertAuth AtomicFIFO
-        AuthorizePodWebsocketUpgradeCreatePermission CPUManagerPolicyBetaOptions CRDObservedGenerationTracking
-        ClearingNominatedNodeNameAfterBinding ClientsAllowCARotation ClientsAllowTLSCacheGC ComponentFlagz
-        ComponentStatusz ConstrainedImpersonation ContainerCheckpoint ContainerRestartRules ContextualLogging
-        DRAConsumableCapacity DRADeviceBindingConditions DRADeviceTaints DRAExtendedResource DRAPartitionableDevices
-        DRAResourceClaimDeviceStatus DRAResourceClaimGranularStatusAuthorization DRASchedulerFilterTimeout
-        DeclarativeValidationBeta DeploymentReplicaSetTerminatingReplicas DetectCacheInconsistency EnvFiles
-        ExtendWebSocketsToKubelet GracefulNodeShutdown GracefulNodeShutdownBasedOnPodPriority HPAConfigurableTolerance
-        HostnameOverride InOrderInformersBatchProcess InPlacePodLevelResourcesVerticalScaling
-        InPlacePodVerticalScalingInitContainers KubeletCrashLoopBackOffMax KubeletEnsureSecretPulledImages
-        KubeletSeparateDiskGC KubeletServiceAccountTokenForCredentialProviders ListFromCacheSnapshot
-        LoggingBetaOptions MatchLabelKeysInPodTopologySpread MatchLabelKeysInPodTopologySpreadSelectorMerge
-        MutablePodResourcesForSuspendedJobs MutableSchedulingDirectivesForSuspendedJobs NodeDeclaredFeatures
-        NominatedNodeNameForExpectation OpenAPIEnums OpportunisticBatching PLEGOnDemandRelist PodDeletionCost
-        PodLevelResources PodReadyToStartContainersCondition PodTopologyLabelsAdmission PortForwardWebsockets
-        PreventStaticPodAPIReferences RelaxedServiceNameValidation ReloadKubeletClientCAFile
-        ReloadKubeletServerCertificateFile RemoteRequestHeaderUID ResourceHealthStatus ResourceHealthStatusMessage
-        RestartAllContainersOnContainerExits RotateKubeletServerCertificate SchedulerAsyncPreemption
-        SchedulerPopFromBackoffQ ServiceAccountNodeAudienceRestriction SizeBasedListCostEstimate
-        StaleControllerConsistencyDaemonSet StaleControllerConsistencyJob StaleControllerConsistencyReplicaSet
-        StaleControllerConsistencyStatefulSet StatefulSetSemanticRevisionComparison StorageVersionHash
-        StrictIPCIDRValidation StructuredAuthenticationConfigurationEgressSelector
-        StructuredAuthenticationConfigurationJWKSMetrics TokenRequestServiceAccountUIDValidation
-        TopologyManagerPolicyBetaOptions TranslateStreamCloseWebsocketRequests UnauthenticatedHTTP2DOSMitigation
-        UnknownVersionInteroperabilityProxy UnlockWhileProcessingFIFO WatchCacheInitializationPostStartHook WatchList
-        WatchListClient WindowsGracefulNodeShutdown
-    """,
-    Gate(Stage.DEPRECATED, default=False, locked=False): """
-        AllowDNSOnlyNodeCSR AllowInsecureKubeletCertificateSigningRequests ChangeContainerStatusOnKubeletRestart
-        DeclarativeValidationTakeover KMSv1 KubeletRegistrationGetOnExistsOnly WindowsHostNetwork
-    """,
-    Gate(Stage.DEPRECATED, default=False, locked=True): """
-        AllowOverwriteTerminationGracePeriodSeconds GitRepoVolumeDriver SeparateCacheWatchRPC
-    """,
-    Gate(Stage.DEPRECATED, default=True, locked=False): """
-        DisableCPUQuotaWithExclusiveCPUs KubeletPodResourcesListUseActivePods ServiceCIDRStatusFieldWiping
-        StorageNamespaceIndex
-    """,
-    Gate(Stage.DEPRECATED, default=True, locked=True): """
-        AggregatedDiscoveryRemoveBetaType DisableNodeKubeProxyVersion
-    """,
-    Gate(Stage.GA, default=True, locked=False): """
-        AllowServiceExternalIPs CustomCPUCFSQuotaPeriod DRAPrioritizedList InformerResourceVersion
-        MutatingAdmissionPolicy
-    """,
-    Gate(Stage.GA, default=True, locked=True): """
-        APIServerTracing AnonymousAuthConfigurableEndpoints AnyVolumeDataSource AuthorizeNodeWithSelectors
-        AuthorizeWithSelectors BtreeWatchCache CPUManagerPolicyOptions CRDValidationRatcheting
-        CSIServiceAccountTokenSecrets ConsistentListFromCache CustomResourceFieldSelectors DRAAdminAccess
-        DeclarativeValidation DisableAllocatorDualWrite DynamicResourceAllocation ExecProbeTimeout
-        ExternalServiceAccountTokenSigner ImageMaximumGCAge ImageVolume InOrderInformers InPlacePodVerticalScaling
-        JobBackoffLimitPerIndex JobManagedBy JobPodReplacementPolicy JobSuccessPolicy KubeletCgroupDriverFromCRI
-        KubeletFineGrainedAuthz KubeletPSI KubeletPodResourcesDynamicResources KubeletPodResourcesGet KubeletTracing
-        LogarithmicScaleDown MatchLabelKeysInPodAffinity MultiCIDRServiceAllocator MutableCSINodeAllocatableCount
-        NFTablesProxyMode NodeInclusionPolicyInPodTopologySpread NodeLogQuery NodeSwap OrderedNamespaceDeletion
-        PodLifecycleSleepAction PodLifecycleSleepActionAllowZero PodObservedGenerationTracking PodSchedulingReadiness
-        PreferSameTrafficDistribution ProcMountType RecoverVolumeExpansionFailure RecursiveReadOnlyMounts
-        RelaxedDNSSearchValidation RelaxedEnvironmentVariableValidation ResilientWatchCacheInitialization
-        RetryGenerateName SELinuxChangePolicy SELinuxMountReadWriteOncePod SchedulerQueueingHints
-        SeparateTaintEvictionController ServiceAccountTokenJTI ServiceAccountTokenNodeBinding
-        ServiceAccountTokenNodeBindingValidation ServiceAccountTokenPodNodeInfo SidecarContainers
-        StreamingCollectionEncodingToJSON StreamingCollectionEncodingToProtobuf StructuredAuthenticationConfiguration
-        SupplementalGroupsPolicy SystemdWatchdog TopologyManagerPolicyOptions UserNamespacesSupport
-        VolumeAttributesClass WinDSR WinOverlay
-    """,
-}
+def _table() -> Iterator[tuple[str, Gate]]:
+    """The rows of feature_gates.tsv, which tools/feature_gates.py writes from upstream's lists."""
+    text = files(__package__).joinpath("feature_gates.tsv").read_text(encoding="utf-8")
+    for line in text.splitlines()[2:]:
+        name, stage, default, locked, needs = line.split("\t")
+        gate = Gate(Stage(stage.replace("GA", "")), default == "true", locked == "locked", tuple(needs.split()))
+        yield name, gate
 
-GATES: dict[str, Gate] = {name: gate for gate, names in _TABLE.items() for name in sorted(names.split())}
-"""Every gate of kube-scheduler v1.36."""
+
+GATES: Mapping[str, Gate] = dict(_table())

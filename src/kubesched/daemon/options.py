@@ -8,9 +8,8 @@ from typing import Any
 import msgspec
 
 from kubesched.config.duration import Duration
-from kubesched.daemon.flags.parsing import FlagError
+from kubesched.daemon.flags.parsing import FlagError, sections
 from kubesched.daemon.flags.table import FLAGS
-from kubesched.daemon.flags.usage import sections
 from kubesched.daemon.flags.values import CertKey, ModuleLevel
 
 LONG = """\

@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from kubesched.daemon.logging import Log
+from kubesched.daemon.log import Log
 
 PATIENCE = 5.0
-"""Seconds that a thread is waited for once its work was told to end; then it is left behind."""
+"""Seconds that a thread is waited for once its work was asked to end; then it is left behind."""
 
 log = Log(__name__)
 
@@ -41,7 +41,7 @@ class OwnThread:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.post(self._loop.stop)
         self._thread.join(self._patience)
@@ -79,9 +79,9 @@ class OwnThread:
                 self.post(lambda: doing[0].cancel())
                 await asyncio.wait((over,), timeout=self._patience)
                 if not over.done():
-                    self._patience = 0.0  # it is stuck: nobody waits for it a second time
+                    self._patience = 0.0  # it is stuck: there is no second wait
             if over.done() and not over.cancelled():
-                over.exception()  # nobody asks for it any more
+                over.exception()  # retrieved, or asyncio logs it
             raise
 
     def silence(self) -> float:
@@ -109,7 +109,7 @@ def _settle(over: asyncio.Future[T], task: asyncio.Task[T]) -> None:
         return
     if task.cancelled():
         over.cancel()
-    elif (problem := task.exception()) is not None:
-        over.set_exception(problem)
+    elif (error := task.exception()) is not None:
+        over.set_exception(error)
     else:
         over.set_result(task.result())

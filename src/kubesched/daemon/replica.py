@@ -9,28 +9,29 @@ import time
 from collections.abc import AsyncIterator, Coroutine
 from typing import IO, Any
 
-from kubesched import garbage
 from kubesched.daemon.cache_comparer import CacheComparer
 from kubesched.daemon.completion import Completed
 from kubesched.daemon.informers import Informers
-from kubesched.daemon.logging import Log
+from kubesched.daemon.live_client import LiveClient
+from kubesched.daemon.log import Log
 from kubesched.daemon.metrics.catalogue import Series
 from kubesched.daemon.metrics.census import Census
 from kubesched.daemon.metrics.client import WorkQueueMetrics
-from kubesched.daemon.metrics.listener import SchedulerMetrics, WriterMetrics
+from kubesched.daemon.metrics.listener import ClientMetrics, SchedulerMetrics
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.scheduling_log import SchedulingLog
 from kubesched.daemon.shadow import Shadow, log_and_count
-from kubesched.daemon.writer import LiveWriter
+from kubesched.framework.client import ClusterClient
 from kubesched.framework.registry import Registry
-from kubesched.kube.clients import Clients
+from kubesched.kube.authentication import Clients
 from kubesched.kube.events import EventRecorder
+from kubesched.plugins.registry import in_tree
+from kubesched.scheduler import garbage
+from kubesched.scheduler.handle import ObjectWaiter
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.loop import SchedulingLoop
-from kubesched.scheduler.recording.recording import Recording, RecordingWriter
+from kubesched.scheduler.recording.recording import Recording, RecordingClient
 from kubesched.scheduler.scheduler import Scheduler
-from kubesched.scheduler.volume_wait import volume_timeouts
-from kubesched.scheduler.writer import ClusterWriter
 
 FINISH_WITHIN = 10.0
 """Seconds that bindings under way are given when the replica stops."""
@@ -69,30 +70,29 @@ class Replica:
             configuration.profiles[0].scheduler_name,
             observer=WorkQueueMetrics(registry, "events"),
         )
-        live = LiveWriter(
+        waiter = ObjectWaiter()
+        client: ClusterClient = LiveClient(
             connections.scheduler,
             self.events,
-            volume_timeouts=volume_timeouts(configuration),
-            observer=WriterMetrics(registry, time.perf_counter),
+            waiter,
+            observer=ClientMetrics(registry, time.perf_counter),
+            on_contradiction=lambda pod: self.comparer.expect_change(pod),
         )
-        writer: ClusterWriter = live
-        listeners: list[SchedulerListener] = []
+        listeners: list[SchedulerListener] = [waiter]
         if record is not None:
             recording = Recording(record, configuration, time.monotonic)
-            writer = RecordingWriter(live, recording)
+            client = RecordingClient(client, recording)
             listeners.append(recording)
         self.scheduler = Scheduler(
             configuration,
-            writer,
+            client,
             clock=time.monotonic,
             draw=random.randrange,
-            plugins=plugins,
+            plugins=plugins or in_tree(),
             longest_wait=float(options.pod_max_in_unschedulable_pods_duration),
             stopwatch=time.perf_counter,
             listeners=listeners,
         )
-        live.objects, live.pods = self.scheduler.state.objects, self.scheduler.pods
-        live.on_contradiction = lambda pod: self.comparer.expect_change(pod)
         Census(registry, self.scheduler)
         self.scheduler.listeners += (
             SchedulerMetrics(registry, self.scheduler.profiles, clock=time.perf_counter, draw=random.randrange),
@@ -144,7 +144,7 @@ class Replica:
         """
         if not await _done_before(self._stopping, self.informers.catch_up()):
             return
-        garbage.spare_what_is_there()
+        garbage.freeze()
         log.info("Starting to schedule", nodes=self.scheduler.state.nodes.live_count, pods=len(self.scheduler.pods))
         scheduling = asyncio.create_task(self.loop.run(), name="scheduling")
         stopped = asyncio.create_task(self._stopping.wait())

@@ -14,28 +14,26 @@ from typing import IO, Any, TextIO
 import msgspec
 import uvloop
 
-from kubesched import garbage
 from kubesched.api.errors import UserError
 from kubesched.daemon.checks import OptionsError
 from kubesched.daemon.completion import POLICY_KEY, Completed, completed, with_policy, write_configuration
 from kubesched.daemon.flags.parsing import FlagError
-from kubesched.daemon.logging import Log, Logging, start_logging
-from kubesched.daemon.metrics.client import ClientMetrics, ToldElsewhere
+from kubesched.daemon.log import Log, Logging, start_logging
+from kubesched.daemon.metrics.client import RestClientMetrics, ThreadsafeObserver
 from kubesched.daemon.metrics.registry import registry_of
 from kubesched.daemon.options import ArgumentsError, Options, help_text, parse_options, usage
 from kubesched.daemon.own_thread import OwnThread
 from kubesched.daemon.replica import Replica
 from kubesched.daemon.supervision import Supervisor
 from kubesched.daemon.version import version_text
-from kubesched.kube.authentication import transport_for
-from kubesched.kube.client import Client
-from kubesched.kube.clients import Clients, clients_for
+from kubesched.kube.authentication import Clients, clients_for, transport_for
+from kubesched.kube.client import Client, Throttle
 from kubesched.kube.connection import from_flags, in_cluster
 from kubesched.kube.errors import ConnectionSettingsError
 from kubesched.kube.leader_election import LeaseLostError
 from kubesched.kube.observer import Observer
-from kubesched.kube.throttle import Throttle
 from kubesched.plugins.registry import all_plugins
+from kubesched.scheduler import garbage
 from kubesched.scheduler.recording.recording import open_recording
 
 HANG_UP_WITHIN = 2.0
@@ -48,7 +46,7 @@ log = Log(__name__)
 
 
 def main(arguments: Sequence[str], command: str = "kubesched run") -> int:
-    """Run the scheduler and return the code to exit with: 0 when told to stop, 1 for everything else."""
+    """Run the scheduler and return the code to exit with: 0 after a signal to stop, 1 for everything else."""
     options = options_or_exit_code(arguments, command, sys.stdout, sys.stderr)
     if isinstance(options, int):
         return options
@@ -109,11 +107,11 @@ async def _run(settings: Completed, logging: Logging, environ: Mapping[str, str]
     """The main thread has the lease, the endpoints and the signals; all the rest has the thread that schedules."""
     options = settings.options
     registry = registry_of(options, settings.gates)
-    counted = ClientMetrics(registry)
-    told = ToldElsewhere(counted, scheduling.post)
+    counted = RestClientMetrics(registry)
+    from_main = ThreadsafeObserver(counted, scheduling.post)
     wanted = settings.configuration.client_connection
     server = from_flags(wanted.kubeconfig, settings.master, environ)
-    connections = clients_for(server, wanted, environ, observer=counted, observer_of_leases=told)
+    connections = clients_for(server, wanted, environ, observer=counted, observer_of_leases=from_main)
     try:
         settings = await scheduling.run(_with_policy_of_cluster(settings, connections))
         with _record_file(settings) as record:
@@ -123,7 +121,7 @@ async def _run(settings: Completed, logging: Logging, environ: Mapping[str, str]
             supervisor = Supervisor(settings, replica, connections, registry, scheduling)
 
             def reviewing(kubeconfig: str) -> Client | None:
-                return _review_client(kubeconfig, environ, told) if settings.serves else None
+                return _review_client(kubeconfig, environ, from_main) if settings.serves else None
 
             await supervisor.live(
                 logging,
@@ -160,7 +158,7 @@ async def _with_policy_of_cluster(settings: Completed, connections: Clients) -> 
     found = msgspec.json.decode(await connections.scheduler.get(path), type=dict[str, Any])
     text = (found.get("data") or {}).get(POLICY_KEY)
     if text is None:
-        raise OptionsError([f'config map {where.namespace}/{where.name}: missing "{POLICY_KEY}"'])
+        raise OptionsError(f'config map {where.namespace}/{where.name}: missing "{POLICY_KEY}"')
     return with_policy(settings, text, source=f"config map {where.namespace}/{where.name}")
 
 
@@ -171,4 +169,4 @@ def _record_file(settings: Completed) -> contextlib.AbstractContextManager[IO[st
     try:
         return open_recording(path, lambda kept: log.info("Kept the earlier recording", file=str(kept)))
     except OSError as error:
-        raise OptionsError([f"--record: {error.strerror}: {path}"]) from None
+        raise OptionsError(f"--record: {error.strerror}: {path}") from None

@@ -9,7 +9,7 @@ from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.daemon.logging import Log
+from kubesched.daemon.log import Log
 from kubesched.framework.engine import NO_NODES
 from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.listener import SchedulerListener

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
-from kubesched.daemon.logging import Log
+from kubesched.daemon.log import Log
 from kubesched.daemon.metrics.catalogue import Series
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.framework.decision import Decision, Outcome

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
 from kubesched.daemon.completion import Completed
 from kubesched.daemon.dumps import nominated_dump, queue_dump, state_dump
-from kubesched.daemon.logging import Log, Logging
+from kubesched.daemon.log import Log, Logging
 from kubesched.daemon.metrics.client import LeaderElectionMetrics
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.metrics.resources import resource_lines
@@ -28,8 +28,8 @@ from kubesched.daemon.serving.health import (
 )
 from kubesched.daemon.serving.server import SecureServer
 from kubesched.daemon.version import VersionInfo
+from kubesched.kube.authentication import Clients
 from kubesched.kube.client import Client
-from kubesched.kube.clients import Clients
 from kubesched.kube.event_record import ObjectReference
 from kubesched.kube.leader_election import LeaderElector
 from kubesched.kube.lease import LeaseLock, new_identity

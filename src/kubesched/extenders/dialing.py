@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
-from kubesched.config.extender import ExtenderTLSConfig
+from kubesched.config.configuration import ExtenderTLSConfig
 from kubesched.extenders.tls import tls_context
 from kubesched.proxies import Proxy, TunnelTalk, parsed_proxy, proxy_of_environment
 

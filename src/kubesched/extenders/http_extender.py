@@ -14,8 +14,8 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
 from kubesched.config.args import NodeResourcesFitArgs
+from kubesched.config.configuration import Extender as ExtenderConfig
 from kubesched.config.configuration import Profile
-from kubesched.config.extender import Extender as ExtenderConfig
 from kubesched.extenders import wire as wire
 from kubesched.extenders.dialing import without_password
 from kubesched.extenders.originals import Originals, is_mentioned, managed_resources

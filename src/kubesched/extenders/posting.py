@@ -12,8 +12,8 @@ from http import HTTPStatus
 from typing import NamedTuple
 from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
+from kubesched.config.configuration import ExtenderTLSConfig
 from kubesched.config.duration import Duration
-from kubesched.config.extender import ExtenderTLSConfig
 from kubesched.extenders.dialing import (
     Connection,
     Dialer,

@@ -7,7 +7,7 @@ import ssl
 import tempfile
 from pathlib import Path
 
-from kubesched.config.extender import ExtenderTLSConfig
+from kubesched.config.configuration import ExtenderTLSConfig
 
 
 def tls_context(tls: ExtenderTLSConfig, *, trust_anybody: bool) -> ssl.SSLContext:

@@ -14,6 +14,9 @@ from kubesched.state.facts import PodFacts, StateKey
 
 T = TypeVar("T")
 
+Deferred = Callable[[], Awaitable[Status | None]]
+"""Work that may wait. What it answers, if anything, is what could not be done."""
+
 
 class CycleStateMissingError(LookupError):
     """A plugin looked for something that an earlier extension point, perhaps disabled, should have left."""
@@ -26,6 +29,7 @@ class Cycle:
     """The pod, the cluster, and the notes of this attempt."""
 
     __slots__ = (
+        "deferred",
         "facts",
         "latest",
         "notes",
@@ -52,6 +56,8 @@ class Cycle:
         self.skipped_filters: set[str] = set()
         """Plugins whose pre_filter had nothing to do: their filters are not asked."""
         self.skipped_scores: set[str] = set()
+        self.deferred: tuple[Deferred, ...] = ()
+        """What is to be done about the cluster because the attempt failed."""
 
     @property
     def definition(self) -> Hashable:
@@ -85,6 +91,10 @@ class Cycle:
         """An extension point is through."""
         if self.watch is not None:
             self.watch.lap(point, status)
+
+    def defer(self, work: Deferred) -> None:
+        """From a plugin that may not wait: have this done before the pod goes back to the queue, now that it failed."""
+        self.deferred += (work,)
 
     def write(self, key: StateKey[T], note: T) -> None:
         """Note something for a later extension point of this attempt."""

@@ -20,6 +20,7 @@ class Outcome(Enum):
     SCHEDULED = "scheduled"
     UNSCHEDULABLE = "unschedulable"
     GATED = "gated"
+    RESERVE_FAILED = "reserve-failed"
     ERROR = "error"
 
 

@@ -6,7 +6,7 @@ and need not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from kubesched.api.node import Node
 from kubesched.api.selectors import NodeTerm, Requirement
 from kubesched.state.cluster import ClusterState
-from kubesched.state.columns import ABSENT, Bool, Int32, Int64, Rows
+from kubesched.state.columns import ABSENT, Bool, Int32, Int64, ResourceIds, Rows
 from kubesched.state.facts import HostPort
 from kubesched.state.pods import PlacedPod
 
@@ -40,27 +40,41 @@ class Nodes:
         """The part of a column of the table that this view is of."""
         return column[: self._table.size] if self.rows is None else column[self.rows]  # type: ignore[return-value]
 
-    def lines(self, matrix: Int64, resources: Rows) -> Int64:
-        """Some lines of a matrix that has a line per resource: a copy, in the order asked for."""
-        if self.rows is None:
-            return matrix[resources, : self._table.size]
-        return matrix[resources[:, np.newaxis], self.rows]
-
     @property
     def row_ids(self) -> Rows:
         return np.arange(self._table.size) if self.rows is None else self.rows
 
-    def allocatable(self, resources: Rows) -> Int64:
-        """What nodes offer: a line per resource asked for (see `NodeTable.resource_id`), a column per row."""
-        return self.lines(self._table.allocatable, resources)
+    def allocatable(self, resource: str) -> Int64:
+        """What nodes offer of a resource: thousandths of a cpu, bytes, or units."""
+        return self._column_of(resource, self.allocatable_of)
 
-    def requested(self, resources: Rows) -> Int64:
-        """What the pods there have requested, in the same shape."""
-        return self.lines(self._table.requested, resources)
+    def requested(self, resource: str) -> Int64:
+        """What the pods there have requested of a resource, in the same units."""
+        return self._column_of(resource, self.requested_of)
 
-    def scoring_requested(self, resources: Rows) -> Int64:
+    def allocatable_of(self, resources: ResourceIds) -> Int64:
+        """What nodes offer of several resources: a column for each, in the order asked for."""
+        return self._resource_columns(self._table.allocatable, resources)
+
+    def requested_of(self, resources: ResourceIds) -> Int64:
+        """What the pods there have requested of several resources, in the same shape."""
+        return self._resource_columns(self._table.requested, resources)
+
+    def scoring_requested_of(self, resources: ResourceIds) -> Int64:
         """The same as scoring counts it, with defaults of cpu and memory for containers that request none."""
-        return self.lines(self._table.scoring_requested, resources)
+        return self._resource_columns(self._table.scoring_requested, resources)
+
+    def _column_of(self, resource: str, columns_of: Callable[[ResourceIds], Int64]) -> Int64:
+        known = self._table.resources.get(resource)
+        if known is None:  # no node offers it, and no pod requests it
+            return np.zeros(len(self), dtype=np.int64)
+        column: Int64 = columns_of(np.array([known]))[0]
+        return column
+
+    def _resource_columns(self, columns: Int64, resources: ResourceIds) -> Int64:
+        if self.rows is None:
+            return columns[resources, : self._table.size]
+        return columns[resources[:, np.newaxis], self.rows]
 
     @property
     def allowed_pods(self) -> Int64:
@@ -196,7 +210,7 @@ class ChangedNodes(Nodes):
 
 
 class FeasibleNodes(Nodes):
-    """The rows where a mask is set. Which they are is worked out only if somebody asks."""
+    """The rows where a mask is set. Which they are is worked out only when it is asked for."""
 
     def __init__(self, state: ClusterState, feasible: Bool, count: int) -> None:
         self.state = state
@@ -224,10 +238,10 @@ class WhatIf(Nodes):
         self._pods: dict[int, list[PlacedPod]] = {}
         self._ports: dict[int, set[HostPort]] = {}
 
-    def requested(self, resources: Rows) -> Int64:
+    def requested_of(self, resources: ResourceIds) -> Int64:
         return self._requested[resources]
 
-    def scoring_requested(self, resources: Rows) -> Int64:
+    def scoring_requested_of(self, resources: ResourceIds) -> Int64:
         return self._scoring[resources]
 
     @property
@@ -283,7 +297,7 @@ class WhatIf(Nodes):
 
 
 class NodeTotals(NamedTuple):
-    """What one node offers and what its pods request together, by resource column (`NodeTable.resource_id`)."""
+    """What one node offers and what its pods request together, by the id of the resource (`NodeTable.resource_id`)."""
 
     allocatable: list[int]
     requested: list[int]
@@ -334,13 +348,13 @@ class NodeView:
 
     def allocatable(self, resource: str) -> int:
         """What the node offers of a resource: thousandths of a cpu, bytes, or units."""
-        column = self._nodes.state.nodes.resources.get(resource)
-        return 0 if column is None else self.totals.allocatable[column]
+        resource_id = self._nodes.state.nodes.resources.get(resource)
+        return 0 if resource_id is None else self.totals.allocatable[resource_id]
 
     def requested(self, resource: str) -> int:
         """What the pods on the node have requested of a resource, in the same units."""
-        column = self._nodes.state.nodes.resources.get(resource)
-        return 0 if column is None else self.totals.requested[column]
+        resource_id = self._nodes.state.nodes.resources.get(resource)
+        return 0 if resource_id is None else self.totals.requested[resource_id]
 
     @property
     def alone(self) -> Nodes:

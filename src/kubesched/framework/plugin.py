@@ -17,8 +17,9 @@ import numpy as np
 
 from kubesched.api.pod import Pod
 from kubesched.config.features import DEFAULT_FEATURES, Features
+from kubesched.framework.client import ClusterClient, Handle
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.diagnosis import Diagnosis, Rejections
+from kubesched.framework.diagnosis import Diagnosis, FilterOutcome, Rejections
 from kubesched.framework.events import Interest
 from kubesched.framework.extender import Extender
 from kubesched.framework.nodes import Nodes, NodeView, WhatIf
@@ -57,6 +58,10 @@ class PluginContext:
     """The time of day, in seconds since 1970: for what objects say about times."""
     stopwatch: Callable[[], float] = lambda: 0.0
     """Seconds that really pass, also where the time of day is imagined: for limits on how long work may take."""
+    client: ClusterClient = field(default_factory=ClusterClient)
+    """Reads and writes the cluster's objects, and waits for what others make of them."""
+    handle: Handle = field(default_factory=Handle)
+    """The scheduler that the plugin runs in."""
 
 
 class Plugin:
@@ -141,6 +146,16 @@ class FilterPlugin(Plugin):
         return where.astype(np.int32) * np.int32(self.rejections.id_of(status))
 
 
+class Preemption(Protocol):
+    """Room to be made for a pod. An attempt that is for real carries it out; an explanation leaves it at that."""
+
+    def hold_back(self) -> None:
+        """The pod is about to go back to the queue: from now on it is not tried until its victims are on their way."""
+
+    async def carry_out(self) -> Status | None:
+        """Evict the victims. None, or what broke; either way the pod is held back no longer."""
+
+
 @dataclass(frozen=True)
 class PostFilterResult:
     """What a PostFilter plugin found: a node to nominate and the pods that must go first.
@@ -151,6 +166,8 @@ class PostFilterResult:
     nominated: str | None = None
     victims: tuple[PlacedPod, ...] = ()
     details: Any = None
+    preemption: Preemption | None = None
+    """How the victims are evicted."""
 
 
 class WhatIfRunner(Protocol):
@@ -230,7 +247,10 @@ def _whole(score: int) -> int:
 
 
 class ReservePlugin(Plugin):
-    """Sets resources aside for a pod on its node; `unreserve` must undo it whatever happened."""
+    """Sets resources aside for a pod on its node; `unreserve` must undo it whatever happened.
+
+    What must be written to undo it is left to the cycle (`Cycle.defer`), for no plugin may wait here.
+    """
 
     def reserve(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
         raise NotImplementedError
@@ -250,6 +270,13 @@ class PermitPlugin(Plugin):
 class PreBindPlugin(Plugin):
     """Work that must be done before the pod is bound. May be `async def`."""
 
+    def pre_bind_pre_flight(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
+        """SKIP if there is nothing to do for this pod: then `pre_bind` is not called.
+
+        None if there is. An `async def pre_bind` may take a while, so the pod's status names the node beforehand.
+        """
+        return None
+
     def pre_bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Any:
         """None to go on; any status ends the attempt, and the pod is unreserved."""
         raise NotImplementedError
@@ -259,7 +286,7 @@ class BindPlugin(Plugin):
     """Binds the pod, or says SKIP to let the next plugin do it. May be `async def`."""
 
     def bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Any:
-        """None once the pod is bound, BIND_IT to have the scheduler do so, SKIP, or a status that says what broke."""
+        """None once the pod is bound, SKIP, or a status that says what broke."""
         raise NotImplementedError
 
 
@@ -267,4 +294,43 @@ class PostBindPlugin(Plugin):
     """Told after a pod was bound. May be `async def`."""
 
     def post_bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Any:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Part of an explanation to be read: notes, then a table; both may be empty."""
+
+    title: str = ""
+    node: str = ""
+    """The node that it is about. Of a pod that found a node only sections about that node are printed."""
+    notes: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    """A cell per column. "yes" and "no" are shown in colour."""
+    right: tuple[str, ...] = ()
+    """The columns of numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """What a plugin adds to the explanation of a decision."""
+
+    sections: tuple[Section, ...] = ()
+    """For `kubesched explain`."""
+    data: Any = ()
+    """For `kubesched explain -o json`: dictionaries, lists, scalars and dataclasses."""
+
+
+class ExplainPlugin(Plugin):
+    """Adds to what `kubesched explain` says of a decision. Asked last, and never when pods are really scheduled."""
+
+    explained_as: ClassVar[str] = ""
+    """The name of the plugin's part in the JSON; unless set, the name of the plugin."""
+
+    def explain(self, cycle: Cycle, outcome: FilterOutcome, node: str) -> Details | None:
+        """More than the reasons of rejections say: how much is missing, what was tried, what would help.
+
+        `outcome` has what all filters said of all nodes, and `node` is the winner, or empty.
+        """
         raise NotImplementedError

@@ -64,10 +64,6 @@ SKIP_EQUIVALENT = Status(Code.SKIP, ("for all equivalent pods",))
 """Skip for a reason that lies in the pod's definition alone: equivalent pods need not be asked about again."""
 
 
-BIND_IT = Status(Code.SUCCESS, ("bind",))
-"""From a Bind plugin: let the scheduler write the binding."""
-
-
 def unschedulable(*reasons: str) -> Status:
     """The pod does not fit now."""
     return Status(Code.UNSCHEDULABLE, reasons)

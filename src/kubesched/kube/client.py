@@ -8,10 +8,37 @@ from collections.abc import Awaitable, Callable
 
 from kubesched.kube.errors import AnswerTimeoutError, ApiStatusError, UnreachableError
 from kubesched.kube.http_connection import Answer
-from kubesched.kube.observer import NO_ANSWER, NobodyWatches, Observer
-from kubesched.kube.throttle import Throttle
+from kubesched.kube.observer import NO_ANSWER, Observer
 from kubesched.kube.transport import JSON, Transport, user_agent
 from kubesched.kube.watching import WatchStream
+
+DEFAULT_QPS = 5.0
+DEFAULT_BURST = 10
+
+
+class Throttle:
+    """Holds `burst` tokens, refilled at `qps` a second. Negative QPS is no limit; zero means client-go's default."""
+
+    def __init__(self, qps: float, burst: int, *, clock: Callable[[], float]) -> None:
+        self._qps = qps or DEFAULT_QPS
+        self._burst = burst or DEFAULT_BURST
+        self._clock = clock
+        self._tokens = float(self._burst)
+        self._filled_at = clock()
+
+    def reserve(self) -> float:
+        """Take a token and say in how many seconds it may be used: 0 is now. Who comes later waits longer."""
+        if self._qps < 0:
+            return 0.0
+        now = self._clock()
+        self._tokens = min(self._burst, self._tokens + (now - self._filled_at) * self._qps) - 1
+        self._filled_at = now
+        return 0.0 if self._tokens >= 0 else -self._tokens / self._qps
+
+    def give_back(self) -> None:
+        """The token was not used: its request gave up waiting."""
+        self._tokens += 1
+
 
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
@@ -20,7 +47,7 @@ TIMEOUT = 60.0
 RETRIES = 10  # client-go's
 _PAUSE = 1.0  # seconds before a connection is tried again
 
-_log = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 class Client:
@@ -38,12 +65,12 @@ class Client:
     ) -> None:
         self._transport = transport
         self._throttle = throttle
-        self._observer = observer or NobodyWatches()
+        self._observer = observer or Observer()
         self._agent = agent or user_agent()
         self._clock = clock
         self._sleep = sleep
         self.may_write: Callable[[], bool] = lambda: True
-        """Asked right before anything but a question is sent: whoever lost the lease has no more say."""
+        """Asked right before anything but a question is sent: a replica that lost the lease writes no more."""
 
     async def get(self, path: str, *, timeout: float = TIMEOUT, retries: int = RETRIES) -> bytes:
         return await self.request("GET", path, timeout=timeout, retries=retries)
@@ -75,7 +102,7 @@ class Client:
         """The body of a good answer. Raises ApiStatusError for others, UnreachableError if there was none.
 
         An answer with Retry-After (429 and 5xx) is heeded for any method: the server did not do it. Where a connection
-        broke, only reading is tried again, because nobody knows whether a write was done. The timeout is for each try.
+        broke, only reading is tried again, as a write may have been done. The timeout is for each try.
         """
         started, received = self._clock(), None
         try:
@@ -103,7 +130,7 @@ class Client:
                     raise _told(error, method, self._transport.host, path) from error
                 # The first time it may just be that the server closed an idle connection.
                 pause = _PAUSE if attempt else 0.0
-                _log.debug("%s %s: %s; trying again", method, path, error)
+                log.debug("%s %s: %s; trying again", method, path, error)
             attempt += 1
             if pause:
                 await self._sleep(pause)

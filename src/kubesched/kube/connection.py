@@ -12,10 +12,9 @@ from msgspec.structs import replace
 
 from kubesched.api.errors import aggregated
 from kubesched.kube.errors import ConnectionSettingsError
-from kubesched.kube.kubeconfig import Cluster, Kubeconfig, User, load, load_merged
+from kubesched.kube.kubeconfig import Cluster, Kubeconfig, User, load, mistakes_of_user
 from kubesched.kube.proxy import parsed_proxy
 from kubesched.kube.tls import ServerTrust
-from kubesched.kube.user_mistakes import mistakes_of_user
 from kubesched.proxies import proxy_of_environment
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -24,7 +23,7 @@ _NOTHING_GIVEN = (
     "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
 )
 
-_log = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 class ConnectionSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,31 +48,21 @@ def from_flags(
 ) -> ConnectionSettings:
     """As kube-scheduler: the kubeconfig, with `master` instead of its server if given; else from inside a cluster."""
     if not kubeconfig and not master:
-        _log.warning(
+        log.warning(
             "Neither --kubeconfig nor --master was specified.  Using the inClusterConfig.  This might not work."
         )
         try:
             return in_cluster(environ, service_account=service_account)
-        except ConnectionSettingsError as problem:
-            _log.warning("error creating inClusterConfig, falling back to default config: %s", problem)
-            raise ConnectionSettingsError(f"{_NOTHING_GIVEN} (not in a cluster either: {problem})") from None
+        except ConnectionSettingsError as error:
+            log.warning("error creating inClusterConfig, falling back to default config: %s", error)
+            raise ConnectionSettingsError(f"{_NOTHING_GIVEN} (not in a cluster either: {error})") from None
     config = load(kubeconfig) if kubeconfig else Kubeconfig()
     return from_kubeconfig(config, environ, master=master)
 
 
-def from_files(paths: tuple[str, ...], environ: Mapping[str, str], *, context: str = "") -> ConnectionSettings:
-    """As kubectl: several files merged, and a context by name or the current one."""
-    config = load_merged(paths)
-    if not config.clusters and not config.users and not config.contexts:
-        raise ConnectionSettingsError(f"no kubeconfig with anything in it among {', '.join(paths)}")
-    return from_kubeconfig(config, environ, context=context)
-
-
-def from_kubeconfig(
-    config: Kubeconfig, environ: Mapping[str, str], *, context: str = "", master: str = ""
-) -> ConnectionSettings:
-    """The cluster and user of a context. Raises ConnectionSettingsError with all that is wrong."""
-    name = context or config.current_context
+def from_kubeconfig(config: Kubeconfig, environ: Mapping[str, str], *, master: str = "") -> ConnectionSettings:
+    """The cluster and user of the current context. Raises ConnectionSettingsError with all that is wrong."""
+    name = config.current_context
     if name and name not in config.contexts:
         raise ConnectionSettingsError(
             f"invalid configuration: context was not found for specified context: {name}{_choices(config.contexts)}"
@@ -115,13 +104,13 @@ def in_cluster(environ: Mapping[str, str], *, service_account: str = SERVICE_ACC
     token_file, authorities = Path(service_account, "token"), Path(service_account, "ca.crt")
     try:
         token_file.read_bytes()
-    except OSError as problem:
-        raise ConnectionSettingsError(f"unable to read {token_file}: {problem.strerror}") from None
+    except OSError as error:
+        raise ConnectionSettingsError(f"unable to read {token_file}: {error.strerror}") from None
     trust = ServerTrust()
     if authorities.is_file():
         trust = ServerTrust(ca_file=str(authorities))
     else:
-        _log.error("Expected to load root CA config from %s, but there is no such file", authorities)
+        log.error("Expected to load root CA config from %s, but there is no such file", authorities)
     server = f"https://{_in_url(host)}:{port}"
     return ConnectionSettings(
         server=server,
@@ -163,8 +152,8 @@ def _mistakes_of_cluster(cluster: Cluster, place: str) -> list[str]:
     if cluster.proxy_url:
         try:
             parsed_proxy(cluster.proxy_url, f"{place}: proxy-url")
-        except ConnectionSettingsError as mistake:
-            mistakes.append(str(mistake))
+        except ConnectionSettingsError as error:
+            mistakes.append(str(error))
     if cluster.certificate_authority and cluster.certificate_authority_data:
         mistakes.append(
             f"{place}: certificate-authority-data and certificate-authority are both specified, only one is allowed"
@@ -174,9 +163,9 @@ def _mistakes_of_cluster(cluster: Cluster, place: str) -> list[str]:
     if cluster.certificate_authority and not cluster.certificate_authority_data:
         try:
             Path(cluster.certificate_authority).read_bytes()
-        except OSError as problem:
+        except OSError as error:
             mistakes.append(
-                f"{place}: unable to read certificate-authority {cluster.certificate_authority}: {problem.strerror}"
+                f"{place}: unable to read certificate-authority {cluster.certificate_authority}: {error.strerror}"
             )
     return mistakes
 

@@ -15,7 +15,7 @@ TOKEN_FILE_PERIOD = 50.0
 """Seconds between readings of a token file: client-go's minute, less its leeway of ten seconds."""
 CERTIFICATE_FILES_PERIOD = 60.0
 
-_log = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 class Credentials(Protocol):
@@ -60,7 +60,7 @@ def basic(user: str, password: str) -> str:
 
 
 class TokenFile:
-    """A token in a file that somebody else keeps fresh: a projected service account token, for instance."""
+    """A token in a file that another process keeps fresh: a projected service account token, for instance."""
 
     def __init__(self, path: str, *, clock: Callable[[], float]) -> None:
         self._path = path
@@ -88,11 +88,11 @@ class TokenFile:
             if not token:
                 raise CredentialsError(f'read empty token from file "{self._path}"')
             self._authorization = bearer(token)
-        except (OSError, UnicodeError, CredentialsError) as problem:
-            words = getattr(problem, "strerror", None) or str(problem)
+        except (OSError, UnicodeError, CredentialsError) as error:
+            words = getattr(error, "strerror", None) or str(error)
             if not self._authorization:
                 raise CredentialsError(f'failed to read token file "{self._path}": {words}') from None
-            _log.error("Unable to rotate token: %s: %s", self._path, words)
+            log.error("Unable to rotate token: %s: %s", self._path, words)
         self._read_at = self._clock()
 
 
@@ -112,10 +112,10 @@ class CertificateFiles:
         if self._clock() - self._looked_at >= CERTIFICATE_FILES_PERIOD:
             try:
                 self._look()
-            except OSError as problem:
+            except OSError as error:
                 if self._certificate is None:
-                    raise CredentialsError(f"client certificate: {problem.filename}: {problem.strerror}") from None
-                _log.error("Unable to read the client certificate again: %s: %s", problem.filename, problem.strerror)
+                    raise CredentialsError(f"client certificate: {error.filename}: {error.strerror}") from None
+                log.error("Unable to read the client certificate again: %s: %s", error.filename, error.strerror)
             self._looked_at = self._clock()
         return self._certificate
 

@@ -112,8 +112,8 @@ class ApiStatusError(KubeError):
             text = " ".join(body[: 4 * _SHOWN].decode(errors="replace").split())[:_SHOWN]
             shown = f": {text}" if text else ""
             return cls(code, message=f"the server answered with status {code}{shown}", retry_after=retry_after)
-        told = status.details.retry_after_seconds if status.details is not None else 0
-        return cls(code, status.reason, status.message, status.details, retry_after or told or None)
+        after = status.details.retry_after_seconds if status.details is not None else 0
+        return cls(code, status.reason, status.message, status.details, retry_after or after or None)
 
     @classmethod
     def of_event(cls, raw: msgspec.Raw | bytes) -> ApiStatusError:

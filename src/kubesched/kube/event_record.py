@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import uuid
+from datetime import UTC, datetime
 from typing import Literal
 
 import msgspec
 
 from kubesched.api.meta import KubeObject
-from kubesched.kube.timestamps import micro_time
 
 LONGEST_NOTE = 1024  # bytes, says the API
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
@@ -102,3 +102,8 @@ def new_event(
         note=shortened(note),
         type=type,
     )
+
+
+def micro_time(seconds: float) -> str:
+    """Seconds since 1970 as a MicroTime: `2026-01-01T00:00:00.000000Z`."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -17,13 +17,12 @@ import msgspec
 from kubesched.api.kinds import EVENTS
 from kubesched.kube.client import STRATEGIC_MERGE_PATCH
 from kubesched.kube.errors import ApiStatusError, KubeError
-from kubesched.kube.event_record import Event, EventSeries, EventType, ObjectReference, new_event
-from kubesched.kube.observer import NobodyWatchesTheQueue, QueueObserver
-from kubesched.kube.timestamps import micro_time
+from kubesched.kube.event_record import Event, EventSeries, EventType, ObjectReference, micro_time, new_event
+from kubesched.kube.observer import QueueObserver
 
 CAPACITY = 20_000
 """Events that may wait to be written, about a kilobyte each. client-go drops what is beyond 1,000; here pods are bound
-faster than an API server writes events, and those of a burst of 10,000 pods should all be told a little later."""
+faster than an API server writes events, and those of a burst of 10,000 pods should all be written a little later."""
 # client-go's figures:
 MOST_TRIES = 12
 RETRY_PAUSE = 10.0
@@ -37,7 +36,7 @@ WRITERS = 16
 MOST_REMEMBERED = 10_000  # events that a repeat could join: the last ones, because most events never repeat
 
 _encoder = msgspec.json.Encoder()
-_log = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 Key = tuple[ObjectReference | str | None, ...]
 
@@ -64,7 +63,7 @@ class _Remembered:
 
     @property
     def is_behind(self) -> bool:
-        """There were repeats that nobody has read of yet."""
+        """There were repeats that have not been written yet."""
         return self.count > self.written_count
 
 
@@ -90,7 +89,7 @@ class EventRecorder:
         self.failed = 0
         """Events that the server did not take."""
         self._sink = sink
-        self._observer = observer or NobodyWatchesTheQueue()
+        self._observer = observer or QueueObserver()
         self._controller = controller
         self._instance = instance or f"{controller}-{socket.gethostname()}"
         self._capacity = capacity
@@ -160,7 +159,7 @@ class EventRecorder:
             self._forget(next(iter(self._known)))
 
     async def run(self) -> None:
-        """Write until cancelled. Whoever stops this calls `flush` afterwards."""
+        """Write until cancelled. Call `flush` after stopping it."""
         async with asyncio.TaskGroup() as group:
             for _ in range(self._writers):
                 group.create_task(self._write_all())
@@ -177,7 +176,7 @@ class EventRecorder:
                 for _ in range(self._writers):
                     group.create_task(self._write_all())
         except TimeoutError:
-            _log.warning("%d events could not be written in time", len(self._queue))
+            log.warning("%d events could not be written in time", len(self._queue))
             self.dropped += len(self._queue)
             self._queue.clear()
 
@@ -228,7 +227,7 @@ class EventRecorder:
             self._queue.appendleft(remembered)  # for `flush`; written twice, it is still one event
             raise
         self.failed += 1
-        _log.error("Unable to write event (retry limit exceeded!): %s", remembered.event.metadata.name)
+        log.error("Unable to write event (retry limit exceeded!): %s", remembered.event.metadata.name)
 
     async def _is_over_with(self, remembered: _Remembered) -> bool:
         """Try once. False if it is worth another try."""
@@ -239,11 +238,11 @@ class EventRecorder:
             if error.reason == "AlreadyExists":  # an earlier try came through after all
                 remembered.written_count = max(1, remembered.written_count)
                 return remembered.written_count >= count
-            _log.error("Server rejected event (will not retry!): %s", error)
+            log.error("Server rejected event (will not retry!): %s", error)
             self.failed += 1
             return True
         except KubeError as error:
-            _log.error("Unable to write event (may retry after sleeping): %s", error)
+            log.error("Unable to write event (may retry after sleeping): %s", error)
             return False
         remembered.written_count = count
         remembered.written_at = self._clock()
@@ -261,7 +260,7 @@ class EventRecorder:
                     await self._sink.patch(f"{path}/{event.metadata.name}", patch, content_type=STRATEGIC_MERGE_PATCH)
                     return
                 except ApiStatusError as error:
-                    if error.code != 404:  # events live an hour or so: then it is told anew
+                    if error.code != 404:  # events live an hour or so: then it is created anew
                         raise
             event = msgspec.structs.replace(event, series=series)
         await self._sink.post(path, _encoder.encode(event))

@@ -22,14 +22,14 @@ from kubesched.kube.observer import Observer
 from kubesched.kube.tls import Certificate
 
 TIMEOUT = 60.0
-"""Seconds for a plugin that nobody talks to. client-go waits for ever; a scheduler had better not."""
+"""Seconds for a plugin that does not interact with a user. client-go waits for ever; a scheduler had better not."""
 _HELP = (
     "\n\nIt looks like you are trying to use a client-go credential plugin that is not installed.\n\n"
     "To learn more about this feature, consult the documentation available at:\n"
     "      https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins"
 )
 
-_log = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 class _Status(msgspec.Struct, frozen=True, rename="camel"):
@@ -59,7 +59,7 @@ class ExecCredentials:
         is_terminal: Callable[[], bool] = lambda: sys.stdin is not None and sys.stdin.isatty(),
         timeout: float = TIMEOUT,
     ) -> None:
-        """`cluster` is what the plugin is told of the cluster, if it wants to know."""
+        """`cluster` is what the plugin gets to know of the cluster, if it asks for it."""
         self._plugin = plugin
         self._cluster = cluster
         self._environ = environ
@@ -85,8 +85,8 @@ class ExecCredentials:
             if self._authorization == refused and self._certificate is before:
                 try:
                     await self._run()
-                except CredentialsError as problem:
-                    _log.error("refreshing credentials: %s", problem)
+                except CredentialsError as error:
+                    log.error("refreshing credentials: %s", error)
         return self._authorization != refused or self._certificate != before
 
     def certificate(self) -> Certificate | None:
@@ -137,17 +137,17 @@ class ExecCredentials:
         )
         try:
             process = await asyncio.shield(starting)
-        except asyncio.CancelledError:  # it may have begun already, though nobody has been told
+        except asyncio.CancelledError:  # it may have begun already, although no process was returned
             with contextlib.suppress(OSError):
                 process = await starting
                 _end(process, whole_group=not interactive)
                 await process.communicate()
             raise
-        except OSError as problem:
+        except OSError as error:
             self._observer.plugin_called(1, "plugin_not_found_error")
-            if isinstance(problem, FileNotFoundError):
+            if isinstance(error, FileNotFoundError):
                 raise CredentialsError(f"exec: executable {command} not found{_HELP}{self._hint()}") from None
-            raise CredentialsError(f"exec: {command}: {problem.strerror}") from None
+            raise CredentialsError(f"exec: {command}: {error.strerror}") from None
         return await self._waited_for(process, None if interactive else self._timeout)
 
     async def _waited_for(self, process: asyncio.subprocess.Process, timeout: float | None) -> bytes:
@@ -155,11 +155,11 @@ class ExecCredentials:
         try:
             async with asyncio.timeout(timeout):
                 output, _ = await process.communicate()
-        except BaseException as problem:
+        except BaseException as error:
             _end(process, whole_group=timeout is not None)
             await process.wait()
             self._observer.plugin_called(1, "client_internal_error")
-            if isinstance(problem, TimeoutError):
+            if isinstance(error, TimeoutError):
                 raise CredentialsError(f"exec: executable {command} did not end within {timeout:g} s") from None
             raise
         if process.returncode:
@@ -171,8 +171,8 @@ class ExecCredentials:
     def _checked(self, output: bytes) -> _Status:
         try:
             credential = msgspec.json.decode(output, type=_ExecCredential)
-        except msgspec.DecodeError as problem:
-            raise CredentialsError(f"exec plugin {self._plugin.command}: decoding stdout: {problem}") from None
+        except msgspec.DecodeError as error:
+            raise CredentialsError(f"exec plugin {self._plugin.command}: decoding stdout: {error}") from None
         if credential.kind != "ExecCredential" or credential.api_version != self._plugin.api_version:
             raise CredentialsError(
                 f"exec plugin is configured to use API version {self._plugin.api_version}, "

@@ -24,7 +24,7 @@ class Answer(NamedTuple):
 
 
 class HttpConnection(asyncio.Protocol):
-    """A connection that somebody made; `lost` is called once when it ends, for whatever reason."""
+    """A connection that was made; `lost` is called once when it ends, for whatever reason."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, lost: Callable[[HttpConnection], None]) -> None:
         self._loop = loop
@@ -72,7 +72,7 @@ class HttpConnection(asyncio.Protocol):
         return stream
 
     def close(self) -> None:
-        """Hang up now; nobody waits for the other side."""
+        """Hang up now, without waiting for the other side."""
         if self._transport is not None:
             self._transport.abort()
 

@@ -87,7 +87,7 @@ class ResponseParser:
             head = _parsed_head(data[:end])
             data = data[end + 4 :]
             if head.status == 101:
-                raise HttpSyntaxError("the server switched protocols, which nobody asked for")
+                raise HttpSyntaxError("the server switched protocols without being asked to")
             if head.status >= 200:
                 break
         self._frame(head)

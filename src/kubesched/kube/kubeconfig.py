@@ -1,9 +1,9 @@
-"""kubeconfig files: read, checked, merged as kubectl merges them, paths made absolute."""
+"""kubeconfig files: read, paths made absolute, and what can be wrong with their users."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -99,18 +99,17 @@ class Context(_Kebab, frozen=True):
 
 
 class Kubeconfig(msgspec.Struct, frozen=True, kw_only=True):
-    """One kubeconfig, or several as one. `origins` says which file an entry is from, by the entry's place."""
+    """What is in a kubeconfig; `file` is where it was read from."""
 
     current_context: str = ""
     clusters: dict[str, Cluster] = {}
     users: dict[str, User] = {}
     contexts: dict[str, Context] = {}
-    origins: dict[str, str] = {}
+    file: str = ""
 
     def origin(self, place: str) -> str:
         """How errors name an entry such as `clusters[prod]`: with its file in front."""
-        file = self.origins.get(place, "")
-        return f"{file}: {place}" if file else place
+        return f"{self.file}: {place}" if self.file else place
 
 
 class _NamedCluster(_Kebab, frozen=True):
@@ -137,34 +136,14 @@ class _Written(_Kebab, frozen=True):
     contexts: tuple[_NamedContext, ...] = ()
 
 
-def paths_of_environment(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Where kubectl looks: the files in KUBECONFIG, or the one in the home directory."""
-    if listed := environ.get("KUBECONFIG", ""):
-        return tuple(dict.fromkeys(listed.split(os.pathsep)))
-    return (str(Path(environ.get("HOME", "~"), ".kube", "config")),)
-
-
-def load_merged(paths: Iterable[str]) -> Kubeconfig:
-    """Several files as one: the first that has an entry of some name wins. Missing files are skipped."""
-    read = [load(path) for path in paths if path and Path(path).exists()]
-    backwards = read[::-1]
-    return Kubeconfig(
-        current_context=next((config.current_context for config in read if config.current_context), ""),
-        clusters={name: it for config in backwards for name, it in config.clusters.items()},
-        users={name: it for config in backwards for name, it in config.users.items()},
-        contexts={name: it for config in backwards for name, it in config.contexts.items()},
-        origins={place: file for config in backwards for place, file in config.origins.items()},
-    )
-
-
 def load(path: str) -> Kubeconfig:
     """One file. Raises ConnectionSettingsError naming file and field."""
     try:
         text = Path(path).read_text()
-    except OSError as problem:
-        raise ConnectionSettingsError(f"kubeconfig {path}: {problem.strerror}") from None
-    except UnicodeError as problem:
-        raise ConnectionSettingsError(f"kubeconfig {path}: expected text: {problem}") from None
+    except OSError as error:
+        raise ConnectionSettingsError(f"kubeconfig {path}: {error.strerror}") from None
+    except UnicodeError as error:
+        raise ConnectionSettingsError(f"kubeconfig {path}: expected text: {error}") from None
     return parse(text, path)
 
 
@@ -172,8 +151,8 @@ def parse(text: str, path: str) -> Kubeconfig:
     """The kubeconfig in a text; `path` is where it is from, which relative paths in it start at."""
     try:
         document = next(documents(text), None)
-    except YamlError as problem:
-        raise ConnectionSettingsError(f"kubeconfig {path}: {problem}") from None
+    except YamlError as error:
+        raise ConnectionSettingsError(f"kubeconfig {path}: {error}") from None
     value = document.value if document is not None else None
     if isinstance(value, dict) and value.get("kind", "Config") != "Config":
         raise ConnectionSettingsError(f'kubeconfig {path}: kind: expected "Config", got "{value["kind"]}"')
@@ -184,10 +163,8 @@ def parse(text: str, path: str) -> Kubeconfig:
     clusters = _by_name(((it.name, _rooted_cluster(it.cluster, base)) for it in written.clusters), "clusters", path)
     users = _by_name(((it.name, _rooted_user(it.user, base)) for it in written.users), "users", path)
     contexts = _by_name(((it.name, it.context) for it in written.contexts), "contexts", path)
-    kinds: dict[str, Iterable[str]] = {"clusters": clusters, "users": users, "contexts": contexts}
-    origins = {f"{kind}[{name}]": path for kind, names in kinds.items() for name in names}
     return Kubeconfig(
-        current_context=written.current_context, clusters=clusters, users=users, contexts=contexts, origins=origins
+        current_context=written.current_context, clusters=clusters, users=users, contexts=contexts, file=path
     )
 
 
@@ -219,3 +196,77 @@ def _rooted_user(user: User, base: Path) -> User:
 
 def _rooted(path: str, base: Path) -> str:
     return os.path.normpath(base / path) if path else ""
+
+
+# What can be wrong with a user
+
+EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+INTERACTIVE_MODES = ("Never", "IfAvailable", "Always")
+
+
+def mistakes_of_user(user: User, place: str) -> list[str]:
+    """A line for each mistake; `place` is the file and the entry."""
+    mistakes = [*_of_certificate(user), *_of_methods(user)]
+    if user.exec is not None:
+        if user.auth_provider is not None:
+            mistakes.append("auth-provider cannot be provided in combination with an exec plugin")
+        mistakes += [f"exec: {mistake}" for mistake in _of_plugin(user.exec)]
+    if user.auth_provider is not None:
+        mistakes += [f"auth-provider: {mistake}" for mistake in _of_provider(user)]
+    if not user.impersonate and (user.impersonate_uid or user.impersonate_groups or user.impersonate_user_extra):
+        mistakes.append("as-uid, as-groups or as-user-extra without impersonating a user in as")
+    return [f"{place}: {mistake}" for mistake in mistakes]
+
+
+def _of_methods(user: User) -> list[str]:
+    methods = [name for name, given in (("token", user.token), ("basicAuth", user.username or user.password)) if given]
+    if len(methods) > 1:
+        return [f"more than one authentication method found: {' and '.join(methods)}, only one is allowed"]
+    return []
+
+
+def _of_certificate(user: User) -> list[str]:
+    if not user.client_certificate and not user.client_certificate_data:
+        return []
+    mistakes = []
+    if user.client_certificate and user.client_certificate_data:
+        mistakes.append("client-certificate-data and client-certificate are both specified, only one is allowed")
+    if user.client_key and user.client_key_data:
+        mistakes.append("client-key-data and client-key are both specified, only one is allowed")
+    if not user.client_key and not user.client_key_data:
+        mistakes.append("client-key-data or client-key must be specified along with a client certificate")
+    for field, path in (("client-certificate", user.client_certificate), ("client-key", user.client_key)):
+        if path:
+            try:
+                Path(path).read_bytes()
+            except OSError as error:
+                mistakes.append(f"unable to read {field} {path}: {error.strerror}")
+    return mistakes
+
+
+def _of_plugin(plugin: ExecPlugin) -> list[str]:
+    mistakes = []
+    if not plugin.command:
+        mistakes.append("command must be specified")
+    if not plugin.api_version:
+        mistakes.append("apiVersion must be specified")
+    elif plugin.api_version not in EXEC_VERSIONS:
+        mistakes.append(f'apiVersion: expected {" or ".join(EXEC_VERSIONS)}, got "{plugin.api_version}"')
+    if any(not variable.name for variable in plugin.env):
+        mistakes.append("env: every variable needs a name")
+    if not plugin.interactive_mode and plugin.api_version == EXEC_VERSIONS[0]:
+        mistakes.append(f"interactiveMode must be specified: {', '.join(INTERACTIVE_MODES)}")
+    elif plugin.interactive_mode and plugin.interactive_mode not in INTERACTIVE_MODES:
+        mistakes.append(
+            f'interactiveMode: expected one of {", ".join(INTERACTIVE_MODES)}, got "{plugin.interactive_mode}"'
+        )
+    return mistakes
+
+
+def _of_provider(user: User) -> list[str]:
+    provider = user.auth_provider
+    if provider is None:
+        return []
+    if provider.name != "oidc":
+        return [f'name: expected "oidc", got "{provider.name}"; the others are exec plugins nowadays']
+    return [f"config: must provide {key}" for key in ("idp-issuer-url", "client-id") if not provider.config.get(key)]

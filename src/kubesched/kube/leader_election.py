@@ -1,4 +1,4 @@
-"""Replicas agree on who acts: client-go's leader election, on a clock that nobody can set back."""
+"""Replicas agree on who acts: client-go's leader election, on a clock that cannot be set back."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from collections.abc import Awaitable, Callable
 
 from kubesched.config.configuration import LeaderElection
 from kubesched.kube.errors import AnswerTimeoutError, ApiStatusError, KubeError
+from kubesched.kube.event_record import micro_time
 from kubesched.kube.lease import LeaseRecord, Lock
-from kubesched.kube.timestamps import micro_time
 
 JITTER = 0.5
-"""By how much of it the pause of somebody who waits for the lease may be shorter than the retry period. client-go makes
+"""By how much of it the pause of a replica on standby may be shorter than the retry period. client-go makes
 it longer instead, by up to 1.2 of it, and a successor comes that much later: here leaseDuration + retryPeriod holds."""
 DRIFT = 0.05
 """By how much of its length a lease ends earlier for who holds it than for who waits: clocks do not run alike."""
 TOLERANCE = 20.0
 """Seconds that a lease may be expired before the health check fails, as in kube-scheduler."""
 
-_log = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 class LeaseLostError(KubeError):
-    """Somebody else may act now."""
+    """Another replica may act now."""
 
 
 class LeaderElector:
     """Waits for the lease, keeps it while leading, and gives it up.
 
-    Time is measured on our clock, as other machines' clocks may be wrong: from when a record of somebody else was last
+    Time is measured on our clock, as other machines' clocks may be wrong: from when another replica's record was last
     seen to change, and from before we sent our own. So a leader always counts from an earlier moment than those who
     wait for its end, however late the answer to its request came, and never acts beside its successor.
     """
@@ -82,12 +82,12 @@ class LeaderElector:
 
     @property
     def is_lease_valid(self) -> bool:
-        """The lease, whoever holds it, has not run out since it was last seen to change."""
+        """The lease, held by any replica, has not run out since it was last seen to change."""
         return self._observed_at + self._observed.lease_duration_seconds > self._clock()
 
     @property
     def may_act(self) -> bool:
-        """We hold the lease, and nobody can have taken it yet. To be asked from any thread, before every write."""
+        """We hold the lease, and no other replica can have taken it yet. Any thread may ask, before every write."""
         return self.is_leader and self._clock() < self._runs_out()
 
     def check(self, tolerance: float = TOLERANCE) -> str | None:
@@ -99,8 +99,8 @@ class LeaderElector:
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Wait for the lease, then run `lead` while it is renewed.
 
-        When `lead` ends, or this is cancelled, the lease is given up, but only after `lead` has finished: nobody acts
-        in our name then. When the lease is lost, `lead` is cancelled and LeaseLostError raised.
+        When `lead` ends, or this is cancelled, the lease is given up, but only after `lead` has finished. When it is
+        lost, `lead` is cancelled and LeaseLostError raised.
         """
         await self.acquire()
         leading = asyncio.ensure_future(lead())
@@ -120,10 +120,10 @@ class LeaderElector:
 
     async def acquire(self) -> None:
         """Wait until we lead."""
-        _log.info("Attempting to acquire leader lease...", extra={"lock": self._lock.name})
+        log.info("Attempting to acquire leader lease...", extra={"lock": self._lock.name})
         while not await self._try(deadline=math.inf):
             await self._sleep(self._pause())
-        _log.info("Successfully acquired lease", extra={"lock": self._lock.name})
+        log.info("Successfully acquired lease", extra={"lock": self._lock.name})
 
     def _pause(self) -> float:
         """Until the next look at the lease: with jitter, and not past the moment at which it runs out."""
@@ -150,7 +150,7 @@ class LeaderElector:
                 self._observe(free, self._clock())
             except KubeError as error:
                 if not (isinstance(error, ApiStatusError) and error.reason == "Conflict"):
-                    _log.error("Failed to release lease", extra={"err": error, "lock": self._lock.name})
+                    log.error("Failed to release lease", extra={"err": error, "lock": self._lock.name})
                     return
 
     async def _renew(self) -> None:
@@ -176,7 +176,7 @@ class LeaderElector:
         try:
             return await self._acquired_or_renewed(deadline)
         except KubeError as error:
-            _log.error(self._complaint, extra={"err": error, "lock": self._lock.name})
+            log.error(self._complaint, extra={"err": error, "lock": self._lock.name})
             return False
         finally:
             self._report()
@@ -204,13 +204,13 @@ class LeaderElector:
         return True
 
     async def _renewed_at_once(self, deadline: float) -> bool:
-        """Write without reading first: most of the time nobody else has written."""
+        """Write without reading first: most of the time no other replica has written."""
         ours = self._record(acquire_time=self._observed.acquire_time, transitions=self._observed.lease_transitions)
         try:
             await self._write(self._lock.update, ours, deadline)
         except KubeError as error:
             words = "Failed to update lease optimistically, falling back to slow path"
-            _log.info(words, extra={"lock": self._lock.name, "err": error})
+            log.info(words, extra={"lock": self._lock.name, "err": error})
             return False
         return True
 
@@ -252,4 +252,4 @@ async def _ended(task: asyncio.Future[None]) -> None:
     task.cancel()
     await asyncio.wait((task,))
     if not task.cancelled() and (error := task.exception()) is not None:
-        _log.error("Leader election ends with an error: %s", error)
+        log.error("Leader election ends with an error: %s", error)

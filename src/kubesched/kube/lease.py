@@ -36,7 +36,7 @@ class Lock(Protocol):
     async def create(self, record: LeaseRecord, timeout: float) -> None: ...
 
     async def update(self, record: LeaseRecord, timeout: float) -> None:
-        """Replace what was last read or written, unless somebody else has done so since."""
+        """Replace what was last read or written, unless another client has done so since."""
 
 
 def new_identity() -> str:
@@ -75,8 +75,8 @@ class LeaseLock:
         spec = {field: value for field, value in (self._lease.get("spec") or {}).items() if value is not None}
         try:
             return msgspec.convert(spec, LeaseRecord)
-        except msgspec.ValidationError as problem:
-            raise UnreadableAnswerError(f"lease {self.name}: {problem}") from None
+        except msgspec.ValidationError as error:
+            raise UnreadableAnswerError(f"lease {self.name}: {error}") from None
 
     async def create(self, record: LeaseRecord, timeout: float) -> None:
         lease = {
@@ -96,5 +96,5 @@ class LeaseLock:
     def _keep(self, body: bytes) -> None:
         try:
             self._lease = msgspec.json.decode(body, type=dict[str, Any])
-        except msgspec.DecodeError as problem:
-            raise UnreadableAnswerError(f"lease {self.name}: {problem}") from None
+        except msgspec.DecodeError as error:
+            raise UnreadableAnswerError(f"lease {self.name}: {error}") from None

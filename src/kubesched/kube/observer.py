@@ -1,15 +1,13 @@
-"""What the client tells whoever counts: the metrics themselves are made elsewhere."""
+"""What is noted about requests and queues; these observers do nothing, metrics override them."""
 
 from __future__ import annotations
-
-from typing import Protocol
 
 NO_ANSWER = "<error>"
 """The code of a request that got no answer, as rest_client_requests_total has it."""
 
 
-class Observer(Protocol):
-    """Told about every request and every attempt at it. `verb` is the HTTP method, as in upstream's metrics."""
+class Observer:
+    """Is called for every request and every attempt at it. `verb` is the HTTP method, as in upstream's metrics."""
 
     def answered(self, verb: str, host: str, code: str) -> None:
         """An attempt, or an attempt to open a watch, ended with this code, or NO_ANSWER."""
@@ -21,7 +19,7 @@ class Observer(Protocol):
         """
 
     def throttled(self, verb: str, host: str, seconds: float) -> None:
-        """A request waited for the limits of this client; also told when it did not have to."""
+        """A request waited for the limits of this client, perhaps for no time at all."""
 
     def retried(self, verb: str, host: str, code: str) -> None:
         """An attempt after the first ended with this code."""
@@ -30,8 +28,8 @@ class Observer(Protocol):
         """An exec plugin ran, or could not be."""
 
 
-class QueueObserver(Protocol):
-    """Told about a queue that is worked off in the background; depths are those after the fact."""
+class QueueObserver:
+    """Is called for a queue that is worked off in the background; depths are those after the fact."""
 
     def added(self, depth: int) -> None: ...
 
@@ -40,38 +38,3 @@ class QueueObserver(Protocol):
     def done(self, seconds: float) -> None: ...
 
     def retried(self) -> None: ...
-
-
-class NobodyWatches:
-    """An observer that does nothing."""
-
-    def answered(self, verb: str, host: str, code: str) -> None:
-        pass
-
-    def finished(self, verb: str, host: str, seconds: float, sent: int, received: int | None) -> None:
-        pass
-
-    def throttled(self, verb: str, host: str, seconds: float) -> None:
-        pass
-
-    def retried(self, verb: str, host: str, code: str) -> None:
-        pass
-
-    def plugin_called(self, exit_code: int, status: str) -> None:
-        pass
-
-
-class NobodyWatchesTheQueue:
-    """A queue observer that does nothing."""
-
-    def added(self, depth: int) -> None:
-        pass
-
-    def taken(self, depth: int, waited: float) -> None:
-        pass
-
-    def done(self, seconds: float) -> None:
-        pass
-
-    def retried(self) -> None:
-        pass

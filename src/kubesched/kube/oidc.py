@@ -41,7 +41,7 @@ class _Tokens(msgspec.Struct, frozen=True):
 
 
 class OidcCredentials:
-    """New tokens are kept in memory only: the kubeconfig belongs to somebody else, and may be read-only."""
+    """New tokens are kept in memory only: the kubeconfig is not ours to change, and may be read-only."""
 
     def __init__(
         self, config: Mapping[str, str], *, environ: Mapping[str, str], wall_clock: Callable[[], float] = time.time
@@ -114,8 +114,8 @@ class OidcCredentials:
                 return await transport.send(method, path, form, _FORM, agent=user_agent(), timeout=_TIMEOUT)
             finally:
                 await transport.close()
-        except (UnreachableError, ConnectionSettingsError) as problem:
-            raise CredentialsError(f"oidc: {url}: {problem}") from None
+        except (UnreachableError, ConnectionSettingsError) as error:
+            raise CredentialsError(f"oidc: {url}: {error}") from None
 
 
 def _trust(config: Mapping[str, str]) -> ServerTrust:
@@ -134,8 +134,8 @@ def _read(answer: Answer, url: str, type_: type[T]) -> T:
         raise CredentialsError(f"oidc: {url}: failed to refresh token: status {answer.status}: {words}")
     try:
         return msgspec.json.decode(answer.body, type=type_)
-    except msgspec.DecodeError as problem:
-        raise CredentialsError(f"oidc: {url}: the answer cannot be read: {problem}") from None
+    except msgspec.DecodeError as error:
+        raise CredentialsError(f"oidc: {url}: the answer cannot be read: {error}") from None
 
 
 def _expiry(token: str) -> float:
@@ -146,5 +146,5 @@ def _expiry(token: str) -> float:
     payload = parts[1] + "=" * (-len(parts[1]) % 4)
     try:
         return msgspec.json.decode(base64.urlsafe_b64decode(payload), type=_Claims).exp
-    except (binascii.Error, ValueError, msgspec.DecodeError) as problem:
-        raise CredentialsError(f"oidc: id-token: parsing claims: {problem}") from None
+    except (binascii.Error, ValueError, msgspec.DecodeError) as error:
+        raise CredentialsError(f"oidc: id-token: parsing claims: {error}") from None

@@ -1,10 +1,12 @@
-"""A certificate of one's own, for servers that were given none."""
+"""Certificates of one's own, for servers that were given none: in memory, or kept in a directory."""
 
 from __future__ import annotations
 
 import datetime
 import ipaddress
+import os
 from collections.abc import Iterable
+from pathlib import Path
 from typing import NamedTuple
 
 from cryptography import x509
@@ -50,3 +52,21 @@ def _general_name(host: str) -> x509.GeneralName:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
         return x509.DNSName(host)
+
+
+def of_localhost(now: datetime.datetime) -> Pair:
+    """A new certificate for this machine as seen from itself."""
+    return self_signed_pair(("localhost", "127.0.0.1"), common_name=f"localhost@{int(now.timestamp())}", now=now)
+
+
+def kept_in(directory: Path, name: str, now: datetime.datetime) -> Pair:
+    """The pair of this name in a directory; made there if it is missing. OSError if that cannot be done."""
+    cert_file, key_file = directory / f"{name}.crt", directory / f"{name}.key"
+    if cert_file.exists() and key_file.exists():
+        return Pair(cert_file.read_bytes(), key_file.read_bytes())
+    pair = of_localhost(now)
+    directory.mkdir(parents=True, exist_ok=True)
+    cert_file.write_bytes(pair.cert)
+    with open(os.open(key_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(pair.key)
+    return pair

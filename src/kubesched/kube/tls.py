@@ -65,8 +65,8 @@ def _context(trust: ServerTrust, certificate: Certificate | None) -> ssl.SSLCont
             context = ssl.create_default_context(cadata=_text(trust.ca_data))
         else:
             context = ssl.create_default_context(cafile=trust.ca_file or None)
-    except (OSError, ValueError) as problem:
-        raise ConnectionSettingsError(f"{authorities}: expected certificates in PEM: {_words(problem)}") from None
+    except (OSError, ValueError) as error:
+        raise ConnectionSettingsError(f"{authorities}: expected certificates in PEM: {_words(error)}") from None
     # Newer Pythons insist on key identifiers, which the authorities of many clusters do not have; Go does not mind.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if trust.insecure:
@@ -79,16 +79,16 @@ def _context(trust: ServerTrust, certificate: Certificate | None) -> ssl.SSLCont
 
 
 def _show(context: ssl.SSLContext, certificate: Certificate) -> None:
-    """The standard library reads certificates from files only: data is in one for a moment, readable by nobody else."""
+    """The standard library reads certificates from files only: data is in a private one for a moment."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "certificate")
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(certificate.chain.rstrip() + b"\n" + certificate.key)
         try:
             context.load_cert_chain(path, password=_no_password)
-        except (OSError, ValueError) as problem:
+        except (OSError, ValueError) as error:
             raise ConnectionSettingsError(
-                f"expected a client certificate and its key in PEM: {_words(problem)}"
+                f"expected a client certificate and its key in PEM: {_words(error)}"
             ) from None
 
 

@@ -26,9 +26,9 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.status import SKIP_EQUIVALENT, Status, error, unresolvable
+from kubesched.plugins.shared.arithmetic import scaled_to_maximum
 from kubesched.plugins.shared.hinting import queue_if, waits_for
 from kubesched.plugins.shared.node_requirements import RequiredNodes
-from kubesched.plugins.shared.normalizing import scaled_to_maximum
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32, Int64
 

@@ -54,7 +54,7 @@ class Sandbox:
     """A running cluster. To be started and stopped on an event loop."""
 
     def __init__(self, plan: Plan) -> None:
-        """ValueError if it must not listen where it was told to."""
+        """ValueError if it must not listen on the planned address."""
         self._plan = plan
         self._store = SqliteStore(plan.data_dir) if plan.data_dir else Store()
         self._folder = tempfile.TemporaryDirectory(prefix="kubesched-sandbox-")
@@ -99,7 +99,7 @@ class Sandbox:
         self._controllers.start()
 
     def _populate(self) -> None:
-        """All that is there before anybody is at work: what may be refused is refused here."""
+        """What is there before controllers and scheduler start: mistakes in it are found here."""
         bootstrap(self.api, authority=(self._authority or b"").decode(), port=self.server.port)
         self.nodes.add(self._plan.nodes)
         if self._plan.gpus:

@@ -72,5 +72,10 @@ class SchedulerListener:
     def broken_off(self, attempt: Attempt) -> None:
         """The attempt is over without an outcome: it was cancelled, or finishing it raised an error."""
 
-    def awaited_devices(self, profile: str, driver: str, status: str, seconds: float) -> None:
-        """A pod had to wait for the devices of a driver: `success`, `failure`, `timeout` or `error`."""
+    # -- plugins ------------------------------------------------------------------------------------------------------
+
+    def counted(self, metric: str, labels: Sequence[str]) -> None:
+        """A plugin counted something that only it sees, under the name of a metric."""
+
+    def measured(self, metric: str, seconds: float, labels: Sequence[str]) -> None:
+        """A plugin measured something that only it sees, under the name of a metric."""

@@ -11,15 +11,16 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from kubesched.api.change import Change
-from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
 from kubesched.extenders.http_extender import extenders_of, with_ignored_resources
 from kubesched.extenders.originals import originals_for
+from kubesched.framework.client import ClusterClient
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
+from kubesched.framework.errors import describe
 from kubesched.framework.extender import EXTENDER, Extender
 from kubesched.framework.interests import ANY_EVENT, custom_resources, interests_of
 from kubesched.framework.plugin import (
@@ -33,17 +34,13 @@ from kubesched.framework.profile import Profile
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import Code, Status, error
 from kubesched.framework.waiting import WaitingPods
-from kubesched.plugins.default_preemption import DefaultPreemption
-from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.attempt.attempt import EVICTION, Attempt, Failure
-from kubesched.scheduler.attempt.binding_cycle import BindingCycle
-from kubesched.scheduler.attempt.eviction import Evictions
+from kubesched.scheduler.attempt.binding_cycle import BindingCycle, PreBinding
 from kubesched.scheduler.attempt.failures import FailureReporter, breakdown, denial, failure_of, rejection
-from kubesched.scheduler.claims import ClaimBinding
 from kubesched.scheduler.event_handlers import EventHandlers
+from kubesched.scheduler.handle import SchedulerHandle
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.scheduling_queue import LONGEST_WAIT, SchedulingQueue
-from kubesched.scheduler.writer import ClusterWriter
 from kubesched.state.cluster import ClusterState
 
 __all__ = ["PODS_TO_ACTIVATE", "Attempt", "Scheduler"]
@@ -62,11 +59,11 @@ class Scheduler:
     def __init__(
         self,
         configuration: SchedulerConfiguration,
-        writer: ClusterWriter,
+        client: ClusterClient,
         *,
         clock: Callable[[], float],
         draw: Callable[[int], int],
-        plugins: Registry | None = None,
+        plugins: Registry,
         choose: Callable[[list[str]], str] | None = None,
         extenders: Sequence[Extender] | None = None,
         longest_wait: float = LONGEST_WAIT,
@@ -74,13 +71,14 @@ class Scheduler:
         stopwatch: Callable[[], float] = time.monotonic,
         listeners: Iterable[SchedulerListener] = (),
     ) -> None:
-        """`clock` tells seconds; `draw` decides among equally good nodes, unless `choose` does so by name.
+        """`plugins` are those that profiles may name; `client` is for what they and the scheduler write.
+
+        `clock` tells seconds; `draw` decides among equally good nodes, unless `choose` does so by name.
 
         `now` is the time of day in seconds since 1970, for what objects say about times; `stopwatch` is for durations.
         `extenders` are those of the configuration, if not given. ExtenderSettingsError if one of them cannot be used.
         After `longest_wait` seconds a pod is tried again even if nothing happened.
         """
-        registry = in_tree() if plugins is None else plugins
         configuration = with_ignored_resources(configuration)
         self.originals = originals_for(configuration) if extenders is None else None
         """For extenders, to be filled by whoever tells of changes; None if nobody will ask for them."""
@@ -90,8 +88,12 @@ class Scheduler:
         features = configuration.features
         self.state = ClusterState(features)
         self.waiting = WaitingPods(clock, self._on_settled)
-        context = PluginContext(features=features, waiting=self.waiting, now=now, stopwatch=stopwatch)
-        self.profiles = {config.scheduler_name: Profile(config, registry, context) for config in configuration.profiles}
+        pre_binding = PreBinding()
+        handle = SchedulerHandle(lambda: self.queue, pre_binding, self.listeners)
+        context = PluginContext(
+            features=features, waiting=self.waiting, now=now, stopwatch=stopwatch, client=client, handle=handle
+        )
+        self.profiles = {config.scheduler_name: Profile(config, plugins, context) for config in configuration.profiles}
         self.engine = Engine(
             self.state,
             self.profiles.values(),
@@ -103,14 +105,12 @@ class Scheduler:
         self.pods: dict[str, Pod] = {}
         """All pods by name, as the watch last showed them."""
         self.queue = self._make_queue(configuration, clock, longest_wait)
-        self._writer = writer
+        self._client = client
         self._event_handlers = EventHandlers(self.state, self.queue, self.pods, self.waiting, self.engine.knows)
-        self._failures = FailureReporter(self.queue, self.pods.get, writer)
-        self._claims = ClaimBinding(self.state, writer, now, self.listeners)
+        self._failures = FailureReporter(self.queue, self.pods.get, client)
         self._binding = BindingCycle(
-            self.state, self.queue, writer, self.profiles, self._give_back, self._claims, self.extenders
+            self.state, self.queue, client, self.profiles, self._give_back, pre_binding, self.extenders
         )
-        self._evictions = Evictions(self.state, self.queue, writer, self.waiting, self._binding.pre_binding.stop)
         self.evicts_first = not features.async_preemption
         """Whether victims are evicted before their preemptor goes back to the queue; until then nobody is tried."""
         self._permitting: dict[str, Attempt] = {}
@@ -150,8 +150,6 @@ class Scheduler:
             listener.handling(change)
         before = self._stopwatch() if self.listeners else 0.0
         events = self._event_handlers.handle(change)
-        if isinstance(change.obj, ResourceClaim):
-            self._claims.claim_changed()  # pods that are about to be bound may be waiting for their devices
         if self.originals is not None and change.old is not None:
             self.originals.forget(change.old, change.new)
         if self.listeners:
@@ -275,7 +273,8 @@ class Scheduler:
             attempt.outcome = "unschedulable" if attempt.is_rejected else "error"
             if self.evicts_first:
                 await self._evict(attempt)
-            await self._claims.carry_out(attempt.decision.cycle if attempt.decision is not None else None)
+            if attempt.decision is not None:
+                await self._binding.run_deferred(attempt.decision)
             await self._failures.report(attempt, attempt.failure)
             if not self.evicts_first:
                 await self._evict(attempt)
@@ -293,14 +292,24 @@ class Scheduler:
             self._binding.announce(assumed, lambda pod: pod.identity != me)
 
     async def _evict(self, attempt: Attempt) -> None:
-        if not attempt.victims:
+        """Make the room that a post-filter found. Where that comes first and fails, no node is nominated."""
+        decision, failure = attempt.decision, attempt.failure
+        result = decision.post_filter if decision is not None and attempt.victims else None
+        if decision is None or failure is None or result is None or result.preemption is None:
             return
         if attempt.watch is not None:
             attempt.watch.start()
-        if self.evicts_first:
-            await self._evictions.run_first(attempt)
-        else:
-            await self._evictions.run(attempt, self._preemption_of(attempt.queued.pod))
+        try:
+            status = await result.preemption.carry_out()
+        except Exception as problem:  # of a plugin
+            _log.exception("the preemption for pod %s broke", attempt.queued.key)
+            status = error(f"preemption: {describe(problem)}")
+        attempt.evicted = status is None
+        if status is not None and self.evicts_first:
+            said = decision.diagnosis.message() if decision.diagnosis is not None else ""
+            failure.message, failure.nominated = f"{said} {status.message}", None
+        elif status is not None:
+            _log.warning("the preemption for pod %s failed: %s", attempt.queued.key, status.message)
         if attempt.watch is not None:
             attempt.watch.lap(EVICTION)
 
@@ -309,7 +318,7 @@ class Scheduler:
             return True
         if pod.is_terminating:
             note = f"skip schedule deleting pod: {pod.key}"
-            self._writer.record_event(
+            self._client.record_event(
                 pod, related=None, type="Warning", reason="FailedScheduling", action="Scheduling", note=note
             )
             return True
@@ -386,10 +395,6 @@ class Scheduler:
         if decision.post_filter is None or not decision.post_filter.nominated:
             return
         attempt.victims = tuple(v for v in decision.post_filter.victims if not v.pod.is_terminating)
-        preemption = self._preemption_of(attempt.queued.pod)
+        preemption = decision.post_filter.preemption
         if attempt.victims and preemption is not None and not self.evicts_first:
-            preemption.begin(attempt.queued.pod, attempt.victims)
-
-    def _preemption_of(self, pod: Pod) -> DefaultPreemption | None:
-        plugin = self.profiles[pod.spec.scheduler_name].plugins.get(DefaultPreemption.name)
-        return plugin if isinstance(plugin, DefaultPreemption) else None
+            preemption.hold_back()

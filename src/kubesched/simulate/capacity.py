@@ -55,7 +55,7 @@ def capacity(
     most: int,
     progress: Callable[[int, int], None] | None = None,
 ) -> Capacity:
-    """Place copies of the pod, at most so many. Nobody is evicted for them. The cluster holds them afterwards."""
+    """Place copies of the pod, at most so many. No pod is evicted for them. The cluster holds them afterwards."""
     on: Counter[str] = Counter()
     stopped_by = ""
     for i in range(most):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 import msgspec
@@ -13,7 +13,6 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
 from kubesched.framework.engine import Engine
-from kubesched.framework.interests import custom_resources
 from kubesched.framework.plugin import PluginContext, QueueSortPlugin
 from kubesched.framework.profile import Profile
 from kubesched.framework.registry import Registry
@@ -29,12 +28,6 @@ def profiles_of(configuration: SchedulerConfiguration, plugins: Registry | None 
     return {config.scheduler_name: Profile(config, registry, context) for config in configuration.profiles}
 
 
-def awaited_custom_resources(configuration: SchedulerConfiguration, plugins: Registry | None = None) -> frozenset[str]:
-    """The resources that matter only because plugins of the configuration wait for them: `racks.v1.example.com`."""
-    profiles = profiles_of(configuration, plugins)
-    return custom_resources(plugin for profile in profiles.values() for plugin in profile.plugins.values())
-
-
 class SimulatedCluster:
     """The state that the manifests describe, and an engine that decides on it."""
 
@@ -45,8 +38,10 @@ class SimulatedCluster:
         *,
         seed: int = 0,
         plugins: Registry | None = None,
+        profiles: Mapping[str, Profile] | None = None,
     ) -> None:
-        self.profiles = profiles_of(configuration, plugins)
+        """`profiles` are those of the configuration, if they have been made already."""
+        self.profiles = profiles or profiles_of(configuration, plugins)
         self.seed = seed
         self.state = ClusterState(configuration.features)
         self.engine = Engine(

@@ -57,7 +57,7 @@ class CustomResources:
         return spec is not None and (spec.names.plural, spec.group) in map(_plural_and_group, self._awaited)
 
     def read(self, content: dict[str, Any]) -> CustomObject | list[Mistake] | None:
-        """The object as plugins find it; what is wrong with it; or None if nobody waits for such objects."""
+        """The object as plugins find it; what is wrong with it; or None if no plugin waits for such objects."""
         api_version, kind = _text(content, "apiVersion"), _text(content, "kind")
         group, _, version = api_version.rpartition("/")
         definition = self._defined_as.get((group, kind))

@@ -18,26 +18,12 @@ from kubesched.api.pod import Pod, PodResourceClaimStatus
 from kubesched.framework.decision import Decision
 from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt
-from kubesched.plugins.dynamic_resources.explaining import NodeDevices, explain_devices
 from kubesched.plugins.dynamic_resources.extended import IN_MEMORY_NAME
-from kubesched.plugins.dynamic_resources.writes import (
-    ClaimWrite,
-    CreateClaim,
-    DeleteClaim,
-    ReserveClaim,
-    TellExtendedClaim,
-    UnreserveClaim,
-    applied,
-    consumer_of,
-)
-from kubesched.scheduler.writer import WriteError
+from kubesched.plugins.dynamic_resources.writes import ReserveClaim, UnreserveClaim, applied, consumer_of
 from kubesched.simulate.volumes import Tell
 from kubesched.state.cluster import ClusterState
 
 replace = msgspec.structs.replace
-
-_MOST_NODES = 40
-"""Devices are many, and what is said of them is long."""
 
 Templates = Mapping[str, ResourceClaimTemplate]
 """By `namespace/name`."""
@@ -89,7 +75,7 @@ class DeviceClaims:
         """The pod, with the claims that were made for it."""
         pod, claims = made_for(pod, self._templates)
         for claim in claims:
-            self._store(claim)
+            self.store(claim)
         return pod
 
     def pod_gone(self, pod: Pod) -> None:
@@ -100,28 +86,20 @@ class DeviceClaims:
                 claim = applied(UnreserveClaim(claim, pod.uid), claim)
                 if not claim.status.reserved_for:
                     claim = replace(claim, status=ResourceClaimStatus())
-                self._store(claim)
+                self.store(claim)
             if owner is not None and owner.uid == pod.uid:
-                self._delete(claim)
+                self.delete(claim)
 
-    def write(self, write: ClaimWrite) -> ResourceClaim | None:
-        """What the scheduler writes about a claim. Devices that take a while to be ready are ready at once."""
-        match write:
-            case CreateClaim(claim):
-                self._version += 1
-                name = f"{claim.metadata.generate_name}{self._version}"
-                meta = replace(claim.metadata, name=name, uid=f"claim/{claim.namespace}/{name}")
-                self._extended.update((owner.uid, name) for owner in meta.owner_references)
-                return self._store(replace(claim, metadata=meta))
-            case TellExtendedClaim():
-                return None
-        stored = self._claims.get(write.claim.key)
-        if stored is None:
-            raise WriteError("NotFound", f'resourceclaims.resource.k8s.io "{write.claim.name}" not found')
-        if isinstance(write, DeleteClaim):
-            self._delete(stored)
-            return None
-        return self._store(with_devices_ready(applied(write, stored)))
+    def find(self, key: str) -> ResourceClaim | None:
+        return self._claims.get(key)
+
+    def create(self, claim: ResourceClaim) -> ResourceClaim:
+        """A claim for the extended resources of a pod, which gets its name here."""
+        self._version += 1
+        name = claim.name or f"{claim.metadata.generate_name}{self._version}"
+        meta = replace(claim.metadata, name=name, uid=f"claim/{claim.namespace}/{name}")
+        self._extended.update((owner.uid, name) for owner in meta.owner_references)
+        return self.store(replace(claim, metadata=meta))
 
     def _claims_of(self, pod: Pod) -> list[ResourceClaim]:
         """Claims that the pod names, that were made for it from templates, and the one for its extended resources."""
@@ -131,15 +109,17 @@ class DeviceClaims:
         keys = dict.fromkeys(f"{pod.namespace}/{name}" for name in names if name is not None)
         return [self._claims[key] for key in keys if key in self._claims]
 
-    def _store(self, claim: ResourceClaim) -> ResourceClaim:
+    def store(self, claim: ResourceClaim) -> ResourceClaim:
+        """The claim as it is now: devices that take a while to be ready are ready at once."""
         self._version += 1
+        claim = with_devices_ready(claim)
         claim = replace(claim, metadata=replace(claim.metadata, resource_version=str(self._version)))
         before = self._claims.get(claim.key)
         self._claims[claim.key] = claim
         self._tell(before, claim)
         return claim
 
-    def _delete(self, claim: ResourceClaim) -> None:
+    def delete(self, claim: ResourceClaim) -> None:
         self._tell(self._claims.pop(claim.key), None)
 
 
@@ -175,17 +155,6 @@ def settle_claims(decision: Decision, state: ClusterState) -> None:
         ledger.refresh()
         if allocation is not None:
             ledger.release(claim)
-
-
-def devices_of(decision: Decision, state: ClusterState) -> tuple[NodeDevices, ...]:
-    """What devices were considered for the claims of a pod, on the winner first and then on others by name."""
-    attempt: ClaimAttempt | None = decision.cycle.notes.get(NOTES) if decision.cycle is not None else None
-    if attempt is None or attempt.variants is None:
-        return ()
-    view, nodes = state.companion(DeviceView), state.nodes
-    names = sorted(nodes.order.names(), key=lambda name: (name != decision.node, name))[:_MOST_NODES]
-    holders = view.ledger.holders()
-    return tuple(explain_devices(attempt, view, nodes.row_of[name], name, holders) for name in names)
 
 
 def with_devices_ready(claim: ResourceClaim) -> ResourceClaim:

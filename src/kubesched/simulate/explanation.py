@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,14 +11,11 @@ from kubesched.api.pod import Pod
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.diagnosis import FilterOutcome
 from kubesched.framework.extender import EXTENDER
+from kubesched.framework.plugin import Details, ExplainPlugin
 from kubesched.framework.scores import Scores
 from kubesched.framework.status import Status
-from kubesched.plugins.dynamic_resources.explaining import NodeDevices
-from kubesched.plugins.node_resources import NodeResourcesFit
 from kubesched.simulate.cluster import SimulatedCluster
-from kubesched.simulate.devices import devices_of
 from kubesched.simulate.preemption import Preemption, preemption_of
-from kubesched.simulate.shortages import Shortage, shortages
 from kubesched.state.columns import Int32, Int64
 
 
@@ -44,7 +41,7 @@ class NodeVerdict:
     refusal: Refusal | None = None
     also: tuple[Refusal, ...] = ()
     for_nominated: bool = False
-    """Refused only because room must be left for pods that were promised this node."""
+    """Refused only because room must be left for pods that are nominated to this node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +92,7 @@ class Explanation:
     gate: Refusal | None
     """What keeps the pod from being looked at; the rest says what would happen without it."""
     nominated: bool
-    """Whether the winner was promised earlier, so that scores did not matter."""
+    """Whether the pod was nominated to the winner before, so that scores did not matter."""
     pre_filters: PreFilters
     verdicts: tuple[NodeVerdict, ...]
     """One per node, by name."""
@@ -106,19 +103,22 @@ class Explanation:
     """The nodes with the best score, if they are several; one is drawn at random."""
     seed: int
     preemption: Preemption | None
-    shortages: tuple[Shortage, ...] = ()
-    """For a pod that fits nowhere: what is missing on nodes where nothing else is in the way."""
-    devices: tuple[NodeDevices, ...] = ()
-    """What devices were considered for the pod's claims: on the winner, then on others, up to a few dozen nodes."""
+    details: dict[str, Details] = field(default_factory=dict)
+    """What plugins add (`ExplainPlugin`), by the names of their parts: what is missing, which devices were tried."""
 
     def to_plain(self) -> dict[str, Any]:
         """Dictionaries, lists and scalars, for JSON."""
-        return asdict(self)
+        plain = asdict(self)
+        return plain | {name: part["data"] for name, part in plain.pop("details").items()}
 
 
 def explain(cluster: SimulatedCluster, key: str) -> Explanation:
-    """Explain the decision for one pod. A pod that has a node is taken off it first."""
-    pod = cluster.pods[key]
+    """Explain the decision for one pod of the cluster."""
+    return explain_pod(cluster, cluster.pods[key])
+
+
+def explain_pod(cluster: SimulatedCluster, pod: Pod) -> Explanation:
+    """Explain the decision for any pod. One that has a node is taken off it first."""
     current_node, remark = pod.spec.node_name, _why_not_pending(pod)
     if current_node or pod.is_finished:
         pod = cluster.taken_off_its_node(pod)
@@ -148,7 +148,6 @@ class _Trace:
         decision, scores = self._decision, self._trace.scores
         ranking = self._ranking(scores) if scores is not None and not scores.broken else ()
         winner_was_drawn = decision.draw.among > 1
-        verdicts = tuple(self._verdicts())
         return Explanation(
             pod=decision.pod.key,
             profile=decision.profile,
@@ -160,14 +159,13 @@ class _Trace:
             gate=_refusal(gate) if gate is not None else None,
             nominated=bool(decision.node) and decision.node == decision.pod.status.nominated_node_name,
             pre_filters=self._pre_filters(),
-            verdicts=verdicts,
+            verdicts=tuple(self._verdicts()),
             scores=ranking,
             skipped_scores=tuple(sorted(scores.skipped)) if scores is not None else (),
             ties=tuple(score.node for score in ranking if score.total == ranking[0].total) if winner_was_drawn else (),
             seed=self._cluster.seed,
             preemption=preemption_of(decision, self._cluster.state),
-            shortages=() if decision.node else self._shortages(verdicts),
-            devices=devices_of(decision, self._cluster.state),
+            details=self._details(),
         )
 
     # -- before any node ----------------------------------------------------------------------------------------------
@@ -213,15 +211,19 @@ class _Trace:
         names = " ".join(sorted(outcome.narrowed_by))
         return Refusal(names, "UnschedulableAndUnresolvable", (f"node(s) didn't satisfy plugin(s) [{names}]",))
 
-    def _shortages(self, verdicts: tuple[NodeVerdict, ...]) -> tuple[Shortage, ...]:
-        """Of nodes that have nothing else against the pod: more room elsewhere would not help it."""
-        objections = [
-            (verdict.node, reason)
-            for verdict in verdicts
-            if verdict.refusal is not None and verdict.refusal.plugin == NodeResourcesFit.name and not verdict.also
-            for reason in verdict.refusal.reasons
-        ]
-        return shortages(self._decision.pod, objections, self._cluster.state)
+    def _details(self) -> dict[str, Details]:
+        """What plugins of the profile add, in their order."""
+        cycle, outcome = self._decision.cycle, self._trace.filter_outcome
+        assert cycle is not None
+        found: dict[str, Details] = {}
+        for plugin in self._cluster.profiles[self._decision.profile].plugins.values():
+            if isinstance(plugin, ExplainPlugin):
+                part = plugin.explained_as or plugin.name
+                found[part] = Details()
+                if outcome is not None:
+                    about = (cycle, outcome, self._decision.node)
+                    found[part] = cycle.ask(plugin.name, "Explain", plugin.explain, *about) or Details()
+        return found
 
     # -- scores -------------------------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from kubesched.simulate.admission import Admission, Classes
 from kubesched.simulate.custom import CustomResources
 from kubesched.simulate.files import braced_yaml, bytes_of, json_values, sources_of
 from kubesched.simulate.kinds import DEFAULT_NAMESPACE, LIST, ReadAs, is_known, kind_of, nearest_kind
-from kubesched.simulate.trace import trace_mistakes
+from kubesched.simulate.workloads import trace_mistakes
 
 
 class ManifestError(UserError):

@@ -1,7 +1,7 @@
 """One pass over the pending pods: each is decided in the order of the queue and stands on its node for those after it.
 
-Nobody is evicted and nobody is tried twice: what preemption would do is told, not done. Permit and binding are left
-out, as there is nobody to bind to.
+No pod is evicted and none is tried twice: what preemption would do is reported, not done. Permit and binding are left
+out, as there is no API server to write to.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from kubesched.api.pod import Pod
+from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.plugin import ReservePlugin
 from kubesched.framework.status import Status
@@ -78,17 +79,26 @@ def place_one(cluster: SimulatedCluster, pod: Pod) -> Placed | Unplaced:
         return Unplaced(pod.key, pod.priority, "skipped", text)
     if pod.is_terminating:
         return Unplaced(pod.key, pod.priority, "skipped", "is being deleted")
-    gate = engine.gate(pod)
-    if gate is not None:
-        return Unplaced(pod.key, pod.priority, Outcome.GATED.value, gate.message)
-    decision = engine.decide(pod)
+    decision = schedule(cluster, pod)
     if decision.outcome is not Outcome.SCHEDULED:
         eviction = chosen_eviction(decision, cluster.state)
         return Unplaced(pod.key, pod.priority, decision.outcome.value, decision.message, eviction)
-    refused = _assume_and_reserve(cluster, decision)
-    if refused is not None:
-        return Unplaced(pod.key, pod.priority, "reserve-failed", f"{refused.plugin}: {refused.message}")
     return Placed(pod.key, pod.priority, decision.node, decision.score, decision.feasible, decision.draw.among)
+
+
+def schedule(cluster: SimulatedCluster, pod: Pod) -> Decision:
+    """Run PreEnqueue, the scheduling cycle and Reserve. A pod that finds a node stands there from now on."""
+    gate = cluster.engine.gate(pod)
+    if gate is not None:
+        cycle = Cycle(pod, cluster.state)
+        return Decision(pod, pod.spec.scheduler_name, Outcome.GATED, cycle, status=gate)
+    decision = cluster.engine.decide(pod)
+    if decision.outcome is Outcome.SCHEDULED:
+        refused = _assume_and_reserve(cluster, decision)
+        if refused is not None:
+            said = Status(refused.code, (f"{refused.plugin}: {refused.message}",), refused.plugin)
+            decision.outcome, decision.node, decision.status = Outcome.RESERVE_FAILED, "", said
+    return decision
 
 
 def _assume_and_reserve(cluster: SimulatedCluster, decision: Decision) -> Status | None:

@@ -18,19 +18,18 @@ import msgspec
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
+from kubesched.framework.client import ClusterClient
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import all_plugins
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.queue.scheduling_queue import LONGEST_WAIT
-from kubesched.scheduler.recording.recording import Recording, RecordingWriter
+from kubesched.scheduler.recording.recording import Recording, RecordingClient
 from kubesched.scheduler.run_now import run_now
 from kubesched.scheduler.scheduler import Attempt, Scheduler
-from kubesched.scheduler.writer import ClusterWriter
 from kubesched.simulate.cluster import created_at
 from kubesched.simulate.meter import Meter
 from kubesched.simulate.report import PodStory, Preempted, SimulationReport
-from kubesched.simulate.trace import arrival_of, duration_of
-from kubesched.simulate.workloads import Series, expand
+from kubesched.simulate.workloads import Series, arrival_of, duration_of, expand
 from kubesched.simulate.world import START, World
 
 LEFTOVERS_EVERY = 30.0
@@ -83,10 +82,10 @@ class Simulation:
         self, configuration: SchedulerConfiguration, plugins: Registry, record: IO[str] | None
     ) -> Scheduler:
         recording = None if record is None else Recording(record, configuration, lambda: self.now)
-        writer: ClusterWriter = self._world if recording is None else RecordingWriter(self._world, recording)
+        client: ClusterClient = self._world if recording is None else RecordingClient(self._world, recording)
         return Scheduler(
             configuration,
-            writer,
+            client,
             clock=lambda: self.now,
             draw=random.Random(self._seed).randrange,
             plugins=plugins,
@@ -122,7 +121,7 @@ class Simulation:
 
     def _arrive(self, pod: Pod) -> None:
         self._stories[pod.uid] = PodStory(pod.key, pod.priority, self.now)
-        self._world.create(pod)
+        self._world.create_pod(pod)
 
     def _bound(self, pod: Pod) -> None:
         story = self._stories[pod.uid]
@@ -221,7 +220,7 @@ class Simulation:
     # -- time ---------------------------------------------------------------------------------------------------------
 
     def _happen(self) -> None:
-        """All that is due by now, and the scheduler hears of it."""
+        """Do all that is due by now, and deliver the changes to the scheduler."""
         self._world.deliver(self._scheduler.handle)
         while self._calendar and self._calendar[0][0] <= self.now:
             _, _, action, pod = heapq.heappop(self._calendar)

@@ -16,14 +16,12 @@ from kubesched.api.storage import (
     PersistentVolumeSpec,
     StorageClass,
 )
-from kubesched.api.well_known import BIND_COMPLETED
-from kubesched.plugins.volume_binding.writes import VolumeWrites
-from kubesched.scheduler.writer import WriteError
+from kubesched.api.well_known import BIND_COMPLETED, NO_PROVISIONER, SELECTED_NODE
+from kubesched.framework.client import NOT_FOUND, ClientError
 from kubesched.simulate.admission import admitted_claim
 
 replace = msgspec.structs.replace
 
-NO_PROVISIONER = "kubernetes.io/no-provisioner"
 BOUND = ClaimStatus(phase="Bound")
 
 Tell = Callable[[KubeObject | None, KubeObject | None], None]
@@ -52,17 +50,31 @@ class Volumes:
         for claim in list(self._claims.values()):
             self._provision_at_once(claim)
 
-    def write(self, writes: VolumeWrites) -> None:
-        """What VolumeBinding decided, and what the controllers make of it."""
-        for volume in writes.volumes:
-            reference = volume.spec.claim_ref
-            assert reference is not None
-            claim = self._claims.get(f"{reference.namespace}/{reference.name}")
-            if claim is None:
-                raise WriteError("NotFound", f'persistentvolumeclaims "{reference.name}" not found')
-            self._bind(claim, volume)
-        for claim in writes.claims:
+    def find(self, kind: str, key: str) -> PersistentVolume | PersistentVolumeClaim | None:
+        return self._volumes.get(key) if kind == "PersistentVolume" else self._claims.get(key)
+
+    def volume_changed(self, volume: PersistentVolume) -> None:
+        """A volume that was given to a claim is bound to it."""
+        reference = volume.spec.claim_ref
+        if reference is None:
+            self._store_volume(volume)
+            return
+        claim = self._claims.get(f"{reference.namespace}/{reference.name}")
+        if claim is None:
+            raise ClientError(NOT_FOUND, f'persistentvolumeclaims "{reference.name}" not found')
+        self._bind(claim, volume)
+
+    def claim_changed(self, claim: PersistentVolumeClaim) -> None:
+        """A claim that names a node for its volume gets one."""
+        if claim.metadata.annotations.get(SELECTED_NODE) and not claim.spec.volume_name:
             self._provision(claim)
+        else:
+            self._store_claim(claim)
+
+    def delete(self, obj: PersistentVolume | PersistentVolumeClaim) -> None:
+        held = self._volumes if isinstance(obj, PersistentVolume) else self._claims
+        del held[obj.key]
+        self._tell(obj, None)
 
     def pod_created(self, pod: Pod) -> None:
         """Ephemeral volumes get a claim that belongs to the pod."""
@@ -81,8 +93,7 @@ class Volumes:
             )
             claim = PersistentVolumeClaim(metadata=meta, spec=template.spec)
             made = admitted_claim(claim, self._classes.values())
-            self._claims[made.key] = made
-            self._tell(None, made)
+            self._store_claim(made)
             self._provision_at_once(made)
 
     def pod_gone(self, pod: Pod) -> None:
@@ -119,9 +130,7 @@ class Volumes:
         self._bind(claim, PersistentVolume(metadata=ObjectMeta(name=f"pvc-{claim.namespace}-{claim.name}"), spec=spec))
 
     def _bind(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
-        bound_volume = replace(volume, status=replace(volume.status, phase="Bound"))
-        self._tell(self._volumes.get(volume.name), bound_volume)
-        self._volumes[volume.name] = bound_volume
+        self._store_volume(replace(volume, status=replace(volume.status, phase="Bound")))
         annotations = {**claim.metadata.annotations, BIND_COMPLETED: "yes"}
         bound_claim = replace(
             claim,
@@ -129,5 +138,12 @@ class Volumes:
             spec=replace(claim.spec, volume_name=volume.name),
             status=BOUND,
         )
-        self._tell(self._claims.get(claim.key), bound_claim)
-        self._claims[claim.key] = bound_claim
+        self._store_claim(bound_claim)
+
+    def _store_volume(self, volume: PersistentVolume) -> None:
+        self._tell(self._volumes.get(volume.name), volume)
+        self._volumes[volume.name] = volume
+
+    def _store_claim(self, claim: PersistentVolumeClaim) -> None:
+        self._tell(self._claims.get(claim.key), claim)
+        self._claims[claim.key] = claim

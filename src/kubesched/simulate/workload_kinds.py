@@ -16,6 +16,12 @@ class PodTemplate(Record, frozen=True):
     spec: PodSpec = PodSpec()
 
 
+class Ordinals(Record, frozen=True):
+    """Where a StatefulSet begins to count."""
+
+    start: int = 0
+
+
 class WorkloadSpec(Record, frozen=True):
     """The fields of all kinds of workloads; each kind reads its own."""
 
@@ -26,6 +32,8 @@ class WorkloadSpec(Record, frozen=True):
     pod_management_policy: Literal["OrderedReady", "Parallel", ""] = ""
     parallelism: int | None = None
     completions: int | None = None
+    completion_mode: Literal["NonIndexed", "Indexed", ""] = ""
+    ordinals: Ordinals | None = None
     suspend: bool = False
 
 
@@ -33,6 +41,7 @@ class WorkloadStatus(Record, frozen=True):
     """What has been done already."""
 
     succeeded: int = 0
+    completed_indexes: str = ""
 
 
 class Workload(KubeObject, frozen=True):

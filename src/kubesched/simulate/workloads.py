@@ -1,44 +1,32 @@
-"""Workloads to pods, as their controllers would make them: names, owners, labels, claims, and who waits for whom."""
+"""Workloads to pods, as their controllers would create them before the clock of a simulation starts."""
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from itertools import count, islice
+from typing import Literal, TypeVar
 
 import msgspec
 
 from kubesched.api import workloads as api
-from kubesched.api.affinity import Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta, OwnerReference
+from kubesched.api.affinity import Affinity
+from kubesched.api.kinds import DAEMON_SETS, JOBS, REPLICA_SETS, STATEFUL_SETS, Object, Resource
+from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.node import Node
-from kubesched.api.pod import PersistentVolumeClaimSource, Pod, PodSpec, Toleration, Volume
+from kubesched.api.pod import Pod
+from kubesched.api.schema import Mistake
 from kubesched.api.storage import PersistentVolumeClaim
-from kubesched.api.tolerations import has_untolerated
-from kubesched.plugins.shared.node_requirements import RequiredNodes
+from kubesched.config import Duration
+from kubesched.controllers.daemon_sets import Eligibility, affinity_to, daemon_pod, target_of
+from kubesched.controllers.jobs import index_of, new_pods, remaining_pods, wanted_pods
+from kubesched.controllers.pod_templates import hash_of, owner_reference, pod_from, revision_data
+from kubesched.controllers.rollout import new_replica_set
+from kubesched.controllers.stateful_sets import claim_of, claim_templates, ordinals_of, stateful_pod
 from kubesched.simulate.workload_kinds import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet, Workload
 
+T = TypeVar("T", bound=KubeObject)
 replace = msgspec.structs.replace
-
-TEMPLATE_HASH = "pod-template-hash"
-
-_NODE_TROUBLES = (
-    ("not-ready", "NoExecute"),
-    ("unreachable", "NoExecute"),
-    ("disk-pressure", "NoSchedule"),
-    ("memory-pressure", "NoSchedule"),
-    ("pid-pressure", "NoSchedule"),
-    ("unschedulable", "NoSchedule"),
-)
-DAEMON_TOLERATIONS = tuple(
-    Toleration(key=f"node.kubernetes.io/{trouble}", operator="Exists", effect=effect)  # type: ignore[arg-type]
-    for trouble, effect in _NODE_TROUBLES
-)
-"""What pods of a DaemonSet put up with, besides what their template says."""
-
-_HOST_NETWORK = Toleration(key="node.kubernetes.io/network-unavailable", operator="Exists", effect="NoSchedule")
 
 
 @dataclass(frozen=True)
@@ -61,7 +49,7 @@ class Expansion:
 
 
 def expand(objects: Iterable[KubeObject]) -> Expansion:
-    """Make the pods that workloads lack. Pods that are there already and say who owns them count as made."""
+    """Make the pods that workloads lack. Pods that are there already and name their owner count as made."""
     given = list(objects)
     expander = _Expander(given)
     for obj in given:
@@ -75,12 +63,11 @@ class _Expander:
         self.series: list[Series] = []
         self._nodes = [obj for obj in given if isinstance(obj, Node)]
         self._names = {obj.key for obj in given if isinstance(obj, Pod | PersistentVolumeClaim)}
-        self._owned = Counter(
-            (obj.namespace, owner.kind, owner.name)
-            for obj in given
-            if isinstance(obj, Pod | ReplicaSet) and (owner := obj.metadata.controller) is not None
-            if not (isinstance(obj, Pod) and obj.is_finished)
-        )
+        self._owned: dict[tuple[str, str, str], list[KubeObject]] = {}
+        for obj in given:
+            owner = obj.metadata.controller if isinstance(obj, Pod | ReplicaSet) else None
+            if owner is not None and not (isinstance(obj, Pod) and obj.is_finished):
+                self._owned.setdefault((obj.namespace, owner.kind, owner.name), []).append(obj)
 
     def take(self, obj: KubeObject) -> None:
         match obj:
@@ -90,156 +77,152 @@ class _Expander:
                 else:
                     self.series.append(Series((obj,), 1, "bound"))
             case Deployment():
-                if not self._already(obj):
-                    self._replica_set(_replica_set_of(obj))
+                if not self._owned_by(obj):
+                    replicas = 1 if obj.spec.replicas is None else obj.spec.replicas
+                    made = _record(new_replica_set(_plain(obj), replicas, {}), ReplicaSet, obj.namespace)
+                    self._replica_set(made)
             case ReplicaSet():
                 self._replica_set(obj)
             case StatefulSet():
                 self._stateful_set(obj)
             case DaemonSet():
-                self._all_at_once(list(self._daemons(obj)))
+                self._all_at_once(list(self._daemon_pods(obj)))
             case Job():
                 self._job(obj)
             case _:
                 self.objects.append(obj)
 
-    def _replica_set(self, workload: Workload) -> None:
-        owner = api.ReplicaSet(metadata=workload.metadata, spec=api.WorkloadSpec(selector=workload.spec.selector))
-        self.objects.append(owner)
-        if workload.spec.template.spec.containers:
-            missing = _count(workload.spec.replicas) - self._already(workload)
-            self._all_at_once(list(self._copies(workload, missing)))
+    def _replica_set(self, workload: ReplicaSet) -> None:
+        spec = workload.spec
+        self.objects.append(api.ReplicaSet(metadata=workload.metadata, spec=api.WorkloadSpec(selector=spec.selector)))
+        if not spec.template.spec.containers:
+            return
+        replica_set = _plain(workload)
+        missing = (1 if spec.replicas is None else spec.replicas) - len(self._owned_by(workload))
+        model = _pod(REPLICA_SETS, replica_set, pod_from(replica_set["spec"]["template"], prefix=workload.name))
+        self._all_at_once(list(islice(self._copies(model, workload), max(0, missing))))
 
-    def _stateful_set(self, workload: Workload) -> None:
+    def _stateful_set(self, workload: StatefulSet) -> None:
         spec = workload.spec
         self.objects.append(api.StatefulSet(metadata=workload.metadata, spec=api.WorkloadSpec(selector=spec.selector)))
         if not spec.template.spec.containers:
             return
-        ordinals = range(_count(spec.replicas))
-        pods = [pod for i in ordinals if (pod := self._ordinal(workload, i)).key not in self._names]
+        stateful_set, pods = _plain(workload), []
+        template, revision = stateful_set["spec"]["template"], f"{workload.name}-{hash_of(revision_data(stateful_set))}"
+        for ordinal in ordinals_of(stateful_set):
+            for claim_template in claim_templates(stateful_set):
+                self._claim(claim_of(stateful_set, claim_template, ordinal), workload.namespace)
+            if f"{workload.namespace}/{workload.name}-{ordinal}" not in self._names:
+                pod = stateful_pod(stateful_set, ordinal, template, revision)
+                pods.append(_pod(STATEFUL_SETS, stateful_set, pod))
         if spec.pod_management_policy == "Parallel":
             self._all_at_once(pods)
         elif pods:
             self.series.append(Series(tuple(pods), 1, "bound"))
 
-    def _ordinal(self, workload: Workload, ordinal: int) -> Pod:
-        spec, name = workload.spec.template.spec, f"{workload.name}-{ordinal}"
-        claimed = []
-        for template in workload.spec.volume_claim_templates:
-            claim = f"{template.name}-{name}"
-            self._claim(template, claim, workload.namespace)
-            source = PersistentVolumeClaimSource(claim_name=claim)
-            claimed.append(Volume(name=template.name, persistent_volume_claim=source))
-        if claimed:
-            names = {volume.name for volume in claimed}
-            spec = replace(spec, volumes=(*(v for v in spec.volumes if v.name not in names), *claimed))
-        labels = {"statefulset.kubernetes.io/pod-name": name, "apps.kubernetes.io/pod-index": str(ordinal)}
-        return _made(workload, name, labels, spec)
+    def _claim(self, claim: Object, namespace: str) -> None:
+        made = _record(claim, PersistentVolumeClaim, namespace)
+        if made.key not in self._names:
+            self._names.add(made.key)
+            self.objects.append(replace(made, metadata=replace(made.metadata, uid=f"claim/{made.key}")))
 
-    def _claim(self, template: PersistentVolumeClaim, name: str, namespace: str) -> None:
-        key = f"{namespace}/{name}"
-        if key not in self._names:
-            self._names.add(key)
-            meta = replace(template.metadata, name=name, namespace=namespace, uid=f"claim/{key}")
-            self.objects.append(replace(template, metadata=meta))
-
-    def _daemons(self, workload: Workload) -> Iterator[Pod]:
-        spec = workload.spec.template.spec
-        more = (*DAEMON_TOLERATIONS, _HOST_NETWORK) if spec.host_network else DAEMON_TOLERATIONS
-        spec = replace(spec, tolerations=(*spec.tolerations, *(t for t in more if t not in spec.tolerations)))
-        required = RequiredNodes(Pod(spec=spec))
+    def _daemon_pods(self, workload: DaemonSet) -> Iterator[Pod]:
+        daemon_set = _plain(workload)
+        eligible, revision_hash = Eligibility(daemon_set), hash_of(revision_data(daemon_set))
+        model = _pod(DAEMON_SETS, daemon_set, daemon_pod(daemon_set, "", revision_hash))
+        affinity = msgspec.to_builtins(model.spec.affinity)
+        taken = {target_of(msgspec.to_builtins(pod)) for pod in self._owned_by(workload)}
         for node in self._nodes:
-            pod = _made(workload, f"{workload.name}-{node.name}", {}, _only_on(spec, node.name))
-            suits = required.allow(node) and not has_untolerated(node.spec.taints, spec.tolerations)
-            if suits and pod.key not in self._names and not self._has_daemon(workload, node):
-                yield pod
+            name = f"{workload.name}-{node.name}"
+            should_run, _ = eligible.of(node)
+            if should_run and node.name not in taken and f"{workload.namespace}/{name}" not in self._names:
+                only_there = msgspec.convert(affinity_to(node.name, affinity), Affinity)
+                yield replace(_named(model, name), spec=replace(model.spec, affinity=only_there))
 
-    def _has_daemon(self, workload: Workload, node: Node) -> bool:
-        if not self._already(workload):
-            return False
-        return any(
-            isinstance(obj, Pod) and obj.spec.node_name == node.name and _is_owned_by(obj, workload)
-            for obj in self.objects
-        )
-
-    def _job(self, workload: Workload) -> None:
-        spec = workload.spec
-        if spec.suspend:
+    def _job(self, workload: Job) -> None:
+        if workload.spec.suspend:
             return
-        at_once = _count(spec.parallelism)
-        total = at_once if spec.completions is None else spec.completions
-        running = self._already(workload)
-        pods = tuple(self._copies(workload, total - workload.status.succeeded - running))
-        if pods and at_once:
-            self.series.append(Series(pods, max(at_once - running, 1), "finished"))
+        job, active = _plain(workload), self._owned_by(workload)
+        at_once, missing = wanted_pods(job, active=len(active)), remaining_pods(job) - len(active)
+        if at_once and missing > 0:
+            indexes = (index_of(msgspec.to_builtins(pod)) for pod in active)
+            pods: Iterator[Pod] = (_pod(JOBS, job, pod) for pod in new_pods(job, indexes))
+            if workload.spec.completion_mode != "Indexed":
+                pods = self._copies(next(pods), workload)
+            self.series.append(Series(tuple(islice(pods, missing)), max(at_once - len(active), 1), "finished"))
 
-    def _copies(self, workload: Workload, count: int) -> Iterator[Pod]:
-        ordinal = 0
-        while count > 0:
-            name = f"{workload.name}-{ordinal}"
-            ordinal += 1
-            if f"{workload.namespace}/{name}" not in self._names:
-                count -= 1
-                yield _made(workload, name, {}, workload.spec.template.spec)
+    def _copies(self, model: Pod, workload: Workload) -> Iterator[Pod]:
+        """Pods that are all alike, without end, numbered by names that are free."""
+        names = (f"{workload.name}-{number}" for number in count())
+        return (_named(model, name) for name in names if f"{workload.namespace}/{name}" not in self._names)
 
     def _all_at_once(self, pods: Sequence[Pod]) -> None:
         if pods:
             self.series.append(Series(tuple(pods), len(pods), "bound"))
 
-    def _already(self, workload: Workload) -> int:
-        """How many it owns: pods, or, if it is a Deployment, ReplicaSets."""
-        return self._owned[workload.namespace, type(workload).__name__, workload.name]
+    def _owned_by(self, workload: Workload) -> list[KubeObject]:
+        """The pods that it has, or, if it is a Deployment, the ReplicaSets."""
+        return self._owned.get((workload.namespace, type(workload).__name__, workload.name), [])
 
 
-def _replica_set_of(deployment: Deployment) -> ReplicaSet:
-    """The ReplicaSet of a Deployment, named after what is in its template."""
-    spec = deployment.spec
-    digest = hashlib.sha256(msgspec.json.encode(spec.template)).hexdigest()[:8]
-    labels = {**spec.template.metadata.labels, TEMPLATE_HASH: digest}
-    template = replace(spec.template, metadata=replace(spec.template.metadata, labels=labels))
-    selector = spec.selector or LabelSelector()
-    selector = replace(selector, match_labels={**selector.match_labels, TEMPLATE_HASH: digest})
-    name = f"{deployment.name}-{digest}"
-    meta = ObjectMeta(name=name, namespace=deployment.namespace, labels=labels, owner_references=(_owner(deployment),))
-    return ReplicaSet(metadata=meta, spec=replace(spec, template=template, selector=selector))
+def _plain(workload: Workload) -> Object:
+    """The workload as JSON, with what every stored object has."""
+    plain: Object = msgspec.to_builtins(workload)
+    plain["metadata"]["uid"] = workload.metadata.uid or f"{type(workload).__name__}/{workload.key}"
+    plain.setdefault("spec", {}).setdefault("template", {}).setdefault("spec", {})
+    return plain
 
 
-def _made(workload: Workload, name: str, labels: dict[str, str], spec: PodSpec) -> Pod:
-    template = workload.spec.template.metadata
-    key = f"{workload.namespace}/{name}"
-    meta = ObjectMeta(
-        name=name,
-        namespace=workload.namespace,
-        uid=key,
-        labels={**template.labels, **labels} if labels else template.labels,
-        annotations=template.annotations,
-        owner_references=(_owner(workload),),
-    )
-    return Pod(api_version="v1", kind="Pod", metadata=meta, spec=spec)
+def _record(made: Object, kind: type[T], namespace: str) -> T:
+    return msgspec.convert({**made, "metadata": {**made["metadata"], "namespace": namespace}}, kind)
 
 
-def _owner(workload: Workload) -> OwnerReference:
-    kind = type(workload).__name__
-    version = "batch/v1" if kind == "Job" else "apps/v1"
-    uid = workload.metadata.uid or f"{kind}/{workload.key}"
-    return OwnerReference(api_version=version, kind=kind, name=workload.name, uid=uid, controller=True)
+def _pod(resource: Resource, owner: Object, made: Object) -> Pod:
+    """A pod that the owner controls. Where a server would complete the name, it is taken as it is."""
+    metadata = made["metadata"]
+    name = metadata.get("name") or metadata["generateName"].removesuffix("-")
+    owned = {**metadata, "name": name, "generateName": "", "ownerReferences": [owner_reference(resource, owner)]}
+    pod = _record({**made, "apiVersion": "v1", "kind": "Pod", "metadata": owned}, Pod, owner["metadata"]["namespace"])
+    return _named(pod, name)
 
 
-def _is_owned_by(pod: Pod, workload: Workload) -> bool:
-    owner = pod.metadata.controller
-    names = (pod.namespace, owner.kind, owner.name) if owner else None
-    return names == (workload.namespace, type(workload).__name__, workload.name)
+def _named(pod: Pod, name: str) -> Pod:
+    return replace(pod, metadata=replace(pod.metadata, name=name, uid=f"{pod.namespace}/{name}"))
 
 
-def _only_on(spec: PodSpec, node_name: str) -> PodSpec:
-    """Required node affinity gives way to the one node; it was asked already whether that suits."""
-    field = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node_name,))
-    required = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(field,)),))
-    affinity = spec.affinity or Affinity()
-    on_nodes = affinity.node_affinity or NodeAffinity()
-    on_nodes = replace(on_nodes, required_during_scheduling_ignored_during_execution=required)
-    return replace(spec, affinity=replace(affinity, node_affinity=on_nodes))
+ARRIVAL = "kubesched.io/arrival"
+DURATION = "kubesched.io/duration"
 
 
-def _count(number: int | None) -> int:
-    return 1 if number is None else number
+def arrival_of(pod: Pod) -> float:
+    """Seconds after the start at which the pod is created."""
+    return float(Duration.parse(pod.metadata.annotations.get(ARRIVAL, "0s")))
+
+
+def duration_of(pod: Pod) -> float | None:
+    """Seconds from its placement until the pod has done its work; None if it runs on."""
+    text = pod.metadata.annotations.get(DURATION)
+    return None if text is None else float(Duration.parse(text))
+
+
+def trace_mistakes(obj: KubeObject) -> list[Mistake]:
+    """Annotations of a pod, or of the template of a workload, that cannot be read."""
+    if isinstance(obj, Pod):
+        return _mistakes("metadata.annotations", obj.metadata)
+    if isinstance(obj, Workload):
+        return _mistakes("spec.template.metadata.annotations", obj.spec.template.metadata)
+    return []
+
+
+def _mistakes(path: str, meta: ObjectMeta) -> list[Mistake]:
+    found = []
+    for key in (ARRIVAL, DURATION):
+        text = meta.annotations.get(key)
+        if text is None:
+            continue
+        try:
+            if Duration.parse(text) < 0:
+                found.append(Mistake(f"{path}.{key}", f"must not be negative, got {text!r}"))
+        except ValueError as error:
+            found.append(Mistake(f"{path}.{key}", str(error)))
+    return found

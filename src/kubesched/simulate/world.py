@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 
 from kubesched.api.change import Change
+from kubesched.api.custom import CustomObject, read_custom
 from kubesched.api.device_claims import ResourceClaim
+from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
-from kubesched.plugins.dynamic_resources.writes import ClaimWrite
-from kubesched.plugins.volume_binding.writes import VolumeWrites
-from kubesched.scheduler.writer import WriteError
+from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.framework.client import CONFLICT, NOT_FOUND, ClientError, ClusterClient, Json
 from kubesched.simulate.devices import DeviceClaims
 from kubesched.simulate.volumes import Volumes
 
@@ -24,14 +26,16 @@ START = datetime(2000, 1, 1, tzinfo=UTC)
 """When virtual time begins. Before it are the start times of pods that run already, only if those say so."""
 
 
-class World:
-    """All objects, as an API server would hold them; a `ClusterWriter`. Evicted pods are gone at once."""
+class World(ClusterClient):
+    """All objects, as an API server would hold them. What others do about them is done at once, evictions included."""
 
     def __init__(self, objects: Iterable[KubeObject], clock: Callable[[], float]) -> None:
         self._clock = clock
         self._unseen: deque[Change[KubeObject]] = deque()
         self._stamped = (-1.0, "")
         self.pods: dict[str, Pod] = {}
+        self._others: dict[tuple[str, str], KubeObject] = {}
+        """By kind and key: all but pods, and what storage and devices have controllers for."""
         self.changes = 0
         """Counts what may make a difference to pods that wait: pods that came to or left a node, volumes, claims."""
         self.on_bound: Callable[[Pod], None] = lambda pod: None
@@ -43,6 +47,8 @@ class World:
                 if obj.is_finished:
                     continue
                 self.pods[obj.key] = obj
+            elif not isinstance(obj, PersistentVolume | PersistentVolumeClaim | ResourceClaim):
+                self._others[_kind_of(obj), obj.key] = obj
             self._unseen.append(Change(new=obj))
         self._claims = DeviceClaims(given, self._tell)
         self._volumes = Volumes(given, self._tell)
@@ -53,7 +59,7 @@ class World:
         while self._unseen:
             handle(self._unseen.popleft())
 
-    def create(self, pod: Pod) -> None:
+    def create_pod(self, pod: Pod) -> None:
         """A new pod, to be scheduled. It says already that it starts now, as most do: those stay as they are."""
         self._volumes.pod_created(pod)
         pod = self._claims.pod_created(pod)
@@ -68,12 +74,88 @@ class World:
         self._volumes.pod_gone(stored)
         self._claims.pod_gone(stored)
 
+    # -- what plugins read and write ----------------------------------------------------------------------------------
+
+    async def get(self, kind: str, name: str, namespace: str = "") -> Json:
+        return _plain(self._find(kind, name, namespace))
+
+    async def create(self, kind: str, obj: Json) -> Json:
+        made = _record(kind, obj)
+        if isinstance(made, ResourceClaim):
+            return _plain(self._claims.create(made))
+        return _plain(self._put(kind, None, made))
+
+    async def replace(self, kind: str, obj: Json, *, subresource: str = "") -> Json:
+        meta = obj["metadata"]
+        stored = self._find(kind, meta["name"], meta.get("namespace", ""))
+        if meta.get("resourceVersion", "") != stored.metadata.resource_version:
+            raise ClientError(CONFLICT, f"the {kind} {stored.key} has been modified")
+        before = _plain(stored)
+        new = {**before, "status": obj.get("status")} if subresource else {**obj, "status": before.get("status")}
+        return _plain(self._put(kind, stored, _record(kind, {name: part for name, part in new.items() if part})))
+
+    async def patch(self, kind: str, name: str, patch: Json, *, namespace: str = "", subresource: str = "") -> Json:
+        stored = self._find(kind, name, namespace)
+        return _plain(self._put(kind, stored, _record(kind, _merged(_plain(stored), patch))))
+
+    async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
+        stored = self._find(kind, name, namespace)
+        if uid and stored.metadata.uid != uid:
+            raise ClientError(CONFLICT, f"the {kind} {stored.key} has another uid")
+        match stored:
+            case Pod():
+                self.remove(stored)
+            case ResourceClaim():
+                self._claims.delete(stored)
+            case PersistentVolume() | PersistentVolumeClaim():
+                self._volumes.delete(stored)
+            case _:
+                del self._others[kind, stored.key]
+                self._tell(stored, None)
+
+    async def wait(
+        self, pod: Pod, is_met: Callable[[], bool], *, kinds: Sequence[type[KubeObject]], within: float
+    ) -> bool:
+        return True
+
+    def _find(self, kind: str, name: str, namespace: str) -> KubeObject:
+        key = f"{namespace}/{name}" if namespace else name
+        found: KubeObject | None
+        match kind:
+            case "Pod":
+                found = self.pods.get(key)
+            case "ResourceClaim":
+                found = self._claims.find(key)
+            case "PersistentVolume" | "PersistentVolumeClaim":
+                found = self._volumes.find(kind, key)
+            case _:
+                found = self._others.get((kind, key))
+        if found is None:
+            raise ClientError(NOT_FOUND, f'{kind} "{name}" not found')
+        return found
+
+    def _put(self, kind: str, old: KubeObject | None, new: KubeObject) -> KubeObject:
+        match new:
+            case Pod():
+                self.pods[new.key] = new
+                self._unseen.append(Change(old, new))
+            case ResourceClaim():
+                return self._claims.store(new)
+            case PersistentVolume():
+                self._volumes.volume_changed(new)
+            case PersistentVolumeClaim():
+                self._volumes.claim_changed(new)
+            case _:
+                self._others[kind, new.key] = new
+                self._tell(old, new)
+        return new
+
     # -- what the scheduler writes ------------------------------------------------------------------------------------
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         stored = self._stored(pod)
         if stored.spec.node_name:
-            raise WriteError("Conflict", f'pod {pod.name} is already assigned to node "{stored.spec.node_name}"')
+            raise ClientError(CONFLICT, f'pod {pod.name} is already assigned to node "{stored.spec.node_name}"')
         status, started = stored.status, self._stamp()
         if status.start_time != started or status.nominated_node_name:
             status = replace(status, start_time=started, nominated_node_name="")
@@ -82,7 +164,9 @@ class World:
         self._tell(stored, bound)
         self.on_bound(bound)
 
-    async def patch_status(self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None) -> None:
+    async def patch_pod_status(
+        self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None
+    ) -> None:
         stored = self._stored(pod)
         status = stored.status
         if condition is not None:
@@ -98,15 +182,6 @@ class World:
         self.remove(stored)
         self.on_evicted(stored)
 
-    async def write_volumes(self, pod: Pod, writes: VolumeWrites) -> None:
-        self._volumes.write(writes)
-
-    async def write_claim(self, pod: Pod, write: ClaimWrite) -> ResourceClaim | None:
-        return self._claims.write(write)
-
-    def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
-        """Nobody reads events here: the report tells the same."""
-
     def _stamp(self) -> str:
         now = self._clock()
         if now != self._stamped[0]:
@@ -116,9 +191,34 @@ class World:
     def _stored(self, pod: Pod) -> Pod:
         stored = self.pods.get(pod.key)
         if stored is None or stored.uid != pod.uid:
-            raise WriteError("NotFound", f'pods "{pod.name}" not found')
+            raise ClientError(NOT_FOUND, f'pods "{pod.name}" not found')
         return stored
 
     def _tell(self, old: KubeObject | None, new: KubeObject | None) -> None:
         self.changes += 1
         self._unseen.append(Change(old, new))
+
+
+def _kind_of(obj: KubeObject) -> str:
+    return obj.resource if isinstance(obj, CustomObject) else type(obj).__name__
+
+
+def _plain(obj: KubeObject) -> Json:
+    return obj.content if isinstance(obj, CustomObject) else msgspec.to_builtins(obj)
+
+
+def _record(kind: str, obj: Json) -> KubeObject:
+    return msgspec.convert(obj, KINDS[kind].record) if kind in KINDS else read_custom(kind, obj)
+
+
+def _merged(target: Any, patch: Any) -> Any:
+    """JSON merge patch, RFC 7386: null deletes, everything but objects replaces."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            result[name] = _merged(result.get(name), value)
+    return result

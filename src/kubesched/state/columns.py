@@ -13,6 +13,9 @@ Int32 = npt.NDArray[np.int32]
 Float = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
+"""Indices of rows of the node table, a row per node."""
+ResourceIds = npt.NDArray[np.intp]
+"""Ids of resources: which column of `allocatable`, `requested` and the like is that of the resource."""
 
 ABSENT = -1
 """The id of "no such value" in a column of interned values."""
@@ -29,7 +32,7 @@ def grown(array: A, length: int, fill: int | bool = 0) -> A:
 
 
 class Interner(Generic[H]):
-    """Gives each distinct value in use a small integer, and takes it back when nobody uses it any more.
+    """Gives each distinct value in use a small integer, and takes it back when it is not used any more.
 
     Ids are reused, so a cluster that replaces its nodes for years does not grow; `version` changes whenever an id
     changes its meaning.

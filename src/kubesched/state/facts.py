@@ -86,7 +86,7 @@ class PodFacts:
         self.labels = pod.metadata.labels
         self.scheduler_name = pod.spec.scheduler_name
         self.requests: Int64 = _vector(real, nodes)
-        """What the pod takes from its node, in the order of the resource columns, as far as it asks for any."""
+        """What the pod takes from its node, by the id of the resource, as far as it asks for any."""
         self.scoring: Int64 = _vector(with_defaults, nodes)
         """The same as scoring counts it, with defaults of cpu and memory."""
         self.ports = tuple(_host_ports(pod))
@@ -208,6 +208,6 @@ def _host_ports(pod: Pod) -> list[HostPort]:
 def _vector(requests: Quantities, nodes: NodeTable) -> Int64:
     amounts = {nodes.resource_id(n): whole(n, quantity) for n, quantity in requests.items() if is_countable(n)}
     vector = np.zeros(max(amounts, default=-1) + 1, dtype=np.int64)
-    for column, amount in amounts.items():
-        vector[column] = amount
+    for resource_id, amount in amounts.items():
+        vector[resource_id] = amount
     return vector

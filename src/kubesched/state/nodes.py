@@ -21,7 +21,7 @@ _FIRST_ROWS = 64
 _FIRST_RESOURCES = 4
 
 FIXED_RESOURCES = (CPU, MEMORY, EPHEMERAL_STORAGE)
-"""The resources that always have the first columns, in this order."""
+"""The resources that always have the first ids, in this order."""
 
 
 class NodeTable:
@@ -43,6 +43,7 @@ class NodeTable:
         self.changes: ChangeLog[int] = ChangeLog()
         """Rows where anything changed: the node object or the pods on it."""
         self.live: Bool = np.zeros(_FIRST_ROWS, dtype=np.bool_)
+        # A column per resource and a row per node: the first index is the id of the resource.
         self.allocatable: Int64 = np.zeros((_FIRST_RESOURCES, _FIRST_ROWS), dtype=np.int64)
         self.requested: Int64 = np.zeros((_FIRST_RESOURCES, _FIRST_ROWS), dtype=np.int64)
         self.scoring_requested: Int64 = np.zeros((_FIRST_RESOURCES, _FIRST_ROWS), dtype=np.int64)
@@ -114,7 +115,7 @@ class NodeTable:
     # -- columns ------------------------------------------------------------------------------------------------------
 
     def resource_id(self, name: str) -> int:
-        """The column of a resource; one is made when it is first seen."""
+        """The id of a resource, which is the index of its column; a new one when it is first seen."""
         found = self.resources.get(name)
         if found is not None:
             return found

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.builders import PodBuilder, make_pod
 
 from kubesched.api.pod import ContainerStatus, PodCondition, ResourceList, ResourceRequirements
 from kubesched.api.requests import is_countable, is_extended, placed_requests, pod_requests, sets_pod_level, whole
+from kubesched.testing import PodBuilder, make_pod
 
 INFEASIBLE = PodCondition(type="PodResizePending", status="True", reason="Infeasible")
 DEFERRED = PodCondition(type="PodResizePending", status="True", reason="Deferred")

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.builders import node_term
 
 from kubesched.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.meta import LabelSelector, LabelSelectorRequirement
@@ -17,6 +16,7 @@ from kubesched.api.selectors import (
     parse_int64,
     selector_from_labels,
 )
+from kubesched.testing import node_term
 
 
 def test_an_absent_selector_matches_nothing_and_an_empty_one_everything() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from kubesched.api.quantity import parse_quantity
-from kubesched.cel import Device, Version, compile_selector, view_device
+from kubesched.cel import Device, EvaluationError, Version, compile_selector, view_device
+from kubesched.cel.costs import COST_LIMIT, Meter
 
 GPU = view_device(
     "gpu.example.com",
@@ -22,6 +25,14 @@ GPU = view_device(
 def matches(expression: str, device: Device = GPU) -> bool:
     """Whether the device matches; `$` in the expression stands for the attributes of the driver's own domain."""
     return compile_selector(spelled_out(expression)).matches(device)
+
+
+def cost_of(expression: str, device: Device = GPU) -> int:
+    """What it costs to find out whether the device matches, or that this cannot be found out."""
+    meter = Meter()
+    with suppress(EvaluationError):
+        compile_selector(spelled_out(expression)).metered().matches(device, meter)
+    return COST_LIMIT - meter.left
 
 
 def spelled_out(expression: str) -> str:

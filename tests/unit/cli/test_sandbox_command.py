@@ -51,7 +51,7 @@ def test_story_is_told_and_ends_with_a_summary() -> None:
 def test_summary_counts_what_the_scheduler_did() -> None:
     bound = lambda told: sum("s  bound " in line for line in told) == 9  # noqa: E731
     told = run_until(bound, "--scenario", "shop", "--seed", "1")
-    assert "Scheduler: 9 bound, 0 times no node" in "".join(told)
+    assert "Scheduler: 9 bound, 0 unschedulable" in "".join(told)
 
 
 def test_kubeconfig_is_written_where_it_was_asked_for_and_the_sandbox_ends_on_a_signal(tmp_path: Path) -> None:

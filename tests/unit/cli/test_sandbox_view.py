@@ -8,10 +8,9 @@ import pytest
 from rich.console import Console
 
 from kubesched.api.kinds import PODS
-from kubesched.cli.sandbox_view import view
+from kubesched.cli.sandbox_view import view, waiting
 from kubesched.sandbox.box import Plan, Sandbox
 from kubesched.sandbox.nodes import node_manifests
-from kubesched.sandbox.usage import waiting
 
 SAYING = "Zone c is cordoned, and 6 more web servers are wanted: the spread allows no zone to run ahead."
 SCREENS = [(80, 24), (100, 30), (200, 50)]
@@ -58,7 +57,7 @@ async def a_sandbox_without_a_scheduler() -> str:
 
 def test_without_a_scheduler_inside_the_screen_says_so() -> None:
     told = asyncio.run(a_sandbox_without_a_scheduler())
-    assert "The scheduler inside is off: 1 pod waiting for one from outside." in told
+    assert "The sandbox's own scheduler is off: 1 pod waiting for another." in told
 
 
 @pytest.mark.parametrize("saying", ["", SAYING], ids=["silent", "saying"])

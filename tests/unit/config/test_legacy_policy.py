@@ -8,7 +8,7 @@ import pytest
 from kubesched import config
 from kubesched.config.args import InterPodAffinityArgs, NodeResourcesFitArgs, PodTopologySpreadArgs
 from kubesched.config.policy import translate
-from kubesched.config.policy_table import (
+from kubesched.config.policy_file import (
     DEFAULT_PREDICATES,
     DEFAULT_PRIORITIES,
     FILTER_POINTS,

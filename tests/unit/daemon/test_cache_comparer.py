@@ -6,7 +6,6 @@ import io
 from collections.abc import Callable
 
 import pytest
-from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
 from tests.unit.scheduler.memory_writer import MemoryCluster, Running
 
 from kubesched import config
@@ -15,22 +14,25 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.daemon.cache_comparer import CacheDifference, compare, repair
+from kubesched.framework.client import ClusterClient
+from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.listener import SchedulerListener
-from kubesched.scheduler.recording.recording import Recording, RecordingWriter
+from kubesched.scheduler.recording.recording import Recording, RecordingClient
 from kubesched.scheduler.recording.replay import Replay
 from kubesched.scheduler.scheduler import Scheduler
-from kubesched.scheduler.writer import ClusterWriter
+from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 N1, N2 = make_node("n1"), make_node("n2")
 ON_N1, PENDING = make_pod("on-n1").requests(cpu="1").on("n1"), make_pod("pending")
 
 
-def scheduler(writer: ClusterWriter | None = None, *listeners: SchedulerListener) -> Scheduler:
+def scheduler(client: ClusterClient | None = None, *listeners: SchedulerListener) -> Scheduler:
     made = Scheduler(
         config.default(),
-        MemoryCluster() if writer is None else writer,
+        MemoryCluster() if client is None else client,
         clock=lambda: 0.0,
         draw=lambda among: 0,
+        plugins=in_tree(),
         listeners=listeners,
     )
     for obj in (N1, N2, ON_N1, PENDING):
@@ -102,7 +104,7 @@ def test_repair_is_in_the_recording_and_the_replay_agrees(damage: Callable[[Sche
     """The only node with room for a pod is one that the comparison brought in."""
     stream, cluster = io.StringIO(), MemoryCluster()
     recording = Recording(stream, config.default(), lambda: 0.0)
-    made = scheduler(RecordingWriter(cluster, recording), recording)
+    made = scheduler(RecordingClient(cluster, recording), recording)
     damage(made)
     big = make_pod("big").requests(cpu="64")
     found = repair(made, *truth(N1, N2, make_node("n3").capacity(cpu="64"), ON_N1, PENDING, big))
@@ -117,4 +119,4 @@ def test_repair_is_in_the_recording_and_the_replay_agrees(damage: Callable[[Sche
     assert bound["big"] == "n3"
     lines = stream.getvalue().splitlines()
     assert sum('"n3"' in line and '"what":"added"' in line for line in lines) == 1
-    assert Replay(lines).run() == []
+    assert Replay(lines, in_tree()).run() == []

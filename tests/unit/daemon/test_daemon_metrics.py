@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from tests.builders import make_node, make_pod
 from tests.unit.daemon.metric_values import value_of
 from tests.unit.kube.scripted_server import Exchange, answering, serving, talking_to
 from tests.unit.plugins import volume_builders as volumes
@@ -14,20 +13,22 @@ from tests.unit.scheduler.world import World
 from kubesched import config
 from kubesched.api.pod import Pod
 from kubesched.daemon.feature_gates import FeatureGates
+from kubesched.daemon.live_client import LiveClient
 from kubesched.daemon.metrics.catalogue import SCHEDULER
 from kubesched.daemon.metrics.census import Census
-from kubesched.daemon.metrics.listener import SchedulerMetrics, WriterMetrics
+from kubesched.daemon.metrics.listener import ClientMetrics, SchedulerMetrics
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.metrics.resources import resource_lines
-from kubesched.daemon.writer import LiveWriter
+from kubesched.framework.client import ClientError
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.plugin import PermitPlugin, Plugin, PreFilterPlugin, ReservePlugin
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import Code, Status
 from kubesched.kube.events import EventRecorder
 from kubesched.plugins.registry import IN_TREE
+from kubesched.scheduler.handle import ObjectWaiter
 from kubesched.scheduler.scheduler import Scheduler
-from kubesched.scheduler.writer import WriteError
+from kubesched.testing import make_node, make_pod
 
 # Of kube-scheduler v1.36: metric, kind, labels, first bucket, factor, number of buckets.
 UPSTREAM = """
@@ -341,7 +342,7 @@ def test_evaluations_count_attempts_in_which_a_plugin_had_a_say() -> None:
 def test_calls_are_counted_where_the_feature_is_on() -> None:
     for gates, expected in ((EVERY_GATE, 1), (FeatureGates(), 0)):
         world = Watched(gates=gates)
-        writer = WriterMetrics(world.registry, world.tick)
+        writer = ClientMetrics(world.registry, world.tick)
         writer.writing("pod_binding", 1)
         assert world.read("scheduler_pending_async_api_calls", call_type="pod_binding") == expected
         writer.writing("pod_binding", -1)
@@ -350,17 +351,40 @@ def test_calls_are_counted_where_the_feature_is_on() -> None:
 
 
 def test_volumes_that_cannot_be_bound_are_counted_by_stage(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def refuse(self: object, pod: Pod, writes: object) -> None:
-        raise WriteError("InternalError", "no storage today")
+    async def refuse(*args: object, **kwargs: object) -> None:
+        raise ClientError("InternalError", "no storage today")
 
-    monkeypatch.setattr(MemoryCluster, "write_volumes", refuse)
+    monkeypatch.setattr(MemoryCluster, "patch", refuse)
     world = Watched(make_node("n"), volumes.storage_class("slow"), volumes.claim("data", storageClassName="slow"))
     world.see(volumes.pod("p", claims=("data",)))
     assert world.tried().outcome == "bind-error"
     assert world.read("scheduler_volume_scheduling_stage_error_total", operation="bind") == 1
 
 
-def test_calls_of_a_writer_are_pending_until_they_are_answered() -> None:
+def test_work_before_binding_is_measured_where_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def patch(*args: object, **kwargs: object) -> None:
+        world.ticks += 50
+
+    async def wait(*args: object, **kwargs: object) -> bool:
+        return True
+
+    monkeypatch.setattr(MemoryCluster, "patch", patch)
+    monkeypatch.setattr(MemoryCluster, "wait", wait)
+    storage = (volumes.storage_class("slow"), volumes.claim("data", storageClassName="slow"))
+    world = Watched(make_node("n"), *storage, detailed=True)
+    world.see(volumes.pod("p", claims=("data",)))
+    assert world.tried().outcome == "bound"
+    before = {"extension_point": "PreBind", "plugin": "VolumeBinding"}
+    assert world.read("scheduler_plugin_execution_duration_seconds_sum", **before) > 50
+    assert (
+        world.read(
+            "scheduler_plugin_execution_duration_seconds_count", plugin="DynamicResources", extension_point="PreBind"
+        )
+        == 0
+    )
+
+
+def test_calls_of_a_client_are_pending_until_they_are_answered() -> None:
     async def main() -> None:
         world = Watched(gates=EVERY_GATE)
         pending: list[float] = []
@@ -371,8 +395,8 @@ def test_calls_of_a_writer_are_pending_until_they_are_answered() -> None:
 
         async with serving(looking_meanwhile) as server, talking_to(server) as client:
             events = EventRecorder(client, "test")
-            writer = LiveWriter(client, events, volume_timeouts={}, observer=WriterMetrics(world.registry, world.tick))
-            await writer.bind(make_pod("p").build(), "n")
+            live = LiveClient(client, events, ObjectWaiter(), observer=ClientMetrics(world.registry, world.tick))
+            await live.bind(make_pod("p").build(), "n")
         pending.append(world.read("scheduler_pending_async_api_calls", call_type="pod_binding"))
         assert pending == [1, 0]
         done = {"call_type": "pod_binding", "result": "success"}

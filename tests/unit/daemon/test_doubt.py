@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import msgspec
 import pytest
-from tests.builders import make_pod
 from tests.device_builders import make_claim
 from tests.unit.kube.scripted_server import Script, ScriptedServer, answering, hanging_up, serving, talking_to
 from tests.virtual_time import now, run
@@ -19,21 +18,21 @@ from tests.virtual_time import now, run
 from kubesched.api.device_claims import AllocatedDevice, AllocationResult, DeviceAllocation, ResourceClaim
 from kubesched.api.pod import Pod
 from kubesched.daemon.doubt import certain
-from kubesched.daemon.writer import LiveWriter
+from kubesched.daemon.live_client import LiveClient
+from kubesched.framework.client import ClientError
 from kubesched.kube.client import Client
 from kubesched.kube.errors import ApiStatusError, UnreachableError
 from kubesched.kube.events import EventRecorder
-from kubesched.plugins.dynamic_resources.writes import ReserveClaim, changed, consumer_of, with_finalizer
-from kubesched.scheduler.writer import WriteError
+from kubesched.plugins.dynamic_resources.writes import ReserveClaim, changed, consumer_of, with_finalizer, write_claim
+from kubesched.scheduler.handle import ObjectWaiter
+from kubesched.testing import make_pod
 
 POD = make_pod("p").build()
 BROKEN = answering(500)
 
 
-def writer_of(client: Client, *known: Pod) -> LiveWriter:
-    writer = LiveWriter(client, EventRecorder(client, "test"), volume_timeouts={})
-    writer.pods = {pod.key: pod for pod in known}
-    return writer
+def live(client: Client, on_contradiction: Callable[[Pod], None] = lambda pod: None) -> LiveClient:
+    return LiveClient(client, EventRecorder(client, "test"), ObjectWaiter(), on_contradiction=on_contradiction)
 
 
 def bound_to(node: str, uid: str = POD.uid) -> Script:
@@ -41,14 +40,14 @@ def bound_to(node: str, uid: str = POD.uid) -> Script:
     return answering(200, json.dumps(body).encode())
 
 
-def outcome_of_binding(*scripts: Script, known: Sequence[Pod] = (POD,)) -> tuple[str, ScriptedServer]:
+def outcome_of_binding(*scripts: Script) -> tuple[str, ScriptedServer]:
     """How binding the pod to node `n` ends, if the server follows these scripts."""
 
     async def main() -> tuple[str, ScriptedServer]:
         async with serving(*scripts) as server, talking_to(server) as client:
             try:
-                await writer_of(client, *known).bind(POD, "n")
-            except WriteError as problem:
+                await live(client).bind(POD, "n")
+            except ClientError as problem:
                 return problem.reason, server
             return "bound", server
 
@@ -83,13 +82,6 @@ def test_binding_that_was_refused_is_an_error_without_a_question() -> None:
     assert len(server.requests) == 1
 
 
-def test_what_the_watch_has_told_is_not_asked() -> None:
-    seen = msgspec.structs.replace(POD, spec=msgspec.structs.replace(POD.spec, node_name="n"))
-    outcome, server = outcome_of_binding(BROKEN, known=[seen])
-    assert outcome == "bound"
-    assert len(server.requests) == 1
-
-
 @pytest.mark.parametrize(
     ("scripts", "contradicts"),
     [
@@ -107,10 +99,8 @@ def test_answer_that_the_watch_should_have_told_of_is_reported(scripts: list[Scr
 
     async def main() -> None:
         async with serving(*scripts) as server, talking_to(server) as client:
-            writer = writer_of(client, POD)
-            writer.on_contradiction = reported.append
-            with contextlib.suppress(WriteError):
-                await writer.bind(POD, "n")
+            with contextlib.suppress(ClientError):
+                await live(client, reported.append).bind(POD, "n")
 
     asyncio.run(main())
     assert reported == ([POD] if contradicts else [])
@@ -132,7 +122,7 @@ def stored(version: str, **status: Any) -> dict[str, Any]:
 def reserving(*scripts: Script) -> ResourceClaim | None:
     async def main() -> ResourceClaim | None:
         async with serving(*scripts) as server, talking_to(server) as client:
-            return await writer_of(client).write_claim(POD, RESERVING)
+            return await write_claim(live(client), POD, RESERVING)
 
     return asyncio.run(main())
 
@@ -155,7 +145,7 @@ def test_allocation_that_did_not_take_effect_is_an_error() -> None:
     before = stored("1")
     kept = with_finalizer(RESERVING, before)
     assert kept is not None
-    with pytest.raises(WriteError, match="500"):
+    with pytest.raises(ClientError, match="500"):
         reserving(answered(before), answered(kept), BROKEN, answered(kept))
 
 

@@ -18,9 +18,9 @@ from kubesched.api.kinds import NODES, PODS
 from kubesched.daemon.informers import Informers
 from kubesched.extenders.originals import Originals
 from kubesched.kube.authentication import transport_for
-from kubesched.kube.client import Client
+from kubesched.kube.client import Client, Throttle
 from kubesched.kube.connection import from_flags
-from kubesched.kube.throttle import Throttle
+from kubesched.plugins.registry import in_tree
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.http import kubeconfig, write_kubeconfig
 from kubesched.scheduler.scheduler import Scheduler
@@ -32,7 +32,9 @@ class Followed:
     def __init__(self, api: Api, client: Client, extender: Json) -> None:
         self.api = api
         configuration = settings({"urlPrefix": "http://extender.test", **extender})
-        self.scheduler = Scheduler(configuration, MemoryCluster(), clock=time.monotonic, draw=lambda among: 0)
+        self.scheduler = Scheduler(
+            configuration, MemoryCluster(), clock=time.monotonic, draw=lambda among: 0, plugins=in_tree()
+        )
         assert self.scheduler.originals is not None
         self.originals: Originals = self.scheduler.originals
         self.informers = Informers(client, self.scheduler.handle, originals=self.originals)

@@ -9,8 +9,8 @@ from tests.unit.daemon.metric_values import value_of
 from kubesched.daemon.checks import OptionsError
 from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.metrics.catalogue import CLIENT, HEALTH, PROCESS, SCHEDULER
-from kubesched.daemon.metrics.client import ClientMetrics, LeaderElectionMetrics, WorkQueueMetrics
-from kubesched.daemon.metrics.exposition import number
+from kubesched.daemon.metrics.client import LeaderElectionMetrics, RestClientMetrics, WorkQueueMetrics
+from kubesched.daemon.metrics.family import number
 from kubesched.daemon.metrics.registry import MetricsRegistry, allow_lists, registry_of
 from kubesched.daemon.options import parse_options
 
@@ -117,7 +117,7 @@ def test_text_is_sorted_and_leaves_out_what_has_no_sample() -> None:
 def test_client_leases_and_queues_are_measured() -> None:
     registry = MetricsRegistry()
     client, lease, queue = (
-        ClientMetrics(registry),
+        RestClientMetrics(registry),
         LeaderElectionMetrics(registry, "kube-scheduler"),
         WorkQueueMetrics(registry, "events"),
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
 from tests.unit.scheduler.memory_writer import MemoryCluster
 
 from kubesched import config
 from kubesched.api.change import Change
 from kubesched.daemon.shadow import Comparison, Shadow
+from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.scheduler import Scheduler
+from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 
 class Watched:
@@ -16,7 +17,9 @@ class Watched:
 
     def __init__(self, *objects: NodeBuilder | PodBuilder) -> None:
         self.cluster = MemoryCluster()
-        self.scheduler = Scheduler(config.default(), self.cluster, clock=lambda: 0.0, draw=lambda among: 0)
+        self.scheduler = Scheduler(
+            config.default(), self.cluster, clock=lambda: 0.0, draw=lambda among: 0, plugins=in_tree()
+        )
         self.told: list[Comparison] = []
         self.shadow = Shadow(self.scheduler.engine, clock=lambda: 7.0, on_comparison=self.told.append)
         self.scheduler.listeners.append(self.shadow)

@@ -10,7 +10,6 @@ from typing import Any, get_args
 import click
 import pytest
 import yaml
-from tests.builders import make_pod
 from tests.unit.daemon.chart import Chart
 from tests.unit.docs.pages import PAGES, ROOT, Command, anchors, blocks, commands, links, name_of, spans
 
@@ -29,9 +28,10 @@ from kubesched.framework.cycle import Cycle
 from kubesched.sandbox.http import parse_fault
 from kubesched.sandbox.http.faults import What
 from kubesched.sandbox.nodes import node_manifests
-from kubesched.sandbox.nodes.annotations import DURATION, EXIT_CODE, HOLLOW, STARTUP
+from kubesched.sandbox.nodes.manifests import DURATION, EXIT_CODE, HOLLOW, STARTUP
 from kubesched.sandbox.scenarios import SCENARIOS
 from kubesched.state.cluster import ClusterState
+from kubesched.testing import make_pod
 
 DOCS = ROOT / "docs"
 OPERATING, SANDBOX, PLUGINS = DOCS / "operating.md", DOCS / "sandbox.md", DOCS / "writing-a-plugin.md"
@@ -41,7 +41,7 @@ _MODULE = re.compile(r"[\w/]+\.py")
 _METRIC = re.compile(r"\b(?:scheduler|rest_client|leader_election|kubesched)_[a-z_]+")
 _ENDPOINT = re.compile(r"/(?:livez|healthz|readyz|metrics|configz|flagz|statusz|debug)[\w/]*")
 
-MODULES = [str(file) for folder in ("src", "tests", "examples") for file in (ROOT / folder).rglob("*.py")]
+MODULES = [str(file) for folder in ("src", "tests", "examples", "tools") for file in (ROOT / folder).rglob("*.py")]
 COMMANDS = sorted(set(commands()))
 
 
@@ -61,6 +61,8 @@ FLAGS_OF = {"docs/operating.md": RUN_FLAGS, "docs/sandbox.md": options_of(KUBESC
 @pytest.mark.parametrize("command", COMMANDS, ids=str)
 def test_every_command_line_parses(command: Command) -> None:
     name, *arguments = command.arguments
+    if name == "--version":
+        return
     assert name in KUBESCHED
     if name == "run":
         parse_options(arguments)
@@ -106,6 +108,14 @@ def test_every_link_leads_somewhere(page: Path) -> None:
         target = (page.parent / path).resolve() if path else page
         assert target.exists(), link
         assert not anchor or anchor in anchors(target), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_make_target_named_exists(page: Path) -> None:
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    texts = (*spans(page), *blocks(page, "console"))
+    named = {name for text in texts for name in re.findall(r"^make (\w+)", text, re.MULTILINE)}
+    assert named <= targets
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

@@ -8,12 +8,13 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
-from tests.builders import HOSTNAME, ZONE, make_engine, make_pod, node_term
+from tests.builders import make_engine
 from tests.living_cluster import NODE_NAMES, LivingCluster
 
 from kubesched.api.pod import Pod
 from kubesched.framework.decision import Decision
 from kubesched.state.cluster import ClusterState
+from kubesched.testing import HOSTNAME, ZONE, make_pod, node_term
 
 WEB = make_pod("asker").label(app="web")
 

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from tests.builders import make_cluster, make_engine, make_node, make_pod, node_term, profile_of
+from tests.builders import make_cluster, make_engine, profile_of
 from tests.reading import rejections, totals
 
 from kubesched.framework.cycle import Cycle
@@ -24,6 +24,7 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.status import SKIP, Code, Status, error, unresolvable, unschedulable
 from kubesched.state.columns import Int32, Int64
+from kubesched.testing import make_node, make_pod, node_term
 
 POD = make_pod("p").build()
 WRONG_RACK = unschedulable("node(s) were in the wrong rack")

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.builders import make_node, make_pod
 
 from kubesched import config
 from kubesched.framework.errors import PluginError, describe
@@ -14,6 +13,7 @@ from kubesched.framework.plugin import FilterPlugin, Plugin, PreFilterPlugin, Sc
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import IN_TREE
 from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.testing import make_node, make_pod
 
 CONFIG = """
 apiVersion: kubescheduler.config.k8s.io/v1

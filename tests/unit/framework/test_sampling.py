@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import numpy as np
-from tests.builders import Json, make_cluster, make_engine, make_node, make_pod, profile_of
+from tests.builders import Json, make_cluster, make_engine, profile_of
 
 from kubesched.framework.decision import Decision
 from kubesched.framework.engine import Engine
+from kubesched.testing import make_node, make_pod
 
 
 def names_scored(decision: Decision) -> list[str]:

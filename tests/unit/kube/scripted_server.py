@@ -9,11 +9,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from kubesched.kube.client import Client
+from kubesched.kube.client import Client, Throttle
 from kubesched.kube.credentials import Credentials, FixedAuthorization
 from kubesched.kube.dialing import Dialer
 from kubesched.kube.observer import Observer
-from kubesched.kube.throttle import Throttle
 from kubesched.kube.tls import ServerTrust
 from kubesched.kube.transport import Transport
 

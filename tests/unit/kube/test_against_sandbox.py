@@ -21,7 +21,7 @@ from kubesched.api.pod import Pod
 from kubesched.config.configuration import LeaderElection
 from kubesched.config.duration import Duration
 from kubesched.kube.authentication import transport_for
-from kubesched.kube.client import Client
+from kubesched.kube.client import Client, Throttle
 from kubesched.kube.connection import from_flags
 from kubesched.kube.decoding import DictCodec, RecordCodec
 from kubesched.kube.errors import ApiStatusError
@@ -31,7 +31,6 @@ from kubesched.kube.leader_election import LeaderElector
 from kubesched.kube.lease import LeaseLock
 from kubesched.kube.listing import UNFINISHED, ApiSource
 from kubesched.kube.reflector import Reflector
-from kubesched.kube.throttle import Throttle
 from kubesched.sandbox.http import Server, kubeconfig, parse_fault, self_signed, server_context, write_kubeconfig
 
 ALL_PODS = PODS.path_of(namespace="default")

@@ -20,14 +20,15 @@ from tests.unit.kube.scripted_server import (
 )
 
 from kubesched.config.configuration import ClientConnection
+from kubesched.kube.authentication import clients_for
 from kubesched.kube.client import MERGE_PATCH
-from kubesched.kube.clients import clients_for
 from kubesched.kube.connection import ConnectionSettings
 from kubesched.kube.errors import AnswerTimeoutError, ApiStatusError, UnreachableError
+from kubesched.kube.observer import Observer
 
 
 @dataclass
-class Notes:
+class Notes(Observer):
     """An observer that remembers."""
 
     answers: list[tuple[str, str]] = field(default_factory=list)

@@ -13,13 +13,12 @@ from tests.unit.kube.certificates import authority
 from tests.unit.kube.scripted_server import answering, serving, talking_to
 
 from kubesched.kube.authentication import credentials_for, transport_for
-from kubesched.kube.client import Client
+from kubesched.kube.client import Client, Throttle
 from kubesched.kube.connection import ConnectionSettings
 from kubesched.kube.credentials import CertificateFiles, FixedAuthorization, TokenFile, WithCertificate, bearer
 from kubesched.kube.errors import ApiStatusError, ConnectionSettingsError, CredentialsError
 from kubesched.kube.kubeconfig import User
-from kubesched.kube.observer import NobodyWatches
-from kubesched.kube.throttle import Throttle
+from kubesched.kube.observer import Observer
 
 
 class Clock:
@@ -34,7 +33,7 @@ class Clock:
 
 def shown_by(user: User) -> str:
     settings = ConnectionSettings(server="https://a", user=user)
-    credentials = credentials_for(settings, {}, observer=NobodyWatches(), clock=time.monotonic)
+    credentials = credentials_for(settings, {}, observer=Observer(), clock=time.monotonic)
     return asyncio.run(credentials.authorization())
 
 
@@ -183,7 +182,7 @@ def test_inline_certificate_is_shown() -> None:
     settings = ConnectionSettings(
         server="https://a", user=User(client_certificate_data=pair.certificate, client_key_data=pair.key)
     )
-    credentials = credentials_for(settings, {}, observer=NobodyWatches(), clock=time.monotonic)
+    credentials = credentials_for(settings, {}, observer=Observer(), clock=time.monotonic)
     certificate = credentials.certificate()
     assert certificate is not None
     assert certificate.chain == pair.certificate

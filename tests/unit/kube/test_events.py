@@ -9,13 +9,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import pytest
-from tests.builders import Json, make_pod
+from tests.builders import Json
 from tests.unit.kube.scripted_server import answering, serving, talking_to
 from tests.virtual_time import now, run
 
 from kubesched.kube.errors import ApiStatusError, KubeError, UnreachableError
 from kubesched.kube.event_record import ObjectReference, event_name, reference
 from kubesched.kube.events import EventRecorder
+from kubesched.testing import make_pod
 
 NOTE = "Successfully assigned ns/p to n"
 LOST = UnreachableError("connection refused")

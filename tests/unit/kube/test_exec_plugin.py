@@ -20,7 +20,7 @@ from kubesched.kube.connection import ConnectionSettings
 from kubesched.kube.errors import CredentialsError
 from kubesched.kube.exec_plugin import ExecCredentials
 from kubesched.kube.kubeconfig import ExecPlugin, ExecVariable, User
-from kubesched.kube.observer import NobodyWatches
+from kubesched.kube.observer import Observer
 from kubesched.kube.tls import ServerTrust
 
 V1 = "client.authentication.k8s.io/v1"
@@ -57,7 +57,7 @@ class Plugin:
         plugin = ExecPlugin(**{"command": str(self.path), "api_version": version, "interactive_mode": mode, **more})
         plugin_called = self.calls
 
-        class Counting(NobodyWatches):
+        class Counting(Observer):
             def plugin_called(self, exit_code: int, status: str) -> None:
                 plugin_called.append((exit_code, status))
 
@@ -170,7 +170,7 @@ def test_plugin_is_told_what_it_needs_to_know(plugin: Plugin, tmp_path: Path) ->
         trust=ServerTrust(ca_data=b"PEM", server_name="n"),
         exec_extension={"audience": "x"},
     )
-    credentials = credentials_for(settings, os.environ, observer=NobodyWatches(), clock=time.monotonic)
+    credentials = credentials_for(settings, os.environ, observer=Observer(), clock=time.monotonic)
     asyncio.run(credentials.authorization())
     assert (tmp_path / "args").read_text() == "a b c blue\n"
     info = json.loads((tmp_path / "info").read_text())

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 from tests.builders import Json
 
-from kubesched.kube.connection import ConnectionSettings, from_files, from_flags, from_kubeconfig
+from kubesched.kube.connection import ConnectionSettings, from_flags, from_kubeconfig
 from kubesched.kube.errors import ConnectionSettingsError
-from kubesched.kube.kubeconfig import load, load_merged, parse, paths_of_environment
+from kubesched.kube.kubeconfig import load, parse
 
 NOWHERE = {"KUBERNETES_SERVICE_HOST": ""}
 
@@ -51,54 +51,34 @@ def test_context_names_cluster_and_user() -> None:
     assert (found.server, found.user.token, found.namespace) == ("https://a:6443", "secret", "team")
 
 
-def test_first_file_wins_for_entries_of_one_name_and_for_the_current_context(tmp_path: Path) -> None:
-    first = config(server="https://first", user={"username": "first"})
-    del first["current-context"]
-    second = config(server="https://second", user={"username": "second", "password": "not merged in"})
-    second["clusters"].append({"name": "other", "cluster": {"server": "https://other"}})
-    third = {**config(), "current-context": "elsewhere"}
-    paths = [written(tmp_path / str(n), content) for n, content in enumerate((first, second, third))]
-    merged = load_merged([paths[0], str(tmp_path / "missing"), "", *paths[1:]])
-    assert merged.current_context == "main"
-    assert merged.clusters["c"].server == "https://first"
-    assert (merged.users["u"].username, merged.users["u"].password) == ("first", "")
-    assert merged.clusters["other"].server == "https://other"
-
-
 def test_relative_paths_start_at_the_file_they_are_in(tmp_path: Path) -> None:
     plugin = {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": "./bin/login"}
-    paths = [
-        written(tmp_path / "one" / "config", config(cluster={"certificate-authority": "pki/ca.crt"})),
-        written(tmp_path / "two" / "config", {"users": [
-            {"name": "v", "user": {"tokenFile": "../token", "client-certificate": "/abs/crt", "client-key": "key"}},
-            {"name": "w", "user": {"exec": plugin}},
-            {"name": "x", "user": {"exec": {**plugin, "command": "login"}}},
-        ]}),
-    ]  # fmt: skip
-    merged = load_merged(paths)
-    assert merged.clusters["c"].certificate_authority == str(tmp_path / "one/pki/ca.crt")
-    user = merged.users["v"]
+    content = config(cluster={"certificate-authority": "pki/ca.crt"})
+    content["users"] = [
+        {"name": "v", "user": {"tokenFile": "../token", "client-certificate": "/abs/crt", "client-key": "key"}},
+        {"name": "w", "user": {"exec": plugin}},
+        {"name": "x", "user": {"exec": {**plugin, "command": "login"}}},
+    ]
+    loaded = load(written(tmp_path / "one" / "config", content))
+    assert loaded.clusters["c"].certificate_authority == str(tmp_path / "one/pki/ca.crt")
+    user = loaded.users["v"]
     assert user.token_file == str(tmp_path / "token")
-    assert (user.client_certificate, user.client_key) == ("/abs/crt", str(tmp_path / "two/key"))
-    commands = [found.exec.command for name in "wx" if (found := merged.users[name]).exec is not None]
-    assert commands == [str(tmp_path / "two/bin/login"), "login"]
+    assert (user.client_certificate, user.client_key) == ("/abs/crt", str(tmp_path / "one/key"))
+    commands = [found.exec.command for name in "wx" if (found := loaded.users[name]).exec is not None]
+    assert commands == [str(tmp_path / "one/bin/login"), "login"]
 
 
-def test_files_are_those_of_the_environment_or_the_one_at_home() -> None:
-    assert paths_of_environment({"KUBECONFIG": "/a:/b:/a:"}) == ("/a", "/b", "")
-    assert paths_of_environment({"HOME": "/home/me"}) == ("/home/me/.kube/config",)
-
-
-def test_context_may_be_chosen(tmp_path: Path) -> None:
+def test_current_context_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
     content = config()
     content["clusters"].append({"name": "d", "cluster": {"server": "https://d"}})
     content["contexts"].append({"name": "other", "context": {"cluster": "d", "user": "u"}})
-    path = written(tmp_path / "config", content)
-    assert from_files((path,), {}, context="other").server == "https://d"
+    other = written(tmp_path / "other", {**content, "current-context": "other"})
+    assert from_flags(other, "", {}).server == "https://d"
+    missing = written(tmp_path / "missing", {**content, "current-context": "x"})
     with pytest.raises(
         ConnectionSettingsError, match=r"context was not found for specified context: x \(there are: ma"
     ):
-        from_files((path,), {}, context="x")
+        from_flags(missing, "", {})
 
 
 def test_master_replaces_the_server_and_keeps_the_user(tmp_path: Path) -> None:

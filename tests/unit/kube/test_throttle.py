@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubesched.kube.throttle import Throttle
+from kubesched.kube.client import Throttle
 
 
 class Clock:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.builders import HOSTNAME, PodBuilder, make_cluster, make_engine, make_node, make_pod
+from tests.builders import make_cluster, make_engine
 from tests.reading import nominated, victims
 
 from kubesched.api.meta import LabelSelector, ObjectMeta
@@ -9,6 +9,7 @@ from kubesched.api.pod import PodCondition
 from kubesched.api.workloads import BudgetSpec, BudgetStatus, PodDisruptionBudget
 from kubesched.framework.decision import Decision
 from kubesched.state.cluster import ClusterState
+from kubesched.testing import HOSTNAME, PodBuilder, make_node, make_pod
 
 URGENT = make_pod("urgent").requests(cpu="4").priority(100)
 LOWEST = -(2**31)

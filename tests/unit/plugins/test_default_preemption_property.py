@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.builders import PodBuilder, make_cluster, make_engine, make_node, make_pod
+from tests.builders import make_cluster, make_engine
 
 from kubesched.api.meta import LabelSelector, ObjectMeta
 from kubesched.api.workloads import BudgetSpec, BudgetStatus, PodDisruptionBudget
 from kubesched.framework.decision import Decision
+from kubesched.testing import PodBuilder, make_node, make_pod
 
 NODES = ("a", "b", "c", "d")
 APPS = ("web", "db")

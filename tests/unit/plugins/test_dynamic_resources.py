@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from tests.builders import make_cluster, make_engine, make_node, make_pod
+from tests.builders import make_cluster, make_engine
+
+from kubesched.testing import make_node, make_pod
 
 
 def test_pods_without_claims_still_read_its_words_when_nothing_fits() -> None:

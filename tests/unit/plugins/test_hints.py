@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from msgspec.structs import replace
-from tests.builders import HOSTNAME, ZONE, make_cluster, make_node, make_pod, node_term, pod_term
+from tests.builders import make_cluster
 from tests.unit.plugins.volume_builders import claim, csi_node, make, pod, storage_class, volume
 
 from kubesched.api.affinity import TopologySpreadConstraint
@@ -32,6 +32,7 @@ from kubesched.plugins.taint_toleration import TaintToleration
 from kubesched.plugins.volume_binding import VolumeBinding
 from kubesched.plugins.volume_restrictions import VolumeRestrictions
 from kubesched.plugins.volume_zone import VolumeZone
+from kubesched.testing import HOSTNAME, ZONE, make_node, make_pod, node_term, pod_term
 
 ADD, UPDATE, DELETE = Action.ADD, Action.UPDATE, Action.DELETE
 LABEL, TAINT, ALLOCATABLE = Action.UPDATE_NODE_LABEL, Action.UPDATE_NODE_TAINT, Action.UPDATE_NODE_ALLOCATABLE

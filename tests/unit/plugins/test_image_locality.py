@@ -1,10 +1,11 @@
 from __future__ import annotations
 
-from tests.builders import PodBuilder, make_cluster, make_engine, make_node, make_pod
+from tests.builders import make_cluster, make_engine
 from tests.reading import scores_of
 
 from kubesched.framework.decision import Decision
 from kubesched.state.cluster import ClusterState
+from kubesched.testing import PodBuilder, make_node, make_pod
 
 MIB = 1 << 20
 

@@ -1,22 +1,13 @@
 from __future__ import annotations
 
-from tests.builders import (
-    HOSTNAME,
-    ZONE,
-    NodeBuilder,
-    PodBuilder,
-    make_cluster,
-    make_engine,
-    make_node,
-    make_pod,
-    pod_term,
-)
+from tests.builders import make_cluster, make_engine
 from tests.reading import raw_scores, rejections, scores_of, statuses
 
 from kubesched.api.meta import LabelSelector, ObjectMeta
 from kubesched.api.workloads import Namespace
 from kubesched.framework.decision import Decision
 from kubesched.framework.status import Code
+from kubesched.testing import HOSTNAME, ZONE, NodeBuilder, PodBuilder, make_node, make_pod, pod_term
 
 AFFINITY = "node(s) didn't match pod affinity rules"
 ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"

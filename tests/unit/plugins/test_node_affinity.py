@@ -1,9 +1,10 @@
 from __future__ import annotations
 
-from tests.builders import PodBuilder, make_cluster, make_engine, make_node, make_pod, node_term, profile_of
+from tests.builders import make_cluster, make_engine, profile_of
 from tests.reading import rejections, scores_of
 
 from kubesched.framework.decision import Decision, Outcome
+from kubesched.testing import PodBuilder, make_node, make_pod, node_term
 
 ADDED = {
     "addedAffinity": {

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
-from tests.builders import make_cluster, make_engine, make_node, make_pod
+from tests.builders import make_cluster, make_engine
 from tests.reading import rejections
 
 from kubesched.api.pod import Container, RestartRule
 from kubesched.config.features import Features
+from kubesched.testing import make_node, make_pod
 
 RESTARTING = make_pod("p").spec(
     containers=(Container(restart_policy_rules=(RestartRule(action="RestartAllContainers"),)),)

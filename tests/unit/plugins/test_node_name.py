@@ -1,7 +1,9 @@
 from __future__ import annotations
 
-from tests.builders import make_cluster, make_engine, make_node, make_pod, profile_of
+from tests.builders import make_cluster, make_engine, profile_of
 from tests.reading import rejections
+
+from kubesched.testing import make_node, make_pod
 
 
 def test_a_pod_that_names_its_node_goes_there_or_nowhere() -> None:

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from tests.builders import PodBuilder, make_cluster, make_engine, make_node, make_pod
+from tests.builders import make_cluster, make_engine
 
 from kubesched.api.pod import Container, ContainerPort
+from kubesched.testing import PodBuilder, make_node, make_pod
 
 
 def fits_beside(holder: PodBuilder, pod: PodBuilder) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from tests.builders import Json, NodeBuilder, make_cluster, make_engine, make_node, make_pod, node_term, profile_of
+from tests.builders import Json, make_cluster, make_engine, profile_of
 from tests.device_builders import allocated, attribute_is, device, make_claim, make_class, make_slice
 from tests.reading import scores_of
 
@@ -16,6 +16,7 @@ from kubesched.framework.decision import Decision
 from kubesched.plugins.dynamic_resources import DynamicResources
 from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.state.cluster import ClusterState
+from kubesched.testing import NodeBuilder, make_node, make_pod, node_term
 
 FIT, BALANCED = "NodeResourcesFit", "NodeResourcesBalancedAllocation"
 GPU = "example.com/gpu"

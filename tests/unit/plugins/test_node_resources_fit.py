@@ -1,12 +1,13 @@
 from __future__ import annotations
 
-from tests.builders import Json, PodBuilder, make_cluster, make_engine, make_node, make_pod, profile_of
+from tests.builders import Json, make_cluster, make_engine, profile_of
 from tests.reading import rejections, scores_of, statuses
 
 from kubesched.api.pod import ResourceRequirements
 from kubesched.config.features import Features
 from kubesched.framework.decision import Decision
 from kubesched.framework.status import Code
+from kubesched.testing import PodBuilder, make_node, make_pod
 
 GPU = "nvidia.com/gpu"
 

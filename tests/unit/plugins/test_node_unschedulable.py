@@ -1,7 +1,9 @@
 from __future__ import annotations
 
-from tests.builders import make_cluster, make_engine, make_node, make_pod
+from tests.builders import make_cluster, make_engine
 from tests.reading import rejections
+
+from kubesched.testing import make_node, make_pod
 
 NODES = (make_node("cordoned").cordoned(), make_node("open"))
 

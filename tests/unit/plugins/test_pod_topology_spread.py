@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.builders import HOSTNAME, ZONE, NodeBuilder, PodBuilder, make_cluster, make_engine, make_node, make_pod
+from tests.builders import make_cluster, make_engine
 from tests.reading import rejections, scores_of, statuses
 
 from kubesched.api.affinity import TopologySpreadConstraint
@@ -9,6 +9,7 @@ from kubesched.api.workloads import Service, ServiceSpec
 from kubesched.config.features import Features
 from kubesched.framework.decision import Decision
 from kubesched.framework.status import Code
+from kubesched.testing import HOSTNAME, ZONE, NodeBuilder, PodBuilder, make_node, make_pod
 
 SKEWED = "node(s) didn't match pod topology spread constraints"
 NO_LABEL = "node(s) didn't match pod topology spread constraints (missing required label)"

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-from tests.builders import make_pod
-
 from kubesched.plugins.priority_sort import PrioritySort
+from kubesched.testing import make_pod
 
 
 def test_important_pods_go_first_and_among_equals_those_that_waited_longer() -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from tests.builders import make_cluster, make_engine, make_pod
+from tests.builders import make_cluster, make_engine
+
+from kubesched.testing import make_pod
 
 
 def test_a_gated_pod_waits_and_says_for_what() -> None:

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.builders import make_cluster, make_engine, make_node, make_pod
+from tests.builders import make_cluster, make_engine
 from tests.reading import rejections, scores_of
 
 from kubesched.config.features import Features
 from kubesched.framework.decision import Outcome
+from kubesched.testing import make_node, make_pod
 
 
 @pytest.mark.parametrize("effect", ["NoSchedule", "NoExecute"])

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.builders import HOSTNAME, ZONE, make_cluster
+from tests.builders import make_cluster
 from tests.unit.plugins.volume_builders import (
     SKIPS,
     Json,
@@ -24,9 +24,10 @@ from kubesched.config.features import Features
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import PluginContext
-from kubesched.framework.status import unresolvable
+from kubesched.framework.status import SKIP, unresolvable
 from kubesched.plugins.volume_binding import VolumeBinding
 from kubesched.state.cluster import ClusterState
+from kubesched.testing import HOSTNAME, ZONE
 
 UNREACHABLE = ("node(s) didn't match PersistentVolume's node affinity",)
 UNBINDABLE = ("node(s) didn't find available persistent volumes to bind",)
@@ -318,13 +319,15 @@ def test_what_was_reserved_says_what_to_write() -> None:
     assert (bound.name, bound.spec.claim_ref.name, bound.spec.claim_ref.uid) == ("v", "data", "uid-data")
     assert bound.metadata.annotations == {"pv.kubernetes.io/bound-by-controller": "yes"}
     assert (provisioned.name, provisioned.metadata.annotations) == ("new", {SELECTED_NODE: "a"})
-    assert plugin.pre_bind(cycle, pending, "a") is None
+    assert plugin.pre_bind_pre_flight(cycle, pending, "a") is None
 
 
 def test_pod_whose_volumes_are_bound_has_nothing_to_write() -> None:
     state = make_cluster(node("a"), claim("data", volume="v"), volume("v"))
     plugin = VolumeBinding()
-    assert plugin.writes(reserved(plugin, state, POD, "a")) is None
+    cycle = reserved(plugin, state, POD, "a")
+    assert plugin.writes(cycle) is None
+    assert plugin.pre_bind_pre_flight(cycle, POD, "a") is SKIP
 
 
 def test_claim_assumed_for_a_node_keeps_other_pods_with_it_there() -> None:

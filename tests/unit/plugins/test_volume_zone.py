@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import pytest
-from tests.builders import ZONE, make_cluster
+from tests.builders import make_cluster
 from tests.unit.plugins.volume_builders import SKIPS, ask, claim, make, node, pod, rejections, storage_class, volume
 
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.status import unresolvable
 from kubesched.plugins.volume_zone import ELSEWHERE, VolumeZone
 from kubesched.state.cluster import ClusterState
+from kubesched.testing import ZONE
 
 BETA_ZONE = "failure-domain.beta.kubernetes.io/zone"
 POD = pod("p", claims=("data",))

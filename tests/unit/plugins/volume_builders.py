@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from tests.builders import make_node, make_pod
 
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
@@ -20,6 +19,7 @@ from kubesched.plugins.volume_binding import VolumeBinding
 from kubesched.plugins.volume_restrictions import VolumeRestrictions
 from kubesched.plugins.volume_zone import VolumeZone
 from kubesched.state.cluster import ClusterState
+from kubesched.testing import make_node, make_pod
 
 SKIPS = (SKIP, SKIP_EQUIVALENT)
 BIND_COMPLETED = {"pv.kubernetes.io/bind-completed": "yes"}

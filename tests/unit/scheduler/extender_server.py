@@ -14,7 +14,7 @@ from threading import Event, Thread
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from tests.builders import Json, NodeBuilder, PodBuilder, make_cluster, make_node, make_pod
+from tests.builders import Json, make_cluster
 
 from kubesched import config as configuration
 from kubesched.api.meta import KubeObject
@@ -24,6 +24,7 @@ from kubesched.framework.engine import Engine
 from kubesched.framework.plugin import PluginContext
 from kubesched.framework.profile import Profile
 from kubesched.plugins.registry import in_tree
+from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 Answers = Callable[[Json], Any]
 

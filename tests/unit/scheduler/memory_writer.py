@@ -6,27 +6,22 @@ Every write waits once before it happens and once after, so a test may let anyth
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
+from tests.parity.fake_api import merged
 
 from kubesched.api.change import Change
 from kubesched.api.device_claims import ResourceClaim
+from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
-from kubesched.api.node import Node
-from kubesched.api.pod import ExtendedResourceClaimStatus, Pod, PodCondition
-from kubesched.plugins.dynamic_resources.writes import (
-    ClaimWrite,
-    CreateClaim,
-    DeleteClaim,
-    TellExtendedClaim,
-    applied,
-)
-from kubesched.plugins.volume_binding.writes import VolumeWrites
+from kubesched.api.pod import Pod, PodCondition
+from kubesched.framework.client import CONFLICT, NOT_FOUND, ClientError, ClusterClient, Json
+from kubesched.scheduler.handle import ObjectWaiter
 from kubesched.scheduler.scheduler import Scheduler
-from kubesched.scheduler.writer import WriteError
 
 
 @dataclass(frozen=True)
@@ -37,7 +32,7 @@ class Refusal:
     after_commit: bool = False
 
 
-class MemoryCluster:
+class MemoryCluster(ClusterClient):
     """The truth about nodes and pods. The scheduler hears of it when `tell` is called, and not before."""
 
     def __init__(self) -> None:
@@ -54,6 +49,7 @@ class MemoryCluster:
         self.graceful = False
         """Whether an evicted pod stays for a while, terminating."""
         self._version = 0
+        self._waiter = ObjectWaiter()
 
     @property
     def pods(self) -> dict[str, Pod]:
@@ -74,7 +70,7 @@ class MemoryCluster:
         self.unseen.append(Change(self.objects.get(path), obj))
         self.objects[path] = obj
 
-    def delete(self, obj: KubeObject) -> None:
+    def remove(self, obj: KubeObject) -> None:
         self.unseen.append(Change(old=self.objects.pop(_path_of(obj))))
 
     def terminate(self, pod: Pod) -> None:
@@ -86,7 +82,9 @@ class MemoryCluster:
         """Up to so many events, all of them by default, in the order in which they happened."""
         while self.unseen and (most is None or most > 0):
             most = None if most is None else most - 1
-            scheduler.handle(self.unseen.popleft())
+            change = self.unseen.popleft()
+            scheduler.handle(change)
+            self._waiter.handled(change, (), 0.0)
 
     # -- what the scheduler writes ------------------------------------------------------------------------------------
 
@@ -94,17 +92,19 @@ class MemoryCluster:
         await _a_moment()
         refusal = self.bind_refusals.popleft() if self.bind_refusals else None
         if refusal is not None and not refusal.after_commit:
-            raise WriteError(refusal.reason, "refused")
+            raise ClientError(refusal.reason, "refused")
         stored = self._stored(pod)
         if stored.spec.node_name or stored.is_terminating:
-            raise WriteError("Conflict", "it has a node already, or is being deleted")
+            raise ClientError("Conflict", "it has a node already, or is being deleted")
         self.bindings.append((pod.uid, node_name))
         self.put(replace(stored, spec=replace(stored.spec, node_name=node_name)))
         await _a_moment()
         if refusal is not None:
-            raise WriteError(refusal.reason, "refused, though it was done")
+            raise ClientError(refusal.reason, "refused, though it was done")
 
-    async def patch_status(self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None) -> None:
+    async def patch_pod_status(
+        self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None
+    ) -> None:
         await _a_moment()
         stored = self._stored(pod)
         status = stored.status
@@ -121,52 +121,70 @@ class MemoryCluster:
         await _a_moment()
         refusal = self.evict_refusals.popleft() if self.evict_refusals else None
         if refusal is not None and not refusal.after_commit:
-            raise WriteError(refusal.reason, "refused")
+            raise ClientError(refusal.reason, "refused")
         stored = self._stored(pod)
         self.evicted.append(pod.name)
         if self.graceful:
             stored = replace(stored, status=replace(stored.status, conditions=(*stored.status.conditions, condition)))
             self.terminate(stored)
         else:
-            self.delete(stored)
+            self.remove(stored)
         await _a_moment()
         if refusal is not None:
-            raise WriteError(refusal.reason, "refused, though it was done")
+            raise ClientError(refusal.reason, "refused, though it was done")
 
-    async def write_volumes(self, pod: Pod, writes: VolumeWrites) -> None:
-        raise AssertionError("no pod of these tests has volumes")
+    async def get(self, kind: str, name: str, namespace: str = "") -> Json:
+        await _a_moment()
+        return _plain(self._found(kind, name, namespace))
 
-    async def write_claim(self, pod: Pod, write: ClaimWrite) -> ResourceClaim | None:
+    async def create(self, kind: str, obj: Json) -> Json:
+        meta = obj["metadata"]
+        name = meta.get("name") or f"{meta['generateName']}{self._version}"
+        made = {**obj, "metadata": {**meta, "name": name, "uid": f"uid of {name}"}}
+        return await self._written(kind, made, is_refusable=kind == "ResourceClaim")
+
+    async def replace(self, kind: str, obj: Json, *, subresource: str = "") -> Json:
+        meta = obj["metadata"]
+        if self._found(kind, meta["name"], meta.get("namespace", "")).metadata.resource_version != meta.get(
+            "resourceVersion", ""
+        ):
+            raise ClientError(CONFLICT, "it has been modified")
+        return await self._written(kind, obj, is_refusable=kind == "ResourceClaim" and subresource == "status")
+
+    async def patch(self, kind: str, name: str, patch: Json, *, namespace: str = "", subresource: str = "") -> Json:
+        stored = _plain(self._found(kind, name, namespace))
+        return await self._written(kind, merged(stored, patch), is_refusable=False)
+
+    async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
         await _a_moment()
-        refusal = self.claim_refusals.popleft() if self.claim_refusals else None
-        if refusal is not None and not refusal.after_commit:
-            raise WriteError(refusal.reason, "refused")
-        written = self._written(pod, write)
+        self._refuse(is_refusable=kind == "ResourceClaim")
+        self.remove(self._found(kind, name, namespace))
         await _a_moment()
+
+    async def wait(
+        self, pod: Pod, is_met: Callable[[], bool], *, kinds: Sequence[type[KubeObject]], within: float
+    ) -> bool:
+        return await self._waiter.wait(pod, is_met, kinds=kinds, within=within)
+
+    async def _written(self, kind: str, obj: Json, *, is_refusable: bool) -> Json:
+        await _a_moment()
+        self._refuse(is_refusable=is_refusable)
+        record = msgspec.convert(obj, KINDS[kind].record)
+        self.put(record)
+        written = self.objects[_path_of(record)]
+        await _a_moment()
+        return _plain(written)
+
+    def _refuse(self, *, is_refusable: bool) -> None:
+        refusal = self.claim_refusals.popleft() if is_refusable and self.claim_refusals else None
         if refusal is not None:
-            raise WriteError(refusal.reason, "refused, though it was done")
-        return written
+            raise ClientError(refusal.reason, "refused")
 
-    def _written(self, pod: Pod, write: ClaimWrite) -> ResourceClaim | None:
-        match write:
-            case CreateClaim(claim):
-                name = f"{claim.metadata.generate_name}{self._version}"
-                made = replace(claim, metadata=replace(claim.metadata, name=name, uid=f"uid of {name}"))
-                self.put(made)
-                return self.claim(made.key)
-            case TellExtendedClaim(claim, mappings):
-                told = ExtendedResourceClaimStatus(resource_claim_name=claim.name, request_mappings=mappings)
-                stored = self._stored(pod)
-                self.put(replace(stored, status=replace(stored.status, extended_resource_claim_status=told)))
-                return None
-        known = self.claim(write.claim.key)
-        if known is None:
-            raise WriteError("NotFound", f'resourceclaims "{write.claim.name}" not found')
-        if isinstance(write, DeleteClaim):
-            self.delete(known)
-            return None
-        self.put(applied(write, known))
-        return self.claim(known.key)
+    def _found(self, kind: str, name: str, namespace: str) -> KubeObject:
+        found = self.objects.get(_path(KINDS[kind].record, f"{namespace}/{name}" if namespace else name))
+        if found is None:
+            raise ClientError(NOT_FOUND, f'{kind} "{name}" not found')
+        return found
 
     def claim(self, key: str) -> ResourceClaim | None:
         found = self.objects.get(_path(ResourceClaim, key))
@@ -179,9 +197,9 @@ class MemoryCluster:
     def _stored(self, pod: Pod) -> Pod:
         stored = self.objects.get(_path(Pod, pod.key))
         if not isinstance(stored, Pod):
-            raise WriteError("NotFound", f'pods "{pod.name}" not found')
+            raise ClientError("NotFound", f'pods "{pod.name}" not found')
         if stored.uid != pod.uid:
-            raise WriteError("Conflict", f"Precondition failed: UID in precondition: {pod.uid}")
+            raise ClientError("Conflict", f"Precondition failed: UID in precondition: {pod.uid}")
         return stored
 
 
@@ -220,5 +238,9 @@ def _path_of(obj: KubeObject) -> str:
     return _path(type(obj), obj.key)
 
 
-def _path(kind: type[Pod] | type[Node] | type[KubeObject], key: str) -> str:
+def _plain(obj: KubeObject) -> Json:
+    return msgspec.to_builtins(obj)  # type: ignore[no-any-return]
+
+
+def _path(kind: type[KubeObject], key: str) -> str:
     return f"{kind.__name__} {key}"

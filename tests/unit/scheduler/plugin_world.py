@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.builders import make_node
 from tests.unit.scheduler.memory_writer import MemoryCluster, Running
 
 from kubesched import config
@@ -13,14 +12,21 @@ from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import IN_TREE
 from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.testing import make_node
 
 
 class World:
     """One node, a scheduler with some more plugins, and a clock that stands still."""
 
-    def __init__(self, *plugins: type[Plugin], disabled: tuple[str, ...] = (), **points: Any) -> None:
+    def __init__(
+        self,
+        *plugins: type[Plugin],
+        disabled: tuple[str, ...] = (),
+        cluster: MemoryCluster | None = None,
+        **points: Any,
+    ) -> None:
         self.now = 0.0
-        self.cluster = MemoryCluster()
+        self.cluster = cluster or MemoryCluster()
         multi_point = {
             "enabled": [{"name": plugin.name} for plugin in plugins],
             "disabled": [{"name": name} for name in disabled],

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.builders import PodBuilder, make_node, make_pod, node_term
 from tests.unit.scheduler.world import World
 
 from kubesched.api.pod import PersistentVolumeClaimSource, PodCondition, Volume
 from kubesched.scheduler.scheduler import Attempt
+from kubesched.testing import PodBuilder, make_node, make_pod, node_term
 
 VIP = make_pod("vip").requests(cpu="4").priority(10)
 NOT_FOUND = 'preemption: pod "vip" not found'

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-from tests.builders import make_pod
-
 from kubesched.api.pod import ExtendedResourceClaimStatus, PodResourceClaimStatus
 from kubesched.framework.events import Action, ClusterEvent, Kind
 from kubesched.scheduler.cluster_events import pod_events
+from kubesched.testing import make_pod
 
 POD = make_pod("p")
 GENERATED = [ClusterEvent(Kind.PENDING_POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)]

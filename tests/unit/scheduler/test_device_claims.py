@@ -3,10 +3,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import io
+from collections.abc import Sequence
 
 import pytest
 from msgspec.structs import replace
-from tests.builders import PodBuilder, make_node, make_pod
 from tests.device_builders import device, make_claim, make_class, make_slice, with_claims
 from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal, Running
 from tests.unit.scheduler.world import World
@@ -23,10 +23,12 @@ from kubesched.api.device_claims import (
 )
 from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.dynamic_resources.device_kinds import DeviceKind
+from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.listener import SchedulerListener
-from kubesched.scheduler.recording.recording import Recording, RecordingWriter
+from kubesched.scheduler.recording.recording import Recording, RecordingClient
 from kubesched.scheduler.recording.replay import Replay
 from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.testing import PodBuilder, make_node, make_pod
 
 P = with_claims(make_pod("p"), "c")
 ELSEWHERE = AllocationResult(devices=DeviceAllocation(results=(AllocatedDevice(driver="x", pool="y", device="z"),)))
@@ -151,6 +153,20 @@ def test_a_claim_for_extended_resources_is_deleted_if_the_pod_cannot_be_bound() 
 # -- devices that take a while ----------------------------------------------------------------------------------------
 
 
+class Counts(SchedulerListener):
+    """What plugins count and measure."""
+
+    def __init__(self) -> None:
+        self.counts: list[tuple[str, ...]] = []
+        self.durations: list[tuple[str | float, ...]] = []
+
+    def counted(self, metric: str, labels: Sequence[str]) -> None:
+        self.counts.append((metric, *labels))
+
+    def measured(self, metric: str, seconds: float, labels: Sequence[str]) -> None:
+        self.durations.append((metric, seconds, *labels))
+
+
 def slow_world() -> World:
     return world(make_claim("c"), P, devices=(device("d", conditions=("up",)), device("e")))
 
@@ -220,29 +236,21 @@ def test_a_wait_ends_when_the_devices_should_have_been_ready() -> None:
     asyncio.run(run())
 
 
-class WaitForDevices(SchedulerListener):
-    """Keeps what it is told about waits for devices."""
-
-    def __init__(self, told: list[tuple[str, str, str, float]]) -> None:
-        self._told = told
-
-    def awaited_devices(self, profile: str, driver: str, status: str, seconds: float) -> None:
-        self._told.append((profile, driver, status, seconds))
-
-
 @pytest.mark.parametrize(
     ("word", "later", "outcome"), [("up", 3, "success"), ("broken", 3, "failure"), ("something else", 601, "timeout")]
 )
 def test_whoever_counts_is_told_how_a_wait_for_devices_ended(word: str, later: float, outcome: str) -> None:
     async def run() -> None:
-        it, told = slow_world(), list[tuple[str, str, str, float]]()
-        it.scheduler.listeners.append(WaitForDevices(told))
+        it, counts = slow_world(), Counts()
+        it.scheduler.listeners.append(counts)
         binding = asyncio.create_task(it.scheduler.finish(it.decided()))
         await until_written(it)
         it.now += later
         it.see(reported(claim_in(it), word))
         await binding
-        assert told == [("default-scheduler", GPU[0], outcome, later)]
+        labels = ("default-scheduler", GPU[0], outcome)
+        assert counts.counts == [("scheduler_dra_bindingconditions_allocations_total", *labels)]
+        assert counts.durations == [("scheduler_dra_bindingconditions_wait_duration_seconds", later, *labels)]
 
     asyncio.run(run())
 
@@ -251,9 +259,17 @@ def test_whoever_counts_is_told_how_a_wait_for_devices_ended(word: str, later: f
 def test_a_recording_of_claims_can_be_replayed(pod: PodBuilder) -> None:
     cluster, stream = MemoryCluster(), io.StringIO()
     recording = Recording(stream, config.default(), lambda: 0.0)
-    writer = RecordingWriter(cluster, recording)
+    client = RecordingClient(cluster, recording)
     zero = lambda: 0.0  # noqa: E731
-    scheduler = Scheduler(config.default(), writer, clock=zero, draw=lambda among: 0, now=zero, listeners=[recording])
+    scheduler = Scheduler(
+        config.default(),
+        client,
+        clock=zero,
+        draw=lambda among: 0,
+        plugins=in_tree(),
+        now=zero,
+        listeners=[recording],
+    )
     for obj in (make_node("n").build(), make_class(), make_slice("n", device("d")), make_claim("c"), pod.build()):
         cluster.put(obj)
     cluster.tell(scheduler)
@@ -263,7 +279,7 @@ def test_a_recording_of_claims_can_be_replayed(pod: PodBuilder) -> None:
     Running(scheduler.finish(attempt)).to_the_end()
     cluster.tell(scheduler)
     assert attempt.outcome == "bound"
-    assert Replay(stream.getvalue().splitlines()).run() == []
+    assert Replay(stream.getvalue().splitlines(), in_tree()).run() == []
 
 
 def test_devices_of_nodes_that_are_gone_leave_nothing_behind() -> None:
@@ -277,7 +293,7 @@ def test_devices_of_nodes_that_are_gone_leave_nothing_behind() -> None:
         assert it.tried().outcome == "bound"
         bound = it.cluster.pod(pod.build().name)
         for obj in (bound, claim_in(it, claim.name), published, node.build()):
-            it.cluster.delete(obj)
+            it.cluster.remove(obj)
         it.cluster.tell(it.scheduler)
 
     for number in range(30):

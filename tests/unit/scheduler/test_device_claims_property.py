@@ -8,7 +8,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec.structs import replace
-from tests.builders import make_node, make_pod
 from tests.device_builders import device, make_claim, make_class, make_counters, make_slice, request, with_claims
 from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal, Running
 
@@ -18,7 +17,9 @@ from kubesched.api.devices import Device
 from kubesched.api.quantity import parse_quantity
 from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.dynamic_resources.ledger import Ledger
+from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.scheduler import Scheduler
+from kubesched.testing import make_node, make_pod
 
 PODS = ("p0", "p1", "p2", "p3", "p4")
 CLAIMS = ("c0", "c1", "c2", "c3")
@@ -47,7 +48,12 @@ class Allocating(RuleBasedStateMachine):
         self.now = 0.0
         self.cluster = MemoryCluster()
         self.scheduler = Scheduler(
-            config.default(), self.cluster, clock=lambda: self.now, draw=lambda among: 0, now=lambda: self.now
+            config.default(),
+            self.cluster,
+            clock=lambda: self.now,
+            draw=lambda among: 0,
+            plugins=in_tree(),
+            now=lambda: self.now,
         )
         self.open: list[Running] = []
         self.made = 0
@@ -79,14 +85,14 @@ class Allocating(RuleBasedStateMachine):
     @rule(name=st.sampled_from(PODS))
     def delete_pod(self, name: str) -> None:
         if f"default/{name}" in self.cluster.pods:
-            self.cluster.delete(self.cluster.pods[f"default/{name}"])
+            self.cluster.remove(self.cluster.pods[f"default/{name}"])
 
     @rule(name=st.sampled_from(CLAIMS))
     def delete_claim(self, name: str) -> None:
         """As long as it is allocated its finalizer keeps it."""
         claim = self.cluster.claim(f"default/{name}")
         if claim is not None and claim.status.allocation is None:
-            self.cluster.delete(claim)
+            self.cluster.remove(claim)
 
     @rule(name=st.sampled_from(CLAIMS))
     def label_claim(self, name: str) -> None:
@@ -104,7 +110,7 @@ class Allocating(RuleBasedStateMachine):
         for claim in self._claims():
             owner = claim.metadata.controller
             if owner is not None and owner.uid not in alive:
-                self.cluster.delete(claim)
+                self.cluster.remove(claim)
                 continue
             users = tuple(one for one in claim.status.reserved_for if one.uid in alive)
             if users != claim.status.reserved_for:

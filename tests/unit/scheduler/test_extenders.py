@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
-from tests.builders import Json, make_pod
+from tests.builders import Json
 from tests.reading import scores_of
 from tests.unit.scheduler.extender_server import (
     POD,
@@ -26,7 +26,9 @@ from tests.unit.scheduler.memory_writer import MemoryCluster
 from kubesched.extenders.http_extender import extenders_of
 from kubesched.framework.decision import Outcome
 from kubesched.framework.extender import ExtenderError, ask_to_bind
+from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.testing import make_pod
 
 # -- filter -----------------------------------------------------------------------------------------------------------
 
@@ -269,7 +271,7 @@ def attempt(cluster: MemoryCluster, scheduler: Scheduler) -> Attempt:
 
 def living(*extenders: Json) -> tuple[MemoryCluster, Scheduler]:
     cluster = MemoryCluster()
-    scheduler = Scheduler(settings(*extenders), cluster, clock=lambda: 0.0, draw=lambda among: 0)
+    scheduler = Scheduler(settings(*extenders), cluster, clock=lambda: 0.0, draw=lambda among: 0, plugins=in_tree())
     for obj in (A.build(), B.build(), POD):
         cluster.put(obj)
     return cluster, scheduler

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.builders import HOSTNAME, Json, make_pod
+from tests.builders import Json
 from tests.reading import nominated, statuses, victims
 from tests.unit.scheduler.extender_server import (
     A,
@@ -18,6 +18,7 @@ from tests.unit.scheduler.extender_server import (
 )
 
 from kubesched.framework.decision import Decision, Outcome
+from kubesched.testing import HOSTNAME, make_pod
 
 FULL_A = make_pod("on-a").requests(cpu="4").on("a")
 FULL_B = make_pod("on-b").requests(cpu="4").on("b").priority(5)

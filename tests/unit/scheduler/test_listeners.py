@@ -8,7 +8,6 @@ import json
 from collections.abc import Sequence
 
 from msgspec.structs import replace
-from tests.builders import make_node, make_pod
 from tests.unit.scheduler.memory_writer import MemoryCluster, Running
 from tests.unit.scheduler.world import World
 
@@ -24,9 +23,10 @@ from kubesched.framework.status import Code, Status
 from kubesched.plugins.registry import IN_TREE
 from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.listener import SchedulerListener
-from kubesched.scheduler.recording.recording import Recording, RecordingWriter
+from kubesched.scheduler.recording.recording import Recording, RecordingClient
 from kubesched.scheduler.recording.replay import NEEDED, Replay
 from kubesched.scheduler.scheduler import Scheduler
+from kubesched.testing import make_node, make_pod
 
 
 class Diary(SchedulerListener):
@@ -127,7 +127,7 @@ def recorded_minute_of_waiting(plugins: Registry) -> list[str]:
     recording = Recording(stream, configuration, lambda: now)
     scheduler = Scheduler(
         configuration,
-        RecordingWriter(cluster, recording),
+        RecordingClient(cluster, recording),
         clock=lambda: now,
         draw=lambda among: 0,
         plugins=plugins,
@@ -165,6 +165,6 @@ def test_wait_for_a_permit_plugin_is_replayed_with_its_write() -> None:
     assert Replay(lines, plugins).run() == []
     waits = next(i for i, line in enumerate(lines) if '"what":"wait"' in line)
     end = next(i for i, line in enumerate(lines) if '"what":"finish"' in line)
-    without = [line for i, line in enumerate(lines) if '"what":"write"' not in line or not waits < i < end]
+    without = [line for i, line in enumerate(lines) if '"what":"call"' not in line or not waits < i < end]
     assert len(without) < len(lines)
     assert Replay(without, plugins).run()

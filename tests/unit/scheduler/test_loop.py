@@ -8,25 +8,24 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 from tests import virtual_time
-from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
 from tests.device_builders import device, make_claim, make_class, make_slice, with_claims
 from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal
 
 from kubesched import config
-from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.config.features import DEFAULT_FEATURES
+from kubesched.framework.client import Json
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.plugin import PermitPlugin, Plugin, PreBindPlugin
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import Code, Status
 from kubesched.plugins.dynamic_resources.answers import DeviceView
-from kubesched.plugins.dynamic_resources.writes import ClaimWrite
 from kubesched.plugins.registry import IN_TREE
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.loop import SchedulingLoop
 from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 
 class SlowCluster(MemoryCluster):
@@ -234,11 +233,11 @@ def test_pod_that_waits_to_be_let_in_shows_where_it_will_go() -> None:
     told: list[str | None] = []
 
     class Listening(MemoryCluster):
-        async def patch_status(
+        async def patch_pod_status(
             self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None
         ) -> None:
             told.append(nominated_node_name)
-            await super().patch_status(pod, condition=condition, nominated_node_name=nominated_node_name)
+            await super().patch_pod_status(pod, condition=condition, nominated_node_name=nominated_node_name)
 
     async def story() -> None:
         async with living(Listening(), plugins=[Doorkeeper]) as world:
@@ -254,11 +253,11 @@ def test_pod_that_waits_to_be_let_in_shows_where_it_will_go() -> None:
 
 def test_pod_is_bound_only_after_it_was_told_where_it_will_go() -> None:
     class Slow(MemoryCluster):
-        async def patch_status(
+        async def patch_pod_status(
             self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None
         ) -> None:
             await asyncio.sleep(5)
-            await super().patch_status(pod, condition=condition, nominated_node_name=nominated_node_name)
+            await super().patch_pod_status(pod, condition=condition, nominated_node_name=nominated_node_name)
 
     async def story() -> None:
         async with living(Slow(), plugins=[Doorkeeper]) as world:
@@ -303,9 +302,9 @@ def test_pod_that_is_not_bound_yet_gives_way_without_being_deleted() -> None:
 
 def test_write_of_a_claim_is_not_broken_off_when_its_pod_gives_way() -> None:
     class Slow(MemoryCluster):
-        async def write_claim(self, pod: Pod, write: ClaimWrite) -> ResourceClaim | None:
-            await asyncio.sleep(2)
-            return await super().write_claim(pod, write)
+        async def replace(self, kind: str, obj: Json, *, subresource: str = "") -> Json:
+            await asyncio.sleep(1)
+            return await super().replace(kind, obj, subresource=subresource)
 
     async def story() -> None:
         async with living(Slow()) as world:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.builders import Json, PodBuilder, make_node, make_pod
+from tests.builders import Json
 from tests.unit.scheduler.extender_server import ExtenderServer, filtering, passing, settings
 from tests.unit.scheduler.memory_writer import MemoryCluster
 
@@ -19,7 +19,9 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.extenders.originals import Originals, originals_for
 from kubesched.framework.decision import Decision, Outcome
+from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.scheduler import Scheduler
+from kubesched.testing import PodBuilder, make_node, make_pod
 
 WAITING, PLACED, NODE = make_pod("p").build(), make_pod("q").on("a").build(), make_node("a").build()
 FOREIGN = make_pod("f").spec(scheduler_name="somebody-else").build()
@@ -125,7 +127,9 @@ class Watching:
     """A scheduler that is told of records, and has their originals."""
 
     def __init__(self, *extenders: Json) -> None:
-        self.scheduler = Scheduler(settings(*extenders), MemoryCluster(), clock=lambda: 0.0, draw=lambda among: 0)
+        self.scheduler = Scheduler(
+            settings(*extenders), MemoryCluster(), clock=lambda: 0.0, draw=lambda among: 0, plugins=in_tree()
+        )
         self._version = 0
 
     def add(self, obj: Any) -> Any:

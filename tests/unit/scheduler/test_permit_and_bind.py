@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from tests.builders import make_pod
 from tests.unit.scheduler.plugin_world import World
 
 from kubesched.api.pod import Pod
@@ -21,6 +20,7 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.status import SKIP, Code, Status, error, unschedulable
 from kubesched.scheduler.scheduler import PODS_TO_ACTIVATE
+from kubesched.testing import make_pod
 
 
 class Gatekeeper(PermitPlugin):
@@ -129,7 +129,7 @@ class TestWaiting:
 
     def test_what_it_held_is_free_once_it_is_deleted(self, world: World) -> None:
         attempt = world.attempt()
-        world.cluster.delete(world.cluster.pod("a"))
+        world.cluster.remove(world.cluster.pod("a"))
         world.add(make_pod("b").requests(cpu="4").build())
         assert world.scheduler.permitted() == [attempt]
         world.finish(attempt)
@@ -161,7 +161,7 @@ class TestWaiting:
         world.attempt()
         for waiting in world.scheduler.waiting:
             waiting.allow("Gatekeeper")
-        world.cluster.delete(world.cluster.pod("a"))
+        world.cluster.remove(world.cluster.pod("a"))
         world.add(make_pod("b").requests(cpu="4").build())
         assert world.finish(world.attempt()).outcome == "bound"
 
@@ -169,7 +169,7 @@ class TestWaiting:
         world.cluster.put(make_pod("a").requests(cpu="4").nominated("n1").build())
         world.cluster.tell(world.scheduler)
         attempt = world.attempt()
-        world.cluster.delete(world.cluster.pod("a"))
+        world.cluster.remove(world.cluster.pod("a"))
         world.add(make_pod("a", uid="another").build())
         assert world.scheduler.permitted() == [attempt]
         world.finish(attempt)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.builders import make_pod
 from tests.unit.scheduler.plugin_world import World
 
 from kubesched.api.pod import Pod
@@ -19,6 +18,7 @@ from kubesched.framework.plugin import (
     ReservePlugin,
 )
 from kubesched.framework.status import Status, error
+from kubesched.testing import make_pod
 
 
 class TestPluginsThatBreak:

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
 from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal, Running
 
 from kubesched import config
 from kubesched.api.pod import Pod
 from kubesched.api.requests import pod_requests
 from kubesched.framework.interests import interests_of
+from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 POD_NAMES = ("p0", "p1", "p2", "p3", "p4", "p5")
 OURS, SHARED = ("n0", "n1"), ("s0",)
@@ -80,7 +81,9 @@ class QueueAtWork(RuleBasedStateMachine):
         super().__init__()
         self.now = 0.0
         self.cluster = MemoryCluster()
-        self.scheduler = Scheduler(config.default(), self.cluster, clock=lambda: self.now, draw=lambda among: 0)
+        self.scheduler = Scheduler(
+            config.default(), self.cluster, clock=lambda: self.now, draw=lambda among: 0, plugins=in_tree()
+        )
         self.open: list[Open] = []
         self.made = 0
         self.watch_is_late = False
@@ -107,7 +110,7 @@ class QueueAtWork(RuleBasedStateMachine):
     def pod_is_created_or_made_anew(self, pod: PodBuilder) -> None:
         old = self.cluster.pods.get(pod.build().key)
         if old is not None:
-            self.cluster.delete(old)
+            self.cluster.remove(old)
         self.made += 1
         self.cluster.put(make_anew(pod, self.made))
         self._news()
@@ -122,7 +125,7 @@ class QueueAtWork(RuleBasedStateMachine):
     @precondition(lambda self: self.cluster.pods)
     @rule(data=st.data())
     def pod_is_deleted(self, data: st.DataObject) -> None:
-        self.cluster.delete(self.cluster.pods[data.draw(st.sampled_from(sorted(self.cluster.pods)))])
+        self.cluster.remove(self.cluster.pods[data.draw(st.sampled_from(sorted(self.cluster.pods)))])
         self._news()
 
     @rule(number=st.integers(0, 1), node=st.sampled_from(SHARED), cpu=st.sampled_from(["500m", "1"]))
@@ -150,7 +153,7 @@ class QueueAtWork(RuleBasedStateMachine):
     @rule(name=st.sampled_from((*OURS, *SHARED)))
     def node_goes(self, name: str) -> None:
         if f"Node {name}" in self.cluster.objects:
-            self.cluster.delete(make_node(name).build())
+            self.cluster.remove(make_node(name).build())
             self._news()
 
     # -- attempts -----------------------------------------------------------------------------------------------------

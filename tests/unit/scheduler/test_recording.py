@@ -6,13 +6,14 @@ import io
 import json
 
 import pytest
-from tests.builders import make_node, make_pod
 from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal, Running
 
 from kubesched import config
-from kubesched.scheduler.recording.recording import Recording, RecordingWriter
+from kubesched.plugins.registry import in_tree
+from kubesched.scheduler.recording.recording import Recording, RecordingClient
 from kubesched.scheduler.recording.replay import Replay, ReplayError
 from kubesched.scheduler.scheduler import Scheduler
+from kubesched.testing import make_node, make_pod
 
 
 def recorded_day() -> list[str]:
@@ -25,9 +26,10 @@ def recorded_day() -> list[str]:
     draws = iter([2, 0, 1] + [0] * 20)
     scheduler = Scheduler(
         configuration,
-        RecordingWriter(cluster, recording),
+        RecordingClient(cluster, recording),
         clock=lambda: now,
         draw=lambda among: min(next(draws), among - 1),
+        plugins=in_tree(),
         listeners=[recording],
     )
     cluster.bind_refusals.append(Refusal("InternalError"))
@@ -56,7 +58,7 @@ def recorded_day() -> list[str]:
 
 
 def test_the_same_code_decides_the_same() -> None:
-    replay = Replay(recorded_day())
+    replay = Replay(recorded_day(), in_tree())
     assert replay.run() == []
     assert replay.decisions >= 6
 
@@ -66,7 +68,7 @@ def test_another_decision_is_named() -> None:
     at, entry = next((i, json.loads(text)) for i, text in enumerate(lines) if '"what":"decide"' in text)
     was = entry["node"]
     lines[at] = json.dumps({**entry, "node": "n9"})
-    [difference] = Replay(lines).run()
+    [difference] = Replay(lines, in_tree()).run()
     assert (difference.line, difference.recorded, difference.replayed) == (at + 1, "n9", was)
     assert f"recorded 'n9', now '{was}'" in str(difference)
 
@@ -79,7 +81,7 @@ def test_another_configuration_shows() -> None:
         points["enabled"] = [each for each in points["enabled"] if each["name"] != "NodeResourcesFit"]
         points["disabled"] = [{"name": "NodeResourcesFit"}]
     lines[0] = json.dumps(header)
-    assert Replay(lines).run()
+    assert Replay(lines, in_tree()).run()
 
 
 @pytest.mark.parametrize(
@@ -88,12 +90,12 @@ def test_another_configuration_shows() -> None:
         ([], "line 1: expected a header"),
         (["{}"], "line 1: expected a header"),
         (["not json"], "line 1: "),
-        (['{"format": "kubesched recording 1", "config": {"kind": "Pod"}}'], "line 1: config: "),
+        (['{"format": "kubesched recording 2", "config": {"kind": "Pod"}}'], "line 1: config: "),
     ],
 )
 def test_what_is_no_recording_is_refused(lines: list[str], problem: str) -> None:
     with pytest.raises(ReplayError, match=problem):
-        Replay(lines)
+        Replay(lines, in_tree())
 
 
 @pytest.mark.parametrize(
@@ -110,4 +112,4 @@ def test_what_is_no_recording_is_refused(lines: list[str], problem: str) -> None
 def test_a_damaged_line_is_named(line: str, problem: str) -> None:
     header = recorded_day()[0]
     with pytest.raises(ReplayError, match=problem):
-        Replay([header, line]).run()
+        Replay([header, line], in_tree()).run()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.builders import PodBuilder, make_node, make_pod
 from tests.unit.scheduler.memory_writer import Refusal
 from tests.unit.scheduler.world import World, names
+
+from kubesched.testing import PodBuilder, make_node, make_pod
 
 POD = make_pod("pod").requests(cpu="1")
 BIG = make_pod("big").requests(cpu="3")

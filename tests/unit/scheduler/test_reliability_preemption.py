@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.builders import make_node, make_pod
 from tests.unit.scheduler.memory_writer import Refusal, Running
 from tests.unit.scheduler.world import World, names
 
 from kubesched.scheduler.scheduler import Attempt
+from kubesched.testing import make_node, make_pod
 
 
 def preempting(*victims: str, graceful: bool = False) -> tuple[World, Attempt]:
@@ -120,7 +120,7 @@ def test_victims_go_although_a_promise_could_not_be_taken_back() -> None:
     world, attempt = preempting("a")
     promised = make_pod("promised").priority(1).nominated("node")
     world.see(promised)
-    world.cluster.delete(promised.build())
+    world.cluster.remove(promised.build())
     world.finish(attempt, tell=False)
     assert world.cluster.evicted == ["a"]
     assert names(world.queue.active()) == ["vip", "promised"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tests.builders import make_node, make_pod
 from tests.device_builders import (
     allocated,
     device,
@@ -18,10 +17,12 @@ from tests.unit.scheduler.world import World, names
 from kubesched import config
 from kubesched.api.pod import Pod, PodCondition, ResourceRequirements
 from kubesched.config import Features
+from kubesched.framework.client import ClientError
 from kubesched.framework.plugin import PluginContext
 from kubesched.plugins.default_preemption import DefaultPreemption
+from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.scheduler import Scheduler
-from kubesched.scheduler.writer import WriteError
+from kubesched.testing import make_node, make_pod
 
 EVICTING_FIRST = Features(async_preemption=False)
 FULL_NODE = make_node("node"), make_pod("victim").requests(cpu="4").on("node")
@@ -116,13 +117,15 @@ def test_where_a_pod_is_going_is_not_told_beforehand_where_that_is_off() -> None
 
 def test_a_pod_is_bound_though_nobody_could_be_told_beforehand() -> None:
     class Deaf(MemoryCluster):
-        async def patch_status(
+        async def patch_pod_status(
             self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None
         ) -> None:
-            raise WriteError("InternalError", "refused")
+            raise ClientError("InternalError", "refused")
 
     cluster = Deaf()
-    scheduler = Scheduler(config.default(), cluster, clock=lambda: 0.0, draw=lambda among: 0, now=lambda: 0.0)
+    scheduler = Scheduler(
+        config.default(), cluster, clock=lambda: 0.0, draw=lambda among: 0, plugins=in_tree(), now=lambda: 0.0
+    )
     for obj in (make_node("n").build(), make_class(), make_slice("n", device("d")), make_claim("c")):
         cluster.put(obj)
     cluster.put(with_claims(make_pod("p"), "c").build())

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import pytest
 from msgspec.structs import replace
-from tests.builders import PodBuilder, make_node, make_pod
 from tests.unit.scheduler import plugin_world
 from tests.unit.scheduler.world import World, names
 
@@ -21,6 +20,7 @@ from kubesched.framework.plugin import FilterPlugin
 from kubesched.framework.status import Code, Status, unschedulable
 from kubesched.scheduler.cluster_events import node_events
 from kubesched.state.cluster import ClusterState
+from kubesched.testing import PodBuilder, make_node, make_pod
 
 NODE_ADDED = ClusterEvent(Kind.NODE, Action.ADD)
 

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from tests.builders import NodeBuilder, PodBuilder
 from tests.unit.scheduler.memory_writer import MemoryCluster, Running
 
 from kubesched import config
 from kubesched.api.meta import KubeObject
 from kubesched.config.features import DEFAULT_FEATURES
+from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.testing import NodeBuilder, PodBuilder
 
 
 class World:
     """Begins with some objects that the watch has told of. Time passes, and the watch tells, only when asked to."""
 
     def __init__(
-        self, *objects: PodBuilder | NodeBuilder | KubeObject, features: config.Features = DEFAULT_FEATURES
+        self,
+        *objects: PodBuilder | NodeBuilder | KubeObject,
+        features: config.Features = DEFAULT_FEATURES,
     ) -> None:
         self.now = 0.0
         self.cluster = MemoryCluster()
         self.scheduler = Scheduler(
-            config.default(features), self.cluster, clock=lambda: self.now, draw=lambda among: 0, now=lambda: self.now
+            config.default(features),
+            self.cluster,
+            clock=lambda: self.now,
+            draw=lambda among: 0,
+            plugins=in_tree(),
+            now=lambda: self.now,
         )
         self.see(*objects)
 
@@ -36,7 +44,7 @@ class World:
         self.cluster.tell(self.scheduler)
 
     def lose(self, obj: PodBuilder | NodeBuilder) -> None:
-        self.cluster.delete(obj.build())
+        self.cluster.remove(obj.build())
         self.cluster.tell(self.scheduler)
 
     def pass_seconds(self, seconds: float) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.builders import PodBuilder, make_node, make_pod
 
 from kubesched import config
 from kubesched.api.device_claims import AllocationResult, ConsumerReference, ResourceClaim, ResourceClaimStatus
@@ -12,6 +11,7 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.simulate.draining import drained, nodes_meant
 from kubesched.simulate.simulation import Simulation
+from kubesched.testing import PodBuilder, make_node, make_pod
 
 NODES = [make_node(f"n{i}").zone(f"zone-{i % 2}").capacity(cpu="4", memory="8Gi", pods=10).build() for i in range(4)]
 

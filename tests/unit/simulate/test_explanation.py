@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import json
 
-from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
-
 from kubesched import config
 from kubesched.api.affinity import NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
@@ -11,6 +9,7 @@ from kubesched.api.workloads import BudgetSpec, PodDisruptionBudget
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.explanation import Explanation, explain
 from kubesched.simulate.preemption import Eviction, NoHelp, Victim
+from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 TOO_SMALL = "Insufficient cpu"
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 from msgspec.structs import replace
-from tests.builders import NodeBuilder, PodBuilder, make_node, make_pod
 
 from kubesched import config
 from kubesched.api.meta import KubeObject
@@ -15,6 +14,7 @@ from kubesched.plugins.registry import in_tree
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.placement import place
 from kubesched.simulate.preemption import Eviction, Victim
+from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 
 def cluster_of(*objects: KubeObject | NodeBuilder | PodBuilder) -> SimulatedCluster:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from tests.builders import make_node, make_pod
-
 from kubesched import config
 from kubesched.api.meta import KubeObject
+from kubesched.plugins.node_resources.shortages import Shortage
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.explanation import explain
-from kubesched.simulate.shortages import Shortage
+from kubesched.testing import make_node, make_pod
 
 SMALL = make_node("small").capacity(cpu="4", memory="8Gi", pods=10).build()
 LARGE = make_node("large").capacity(cpu="8", memory="32Gi", pods=10).build()
@@ -17,7 +16,9 @@ RUNNING = make_pod("running").requests(cpu="500m", memory="1Gi").on("large").bui
 
 
 def missing(*objects: KubeObject) -> tuple[Shortage, ...]:
-    return explain(SimulatedCluster(objects, config.default()), "default/p").shortages
+    explained = explain(SimulatedCluster(objects, config.default()), "default/p")
+    found: tuple[Shortage, ...] = explained.details["shortages"].data
+    return found
 
 
 def test_the_most_that_is_left_is_told_beside_what_is_asked_for() -> None:

@@ -3,11 +3,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.builders import make_node, make_pod
 from tests.device_builders import device, make_claim, make_class, make_counters, make_slice, with_claims
 
 from kubesched import config
 from kubesched.api.pod import Pod
+from kubesched.plugins.dynamic_resources.explaining import NodeDevices
 from kubesched.simulate.capacity import capacity, model_of
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.explanation import Explanation, explain
@@ -15,6 +15,7 @@ from kubesched.simulate.manifests import ManifestError, load, loads
 from kubesched.simulate.placement import place
 from kubesched.simulate.report import SimulationReport
 from kubesched.simulate.simulation import Simulation
+from kubesched.testing import make_node, make_pod
 
 GPUS = str(Path(__file__).parents[3] / "examples" / "gpus")
 NODE = "---\n{apiVersion: v1, kind: Node, metadata: {name: n1}, status: {capacity: {cpu: 8, memory: 8Gi, pods: 110}}}\n"
@@ -59,6 +60,11 @@ def explained(name: str) -> Explanation:
     return explain(SimulatedCluster(load([GPUS]).objects, config.default()), f"default/{name}")
 
 
+def devices_of(explanation: Explanation) -> tuple[NodeDevices, ...]:
+    found: tuple[NodeDevices, ...] = explanation.details["devices"].data
+    return found
+
+
 def test_a_claim_is_made_from_a_template_and_released_when_the_pod_finishes() -> None:
     report = simulated(pod("first", duration="60s"), pod("second", arrival="1s"))
     assert {story.pod: story.placed for story in report.pods} == {"default/first": 0.0, "default/second": 60.0}
@@ -91,7 +97,7 @@ def test_placing_gives_every_pod_of_the_example_its_devices() -> None:
 
 
 def test_an_explanation_says_what_was_chosen_and_what_rules_out_the_others() -> None:
-    first = explained("server").devices[0]
+    first = devices_of(explained("server"))[0]
     assert first.node == "node-b"
     large = first.requests[0]
     assert (large.claim, large.request, large.wants) == ("server-gpu", "gpu/large", "1 of class gpu")
@@ -101,7 +107,7 @@ def test_an_explanation_says_what_was_chosen_and_what_rules_out_the_others() -> 
         ("gpu-2", False, "not needed"),
         ("gpu-3", False, "taint example.com/repair:NoSchedule is not tolerated"),
     ]
-    on_a = explained("server").devices[1]
+    on_a = devices_of(explained("server"))[1]
     assert on_a.requests[0].devices[0].reason == (
         "claim default/server-gpu: selector #0 is false: "
         'device.capacity["gpu.example.com"].memory.compareTo(quantity("80Gi")) >= 0'
@@ -109,7 +115,7 @@ def test_an_explanation_says_what_was_chosen_and_what_rules_out_the_others() -> 
 
 
 def test_an_explanation_names_the_constraint_that_does_not_hold() -> None:
-    pair = next(one for one in explained("trainer").devices if one.node == "node-a").requests[0]
+    pair = next(one for one in devices_of(explained("trainer")) if one.node == "node-a").requests[0]
     assert [device.is_chosen for device in pair.devices] == [True, True, False, False]
     assert pair.devices[2].reason == (
         "constraint #0 (matchAttribute gpu.example.com/numa) would not hold beside gpu-0, gpu-1"
@@ -123,7 +129,7 @@ def test_an_explanation_names_the_claim_that_holds_a_device() -> None:
     )
     text = "".join((NODE, CLASS, SLICE % "", TEMPLATE, held, pod("p")))
     found = explain(SimulatedCluster(loads(text).objects, config.default()), "default/p")
-    assert found.devices[0].requests[0].devices[0].reason == "in use by default/held"
+    assert devices_of(found)[0].requests[0].devices[0].reason == "in use by default/held"
 
 
 def test_an_explanation_names_the_gate_that_keeps_a_device_from_everybody() -> None:
@@ -133,7 +139,7 @@ def test_an_explanation_names_the_gate_that_keeps_a_device_from_everybody() -> N
     asking = with_claims(make_pod("p"), "c").build()
     off = config.Features(device_binding_conditions=False, device_partitions=False)
     found = explain(SimulatedCluster([*objects, asking], config.default(off)), "default/p")
-    assert [verdict.reason for verdict in found.devices[0].requests[0].devices] == [
+    assert [verdict.reason for verdict in devices_of(found)[0].requests[0].devices] == [
         "has binding conditions, but the feature gate DRADeviceBindingConditions is off",
         "draws from counters, but the feature gate DRAPartitionableDevices is off",
     ]

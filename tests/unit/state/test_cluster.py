@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from tests.builders import ZONE, make_cluster, make_node, make_pod
+from tests.builders import make_cluster
 
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.pod import PodStatus, ResourceRequirements
 from kubesched.api.selectors import selector_from_labels
 from kubesched.api.workloads import Namespace
 from kubesched.state.cluster import ClusterState
+from kubesched.testing import ZONE, make_node, make_pod
 
 WEB = make_pod("web").requests(cpu="1", memory="1Gi").label(app="web")
 

@@ -8,7 +8,6 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
-from tests.builders import HOSTNAME, ZONE
 from tests.living_cluster import APPS, NAMESPACES, LivingCluster, pods_of
 
 from kubesched.api.node import Node
@@ -18,6 +17,7 @@ from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import ABSENT, Int32, Int64
 from kubesched.state.facts import PodFacts
 from kubesched.state.matching import MatchCounter, RowCounts
+from kubesched.testing import HOSTNAME, ZONE
 
 LABEL_KEYS = (HOSTNAME, ZONE, "disk", "absent-everywhere")
 PRIORITIES = (0, 5, 10, 11)

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
-from tests.builders import HOSTNAME, make_cluster, make_node, make_pod
+from tests.builders import make_cluster
 
 from kubesched.api.selectors import EVERYTHING, selector_from_labels
 from kubesched.state.cluster import ClusterState
+from kubesched.testing import HOSTNAME, make_node, make_pod
 
 WEB = selector_from_labels({"app": "web"})
 OURS = frozenset(("default",))

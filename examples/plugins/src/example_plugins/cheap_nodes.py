@@ -7,11 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from kubesched.framework.cycle import Cycle
-from kubesched.framework.nodes import Nodes
-from kubesched.framework.plugin import FilterPlugin, PluginContext, Scope, ScorePlugin
-from kubesched.framework.status import MAX_NODE_SCORE, unresolvable
-from kubesched.state.columns import Int32, Int64
+from kubesched.plugin import (
+    MAX_NODE_SCORE,
+    Cycle,
+    Details,
+    ExplainPlugin,
+    FilterOutcome,
+    FilterPlugin,
+    Int32,
+    Int64,
+    Nodes,
+    PluginContext,
+    Scope,
+    ScorePlugin,
+    Section,
+    unresolvable,
+)
 
 PRICE = "example.com/price"
 PRICE_IF_NOT_SAID = 100
@@ -19,7 +30,7 @@ NO_LIMIT = 2**31
 TOO_EXPENSIVE = unresolvable("node(s) were too expensive")
 
 
-class CheapNodes(FilterPlugin, ScorePlugin):
+class CheapNodes(FilterPlugin, ScorePlugin, ExplainPlugin):
     """Rejects nodes that cost more than `maxPrice`, and scores the others by how cheap they are."""
 
     name = "CheapNodes"
@@ -46,6 +57,12 @@ class CheapNodes(FilterPlugin, ScorePlugin):
         prices = np.broadcast_to(scores, len(nodes)).astype(np.int64)
         dearest = max(1, int(prices.max()))
         return MAX_NODE_SCORE - MAX_NODE_SCORE * prices // dearest
+
+    def explain(self, cycle: Cycle, outcome: FilterOutcome, node: str) -> Details:
+        prices = dict(zip(cycle.state.nodes.names, self._prices(Nodes(cycle.state)).tolist()))
+        rows = tuple((name, str(price)) for name, price in sorted(prices.items()) if price > self.max_price)
+        table = Section(columns=("Too expensive", "Price"), rows=rows, right=("Price",))
+        return Details((table,) if rows else (), {"maxPrice": self.max_price, "prices": prices})
 
     def _prices(self, nodes: Nodes) -> Int64:
         """The price of every row: worked out once per distinct label value, then picked by row."""

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from kubesched.framework.cycle import Cycle
-from kubesched.framework.nodes import NodeView
-from kubesched.framework.plugin import FilterPlugin, ScorePlugin
-from kubesched.framework.status import Status, unschedulable
+from kubesched.plugin import Cycle, FilterPlugin, NodeView, ScorePlugin, Status, unschedulable
 
 NOISY = unschedulable("node(s) had noisy neighbours")
 

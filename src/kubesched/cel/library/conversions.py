@@ -166,7 +166,7 @@ def bytes_to_string(value: bytes) -> str:
 
 @function("string(double) -> string")
 def double_to_string(value: float) -> str:
-    """As short as it can be told from its neighbours."""
+    """As short as it can be and still differ from its neighbours."""
     return show_double(value)
 
 

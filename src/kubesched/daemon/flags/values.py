@@ -125,8 +125,8 @@ def _fields(text: str) -> list[str]:
     """Comma-separated; fields may be quoted, as in CSV."""
     try:
         return next(iter(csv.reader([text], strict=True)), []) if text else []
-    except csv.Error as problem:
-        raise ValueError(f"parse error on line 1: {problem}") from None
+    except csv.Error as error:
+        raise ValueError(f"parse error on line 1: {error}") from None
 
 
 def _strings(text: str) -> tuple[str, ...]:
@@ -192,8 +192,8 @@ def _module_level(text: str) -> ModuleLevel:
         raise ValueError(f'"{text}" does not have the pattern=N format')
     try:
         return ModuleLevel(pattern, _level(level))
-    except ValueError as problem:
-        raise ValueError(f'parsing verbosity in "{text}": {problem}') from None
+    except ValueError as error:
+        raise ValueError(f'parsing verbosity in "{text}": {error}') from None
 
 
 def _version(text: str) -> str:

@@ -1,2 +1,1 @@
-"""Prometheus metrics with kube-scheduler's names, labels and buckets: what is told by observers, and what is counted
-when somebody asks."""
+"""Prometheus metrics with kube-scheduler's names, labels and buckets, set by observers or counted at each scrape."""

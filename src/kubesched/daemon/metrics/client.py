@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubesched.daemon.metrics.registry import MetricsRegistry
-from kubesched.kube.observer import Observer
+from kubesched.kube.observer import Observer, QueueObserver
 
 
-class ClientMetrics:
+class RestClientMetrics(Observer):
     """An observer of the API client."""
 
     def __init__(self, registry: MetricsRegistry) -> None:
@@ -22,30 +22,25 @@ class ClientMetrics:
         self._plugin_calls = family("rest_client_exec_plugin_call_total")
 
     def answered(self, verb: str, host: str, code: str) -> None:
-        """An attempt at a request, or at a watch, ended with this code."""
         self._requests.child(code, verb, host).inc()
 
     def finished(self, verb: str, host: str, seconds: float, sent: int, received: int | None) -> None:
-        """A request is over; sizes are those of the bodies."""
         self._seconds.child(verb, host).observe(seconds)
         self._sent.child(verb, host).observe(sent)
         if received is not None:
             self._received.child(verb, host).observe(received)
 
     def throttled(self, verb: str, host: str, seconds: float) -> None:
-        """A request waited for the client's own limits, perhaps for no time at all."""
         self._throttled.child(verb, host).observe(seconds)
 
     def retried(self, verb: str, host: str, code: str) -> None:
-        """A request was made once more, and ended with this code."""
         self._retries.child(code, verb, host).inc()
 
     def plugin_called(self, exit_code: int, status: str) -> None:
-        """A credential plugin ran."""
         self._plugin_calls.child(str(exit_code), status).inc()
 
 
-class ToldElsewhere:
+class ThreadsafeObserver(Observer):
     """An observer that passes everything on to one that lives in another thread: metrics have no locks."""
 
     def __init__(self, observer: Observer, post: Callable[..., None]) -> None:
@@ -85,7 +80,7 @@ class LeaderElectionMetrics:
         self._slow.set(number)
 
 
-class WorkQueueMetrics:
+class WorkQueueMetrics(QueueObserver):
     """A queue by name: what came, what waits, and how long things took."""
 
     def __init__(self, registry: MetricsRegistry, name: str) -> None:

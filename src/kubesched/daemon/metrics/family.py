@@ -5,15 +5,15 @@ A histogram of the client library takes several microseconds for each observatio
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import accumulate
 from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from kubesched.daemon.metrics.catalogue import Series
-from kubesched.daemon.metrics.exposition import number
 
 UNEXPECTED = "unexpected"
 """What a label says whose value is not allowed."""
@@ -111,3 +111,48 @@ class Family:
             return value
         self._on_unexpected()
         return UNEXPECTED
+
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_POSITIONAL_DIGITS = 6
+_IN_HELP = str.maketrans({"\\": r"\\", "\n": r"\n"})
+_IN_LABELS = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+
+
+def number(value: float) -> str:
+    """The shortest text for a number: without a fraction where there is none, with an exponent from a million on."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+    text = repr(float(value)).removesuffix(".0")
+    whole, _, fraction = text.removeprefix("-").partition(".")
+    if len(whole) <= _POSITIONAL_DIGITS or "e" in text:
+        return text
+    digits = f"{whole}{fraction}".rstrip("0")
+    sign, tail = "-" if value < 0 else "", f".{digits[1:]}" if digits[1:] else ""
+    return f"{sign}{digits[0]}{tail}e+{len(whole) - 1:02}"
+
+
+def escaped(label_value: str) -> str:
+    return label_value.translate(_IN_LABELS)
+
+
+def exposition(metrics: Iterable[Metric]) -> bytes:
+    """All metrics that have a sample, by name."""
+    shown = sorted((metric for metric in metrics if metric.samples), key=lambda metric: metric.name)
+    return "".join(line for metric in shown for line in _lines(metric)).encode()
+
+
+def _lines(metric: Metric) -> Iterator[str]:
+    name = f"{metric.name}_total" if metric.type == "counter" else metric.name
+    yield f"# HELP {name} {metric.documentation.translate(_IN_HELP)}\n"
+    yield f"# TYPE {name} {metric.type}\n"
+    for sample in metric.samples:
+        yield f"{sample.name}{_labels(sample.labels)} {number(sample.value)}\n"
+
+
+def _labels(labels: dict[str, str]) -> str:
+    if not labels:
+        return ""
+    ordered = sorted(labels.items(), key=lambda label: (label[0] == "le", label[0]))
+    return "{" + ",".join(f'{name}="{escaped(value)}"' for name, value in ordered) + "}"

@@ -27,7 +27,6 @@ _MANY_ATTEMPTS = 15
 _PERMIT_WAIT = "PermitWait"
 """What a stopwatch calls the time that a pod waited for Permit plugins."""
 _ONCE_A_NODE_IS_FOUND = frozenset({"Reserve", "Unreserve", "Permit"})
-_VOLUMES_NOT_BOUND = f'running PreBind plugin "{VolumeBinding.name}"'
 
 
 class SchedulerMetrics(SchedulerListener):
@@ -64,8 +63,7 @@ class SchedulerMetrics(SchedulerListener):
         self._evaluations = family("scheduler_plugin_evaluation_total")
         self._evictions = family("scheduler_preemption_goroutines_execution_total")
         self._eviction_seconds = family("scheduler_preemption_goroutines_duration_seconds")
-        self._devices = family("scheduler_dra_bindingconditions_allocations_total")
-        self._device_seconds = family("scheduler_dra_bindingconditions_wait_duration_seconds")
+        self._family = family
         self._volume_errors = family("scheduler_volume_scheduling_stage_error_total")
         self._binding: set[str] = set()
         """The pods that are being bound, by identity."""
@@ -139,7 +137,7 @@ class SchedulerMetrics(SchedulerListener):
                 self._after_flush.inc()
         elif attempt.outcome.startswith("bind-"):
             self._attempted(attempt, attempt.outcome.removeprefix("bind-"))
-            if attempt.failure is not None and attempt.failure.message.startswith(_VOLUMES_NOT_BOUND):
+            if attempt.failure is not None and attempt.failure.status.plugin == VolumeBinding.name:
                 self._volume_errors.child("bind").inc()
         self._note_laps(attempt, watch)
 
@@ -169,9 +167,11 @@ class SchedulerMetrics(SchedulerListener):
         for plugin, point, status, seconds in watch.plugin_laps:
             self._plugins.child(plugin, point, status).observe(seconds)
 
-    def awaited_devices(self, profile: str, driver: str, status: str, seconds: float) -> None:
-        self._devices.child(profile, driver, status).inc()
-        self._device_seconds.child(profile, driver, status).observe(seconds)
+    def counted(self, metric: str, labels: Sequence[str]) -> None:
+        self._family(metric).child(*labels).inc()
+
+    def measured(self, metric: str, seconds: float, labels: Sequence[str]) -> None:
+        self._family(metric).child(*labels).observe(seconds)
 
     # -- who was asked ------------------------------------------------------------------------------------------------
 
@@ -202,8 +202,8 @@ class SchedulerMetrics(SchedulerListener):
             self._evaluations.child(plugin, point, profile).inc(attempts)
 
 
-class WriterMetrics:
-    """A `WriterObserver` that counts."""
+class ClientMetrics:
+    """A `ClientObserver` that counts."""
 
     def __init__(self, registry: MetricsRegistry, clock: Callable[[], float]) -> None:
         """`clock` has seconds for durations."""
@@ -211,7 +211,6 @@ class WriterMetrics:
         self._calls = registry.family("scheduler_async_api_call_execution_total")
         self._call_seconds = registry.family("scheduler_async_api_call_execution_duration_seconds")
         self._pending_calls = registry.family("scheduler_pending_async_api_calls")
-        self._claims = registry.family("scheduler_resourceclaim_creates_total")
 
     def writing(self, call: str, by: int) -> None:
         self._pending_calls.child(call).inc(by)
@@ -219,9 +218,6 @@ class WriterMetrics:
     def wrote(self, call: str, result: str, seconds: float) -> None:
         self._calls.child(call, result).inc()
         self._call_seconds.child(call, result).observe(seconds)
-
-    def created_claim(self, status: str) -> None:
-        self._claims.child(status).inc()
 
 
 def _watch_of(attempt: Attempt) -> Stopwatch:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import Metric
 
 from kubesched.api.yaml import YamlError, documents
-from kubesched.daemon.checks import OptionsError
+from kubesched.daemon.checks import OptionsError, read_text
 from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.metrics.catalogue import CLIENT, PROCESS, SCHEDULER, Series
-from kubesched.daemon.metrics.exposition import exposition
-from kubesched.daemon.metrics.family import Family
+from kubesched.daemon.metrics.family import Family, exposition
 from kubesched.daemon.options import Options
 from kubesched.daemon.version import COMPATIBLE_VERSIONS, VersionInfo
 
@@ -117,12 +115,10 @@ def _manifest(file: str) -> dict[str, str]:
         return {}
     flag = "--allow-metric-labels-manifest"
     try:
-        document: Any = next(documents(Path(file).read_text()), None)
-    except OSError as error:
-        raise OptionsError([f"{flag}: {error.strerror}: {file}"]) from None
-    except (UnicodeDecodeError, YamlError) as error:
-        raise OptionsError([f"{flag}: {file}: {error}"]) from None
+        document: Any = next(documents(read_text(file, flag)), None)
+    except YamlError as error:
+        raise OptionsError(f"{flag}: {file}: {error}") from None
     mapping = document.value.get("allowListMapping") if document and isinstance(document.value, dict) else None
     if not isinstance(mapping, dict) or not all(isinstance(value, str) for value in mapping.values()):
-        raise OptionsError([f"{flag}: {file}: expected allowListMapping with texts by metric and label"])
+        raise OptionsError(f"{flag}: {file}: expected allowListMapping with texts by metric and label")
     return mapping

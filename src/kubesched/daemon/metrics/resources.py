@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kubesched.api.pod import Container, Pod, ResourceRequirements
 from kubesched.api.quantity import Quantity
 from kubesched.api.requests import pod_requests
-from kubesched.daemon.metrics.exposition import escaped
+from kubesched.daemon.metrics.family import escaped
 from kubesched.state.cluster import ClusterState
 
 _FAMILIES = {

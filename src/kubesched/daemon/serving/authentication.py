@@ -18,14 +18,14 @@ _AUTHENTICATED = "system:authenticated"
 
 
 class UnauthorizedError(Exception):
-    """Somebody claims to be somebody, and is not."""
+    """The credentials of a request are not valid."""
 
 
 class Authenticator:
-    """Believes in certificates of the authorities it was told of last, and in tokens that the API server knows."""
+    """Accepts certificates of the authorities it was given last, and tokens that the API server knows."""
 
     def __init__(self, tokens: TokenReviewer | None) -> None:
-        """Without a reviewer, whoever brings a token is anybody."""
+        """Without a reviewer, a request with a token is anonymous."""
         self._tokens = tokens
         self._authorities = Authorities()
         self._client_cas: Sequence[x509.Certificate] = ()
@@ -105,7 +105,7 @@ def _chain(connection: ssl.SSLObject | None) -> list[x509.Certificate]:
 
 
 def _is_issued_by(chain: Sequence[x509.Certificate], authorities: Sequence[x509.Certificate]) -> bool:
-    """Which of the authorities that a handshake believes it was: they are not trusted in the same matters."""
+    """Which of the authorities that a handshake accepts it was: they are not trusted in the same matters."""
     for certificate in chain:
         for authority in authorities:
             try:

@@ -1,4 +1,4 @@
-"""Whose client certificates are believed, and which proxies may say who the user is.
+"""Whose client certificates are accepted, and which proxies may say who the user is.
 
 What the flags leave open, the cluster says: in a config map that the API server keeps for servers like this one.
 """
@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 import msgspec
 from cryptography import x509
 
-from kubesched.daemon.checks import OptionsError
-from kubesched.daemon.logging import Log
+from kubesched.daemon.checks import OptionsError, read_bytes
+from kubesched.daemon.log import Log
 from kubesched.daemon.options import Options
 from kubesched.daemon.serving.reviews import SECONDS, ReviewApi
 
@@ -36,7 +35,7 @@ class Authorities(msgspec.Struct, frozen=True):
 
     @property
     def both(self) -> bytes:
-        """All that a TLS handshake is to believe."""
+        """All that a TLS handshake is to accept."""
         return b"\n".join(filter(None, (self.client_ca, self.proxy_ca)))
 
 
@@ -48,7 +47,7 @@ class AuthoritySource:
     """Reads the authorities from flags, files and the cluster, and reads them again from time to time."""
 
     def __init__(self, options: Options, api: ReviewApi | None, on_change: Callable[[Authorities], None]) -> None:
-        """`on_change` is told whenever they are not what they were."""
+        """`on_change` is called whenever they are not what they were."""
         self._options = options
         self._api = None if options.authentication_skip_lookup else api
         self._on_change = on_change
@@ -67,8 +66,8 @@ class AuthoritySource:
             await self._look_up(first=False)
             try:
                 self._use(self._read())
-            except OptionsError as problem:
-                log.error("Client authorities could not be read again", err=problem)
+            except OptionsError as error:
+                log.error("Client authorities could not be read again", err=error)
 
     async def _look_up(self, *, first: bool) -> None:
         needed = not (self._options.client_ca_file and self._options.requestheader_client_ca_file)
@@ -77,10 +76,10 @@ class AuthoritySource:
         try:
             async with asyncio.timeout(SECONDS):
                 self._looked_up = msgspec.json.decode(await self._api.get(CONFIG_MAP), type=_ConfigMap)
-        except Exception as problem:
-            why = str(problem) or f"no answer within {SECONDS:g}s"
+        except Exception as error:
+            why = str(error) or f"no answer within {SECONDS:g}s"
             if first and not self._options.authentication_tolerate_lookup_failure:
-                raise OptionsError([f"unable to load configmap based request-header-client-ca-file: {why}"]) from None
+                raise OptionsError(f"unable to load configmap based request-header-client-ca-file: {why}") from None
             log.warning(
                 "Unable to get configmap/extension-apiserver-authentication in kube-system. Usually fixed by 'kubectl "
                 "create rolebinding -n kube-system ROLEBINDING_NAME --role=extension-apiserver-authentication-reader "
@@ -120,13 +119,11 @@ class AuthoritySource:
 def _file(file: str, flag: str) -> bytes:
     if not file:
         return b""
+    pem = read_bytes(file, flag)
     try:
-        pem = Path(file).read_bytes()
         x509.load_pem_x509_certificates(pem)
-    except OSError as problem:
-        raise OptionsError([f"{flag}: {problem.strerror}: {file}"]) from None
-    except ValueError as problem:
-        raise OptionsError([f"{flag}: {file}: {problem}"]) from None
+    except ValueError as error:
+        raise OptionsError(f"{flag}: {file}: {error}") from None
     return pem
 
 
@@ -134,14 +131,14 @@ def _pem(data: dict[str, str], key: str) -> bytes:
     pem = data.get(key, "").encode()
     try:
         return pem if pem and x509.load_pem_x509_certificates(pem) else b""
-    except ValueError as problem:
-        log.error("The cluster's client authorities are no certificates", err=problem, key=key)
+    except ValueError as error:
+        log.error("The cluster's client authorities are no certificates", err=error, key=key)
         return b""
 
 
 def _names(data: dict[str, str], key: str) -> tuple[str, ...]:
     try:
         return msgspec.json.decode(data.get(key) or "[]", type=tuple[str, ...])
-    except msgspec.DecodeError as problem:
-        log.error("The cluster's authentication settings cannot be read", err=problem, key=key)
+    except msgspec.DecodeError as error:
+        log.error("The cluster's authentication settings cannot be read", err=error, key=key)
         return ()

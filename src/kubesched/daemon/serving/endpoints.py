@@ -16,8 +16,7 @@ from prometheus_client import ProcessCollector
 from kubesched.config import SchedulerConfiguration
 from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.metrics.catalogue import HEALTH
-from kubesched.daemon.metrics.exposition import CONTENT_TYPE, exposition
-from kubesched.daemon.metrics.family import Family
+from kubesched.daemon.metrics.family import CONTENT_TYPE, Family, exposition
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.options import Options
 from kubesched.daemon.serving import pages, profiling
@@ -26,7 +25,7 @@ from kubesched.daemon.serving.health import PING, HealthCheck, HealthEndpoint, R
 
 _LINES_AT_ONCE = 500
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "OPTIONS")
-"""Nobody looks at the method, only at who asks; but DELETE would reset metrics, and nothing does that here."""
+"""kube-scheduler does not look at the method, except that DELETE resets metrics; here nothing does."""
 
 _PROCESS = ProcessCollector(registry=None)
 _NO_SNIFFING = {"X-Content-Type-Options": "nosniff"}
@@ -229,7 +228,7 @@ def _compress_if_wanted(request: web.Request, response: web.StreamResponse) -> N
 
 
 async def _without_server(_: web.Request, response: web.StreamResponse) -> None:
-    """Which library serves, and which version of it, is nobody's business."""
+    """Responses do not say which library serves, nor which version of it."""
     response.headers.pop("Server", None)
 
 

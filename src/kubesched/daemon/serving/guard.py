@@ -1,16 +1,42 @@
-"""Nobody gets further than here without being known and allowed: refusals in the words of the API server."""
+"""Authorization, and the middleware that lets no request pass without it: refusals in the words of the API server."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from aiohttp import web
 
-from kubesched.daemon.logging import Log
+from kubesched.daemon.log import Log
 from kubesched.daemon.serving.authentication import Authenticator, UnauthorizedError
-from kubesched.daemon.serving.authorization import Authorizer
-from kubesched.daemon.serving.reviews import ReviewError, User
+from kubesched.daemon.serving.reviews import AccessReviewer, ReviewError, User, Verdict
+
+ADMINISTRATORS = "system:masters"
+
+
+class Authorizer:
+    """Decides about paths."""
+
+    def __init__(self, always_allow_paths: Iterable[str], access: AccessReviewer | None) -> None:
+        """Without a reviewer, all other paths are forbidden."""
+        paths = [path.removeprefix("/") for path in always_allow_paths]
+        self._paths = frozenset(path for path in paths if not path.endswith("*"))
+        self._prefixes = tuple(path[:-1] for path in paths if path.endswith("*"))
+        self._access = access
+
+    def is_open(self, path: str) -> bool:
+        """Whether everybody may read it."""
+        relative = path.removeprefix("/")
+        return relative in self._paths or relative.startswith(self._prefixes)
+
+    async def may(self, user: User, verb: str, path: str) -> Verdict:
+        """ReviewError if that cannot be found out."""
+        if ADMINISTRATORS in user.groups or self.is_open(path):
+            return Verdict(allowed=True)
+        if self._access is None:
+            return Verdict(allowed=False)
+        return await self._access.may(user, verb, path)
+
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Middleware = Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]
@@ -31,14 +57,14 @@ def guard(authenticator: Authenticator, authorizer: Authorizer) -> Middleware:
             user = await authenticator.user_of(request.headers, connection)
         except UnauthorizedError:
             return _refusal(401, "Unauthorized", "Unauthorized")
-        except ReviewError as problem:  # whoever cannot be told from an impostor is treated as one
-            log.error("Unable to authenticate the request", err=problem)
+        except ReviewError as error:  # a user who cannot be verified is refused
+            log.error("Unable to authenticate the request", err=error)
             return _refusal(401, "Unauthorized", "Unauthorized")
         try:
             verdict = await authorizer.may(user, verb, request.path)
-        except ReviewError as problem:
-            log.error("A request could not be authorized", err=problem, path=request.path)
-            text = f'Internal Server Error: "{request.path_qs}": {problem}\n'
+        except ReviewError as error:
+            log.error("A request could not be authorized", err=error, path=request.path)
+            text = f'Internal Server Error: "{request.path_qs}": {error}\n'
             return web.Response(status=500, text=_harmless(text), headers=_HEADERS)
         if not verdict.allowed:
             log.info("Forbidden", v=4, URI=request.path_qs, reason=verdict.reason)

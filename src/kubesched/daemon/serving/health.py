@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kubesched.daemon.logging import Log
+from kubesched.daemon.log import Log
 
 log = Log(__name__)
 
@@ -51,7 +51,7 @@ def thread_check(silence: Callable[[], float]) -> HealthCheck:
 
 
 class Report(NamedTuple):
-    """The answer to somebody who asks."""
+    """The response to a probe."""
 
     healthy: bool
     text: str
@@ -59,7 +59,7 @@ class Report(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HealthEndpoint:
-    """All checks of one path. `observe` is told the name and the outcome of each."""
+    """All checks of one path. `observe` is called with the name and the outcome of each."""
 
     name: str
     checks: tuple[HealthCheck, ...] = (PING,)

@@ -1,4 +1,4 @@
-"""Questions to the API server about who somebody is and what they may do; answers are kept for a while."""
+"""TokenReviews and SubjectAccessReviews: who a user is and what they may do; answers are kept for a while."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ReviewApi(Protocol):
 
 
 class User(msgspec.Struct, frozen=True):
-    """Somebody, as Kubernetes knows them."""
+    """A user, as Kubernetes knows them."""
 
     name: str
     uid: str = ""
@@ -46,7 +46,7 @@ class ReviewError(Exception):
 
 
 class AnswerCache(Generic[T]):
-    """Answers by question, each for its time. Whoever asks what is being asked already waits for the same answer."""
+    """Answers by question, each for its time. A question is under way once at a time: all wait for one answer."""
 
     def __init__(self, lifetime: Callable[[T], float], clock: Callable[[], float] = time.monotonic) -> None:
         self._lifetime = lifetime
@@ -83,7 +83,7 @@ class TokenReviewer:
         self._cache: AnswerCache[User | None] = AnswerCache(lambda _: ttl, clock)
 
     async def user_of(self, token: str) -> User | None:
-        """Whose token it is; None if nobody's. ReviewError if that cannot be found out."""
+        """Whose token it is; None if it is not valid. ReviewError if that cannot be found out."""
         # Tokens are secrets, so only what cannot be turned back is remembered.
         return await self._cache.get(hashlib.sha256(token.encode()).digest(), lambda: self._review(token))
 
@@ -98,14 +98,14 @@ class TokenReviewer:
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """Whether somebody may do something, and what the API server says to that."""
+    """Whether a user may do something, and the API server's reason."""
 
     allowed: bool
     reason: str = ""
 
 
 class AccessReviewer:
-    """Asks whether somebody may do something."""
+    """Asks whether a user may do something."""
 
     def __init__(
         self, api: ReviewApi, *, allowed_ttl: float, denied_ttl: float, clock: Callable[[], float] = time.monotonic
@@ -140,8 +140,8 @@ async def _asked(api: ReviewApi, path: str, question: dict[str, Any]) -> dict[st
             answer = msgspec.json.decode(await api.post(path, msgspec.json.encode(question)))
     except TimeoutError:
         raise ReviewError(f"no answer to POST {path} within {SECONDS:g}s") from None
-    except Exception as problem:
-        raise ReviewError(str(problem) or type(problem).__name__) from problem
+    except Exception as error:
+        raise ReviewError(str(error) or type(error).__name__) from error
     if not isinstance(answer, dict):
         raise ReviewError(f"the answer to POST {path} is no object")
     return answer

@@ -12,13 +12,12 @@ from collections.abc import Callable
 from aiohttp import web
 
 from kubesched.api.errors import UserError
-from kubesched.daemon.logging import Log
+from kubesched.daemon.log import Log
 from kubesched.daemon.options import Options
 from kubesched.daemon.serving.authentication import Authenticator
 from kubesched.daemon.serving.authorities import Authorities, AuthoritySource
-from kubesched.daemon.serving.authorization import Authorizer
 from kubesched.daemon.serving.endpoints import Endpoints, Served
-from kubesched.daemon.serving.guard import guard
+from kubesched.daemon.serving.guard import Authorizer, guard
 from kubesched.daemon.serving.reviews import AccessReviewer, ReviewApi, TokenReviewer
 from kubesched.daemon.serving.tls import ServingTls
 
@@ -104,18 +103,16 @@ def listening(options: Options) -> socket.socket:
     families = [socket.AF_INET6 if address.version == 6 else socket.AF_INET]
     if address.is_unspecified and socket.has_dualstack_ipv6():
         families.insert(0, socket.AF_INET6)
-    problem: OSError | None = None
-    for family in families:
-        try:
-            return _bound(options, family)
-        except OSError as error:
-            problem = error
-            if error.errno != errno.EAFNOSUPPORT:
-                break
-    assert problem is not None
     shown = _shown(options.bind_address, options.secure_port)
-    why = os.strerror(problem.errno).lower() if problem.errno else str(problem)
-    raise ServingError(f"failed to create listener: failed to listen on {shown}: listen tcp {shown}: bind: {why}")
+    while True:
+        try:
+            return _bound(options, families.pop(0))
+        except OSError as error:
+            if families and error.errno == errno.EAFNOSUPPORT:
+                continue
+            why = os.strerror(error.errno).lower() if error.errno else str(error)
+            message = f"failed to create listener: failed to listen on {shown}: listen tcp {shown}: bind: {why}"
+            raise ServingError(message) from None
 
 
 def _bound(options: Options, family: socket.AddressFamily) -> socket.socket:

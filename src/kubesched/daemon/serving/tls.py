@@ -1,5 +1,5 @@
 """TLS as the flags ask for it. Files are looked at for every connection: a certificate that was renewed is shown at
-once, and a client authority that was read from the cluster is believed at once."""
+once, and a client authority that was read from the cluster is accepted at once."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ import datetime
 import os
 import ssl
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from cryptography import x509
 
 from kubesched.daemon.checks import TLS_VERSIONS, OptionsError
-from kubesched.daemon.logging import Log
+from kubesched.daemon.log import Log
 from kubesched.daemon.options import Options
-from kubesched.daemon.serving.ciphers import openssl_ciphers
-from kubesched.daemon.serving.self_signed import kept_in, of_localhost
-from kubesched.kube.self_signed import Pair
+from kubesched.kube.self_signed import Pair, kept_in, of_localhost
 
 NAME = "kube-scheduler"
 """What files in --cert-dir are called."""
@@ -76,8 +74,8 @@ class ServingTls:
         ]
         try:
             self._ciphers = openssl_ciphers(options.tls_cipher_suites)
-        except ValueError as problem:
-            raise OptionsError([str(problem)]) from None
+        except ValueError as error:
+            raise OptionsError(str(error)) from None
         self._authorities = b""
         self._contexts: dict[int, ssl.SSLContext] = {}
         self.context = self._make(self._default)
@@ -95,8 +93,8 @@ class ServingTls:
         try:
             if certificate.refresh():
                 self._contexts.pop(id(certificate), None)
-        except (OSError, ValueError) as problem:
-            log.error("A certificate could not be read again", err=problem)
+        except (OSError, ValueError) as error:
+            log.error("A certificate could not be read again", err=error)
         if id(certificate) not in self._contexts:
             self._contexts[id(certificate)] = self._make(certificate)
         connection.context = self._contexts[id(certificate)]
@@ -128,25 +126,25 @@ def _default_certificate(options: Options, now: datetime.datetime) -> Certificat
         return Certificate.of_pair(of_localhost(now))
     try:
         return Certificate.of_pair(kept_in(Path(options.cert_dir), NAME, now))
-    except OSError as problem:
-        raise OptionsError([f"--cert-dir: {problem.strerror}: {problem.filename}"]) from None
+    except OSError as error:
+        raise OptionsError(f"--cert-dir: {error.strerror}: {error.filename}") from None
 
 
 def _certificate(cert_file: str, key_file: str, names: Sequence[str], flag: str) -> Certificate:
     try:
         certificate = Certificate.of_files(cert_file, key_file, names)
         _context_with(certificate.pair)
-    except ssl.SSLError as problem:
-        raise OptionsError([f"{flag}: {cert_file} and {key_file} do not fit together: {problem.reason}"]) from None
-    except OSError as problem:
-        raise OptionsError([f"{flag}: {problem.strerror}: {problem.filename}"]) from None
-    except ValueError as problem:
-        raise OptionsError([f"{flag}: {cert_file}: {problem}"]) from None
+    except ssl.SSLError as error:
+        raise OptionsError(f"{flag}: {cert_file} and {key_file} do not fit together: {error.reason}") from None
+    except OSError as error:
+        raise OptionsError(f"{flag}: {error.strerror}: {error.filename}") from None
+    except ValueError as error:
+        raise OptionsError(f"{flag}: {cert_file}: {error}") from None
     return certificate
 
 
 def _context_with(pair: Pair) -> ssl.SSLContext:
-    """The standard library reads certificates from files only: they are in one for a moment, for nobody else to see."""
+    """The standard library reads certificates from files only: they are in a private one for a moment."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     with tempfile.TemporaryDirectory() as directory:
         file = Path(directory, "pair")
@@ -171,3 +169,40 @@ def _names_in(cert: bytes) -> tuple[str, ...]:
     except x509.ExtensionNotFound:
         return ()
     return (*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress)))
+
+
+OPENSSL_NAMES = {
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA": "ECDHE-ECDSA-AES128-SHA",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256": "ECDHE-ECDSA-AES128-SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": "ECDHE-ECDSA-AES128-GCM-SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA": "ECDHE-ECDSA-AES256-SHA",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384": "ECDHE-ECDSA-AES256-GCM-SHA384",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305": "ECDHE-ECDSA-CHACHA20-POLY1305",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-ECDSA-CHACHA20-POLY1305",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA": "ECDHE-RSA-AES128-SHA",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256": "ECDHE-RSA-AES128-SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256": "ECDHE-RSA-AES128-GCM-SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA": "ECDHE-RSA-AES256-SHA",
+    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384": "ECDHE-RSA-AES256-GCM-SHA384",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305": "ECDHE-RSA-CHACHA20-POLY1305",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
+    "TLS_RSA_WITH_AES_128_CBC_SHA": "AES128-SHA",
+    "TLS_RSA_WITH_AES_128_CBC_SHA256": "AES128-SHA256",
+    "TLS_RSA_WITH_AES_128_GCM_SHA256": "AES128-GCM-SHA256",
+    "TLS_RSA_WITH_AES_256_CBC_SHA": "AES256-SHA",
+    "TLS_RSA_WITH_AES_256_GCM_SHA384": "AES256-GCM-SHA384",
+}
+ALWAYS_ON = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
+"""The suites of TLS 1.3, which cannot be chosen."""
+
+
+def openssl_ciphers(names: Iterable[str]) -> str:
+    """What OpenSSL calls a choice of suites; ValueError for a name that is not known."""
+    chosen = []
+    for name in names:
+        if name in ALWAYS_ON:
+            continue
+        if name not in OPENSSL_NAMES:
+            raise ValueError(f"Cipher suite {name} not supported or doesn't exist")
+        chosen.append(OPENSSL_NAMES[name])
+    return ":".join(dict.fromkeys(chosen))

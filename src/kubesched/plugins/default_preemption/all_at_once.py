@@ -143,25 +143,25 @@ class _Emptied(WhatIf):
         super().__init__(state, victims.rows)
         requests = state.pods.requests
         self._amounts = {
-            line: requests[line, victims.index] * victims.leaves
-            for line in range(len(requests))
-            if requests[line, : state.pods.size].any()
+            resource_id: requests[resource_id, victims.index] * victims.leaves
+            for resource_id in range(len(requests))
+            if requests[resource_id, : state.pods.size].any()
         }
-        """Per resource what each pod that could leave requests; resources that nobody requests are left out."""
-        for line, amounts in self._amounts.items():
-            self._requested[line] -= amounts.sum(axis=0)
+        """Per resource what each pod that could leave requests; resources that no pod requests are left out."""
+        for resource_id, amounts in self._amounts.items():
+            self._requested[resource_id] -= amounts.sum(axis=0)
         self._pod_count -= victims.leaves.sum(axis=0)
 
     def come(self, rank: int, where: Bool) -> None:
         """The pods of one rank return where the mask is set."""
-        for line, amounts in self._amounts.items():
-            self._requested[line] += amounts[rank] * where
+        for resource_id, amounts in self._amounts.items():
+            self._requested[resource_id] += amounts[rank] * where
         self._pod_count += where
 
     def go(self, rank: int, where: Bool) -> None:
         """The pods of one rank leave where the mask is set."""
-        for line, amounts in self._amounts.items():
-            self._requested[line] -= amounts[rank] * where
+        for resource_id, amounts in self._amounts.items():
+            self._requested[resource_id] -= amounts[rank] * where
         self._pod_count -= where
 
 

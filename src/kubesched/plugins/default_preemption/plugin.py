@@ -14,6 +14,7 @@ from kubesched.framework.extender import ExtenderError
 from kubesched.framework.plugin import PluginContext, PostFilterPlugin, PostFilterResult, PreEnqueuePlugin, WhatIfRunner
 from kubesched.framework.status import Code, Status, error, unresolvable, unschedulable
 from kubesched.plugins.default_preemption.dry_run import DryRun, dry_run
+from kubesched.plugins.default_preemption.eviction import Evicting, Eviction
 from kubesched.plugins.default_preemption.extenders import narrow
 from kubesched.plugins.default_preemption.importance import ByImportance
 from kubesched.plugins.shared.hinting import waits_for
@@ -50,8 +51,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
         self._holds_back = self.context.features.async_preemption
         self._by_importance: ByImportance | None = None
         self._next_start = 0
-        self._evicting: dict[str, Pod | None] = {}
-        """Pods whose victims are being evicted, with the last victim once it is its turn."""
+        self._evicting = Evicting()
 
     def events_to_register(self) -> tuple[Interest, ...]:
         """Registered so that a gated pod hears of its victims; the plugins that will let it pass then have the word."""
@@ -65,27 +65,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
         return max(share, self._args.min_candidate_nodes_absolute, _AT_LEAST)
 
     def pre_enqueue(self, pod: Pod, state: ClusterState) -> Status | None:
-        return STILL_EVICTING if self._is_evicting(pod, state) else None
-
-    def begin(self, pod: Pod, victims: Sequence[PlacedPod]) -> None:
-        """The pod's victims are about to be evicted; until the last one is leaving, there is no point in trying."""
-        self._evicting[pod.identity] = victims[0].pod if len(victims) == 1 else None
-
-    def await_last(self, pod: Pod, victim: Pod) -> None:
-        """Only this victim is left."""
-        self._evicting[pod.identity] = victim
-
-    def end(self, pod: Pod) -> None:
-        """All evictions were sent, or one failed."""
-        self._evicting.pop(pod.identity, None)
-
-    def _is_evicting(self, pod: Pod, state: ClusterState) -> bool:
-        identity = pod.identity
-        if identity not in self._evicting:
-            return False
-        last = self._evicting[identity]
-        placed = None if last is None else state.placed(last)
-        return last is None or (placed is not None and not placed.pod.is_terminating)
+        return STILL_EVICTING if self._evicting.holds_back(pod, state) else None
 
     def post_filter(
         self, cycle: Cycle, diagnosis: Diagnosis, what_if: WhatIfRunner
@@ -116,7 +96,12 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
         names = cycle.state.nodes.names
         best = sorted(run.best_rows(), key=names.__getitem__)
         details = PreemptionDetails(run=run, best=tuple(best))
-        return PostFilterResult(names[best[0]], run.candidate(best[0]).victims, details), None
+        node_name, victims = names[best[0]], run.candidate(best[0]).victims
+        return PostFilterResult(node_name, victims, details, self._eviction(cycle, node_name, victims)), None
+
+    def _eviction(self, cycle: Cycle, node_name: str, victims: Sequence[PlacedPod]) -> Eviction | None:
+        leaving = [victim.pod for victim in victims if not victim.pod.is_terminating]
+        return Eviction(self.name, cycle, node_name, leaving, self._evicting, self.context) if leaving else None
 
     def _hopeless(self, run: DryRun, node_count: int) -> tuple[PostFilterResult, Status]:
         details = PreemptionDetails(run=run)

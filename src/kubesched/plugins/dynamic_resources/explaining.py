@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kubesched.api.device_claims import ResourceClaim
+from kubesched.framework.plugin import Details, Section
 from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.dynamic_resources.attempt import ClaimAttempt, Variant
 from kubesched.plugins.dynamic_resources.capacity import Amounts
@@ -15,6 +16,7 @@ from kubesched.plugins.dynamic_resources.inventory import Inventory, Use
 from kubesched.plugins.dynamic_resources.ledger import DeviceId
 from kubesched.plugins.dynamic_resources.pools import Spot
 from kubesched.plugins.dynamic_resources.search import Chosen, Found
+from kubesched.state.cluster import ClusterState
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,32 @@ class NodeDevices:
     requests: tuple[RequestDevices, ...]
 
 
+_MOST_NODES = 40
+"""Devices are many, and what is said of them is long."""
+
 Holders = Mapping[DeviceId, Sequence[str]]
+
+
+def explain_claims(attempt: ClaimAttempt, state: ClusterState, winner: str) -> Details:
+    """What devices were considered for the claims of a pod, on the winner first and then on others by name."""
+    view, nodes = state.companion(DeviceView), state.nodes
+    names = sorted(nodes.order.names(), key=lambda name: (name != winner, name))[:_MOST_NODES]
+    holders = view.ledger.holders()
+    found = tuple(explain_devices(attempt, view, nodes.row_of[name], name, holders) for name in names)
+    return Details(tuple(map(_section, found)), found)
+
+
+def _section(found: NodeDevices) -> Section:
+    rows: list[tuple[str, ...]] = []
+    for request in found.requests:
+        title = f"{request.claim} {request.request}: {request.wants}"
+        for device in request.devices:
+            rows.append((title, device.device, "yes" if device.is_chosen else "", device.reason))
+            title = ""
+        if not request.devices:
+            rows.append((title, "none within reach", "", ""))
+    columns = ("Request", "Device", "Chosen", "Reason") if rows else ()
+    return Section(f"Devices on {found.node}", found.node, found.notes, columns, tuple(rows))
 
 
 def explain_devices(attempt: ClaimAttempt, view: DeviceView, row: int, node_name: str, holders: Holders) -> NodeDevices:

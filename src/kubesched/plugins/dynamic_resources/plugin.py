@@ -1,4 +1,4 @@
-"""The DynamicResources plugin: finds devices for a pod's claims on every node, sets them aside on the chosen one."""
+"""The DynamicResources plugin: finds devices for a pod's claims, sets them aside, and writes what became of them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from kubesched.api.pod import Pod
 from kubesched.api.selectors import compile_node_selector
 from kubesched.config.args import DynamicResourcesArgs
 from kubesched.config.defaults import BINDING_TIMEOUT, SEARCH_TIMEOUT
+from kubesched.framework.client import ClientError
 from kubesched.framework.cycle import Cycle, CycleStateMissingError
-from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.diagnosis import Diagnosis, FilterOutcome
 from kubesched.framework.events import Interest
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import (
     ASKED_ANEW,
+    Details,
+    ExplainPlugin,
     FilterPlugin,
     PluginContext,
     PostFilterPlugin,
@@ -38,12 +41,19 @@ from kubesched.plugins.dynamic_resources.allocation import allocations
 from kubesched.plugins.dynamic_resources.answers import DeviceView, IsOutOfTime
 from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt, Variant, find_variants
 from kubesched.plugins.dynamic_resources.binding import is_lost
+from kubesched.plugins.dynamic_resources.claim_binding import ClaimBinding
 from kubesched.plugins.dynamic_resources.claims import ClaimFault, claims_of
+from kubesched.plugins.dynamic_resources.explaining import explain_claims
 from kubesched.plugins.dynamic_resources.extended import claim_for, spec_with
 from kubesched.plugins.dynamic_resources.scoring import score_of_allocated
-from kubesched.plugins.dynamic_resources.writes import DeallocateClaim, DeleteClaim, UnreserveClaim
+from kubesched.plugins.dynamic_resources.writes import (
+    ClaimGoneAnotherWayError,
+    DeallocateClaim,
+    DeleteClaim,
+    UnreserveClaim,
+)
+from kubesched.plugins.shared.arithmetic import scaled_to_maximum
 from kubesched.plugins.shared.device_resources import extended_resources, served_by_devices
-from kubesched.plugins.shared.normalizing import scaled_to_maximum
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64
 
@@ -67,15 +77,17 @@ class DynamicResources(
     ScorePlugin,
     ReservePlugin,
     PreBindPlugin,
+    ExplainPlugin,
 ):
     """Claims that are allocated must be within reach; for the others devices must be found.
 
-    What is to be written, before binding or to make room, is left as data in the `ClaimAttempt` for the scheduler.
+    What is to be written is kept as data in the `ClaimAttempt` until it may be: before binding, or when all failed.
     """
 
     name = NOTES.name
     looks_only_at_facts = True
     score_scope = Scope.NODE_OBJECT
+    explained_as = "devices"
 
     def __init__(self, args: DynamicResourcesArgs | None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
@@ -227,10 +239,12 @@ class DynamicResources(
         idle = self.deallocatable(cycle, diagnosis)
         if idle:
             attempt.writes = [DeallocateClaim(idle[0])]
+            cycle.defer(self._binding(cycle, attempt).undo)
             return None, DEALLOCATED
         extended = attempt.extended_claim
         if extended is not None and attempt.has_leftover:
             attempt.writes = [DeleteClaim(extended)]
+            cycle.defer(self._binding(cycle, attempt).undo)
             return None, DELETED
         return None, STILL_NOT_SCHEDULABLE
 
@@ -326,10 +340,32 @@ class DynamicResources(
                     attempt.writes.append(DeleteClaim(claim))
             elif claim.status.allocation is not None and claim.is_reserved_for(pod.uid):
                 attempt.writes.append(UnreserveClaim(claim, pod.uid))
+        if attempt.writes:
+            cycle.defer(self._binding(cycle, attempt).undo)
 
-    def pre_bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
-        """The claims are written by the scheduler, which waits until their devices are ready as well."""
+    def pre_bind_pre_flight(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
+        attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
+        return SKIP if attempt is None or not attempt.claims else None
+
+    async def pre_bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
+        """Write the claims of the pod, and wait for devices that take a while to be ready."""
+        attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
+        if attempt is None:
+            return None
+        binding = self._binding(cycle, attempt)
+        try:
+            await binding.bind()
+            if self.waits_for_devices:
+                await binding.wait_for_devices(node_name, self.binding_timeout)
+        except (ClientError, ClaimGoneAnotherWayError) as failure:
+            return error(str(failure))
         return None
+
+    def explain(self, cycle: Cycle, outcome: FilterOutcome, node: str) -> Details:
+        attempt = cycle.find(NOTES)
+        if attempt is None or attempt.variants is None:
+            return Details()
+        return explain_claims(attempt, cycle.state, node)
 
     # -- the rest -----------------------------------------------------------------------------------------------------
 
@@ -343,6 +379,9 @@ class DynamicResources(
     def _attempt(self, cycle: Cycle) -> ClaimAttempt:
         attempt: ClaimAttempt = cycle.read(NOTES)
         return attempt
+
+    def _binding(self, cycle: Cycle, attempt: ClaimAttempt) -> ClaimBinding:
+        return ClaimBinding(attempt, self._view(cycle).ledger, self.context)
 
     def _view(self, cycle: Cycle) -> DeviceView:
         return cycle.state.companion(DeviceView)

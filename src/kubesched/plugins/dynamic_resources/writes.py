@@ -1,20 +1,21 @@
-"""What must be written to the API about claims, as data, and what each write makes of a claim as it is there.
+"""What must be written to the API about claims, as data; what each write makes of a claim as it is there; the write.
 
-Whoever writes reads the claim, writes what `with_finalizer` makes of it, if that is something, and then the status of
-what `changed` makes of it; on a conflict, again.
+`write_claim` reads a claim, writes what `with_finalizer` makes of it, if that is something, and then the status of what
+`changed` makes of it; on a conflict, again.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
 from kubesched.api.device_claims import FINALIZER, AllocationResult, ConsumerReference, ResourceClaim
 from kubesched.api.pod import ExtendedResourceRequest, Pod
+from kubesched.framework.client import ClientError, ClusterClient, Json
 
-Json = dict[str, Any]
+_KIND = "ResourceClaim"
+_TRIES = 5
 
 
 class ClaimGoneAnotherWayError(Exception):
@@ -131,6 +132,55 @@ def _check(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json)
         raise ClaimGoneAnotherWayError(f"claim {name} got allocated elsewhere in the meantime")
     if not is_allocated and write.allocation is None:
         raise ClaimGoneAnotherWayError(f"claim {name} got deallocated elsewhere in the meantime")
+
+
+async def write_claim(client: ClusterClient, pod: Pod, write: ClaimWrite) -> ResourceClaim | None:
+    """One change of a claim for the pod: the claim as it is now; None if it is gone, or if the change was to the pod.
+
+    Conflicts are tried again; a claim that has gone another way meanwhile raises ClaimGoneAnotherWayError.
+    """
+    match write:
+        case CreateClaim():
+            return msgspec.convert(await client.create(_KIND, msgspec.to_builtins(write.claim)), ResourceClaim)
+        case TellExtendedClaim():
+            served = {"resourceClaimName": write.claim.name, "requestMappings": msgspec.to_builtins(write.mappings)}
+            patch = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": served}}
+            await client.patch("Pod", pod.name, patch, namespace=pod.namespace, subresource="status")
+            return None
+    for attempt in range(1, _TRIES + 1):
+        try:
+            if isinstance(write, DeleteClaim):
+                await _delete(client, write.claim)
+                return None
+            return await _change(client, write)
+        except ClientError as error:
+            if not error.is_conflict or attempt == _TRIES:
+                raise
+    raise AssertionError("unreachable")
+
+
+async def _change(client: ClusterClient, write: ReserveClaim | UnreserveClaim | DeallocateClaim) -> ResourceClaim:
+    stored = await client.get(_KIND, write.claim.name, write.claim.namespace)
+    kept = with_finalizer(write, stored)
+    if kept is not None:
+        stored = await client.replace(_KIND, kept)
+    return msgspec.convert(await client.replace(_KIND, changed(write, stored), subresource="status"), ResourceClaim)
+
+
+async def _delete(client: ClusterClient, claim: ResourceClaim) -> None:
+    """First the finalizer goes, then the claim. One that is gone already is what was wanted."""
+    try:
+        stored = await client.get(_KIND, claim.name, claim.namespace)
+        if claim.metadata.uid and stored["metadata"].get("uid") != claim.metadata.uid:
+            return
+        finalizers = stored["metadata"].get("finalizers") or []
+        if FINALIZER in finalizers:
+            left = [each for each in finalizers if each != FINALIZER]
+            await client.replace(_KIND, {**stored, "metadata": {**stored["metadata"], "finalizers": left}})
+        await client.delete(_KIND, claim.name, namespace=claim.namespace, uid=claim.metadata.uid)
+    except ClientError as error:
+        if not error.is_not_found:
+            raise
 
 
 def described(write: ClaimWrite) -> str:

@@ -15,33 +15,33 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes, NodeTotals
 from kubesched.plugins.dynamic_resources.counting import DeviceCounts
 from kubesched.plugins.shared.device_resources import ServedResources, is_served, may_be_served
-from kubesched.state.columns import Int64, Rows
+from kubesched.state.columns import Int64, ResourceIds
 
 
-class Line(NamedTuple):
-    """One resource that counts for a pod: its column, its weight, and how much the pod adds."""
+class ScoredResource(NamedTuple):
+    """One resource that counts for a pod: its id, its weight, and how much the pod adds."""
 
-    column: int
+    resource_id: int
     weight: int
     amount: int
 
 
-class Demand(NamedTuple):
+class ScoredRequest(NamedTuple):
     """What a pod adds to each resource. An extended resource that it does not ask for does not count at all."""
 
     question: tuple[int, ...]
     is_nothing: bool
-    lines: tuple[Line, ...]
-    columns: Rows
+    resources: tuple[ScoredResource, ...]
+    resource_ids: ResourceIds
     weights: Int64
     amounts: Int64
-    """Columns, weights and amounts of the lines as arrays, the amounts one below the other."""
+    """Ids, weights and amounts of the resources as arrays, the amounts one below the other."""
     extended: tuple[tuple[int, str], ...]
-    """The lines of extended resources, with their names: on nodes that offer none, devices may count instead."""
+    """Which of the resources are extended, with their names: on nodes that offer none, devices may count instead."""
 
 
 class Use(NamedTuple):
-    """A line per resource that counts, a column per node."""
+    """A column for each resource that counts."""
 
     used: Int64
     offered: Int64
@@ -57,45 +57,46 @@ class Allocation:
         self._requests = requests
         self._defaults = defaults
 
-    def demand_of(self, cycle: Cycle) -> Demand:
+    def request_of(self, cycle: Cycle) -> ScoredRequest:
         """What the pod asks for; worked out once per equivalence class."""
-        return cycle.facts.derived(self._demand, cycle)
+        return cycle.facts.derived(self._request, cycle)
 
-    def use(self, nodes: Nodes, demand: Demand) -> Use:
-        """What is in use without the pod, and what is offered: a line per resource that counts."""
-        used = nodes.scoring_requested(demand.columns) if self._defaults else nodes.requested(demand.columns)
-        offered = nodes.allocatable(demand.columns)
-        for line, name in demand.extended:
+    def use(self, nodes: Nodes, request: ScoredRequest) -> Use:
+        """What is in use without the pod, and what is offered."""
+        ids = request.resource_ids
+        used = nodes.scoring_requested_of(ids) if self._defaults else nodes.requested_of(ids)
+        offered = nodes.allocatable_of(ids)
+        for i, name in request.extended:
             served_by = nodes.state.companion(ServedResources).class_of(name)
             if served_by is not None:
                 count = nodes.state.companion(DeviceCounts).of(served_by)
-                by_devices = offered[line] == 0
-                offered[line] = np.where(by_devices, nodes.take(count.capacity), offered[line])
-                used[line] = np.where(by_devices, nodes.take(count.in_use), used[line])
+                by_devices = offered[i] == 0
+                offered[i] = np.where(by_devices, nodes.take(count.capacity), offered[i])
+                used[i] = np.where(by_devices, nodes.take(count.in_use), used[i])
         return Use(used, offered)
 
-    def may_use_devices(self, cycle: Cycle, demand: Demand) -> bool:
+    def may_use_devices(self, cycle: Cycle, request: ScoredRequest) -> bool:
         """Whether there is more to `use` than the totals of a node tell."""
-        return any(is_served(name, cycle.state) for _, name in demand.extended)
+        return any(is_served(name, cycle.state) for _, name in request.extended)
 
     def used_at(self, totals: NodeTotals) -> list[int]:
-        """What is in use on one node without the pod, by resource column."""
+        """What is in use on one node without the pod, by the id of the resource."""
         return totals.scoring_requested if self._defaults else totals.requested
 
-    def _demand(self, cycle: Cycle) -> Demand:
+    def _request(self, cycle: Cycle) -> ScoredRequest:
         asked = self._requests(cycle.pod)
         amounts = {resource.name: whole(resource.name, asked.get(resource.name, ZERO)) for resource in self._resources}
         counting = [one for one in self._resources if amounts[one.name] or not is_scalar(one.name)]
-        lines = tuple(
-            Line(cycle.state.nodes.resource_id(resource.name), resource.weight, amounts[resource.name])
+        resources = tuple(
+            ScoredResource(cycle.state.nodes.resource_id(resource.name), resource.weight, amounts[resource.name])
             for resource in counting
         )
-        return Demand(
+        return ScoredRequest(
             tuple(amounts.values()),
             not any(amounts.values()),
-            lines,
-            np.array([line.column for line in lines], dtype=np.intp),
-            np.array([line.weight for line in lines], dtype=np.int64),
-            np.array([line.amount for line in lines], dtype=np.int64)[:, np.newaxis],
-            tuple((line, resource.name) for line, resource in enumerate(counting) if may_be_served(resource.name)),
+            resources,
+            np.array([one.resource_id for one in resources], dtype=np.intp),
+            np.array([one.weight for one in resources], dtype=np.int64),
+            np.array([one.amount for one in resources], dtype=np.int64)[:, np.newaxis],
+            tuple((i, resource.name) for i, resource in enumerate(counting) if may_be_served(resource.name)),
         )

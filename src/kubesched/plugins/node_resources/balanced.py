@@ -14,7 +14,7 @@ from kubesched.framework.nodes import Nodes, NodeView
 from kubesched.framework.plugin import PluginContext, PreScorePlugin, Scope, ScorePlugin
 from kubesched.framework.status import MAX_NODE_SCORE, SKIP_EQUIVALENT, Status
 from kubesched.plugins.node_resources.allocation import Allocation
-from kubesched.plugins.shared.int64 import MAX_INT64
+from kubesched.plugins.shared.arithmetic import MAX_INT64
 from kubesched.state.columns import Float, Int64
 
 _HALF = MAX_NODE_SCORE // 2
@@ -38,27 +38,27 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
     def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
         # Pods that ask for nothing would all be drawn to the same node.
-        return SKIP_EQUIVALENT if self._allocation.demand_of(cycle).is_nothing else None
+        return SKIP_EQUIVALENT if self._allocation.request_of(cycle).is_nothing else None
 
     def score_question(self, cycle: Cycle) -> Hashable:
-        return self._allocation.demand_of(cycle).question
+        return self._allocation.request_of(cycle).question
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
-        demand = self._allocation.demand_of(cycle)
-        if demand.is_nothing:
+        request = self._allocation.request_of(cycle)
+        if request.is_nothing:
             return 0
-        used, offered = self._allocation.use(nodes, demand)
-        without, with_pod = _evenness(np.array((used, used + demand.amounts)), offered)
+        used, offered = self._allocation.use(nodes, request)
+        without, with_pod = _evenness(np.array((used, used + request.amounts)), offered)
         scores: Int64 = _HALF + (_HALF + with_pod - without) // 2
         return scores
 
     def score_node(self, cycle: Cycle, node: NodeView) -> int:
         totals = node.totals
-        demand = self._allocation.demand_of(cycle)
-        by_devices = demand.extended and self._allocation.may_use_devices(cycle, demand)
-        if len(demand.lines) == 2 and not by_devices:
+        request = self._allocation.request_of(cycle)
+        by_devices = request.extended and self._allocation.may_use_devices(cycle, request)
+        if len(request.resources) == 2 and not by_devices:
             used, offered = self._allocation.used_at(totals), totals.allocatable
-            (first, _, more_first), (second, _, more_second) = demand.lines
+            (first, _, more_first), (second, _, more_second) = request.resources
             offer_first, offer_second = offered[first], offered[second]
             with_first, with_second = used[first] + more_first, used[second] + more_second
             if offer_first and offer_second and with_first <= MAX_INT64 and with_second <= MAX_INT64:
@@ -113,9 +113,9 @@ def _deviation(
     return np.where(number == 2, half, np.where(number > 2, deviation, 0.0))
 
 
-def _running_sum(lines: Float) -> Float:
-    """The sum line by line: NumPy's own adds in another order, which shows in the last digit."""
-    total = np.zeros(lines.shape[1])
-    for line in lines:
-        total = total + line
+def _running_sum(columns: Float) -> Float:
+    """The sum column by column: NumPy's own adds in another order, which shows in the last digit."""
+    total = np.zeros(columns.shape[1])
+    for column in columns:
+        total = total + column
     return total

@@ -22,9 +22,12 @@ from kubesched.api.requests import (
 from kubesched.config.args import NodeResourcesFitArgs
 from kubesched.config.args_validation import validate_node_resources_fit
 from kubesched.framework.cycle import Cycle
+from kubesched.framework.diagnosis import FilterOutcome
 from kubesched.framework.events import Interest
 from kubesched.framework.nodes import Nodes, NodeView
 from kubesched.framework.plugin import (
+    Details,
+    ExplainPlugin,
     FilterPlugin,
     PluginContext,
     PreFilterPlugin,
@@ -36,10 +39,11 @@ from kubesched.framework.profile import ProfileError
 from kubesched.framework.status import Status, unresolvable, unschedulable
 from kubesched.plugins.node_resources import hints
 from kubesched.plugins.node_resources.allocation import Allocation
+from kubesched.plugins.node_resources.shortages import details_of, shortage_of
 from kubesched.plugins.node_resources.strategies import strategy
+from kubesched.plugins.shared.arithmetic import wrapped
 from kubesched.plugins.shared.device_resources import served_by_devices
-from kubesched.plugins.shared.int64 import wrapped
-from kubesched.state.columns import Bool, Int32, Int64, Rows
+from kubesched.state.columns import Bool, Int32, Int64, ResourceIds
 from kubesched.state.facts import StateKey
 from kubesched.state.nodes import NodeTable
 
@@ -50,36 +54,37 @@ _TABLE_BITS = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Demand:
+class PodRequest:
     """What a pod needs of a node, in the order in which shortages are reported."""
 
     names: tuple[str, ...]
-    columns: Rows
+    resource_ids: ResourceIds
     amounts: Int64
-    lines: tuple[tuple[int, int], ...]
-    """Column and amount of each resource."""
+    by_id: tuple[tuple[int, int], ...]
+    """Id and amount of each resource."""
     shortages: dict[int, Status | None] = field(default_factory=dict)
 
     def shortage(self, faults: int) -> Status | None:
         """What to say of a combination of faults, a bit each: too many pods, then the resources, last hopeless."""
         if faults not in self.shortages:
-            names = (TOO_MANY_PODS, *(f"Insufficient {name}" for name in self.names))
+            names = (TOO_MANY_PODS, *map(_insufficient, self.names))
             reasons = [reason for bit, reason in enumerate(names) if faults >> bit & 1]
             status = unresolvable(*reasons) if faults >> len(names) & 1 else unschedulable(*reasons)
             self.shortages[faults] = status if reasons else None
         return self.shortages[faults]
 
 
-_REQUEST = StateKey[Demand]("PreFilterNodeResourcesFit")
+_REQUEST = StateKey[PodRequest]("PreFilterNodeResourcesFit")
 
 
-class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ExplainPlugin):
     """Room for the pod, and the strategy by which fuller or emptier nodes are better."""
 
     name = "NodeResourcesFit"
     looks_only_at_facts = True
     filter_scope = Scope.NODE_TOTALS
     score_scope = Scope.NODE_TOTALS
+    explained_as = "shortages"
 
     def __init__(self, args: NodeResourcesFitArgs | None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
@@ -96,55 +101,55 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return hints.interests(device_classes=self._waits_for_classes)
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
-        cycle.write(_REQUEST, cycle.facts.derived(self._demand, cycle))
+        cycle.write(_REQUEST, cycle.facts.derived(self._request, cycle))
         return None
 
     def filter_question(self, cycle: Cycle) -> Hashable:
-        return cycle.read(_REQUEST).lines
+        return cycle.read(_REQUEST).by_id
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
-        demand = cycle.read(_REQUEST)
+        request = cycle.read(_REQUEST)
         full = nodes.pod_count >= nodes.allowed_pods
-        offered = nodes.allocatable(demand.columns)
-        wanted = demand.amounts
-        short = wanted > offered - nodes.requested(demand.columns)
+        offered = nodes.allocatable_of(request.resource_ids)
+        wanted = request.amounts
+        short = wanted > offered - nodes.requested_of(request.resource_ids)
         if short.any():
-            served = np.array([[name in served_by_devices(cycle)] for name in demand.names])
+            served = np.array([[name in served_by_devices(cycle)] for name in request.names])
             short &= ~(served & (offered <= 0))  # DynamicResources looks for devices there
         elif not full.any():
             return np.zeros(len(full), dtype=np.int32)
         hopeless = (short & (wanted > offered)).any(axis=0)
-        return self._rejections_for(demand, np.vstack((full, short, hopeless)))
+        return self._rejections_for(request, np.vstack((full, short, hopeless)))
 
     def filter_node(self, cycle: Cycle, node: NodeView) -> Status | None:
-        demand = cycle.read(_REQUEST)
+        request = cycle.read(_REQUEST)
         offered, requested, _, pods, allowed_pods = node.totals
         faults = int(pods >= allowed_pods)
-        for line, (column, wanted) in enumerate(demand.lines):
-            if wanted > wrapped(offered[column] - requested[column]):
-                if offered[column] <= 0 and demand.names[line] in served_by_devices(cycle):
+        for i, (resource_id, wanted) in enumerate(request.by_id):
+            if wanted > wrapped(offered[resource_id] - requested[resource_id]):
+                if offered[resource_id] <= 0 and request.names[i] in served_by_devices(cycle):
                     continue
-                faults |= 2 << line
-                if wanted > offered[column]:
-                    faults |= 2 << len(demand.lines)
-        return demand.shortage(faults) if faults else None
+                faults |= 2 << i
+                if wanted > offered[resource_id]:
+                    faults |= 2 << len(request.by_id)
+        return request.shortage(faults) if faults else None
 
     def score_question(self, cycle: Cycle) -> Hashable:
-        return self._allocation.demand_of(cycle).question
+        return self._allocation.request_of(cycle).question
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64:
-        demand = self._allocation.demand_of(cycle)
-        used, offered = self._allocation.use(nodes, demand)
-        return self._strategy.columns(used + demand.amounts, offered, demand.weights)
+        request = self._allocation.request_of(cycle)
+        used, offered = self._allocation.use(nodes, request)
+        return self._strategy.columns(used + request.amounts, offered, request.weights)
 
     def score_node(self, cycle: Cycle, node: NodeView) -> int:
         totals = node.totals
-        demand = self._allocation.demand_of(cycle)
-        if demand.extended and self._allocation.may_use_devices(cycle, demand):
+        request = self._allocation.request_of(cycle)
+        if request.extended and self._allocation.may_use_devices(cycle, request):
             return int(self.score(cycle, node.alone)[0])
-        return self._strategy.node(demand.lines, self._allocation.used_at(totals), totals.allocatable)
+        return self._strategy.node(request.resources, self._allocation.used_at(totals), totals.allocatable)
 
-    def _demand(self, cycle: Cycle) -> Demand:
+    def _request(self, cycle: Cycle) -> PodRequest:
         amounts = {
             name: amount
             for name, quantity in pod_requests(cycle.pod, pod_level=self._pod_level).items()
@@ -153,29 +158,50 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         fixed = [name for name in (CPU, MEMORY, EPHEMERAL_STORAGE) if name in amounts]
         names = (*fixed, *sorted(set(amounts) - set(fixed)))
         table: NodeTable = cycle.state.nodes
-        return Demand(
+        return PodRequest(
             names=names,
-            columns=np.array([table.resource_id(name) for name in names], dtype=np.intp),
+            resource_ids=np.array([table.resource_id(name) for name in names], dtype=np.intp),
             amounts=np.array([[amounts[name]] for name in names], dtype=np.int64).reshape(-1, 1),
-            lines=tuple((table.resource_id(name), amounts[name]) for name in names),
+            by_id=tuple((table.resource_id(name), amounts[name]) for name in names),
         )
+
+    def explain(self, cycle: Cycle, outcome: FilterOutcome, node: str) -> Details:
+        """What is missing on nodes where nothing else is in the way: more room elsewhere would not help the pod."""
+        request = cycle.find(_REQUEST)
+        if node or request is None:
+            return Details()
+        nodes = Nodes(cycle.state)
+        short_of: dict[str, list[NodeView]] = {name: [] for name in request.names}
+        for row in np.flatnonzero(outcome.considered).tolist():
+            status = outcome.status_of(row)
+            if status is None or status.plugin != self.name or set(outcome.rejections_of(row)) - {status}:
+                continue
+            for name in request.names:
+                if _insufficient(name) in status.reasons:
+                    short_of[name].append(nodes.view(row))
+        amounts = dict(zip(request.names, request.amounts[:, 0].tolist()))
+        return details_of(shortage_of(name, amounts[name], found) for name, found in sorted(short_of.items()) if found)
 
     def _is_ignored(self, name: str) -> bool:
         if not is_extended(name):
             return False
         return name in self._args.ignored_resources or name.split("/")[0] in self._args.ignored_resource_groups
 
-    def _rejections_for(self, demand: Demand, faults: Bool) -> Int32:
-        """The rejection id of each combination of faults: each line of `faults` is a bit of the combination."""
+    def _rejections_for(self, request: PodRequest, faults: Bool) -> Int32:
+        """The rejection id of each combination of faults: each row of `faults` is a bit of the combination."""
         if len(faults) > _TABLE_BITS:
             distinct, which = np.unique(faults, axis=1, return_inverse=True)
             combinations = [_as_bits(column) for column in distinct.T.tolist()]
-            return np.array([self.rejections.id_of(demand.shortage(c)) for c in combinations], dtype=np.int32)[which]
+            return np.array([self.rejections.id_of(request.shortage(c)) for c in combinations], dtype=np.int32)[which]
         combined = (1 << np.arange(len(faults))) @ faults
         table = np.zeros(1 << len(faults), dtype=np.int32)
         for combination in np.flatnonzero(np.bincount(combined)).tolist():
-            table[combination] = self.rejections.id_of(demand.shortage(combination))
+            table[combination] = self.rejections.id_of(request.shortage(combination))
         return np.asarray(table[combined])
+
+
+def _insufficient(resource: str) -> str:
+    return f"Insufficient {resource}"
 
 
 def _scoring_requests(pod: Pod) -> Quantities:

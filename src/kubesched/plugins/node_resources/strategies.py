@@ -1,4 +1,4 @@
-"""The scoring strategies of NodeResourcesFit: emptier is better, fuller is better, or any line between.
+"""The scoring strategies of NodeResourcesFit: emptier is better, fuller is better, or any broken line between.
 
 The first two are written twice: for columns, and for the one node that the last pod went to. Tests hold the two
 together.
@@ -14,9 +14,8 @@ import numpy as np
 from kubesched.config.args import ScoringStrategy
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.status import MAX_NODE_SCORE
-from kubesched.plugins.node_resources.allocation import Line
-from kubesched.plugins.shared.broken_line import broken_line
-from kubesched.plugins.shared.int64 import MAX_INT64, truncated_division, wrapped
+from kubesched.plugins.node_resources.allocation import ScoredResource
+from kubesched.plugins.shared.arithmetic import MAX_INT64, broken_line, truncated_division, wrapped
 from kubesched.state.columns import Int64
 
 _MAX_PERCENT = MAX_INT64 // MAX_NODE_SCORE
@@ -28,11 +27,11 @@ class Strategy(Protocol):
     """From usage with the pod and what is offered, of the resources that count, to a score."""
 
     def columns(self, used: Int64, offered: Int64, weights: Int64) -> Int64:
-        """For columns: a line per resource."""
+        """For columns, one for each resource."""
         ...
 
-    def node(self, lines: Sequence[Line], used: list[int], offered: list[int]) -> int:
-        """For one node: usage without the pod and what is offered, by resource column."""
+    def node(self, resources: Sequence[ScoredResource], used: list[int], offered: list[int]) -> int:
+        """For one node: usage without the pod and what is offered, by the id of the resource."""
         ...
 
 
@@ -64,12 +63,14 @@ class _MeanPart:
         counts = offered != 0
         return _divided(weights @ (_divided(percent, offered) * counts), weights @ counts)
 
-    def node(self, lines: Sequence[Line], used: list[int], offered: list[int]) -> int:
+    def node(self, resources: Sequence[ScoredResource], used: list[int], offered: list[int]) -> int:
         total = total_weight = 0
-        for column, weight, amount in lines:
-            use, offer = used[column] + amount, offered[column]
+        for resource_id, weight, amount in resources:
+            use, offer = used[resource_id] + amount, offered[resource_id]
             if not 0 <= use <= MAX_INT64 or offer > _MAX_PERCENT:
-                return _as_columns(self, lines, used, offered)  # absurd numbers wrap around, which columns do anyway
+                return _as_columns(
+                    self, resources, used, offered
+                )  # absurd numbers wrap around, which columns do anyway
             if offer:
                 if self._free:
                     part = offer - use if use < offer else 0
@@ -95,14 +96,14 @@ class _Ratio:
         whole = np.floor(mean)
         return np.where(total_weight == 0, 0, whole + (mean - whole >= 0.5)).astype(np.int64)
 
-    def node(self, lines: Sequence[Line], used: list[int], offered: list[int]) -> int:
-        return _as_columns(self, lines, used, offered)
+    def node(self, resources: Sequence[ScoredResource], used: list[int], offered: list[int]) -> int:
+        return _as_columns(self, resources, used, offered)
 
 
-def _as_columns(strategy: Strategy, lines: Sequence[Line], used: list[int], offered: list[int]) -> int:
-    use = np.array([[wrapped(used[line.column] + line.amount)] for line in lines], dtype=np.int64).reshape(-1, 1)
-    offer = np.array([[offered[line.column]] for line in lines], dtype=np.int64).reshape(-1, 1)
-    weights = np.array([line.weight for line in lines], dtype=np.int64)
+def _as_columns(strategy: Strategy, resources: Sequence[ScoredResource], used: list[int], offered: list[int]) -> int:
+    use = np.array([[wrapped(used[one.resource_id] + one.amount)] for one in resources], dtype=np.int64).reshape(-1, 1)
+    offer = np.array([[offered[one.resource_id]] for one in resources], dtype=np.int64).reshape(-1, 1)
+    weights = np.array([one.weight for one in resources], dtype=np.int64)
     return int(strategy.columns(use, offer, weights)[0])
 
 

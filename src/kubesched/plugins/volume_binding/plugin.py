@@ -1,4 +1,4 @@
-"""The VolumeBinding plugin: filters by volumes, sets them aside for the pod, and says what is to be written."""
+"""The VolumeBinding plugin: filters by volumes, sets them aside for the pod, and has them bound before the pod is."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from kubesched.api.pod import Pod
 from kubesched.config.args import VolumeBindingArgs
+from kubesched.framework.client import ClientError
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Interest
 from kubesched.framework.nodes import Nodes
@@ -18,14 +19,14 @@ from kubesched.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
-from kubesched.framework.status import SKIP_EQUIVALENT, Status, error, unresolvable
+from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Status, error, unresolvable
 from kubesched.plugins.shared.volume_claims import claims_used
 from kubesched.plugins.volume_binding import hints
 from kubesched.plugins.volume_binding.matching import NO_VOLUME
 from kubesched.plugins.volume_binding.pod_claims import PodClaims, claim_fault, claims_of
 from kubesched.plugins.volume_binding.scoring import CapacityScorer
 from kubesched.plugins.volume_binding.search import Findings, VolumeSearch
-from kubesched.plugins.volume_binding.writes import RESERVED, VolumeWrites, bound_to, made_for
+from kubesched.plugins.volume_binding.writes import RESERVED, VolumeWrites, bind_volumes, bound_to, made_for
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32, Int64
 from kubesched.state.facts import StateKey
@@ -53,6 +54,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         scores = self.context.features.storage_capacity_scoring
         self._scorer = CapacityScorer(args.shape if args else None) if scores else None
         self._verdict_of_troubles = self._number_troubles()
+        self.bind_within = float((args or VolumeBindingArgs()).bind_timeout_seconds)
 
     def events_to_register(self) -> tuple[Interest, ...]:
         return hints.interests()
@@ -130,11 +132,20 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         for claim in writes.claims:
             search.claims.restore(claim)
 
-    def pre_bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
-        """Nothing to do if all is bound; else what `writes` tells is for the API, once there is a way to it."""
+    def pre_bind_pre_flight(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
+        return SKIP if self.writes(cycle) is None else None
+
+    async def pre_bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
+        """Write what was set aside, and wait until every claim has its volume."""
         writes = self.writes(cycle)
-        if writes is not None and writes.node_name != node_name:
+        if writes is None:
+            return None
+        if writes.node_name != node_name:
             return error(f'no pod volume found for node "{node_name}"')
+        try:
+            await bind_volumes(self.context.client, pod, writes, cycle.state, within=self.bind_within)
+        except ClientError as failure:
+            return error(str(failure))
         return None
 
     def writes(self, cycle: Cycle) -> VolumeWrites | None:

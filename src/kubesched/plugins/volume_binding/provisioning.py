@@ -5,21 +5,26 @@ from __future__ import annotations
 from kubesched.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.selectors import NodeTerm, compile_selector
-from kubesched.api.storage import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
+from kubesched.api.storage import (
+    CSIDriver,
+    CSIStorageCapacity,
+    PersistentVolumeClaim,
+    StorageClass,
+)
+from kubesched.api.well_known import NO_PROVISIONER
 from kubesched.framework.nodes import Nodes
 from kubesched.plugins.shared.volume_claims import class_of
 from kubesched.plugins.volume_binding.reach import Reach, compiled, within, within_any
 from kubesched.state.columns import Bool
 from kubesched.state.objects import ObjectStore
 
-_NO_PROVISIONER = "kubernetes.io/no-provisioner"
 _STORAGE = "storage"
 
 
 def allowed_rows(claim: PersistentVolumeClaim, nodes: Nodes) -> Bool:
     """Per row whether the claim's class can make volumes that are of use there."""
     storage_class = nodes.state.objects.get(StorageClass, class_of(claim))
-    if storage_class is None or storage_class.provisioner in ("", _NO_PROVISIONER):
+    if storage_class is None or storage_class.provisioner in ("", NO_PROVISIONER):
         return nodes.none()
     if not storage_class.allowed_topologies:
         return ~nodes.none()

@@ -11,7 +11,7 @@ from kubesched.config.args import UtilizationShapePoint
 from kubesched.config.defaults import LESS_USED_IS_BETTER
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.status import MAX_NODE_SCORE
-from kubesched.plugins.shared.broken_line import broken_line
+from kubesched.plugins.shared.arithmetic import broken_line
 from kubesched.plugins.shared.volume_claims import class_of
 from kubesched.plugins.volume_binding.matching import NO_VOLUME
 from kubesched.plugins.volume_binding.reach import within

@@ -8,6 +8,7 @@ import numpy as np
 
 from kubesched.api.selectors import Requirement
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.api.well_known import SELECTED_NODE
 from kubesched.framework.nodes import Nodes
 from kubesched.plugins.shared.csi_migration import TranslationError, migration_of, translated_affinity
 from kubesched.plugins.shared.csi_nodes import CSINodeColumns
@@ -17,7 +18,6 @@ from kubesched.plugins.volume_binding.offers import Offers, Wish
 from kubesched.plugins.volume_binding.pod_claims import Claims, PodClaims
 from kubesched.plugins.volume_binding.provisioning import CapacityReports, allowed_rows
 from kubesched.plugins.volume_binding.reach import compiled, reach_of, within
-from kubesched.plugins.volume_binding.writes import SELECTED_NODE
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int64
 

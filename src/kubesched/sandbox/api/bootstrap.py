@@ -1,4 +1,4 @@
-"""What a cluster has before anybody created anything."""
+"""What a cluster has from the start."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DESCRIPTIONS = {
 def bootstrap(api: Api, *, authority: str = "", port: int = 443) -> None:
     """Create what is missing, and from now on give every namespace its service account and the cluster's CA.
 
-    A server that was restarted finds its objects and creates only what somebody took away.
+    A server that was restarted finds its objects and creates only what was deleted.
     """
     _follow_namespaces(api, authority)
     for name in SYSTEM_NAMESPACES:

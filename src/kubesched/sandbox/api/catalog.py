@@ -51,7 +51,7 @@ class Catalog:
         """Serve what a CustomResourceDefinition says, in place of what it said before."""
         name = definition["metadata"]["name"]
         self.forget(name)
-        # What is built in stays what it is, whoever defines it anew.
+        # A definition of the same name does not replace what is built in.
         resources = tuple(each for each in custom.resources_of(definition) if _key(each) not in self._resources)
         self._custom[name] = resources
         storage = custom.storage_version(definition)

@@ -1,4 +1,4 @@
-"""What becomes of an object that is deleted: gone at once, or marked until somebody finishes the work."""
+"""What becomes of an object that is deleted: gone at once, or marked until its finalizers are gone."""
 
 from __future__ import annotations
 

@@ -26,13 +26,13 @@ class User(NamedTuple):
 
 
 ADMIN = User("kubernetes-admin", "", ("system:masters", "system:authenticated"))
-"""Whoever holds the token of the server, and everybody where there is none."""
+"""A client with the server's token; any client where there is none."""
 ANONYMOUS = User("system:anonymous", "", ("system:unauthenticated",))
-"""Whoever shows no token where one is asked for."""
+"""A client without a token where the server asks for one."""
 
 
 class Tokens:
-    """Tokens and whose they are. Without a token of its own the server takes everybody for the administrator."""
+    """Tokens and whose they are. Without a token of its own the server takes every client for the administrator."""
 
     def __init__(self, stamps: Stamps, secret: str | None = None) -> None:
         self._stamps = stamps

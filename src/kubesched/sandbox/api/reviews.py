@@ -1,4 +1,4 @@
-"""Questions that are answered and not stored: who somebody is, and what they may do."""
+"""Questions that are answered and not stored: who a user is, and what they may do."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What makes objects come true: small controllers of workloads, volumes, devices, nodes and garbage.
+"""The controllers of a cluster: of workloads, volumes, devices, nodes and garbage.
 
-Each is a plain object that is told of events and of the time; live, one task drives them all.
+Each is a plain object that observes events and reconciles when called with the time; live, one task drives them all.
 """
 
 from __future__ import annotations
@@ -11,19 +11,16 @@ from kubesched.sandbox.controllers.controller import Controller, KeyedController
 from kubesched.sandbox.controllers.daemon_sets import DaemonSets
 from kubesched.sandbox.controllers.deployments import Deployments
 from kubesched.sandbox.controllers.disruption_budgets import DisruptionBudgets
-from kubesched.sandbox.controllers.ephemeral_volumes import EphemeralVolumes
-from kubesched.sandbox.controllers.event_expiry import EventExpiry
-from kubesched.sandbox.controllers.garbage import GarbageCollector
+from kubesched.sandbox.controllers.events import EventExpiry
+from kubesched.sandbox.controllers.garbage import GarbageCollector, PodGarbage
 from kubesched.sandbox.controllers.jobs import Jobs
-from kubesched.sandbox.controllers.node_lifecycle import GRACE, NodeLifecycle
+from kubesched.sandbox.controllers.node_lifecycle import GRACE, NodeLifecycle, TaintEviction
 from kubesched.sandbox.controllers.ownership import Grouped, Owned
-from kubesched.sandbox.controllers.pod_garbage import PodGarbage
 from kubesched.sandbox.controllers.replica_sets import ReplicaSets
 from kubesched.sandbox.controllers.resource_claims import ResourceClaims
 from kubesched.sandbox.controllers.runner import Dispatch, Runner
 from kubesched.sandbox.controllers.stateful_sets import StatefulSets
-from kubesched.sandbox.controllers.taint_eviction import TaintEviction
-from kubesched.sandbox.controllers.volumes import Volumes
+from kubesched.sandbox.controllers.volumes import EphemeralVolumes, Volumes
 
 __all__ = ["Controller", "Dispatch", "KeyedController", "Runner", "standard_controllers"]
 

@@ -1,24 +1,11 @@
-"""Conditions of objects: reading and setting them; when a pod counts as ready, available, active."""
+"""Conditions of objects, read; when a pod counts as ready, available, active."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from kubesched.api.kinds import Object
-from kubesched.sandbox.api.binding import with_condition
 from kubesched.sandbox.api.stamps import seconds_of
-
-__all__ = [
-    "available_at",
-    "condition_of",
-    "is_active",
-    "is_finished",
-    "is_going",
-    "is_ready",
-    "is_true",
-    "with_condition",
-    "without_condition",
-]
 
 
 def condition_of(obj: Object, kind: str) -> Object | None:
@@ -42,7 +29,7 @@ def is_ready(pod: Object) -> bool:
     return is_true(pod, "Ready")
 
 
-def is_going(obj: Object) -> bool:
+def is_terminating(obj: Object) -> bool:
     return "deletionTimestamp" in obj["metadata"]
 
 
@@ -51,8 +38,8 @@ def is_finished(pod: Object) -> bool:
 
 
 def is_active(pod: Object) -> bool:
-    """Whether the pod counts as one of its workload: it has not ended, and nobody asked it to."""
-    return not is_finished(pod) and not is_going(pod)
+    """Whether the pod counts as one of its workload: it has neither ended nor been deleted."""
+    return not is_finished(pod) and not is_terminating(pod)
 
 
 def available_at(pod: Object, min_ready_seconds: int) -> float | None:

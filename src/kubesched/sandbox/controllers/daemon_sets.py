@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from kubesched.api.kinds import DAEMON_SETS, NODES, PODS, Object
-from kubesched.api.node import Taint
-from kubesched.api.pod import Toleration
-from kubesched.api.tolerations import has_untolerated
+from kubesched.api.node import Node
+from kubesched.controllers.daemon_sets import Eligibility, daemon_pod, target_of
+from kubesched.controllers.pod_templates import REVISION_HASH, share_of
 from kubesched.sandbox.api import Api, Event
-from kubesched.sandbox.controllers.conditions import available_at, is_active, is_finished, is_going, is_ready
-from kubesched.sandbox.controllers.controller import KeyedController, key_of
-from kubesched.sandbox.controllers.node_choice import NodeChoice
-from kubesched.sandbox.controllers.ownership import Owned, owner_key
-from kubesched.sandbox.controllers.pod_control import PodControl, pod_from
-from kubesched.sandbox.controllers.recorder import Recorder
-from kubesched.sandbox.controllers.revisions import HASH, Revisions, hash_in
-from kubesched.sandbox.controllers.templates import share_of
-from kubesched.sandbox.controllers.work_queue import Key
+from kubesched.sandbox.controllers.conditions import available_at, is_active, is_finished, is_ready, is_terminating
+from kubesched.sandbox.controllers.controller import Key, KeyedController, key_of
+from kubesched.sandbox.controllers.events import Recorder
+from kubesched.sandbox.controllers.ownership import Owned, PodControl, owner_key
+from kubesched.sandbox.controllers.revisions import Revisions, hash_in
 
 _BATCH = 100
 _REST_PER_NODE = 200e-6
 """Looking at every node takes a while, so changes are gathered: seconds per node."""
-_EVERYWHERE = (
-    ("node.kubernetes.io/not-ready", "NoExecute"),
-    ("node.kubernetes.io/unreachable", "NoExecute"),
-    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
-    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
-    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
-    ("node.kubernetes.io/unschedulable", "NoSchedule"),
-)
-_ON_HOST_NETWORK = ("node.kubernetes.io/network-unavailable", "NoSchedule")
-_NAME_FIELD = "metadata.name"
+
+Eligible = Mapping[str, tuple[bool, bool]]
+"""Per node whether it should have a pod, and whether one that is there may stay."""
 
 
 class DaemonSets(KeyedController):
@@ -62,14 +52,14 @@ class DaemonSets(KeyedController):
         if daemon_set is None:
             return None
         self._pods.claim(DAEMON_SETS, daemon_set, daemon_set["spec"]["selector"])
-        mark = hash_in(self._revisions.current(daemon_set))
+        revision_hash = hash_in(self._revisions.current(daemon_set))
         eligible = Eligibility(daemon_set)
-        nodes = {node["metadata"]["name"]: eligible.of(node) for node in self.api.select(NODES)}
+        nodes = {node["metadata"]["name"]: eligible.of(_record(node)) for node in self.api.select(NODES)}
         self.queue.rest(key, now, _REST_PER_NODE * len(nodes))
-        if not is_going(daemon_set):
-            self._place(daemon_set, nodes, mark)
-            self._update(daemon_set, nodes, mark, now)
-        return self._report(key, nodes, mark, now)
+        if not is_terminating(daemon_set):
+            self._place(daemon_set, nodes, revision_hash)
+            self._update(daemon_set, nodes, revision_hash, now)
+        return self._report(key, nodes, revision_hash, now)
 
     def _by_node(self, daemon_set: Object) -> dict[str, list[Object]]:
         found: dict[str, list[Object]] = {}
@@ -78,72 +68,81 @@ class DaemonSets(KeyedController):
                 found.setdefault(target, []).append(pod)
         return found
 
-    def _place(self, daemon_set: Object, nodes: dict[str, tuple[bool, bool]], mark: str) -> None:
+    def _place(self, daemon_set: Object, nodes: Eligible, revision_hash: str) -> None:
         """Create pods where there should be one, and delete those that should not be."""
         there = self._by_node(daemon_set)
-        changes = 0
+        surges = _max_surge(daemon_set, len(nodes)) > 0
+        missing = []
         for name, (should_run, may_stay) in nodes.items():
-            pods = there.get(name, [])
-            for pod in pods:
-                if is_finished(pod) and not is_going(pod):
-                    self._replace_ended(daemon_set, pod)
-            alive = [pod for pod in pods if not is_finished(pod)]
+            pods = there.pop(name, [])
+            alive = self._without_ended(daemon_set, pods)
             if should_run and not alive:
-                if changes == _BATCH:
-                    self.queue.add(key_of(daemon_set))
-                    return
-                changes += 1
-                if self._control.create(daemon_set, daemon_pod(daemon_set, name, mark)) is None:
-                    return
+                missing.append(name)
             elif not may_stay:
-                for pod in alive:
-                    if not is_going(pod):
-                        self._control.delete(daemon_set, pod)
-            elif len([pod for pod in alive if not is_going(pod)]) > 1 and not _surge(daemon_set, len(nodes)):
-                for pod in sorted(filter(is_active, alive), key=_age)[1:]:
-                    self._control.delete(daemon_set, pod)
-        for name in there.keys() - nodes.keys():
-            for pod in there[name]:
-                if not is_going(pod):
-                    self._control.delete(daemon_set, pod)
+                self._delete(daemon_set, alive)
+            elif not surges:
+                self._delete(daemon_set, sorted(filter(is_active, alive), key=_age)[1:])
+        for pods in there.values():
+            self._delete(daemon_set, pods)
+        for name in missing[:_BATCH]:
+            if self._control.create(daemon_set, daemon_pod(daemon_set, name, revision_hash)) is None:
+                return
+        if len(missing) > _BATCH:
+            self.queue.add(key_of(daemon_set))
 
-    def _replace_ended(self, daemon_set: Object, pod: Object) -> None:
-        if pod["status"]["phase"] == "Failed":
-            name, node = pod["metadata"]["name"], target_of(pod)
-            told = f"Found failed daemon pod {pod['metadata']['namespace']}/{name} on node {node}, will try to kill it"
-            self._recorder.warning(DAEMON_SETS, daemon_set, "FailedDaemonPod", told)
-        self._control.delete(daemon_set, pod)
+    def _delete(self, daemon_set: Object, pods: Iterable[Object]) -> None:
+        for pod in pods:
+            if not is_terminating(pod):
+                self._control.delete(daemon_set, pod)
 
-    def _update(self, daemon_set: Object, nodes: dict[str, tuple[bool, bool]], mark: str, now: float) -> None:
+    def _without_ended(self, daemon_set: Object, pods: list[Object]) -> list[Object]:
+        """The pods that have not ended; the others are deleted, to be replaced."""
+        for pod in pods:
+            if is_finished(pod) and not is_terminating(pod):
+                if pod["status"]["phase"] == "Failed":
+                    name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+                    message = f"Found failed daemon pod {name} on node {target_of(pod)}, will try to kill it"
+                    self._recorder.warning(DAEMON_SETS, daemon_set, "FailedDaemonPod", message)
+                self._control.delete(daemon_set, pod)
+        return [pod for pod in pods if not is_finished(pod)]
+
+    # -- rolling updates ----------------------------------------------------------------------------------------------
+
+    def _update(self, daemon_set: Object, nodes: Eligible, revision_hash: str, now: float) -> None:
         """Replace pods of an older template: old before new, or with a surge new before old."""
-        if daemon_set["spec"]["updateStrategy"]["type"] != "RollingUpdate":
+        strategy = daemon_set["spec"]["updateStrategy"]
+        if strategy["type"] != "RollingUpdate":
             return
-        wanted = [name for name, (should_run, _) in nodes.items() if should_run]
         there, patience = self._by_node(daemon_set), daemon_set["spec"].get("minReadySeconds") or 0
-        surge = _surge(daemon_set, len(wanted))
-        rolling = daemon_set["spec"]["updateStrategy"].get("rollingUpdate") or {}
-        allowed = surge or share_of(rolling.get("maxUnavailable"), len(wanted), round_up=True)
-        pods = {name: [pod for pod in there.get(name, ()) if is_active(pod)] for name in wanted}
-        if surge:
-            busy = sum(any(_mark_of(p) == mark for p in each) and len(each) > 1 for each in pods.values())
+        wanted = [name for name, (should_run, _) in nodes.items() if should_run]
+        updates = [_NodeUpdate.of(name, there.get(name, ()), revision_hash, patience, now) for name in wanted]
+        if surge := _max_surge(daemon_set, len(wanted)):
+            self._update_with_surge(daemon_set, updates, surge, revision_hash)
         else:
-            busy = sum(not any(_is_available(p, patience, now) for p in each) for each in pods.values())
-        for name in wanted:
-            new = [pod for pod in pods[name] if _mark_of(pod) == mark]
-            old = [pod for pod in pods[name] if _mark_of(pod) != mark]
-            if not old:
-                continue
-            if surge and new:
-                if any(_is_available(pod, patience, now) for pod in new):
-                    self._control.delete(daemon_set, old[0])
-            elif surge and busy < allowed:
-                busy += 1
-                self._control.create(daemon_set, daemon_pod(daemon_set, name, mark))
-            elif not surge and (busy < allowed or not _is_available(old[0], patience, now)):
-                busy += _is_available(old[0], patience, now)
-                self._control.delete(daemon_set, old[0])
+            rolling = strategy.get("rollingUpdate") or {}
+            allowed = share_of(rolling.get("maxUnavailable"), len(wanted), round_up=True)
+            self._update_in_place(daemon_set, updates, allowed)
 
-    def _report(self, key: Key, nodes: dict[str, tuple[bool, bool]], mark: str, now: float) -> float | None:
+    def _update_with_surge(
+        self, daemon_set: Object, updates: list[_NodeUpdate], allowed: int, revision_hash: str
+    ) -> None:
+        surging = sum(bool(each.new and each.old) for each in updates)
+        for each in updates:
+            if each.old and each.new:
+                if each.new_is_available:
+                    self._control.delete(daemon_set, each.old[0])
+            elif each.old and surging < allowed:
+                surging += 1
+                self._control.create(daemon_set, daemon_pod(daemon_set, each.node, revision_hash))
+
+    def _update_in_place(self, daemon_set: Object, updates: list[_NodeUpdate], allowed: int) -> None:
+        unavailable = sum(not each.is_available for each in updates)
+        for each in updates:
+            if each.old and (unavailable < allowed or not each.old_is_available):
+                unavailable += each.old_is_available
+                self._control.delete(daemon_set, each.old[0])
+
+    def _report(self, key: Key, nodes: Eligible, revision_hash: str, now: float) -> float | None:
         daemon_set = self.api.find(DAEMON_SETS, *key)
         if daemon_set is None:
             return None
@@ -157,76 +156,47 @@ class DaemonSets(KeyedController):
             "numberMisscheduled": sum(bool(pods) for name, pods in there.items() if name not in set(wanted)),
             "desiredNumberScheduled": len(wanted),
             "numberReady": sum(any(map(is_ready, pods)) for pods in serving),
-            "updatedNumberScheduled": sum(any(_mark_of(p) == mark for p in pods) for pods in serving),
+            "updatedNumberScheduled": sum(any(_hash_of(p) == revision_hash for p in pods) for pods in serving),
             "numberAvailable": available,
             "numberUnavailable": len(wanted) - available,
             "observedGeneration": daemon_set["metadata"]["generation"],
         }
         always = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
         self.write_status(DAEMON_SETS, daemon_set, {k: v for k, v in status.items() if v or k in always})
-        in_use = {f"{key[1]}-{_mark_of(pod)}" for pod in self._pods.of(daemon_set)}
-        self._revisions.forget(daemon_set, {*in_use, f"{key[1]}-{mark}"})
+        in_use = {f"{key[1]}-{_hash_of(pod)}" for pod in self._pods.of(daemon_set)}
+        self._revisions.forget(daemon_set, {*in_use, f"{key[1]}-{revision_hash}"})
         times = [available_at(pod, patience) for pods in serving for pod in pods]
         return min((time for time in times if time is not None and time > now), default=None)
 
 
-class Eligibility:
-    """Which nodes a DaemonSet wants a pod on, and on which one may stay that is there."""
+class _NodeUpdate(NamedTuple):
+    """The active pods of one node in an update."""
 
-    def __init__(self, daemon_set: Object) -> None:
-        spec = daemon_set["spec"]["template"]["spec"]
-        self._choice = NodeChoice(spec)
-        self._tolerations = msgspec.convert(_tolerations(spec), tuple[Toleration, ...])
+    node: str
+    old: list[Object]
+    new: list[Object]
+    old_is_available: bool
+    """Whether the first of the old ones is, which is the one to go next."""
+    new_is_available: bool
+    is_available: bool
+    """Whether any of them is."""
 
-    def of(self, node: Object) -> tuple[bool, bool]:
-        if not self._choice.allows(node):
-            return False, False
-        taints = msgspec.convert((node.get("spec") or {}).get("taints") or [], list[Taint])
-        lasting = [taint for taint in taints if taint.effect == "NoExecute"]
-        should_run = not has_untolerated(taints, self._tolerations)
-        return should_run, not has_untolerated(lasting, self._tolerations)
-
-
-def _tolerations(spec: Object) -> list[Object]:
-    given: list[Object] = list(spec.get("tolerations") or [])
-    everywhere = [*_EVERYWHERE, *([_ON_HOST_NETWORK] if spec.get("hostNetwork") else [])]
-    own = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in everywhere]
-    return [*given, *(each for each in own if each not in given)]
-
-
-def daemon_pod(daemon_set: Object, node: str, mark: str) -> Object:
-    """The pod for one node: only that node will do."""
-    pod = pod_from(daemon_set["spec"]["template"], prefix=daemon_set["metadata"]["name"])
-    generation = {"pod-template-generation": str(daemon_set["metadata"]["generation"])}
-    pod["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), HASH: mark, **generation}
-    spec = pod["spec"]
-    spec["tolerations"] = _tolerations(spec)
-    affinity = dict(spec.get("affinity") or {})
-    node_affinity = dict(affinity.get("nodeAffinity") or {})
-    fields = [{"key": _NAME_FIELD, "operator": "In", "values": [node]}]
-    required = node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
-    terms = [{**term, "matchFields": fields} for term in required.get("nodeSelectorTerms") or ()]
-    node_affinity["requiredDuringSchedulingIgnoredDuringExecution"] = {
-        "nodeSelectorTerms": terms or [{"matchFields": fields}]
-    }
-    spec["affinity"] = {**affinity, "nodeAffinity": node_affinity}
-    return pod
+    @classmethod
+    def of(cls, node: str, pods: Iterable[Object], revision_hash: str, patience: int, now: float) -> _NodeUpdate:
+        active = [pod for pod in pods if is_active(pod)]
+        old = [pod for pod in active if _hash_of(pod) != revision_hash]
+        new = [pod for pod in active if _hash_of(pod) == revision_hash]
+        return cls(
+            node,
+            old,
+            new,
+            bool(old) and _is_available(old[0], patience, now),
+            any(_is_available(pod, patience, now) for pod in new),
+            any(_is_available(pod, patience, now) for pod in active),
+        )
 
 
-def target_of(pod: Object) -> str | None:
-    """The node that a daemon pod is on or meant for."""
-    if node := pod["spec"].get("nodeName"):
-        return str(node)
-    node_affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
-    required = node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
-    for term in required.get("nodeSelectorTerms") or ():
-        for field in term.get("matchFields") or ():
-            if field["key"] == _NAME_FIELD and field["operator"] == "In" and len(field["values"]) == 1:
-                return str(field["values"][0])
-    return None
-
-
-def _surge(daemon_set: Object, nodes: int) -> int:
+def _max_surge(daemon_set: Object, nodes: int) -> int:
     rolling = daemon_set["spec"]["updateStrategy"].get("rollingUpdate") or {}
     return share_of(rolling.get("maxSurge"), nodes, round_up=True)
 
@@ -236,12 +206,20 @@ def _is_available(pod: Object, patience: int, now: float) -> bool:
     return since is not None and since <= now
 
 
-def _mark_of(pod: Object) -> str:
-    return str((pod["metadata"].get("labels") or {}).get(HASH, ""))
+def _hash_of(pod: Object) -> str:
+    return str((pod["metadata"].get("labels") or {}).get(REVISION_HASH, ""))
 
 
 def _age(pod: Object) -> tuple[bool, str]:
     return not pod["spec"].get("nodeName"), pod["metadata"]["creationTimestamp"]
+
+
+def _record(node: Object) -> Node:
+    """Only what eligibility depends on is read: there may be thousands of nodes."""
+    metadata = {key: node["metadata"].get(key) for key in ("name", "labels") if node["metadata"].get(key)}
+    return msgspec.convert(
+        {"metadata": metadata, "spec": {"taints": (node.get("spec") or {}).get("taints") or ()}}, Node
+    )
 
 
 def _face(node: Object) -> tuple[object, Sequence[Object]]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from kubesched.api.kinds import Object
+from kubesched.controllers import rollout
+from kubesched.sandbox.api.binding import with_condition
 from kubesched.sandbox.api.stamps import seconds_of
-from kubesched.sandbox.controllers import rollout
-from kubesched.sandbox.controllers.conditions import condition_of, with_condition, without_condition
+from kubesched.sandbox.controllers.conditions import condition_of, without_condition
 
 _FOREVER = 2**31 - 1
 
@@ -109,16 +110,20 @@ def _progress(
     if _deadline(deployment) is None:
         return None
     if deployment["spec"].get("paused"):
-        told = ("Unknown", "DeploymentPaused", "Deployment is paused")
-        return None if reason == told[1] else _progressing(*told)
+        condition = ("Unknown", "DeploymentPaused", "Deployment is paused")
+        return None if reason == condition[1] else _progressing(*condition)
     if reason == "DeploymentPaused":
         return _progressing("Unknown", "DeploymentResumed", "Deployment is resumed")
     if progress.reason == "ReplicaSetCreateError":
         return _progressing("False", progress.reason, progress.message)
     name = f'ReplicaSet "{newest["metadata"]["name"]}"' if newest is not None else "Deployment"
     if is_complete(deployment) and newest is not None:
-        told = ("True", "NewReplicaSetAvailable", f"{name} has successfully progressed.")
-        return None if reason == told[1] and current and current.get("message") == told[2] else _progressing(*told)
+        condition = ("True", "NewReplicaSetAvailable", f"{name} has successfully progressed.")
+        return (
+            None
+            if reason == condition[1] and current and current.get("message") == condition[2]
+            else _progressing(*condition)
+        )
     if progress.reason == "NewReplicaSetCreated":
         return _progressing("True", progress.reason, progress.message)
     if changed and current is not None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import DEPLOYMENTS, PODS, REPLICA_SETS, Object
+from kubesched.controllers import rollout
+from kubesched.controllers.pod_templates import is_same_template
+from kubesched.controllers.rollout import DESIRED, MAXIMUM, REVISION, new_replica_set, size
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.api.stamps import seconds_of
-from kubesched.sandbox.controllers import deployment_status, rollout
-from kubesched.sandbox.controllers.conditions import is_finished, is_going
-from kubesched.sandbox.controllers.controller import MANAGER, KeyedController, key_of
+from kubesched.sandbox.controllers import deployment_status
+from kubesched.sandbox.controllers.conditions import is_finished, is_terminating
+from kubesched.sandbox.controllers.controller import MANAGER, Key, KeyedController, key_of
 from kubesched.sandbox.controllers.deployment_status import Progress
-from kubesched.sandbox.controllers.ownership import Owned, is_terminating_namespace, owner_key, owner_reference
-from kubesched.sandbox.controllers.recorder import Recorder
-from kubesched.sandbox.controllers.rollout import DESIRED, MAXIMUM, REVISION, size
-from kubesched.sandbox.controllers.templates import POD_TEMPLATE_HASH, hash_of, is_same_template
-from kubesched.sandbox.controllers.work_queue import Key
+from kubesched.sandbox.controllers.events import Recorder
+from kubesched.sandbox.controllers.ownership import Owned, is_terminating_namespace, owner_key
 
 _HISTORY = "deployment.kubernetes.io/revision-history"
 _OWN_ANNOTATIONS = frozenset((REVISION, DESIRED, MAXIMUM, _HISTORY, "kubectl.kubernetes.io/last-applied-configuration"))
@@ -51,7 +51,7 @@ class Deployments(KeyedController):
             return None
         self._replica_sets.claim(DEPLOYMENTS, deployment, deployment["spec"]["selector"])
         progress = Progress()
-        if not is_going(deployment):
+        if not is_terminating(deployment):
             deployment = self._step(deployment, progress)
         return self._report(deployment, progress, now)
 
@@ -144,9 +144,9 @@ class Deployments(KeyedController):
         changed = {**replica_set, "metadata": {**metadata, "annotations": annotations}, "spec": spec}
         self.api.update(REPLICA_SETS, metadata["namespace"], metadata["name"], changed, manager=MANAGER)
         if before != replicas:
-            self._tell_scaling(deployment, metadata["name"], before, replicas)
+            self._record_scaling(deployment, metadata["name"], before, replicas)
 
-    def _tell_scaling(self, deployment: Object, name: str, before: int, replicas: int) -> None:
+    def _record_scaling(self, deployment: Object, name: str, before: int, replicas: int) -> None:
         way = "up" if replicas > before else "down"
         message = f"Scaled {way} replica set {name} from {before} to {replicas}"
         self._recorder.normal(DEPLOYMENTS, deployment, "ScalingReplicaSet", message)
@@ -161,42 +161,23 @@ class Deployments(KeyedController):
         return newest, [each for each in every if each is not newest]
 
     def _create(self, deployment: Object, olds: list[Object], replicas: int, progress: Progress) -> Object:
-        metadata, spec = deployment["metadata"], deployment["spec"]
-        mark = hash_of(spec["template"], (deployment.get("status") or {}).get("collisionCount", 0))
-        template_metadata = spec["template"].get("metadata") or {}
-        labels = {**(template_metadata.get("labels") or {}), POD_TEMPLATE_HASH: mark}
-        selector = {**spec["selector"], "matchLabels": {**(spec["selector"].get("matchLabels") or {})}}
-        selector["matchLabels"][POD_TEMPLATE_HASH] = mark
         revision = str(max(map(_revision, olds), default=0) + 1)
         annotations = {**_inherited(deployment), **_sizes_of(deployment), REVISION: revision}
-        replica_set = {
-            "metadata": {
-                "name": f"{metadata['name']}-{mark}",
-                "labels": labels,
-                "annotations": annotations,
-                "ownerReferences": [owner_reference(DEPLOYMENTS, deployment)],
-            },
-            "spec": {
-                "replicas": replicas,
-                "minReadySeconds": spec.get("minReadySeconds") or 0,
-                "selector": selector,
-                "template": {**spec["template"], "metadata": {**template_metadata, "labels": labels}},
-            },
-        }
+        replica_set = new_replica_set(deployment, replicas, annotations)
         try:
-            created = self.api.create(REPLICA_SETS, metadata["namespace"], replica_set, manager=MANAGER)
+            created = self.api.create(REPLICA_SETS, deployment["metadata"]["namespace"], replica_set, manager=MANAGER)
         except ApiError as error:
             return self._not_created(deployment, error, progress)
         progress.created(created)
         if replicas:
-            self._tell_scaling(deployment, created["metadata"]["name"], 0, replicas)
+            self._record_scaling(deployment, created["metadata"]["name"], 0, replicas)
         return self._with_revision(deployment, revision)
 
     def _not_created(self, deployment: Object, error: ApiError, progress: Progress) -> Object:
         if is_terminating_namespace(error):
             return deployment
         if error.reason == "AlreadyExists":
-            # Another template has this hash, or somebody took the name: the next hash counts one more.
+            # Another template has this hash, or another object the name: the next hash counts one more.
             status = deployment.get("status") or {}
             counted = {**status, "collisionCount": status.get("collisionCount", 0) + 1}
             return self.write_status(DEPLOYMENTS, deployment, counted)
@@ -235,7 +216,7 @@ class Deployments(KeyedController):
             return
         idle = [each for each in olds if not size(each) and not (each.get("status") or {}).get("replicas")]
         for each in sorted(idle, key=_revision)[: max(0, len(idle) - limit)]:
-            if not is_going(each):
+            if not is_terminating(each):
                 self.api.delete(REPLICA_SETS, *key_of(each), propagation="Background", uid=each["metadata"]["uid"])
 
     def _report(self, deployment: Object, progress: Progress, now: float) -> float | None:

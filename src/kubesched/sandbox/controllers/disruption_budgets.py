@@ -12,14 +12,14 @@ from kubesched.api.kinds import (
     STATEFUL_SETS,
     Object,
 )
+from kubesched.controllers.pod_templates import share_of
 from kubesched.sandbox.api import Api, Event
+from kubesched.sandbox.api.binding import with_condition
 from kubesched.sandbox.api.stamps import seconds_of
-from kubesched.sandbox.controllers.conditions import is_finished, is_going, is_ready, with_condition
-from kubesched.sandbox.controllers.controller import KeyedController, key_of
+from kubesched.sandbox.controllers.conditions import is_finished, is_ready, is_terminating
+from kubesched.sandbox.controllers.controller import Key, KeyedController, key_of
+from kubesched.sandbox.controllers.events import Recorder
 from kubesched.sandbox.controllers.ownership import controller_of
-from kubesched.sandbox.controllers.recorder import Recorder
-from kubesched.sandbox.controllers.templates import share_of
-from kubesched.sandbox.controllers.work_queue import Key
 
 _PATIENCE = 120.0
 """Seconds after which a pod that should have been evicted and is still there counts again."""
@@ -86,7 +86,9 @@ class DisruptionBudgets(KeyedController):
             return None
         old = budget.get("status") or {}
         disrupted = _still_disrupted(old.get("disruptedPods") or {}, pods, now)
-        healthy = sum(is_ready(pod) and not is_going(pod) and pod["metadata"]["name"] not in disrupted for pod in pods)
+        healthy = sum(
+            is_ready(pod) and not is_terminating(pod) and pod["metadata"]["name"] not in disrupted for pod in pods
+        )
         allowed = max(0, healthy - desired) if expected > 0 else 0
         condition = {"type": "DisruptionAllowed", "status": "True", "reason": "SufficientPods", "message": ""}
         if allowed == 0:
@@ -179,5 +181,5 @@ def _replicas(workload: Object) -> int | None:
 
 def _still_disrupted(disrupted: dict[str, str], pods: list[Object], now: float) -> dict[str, str]:
     """The pods that were granted to go and have not begun to; after a while they are taken for staying."""
-    staying = {pod["metadata"]["name"] for pod in pods if not is_going(pod)}
+    staying = {pod["metadata"]["name"] for pod in pods if not is_terminating(pod)}
     return {name: at for name, at in disrupted.items() if name in staying and seconds_of(at) + _PATIENCE > now}

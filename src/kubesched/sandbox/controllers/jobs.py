@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from kubesched.api.kinds import JOBS, PODS, Object
+from kubesched.controllers.jobs import Indexes, index_of, new_pods, wanted_pods
 from kubesched.sandbox.api import Api, Event
+from kubesched.sandbox.api.binding import with_condition
 from kubesched.sandbox.api.stamps import seconds_of
-from kubesched.sandbox.controllers.conditions import is_active, is_finished, is_going, is_ready, is_true, with_condition
-from kubesched.sandbox.controllers.controller import MANAGER, KeyedController, key_of
-from kubesched.sandbox.controllers.job_indexes import Indexes, index_of, indexed_pod
-from kubesched.sandbox.controllers.ownership import Owned, owner_key
-from kubesched.sandbox.controllers.pod_control import PodControl, pod_from
-from kubesched.sandbox.controllers.recorder import Recorder
-from kubesched.sandbox.controllers.work_queue import Key
+from kubesched.sandbox.controllers.conditions import is_active, is_finished, is_ready, is_terminating, is_true
+from kubesched.sandbox.controllers.controller import MANAGER, Key, KeyedController, key_of
+from kubesched.sandbox.controllers.events import Recorder
+from kubesched.sandbox.controllers.ownership import Owned, PodControl, owner_key
 
 _TRACKING = "batch.kubernetes.io/job-tracking"
 _BATCH = 50
@@ -50,7 +51,7 @@ class Jobs(KeyedController):
             self._release(self._pods.of(job))
             return self._expire(job, now)
         job = self._count(job)
-        if is_going(job):
+        if is_terminating(job):
             return None
         return self._advance(job, now)
 
@@ -58,7 +59,7 @@ class Jobs(KeyedController):
 
     def _count(self, job: Object) -> Object:
         """Add pods that ended since the last look to the counts, then let go of them."""
-        ended = [pod for pod in self._pods.of(job) if _is_held(pod) and (is_finished(pod) or is_going(pod))]
+        ended = [pod for pod in self._pods.of(job) if _is_held(pod) and (is_finished(pod) or is_terminating(pod))]
         if not ended:
             return job
         status = dict(job.get("status") or {})
@@ -86,7 +87,7 @@ class Jobs(KeyedController):
                 self.api.update(PODS, metadata["namespace"], metadata["name"], freed, manager=MANAGER)
 
     def _release_orphan(self, key: Key) -> None:
-        """A pod whose Job is gone waits for nobody."""
+        """A pod whose Job is gone need not be counted any more."""
         pod = self.api.find(PODS, key[0].removeprefix("pod/"), key[1])
         if pod is not None and (owner := owner_key(pod, JOBS)) is not None and self.api.find(JOBS, *owner) is None:
             self._release([pod])
@@ -108,7 +109,7 @@ class Jobs(KeyedController):
             self._complete(job, status, active)
             return None
         again = None
-        self._tell_suspension(job, status, suspended)
+        self._note_suspension(job, status, suspended)
         if suspended:
             status.pop("startTime", None)
             for pod in active:
@@ -132,14 +133,14 @@ class Jobs(KeyedController):
             return "BackoffLimitExceeded", "Job has reached the specified backoff limit"
         return None
 
-    def _tell_suspension(self, job: Object, status: Object, suspended: bool) -> None:
+    def _note_suspension(self, job: Object, status: Object, suspended: bool) -> None:
         if suspended == is_true(job, "Suspended"):
             return
-        told = {"type": "Suspended", "status": "True", "reason": "JobSuspended", "message": "Job suspended"}
+        condition = {"type": "Suspended", "status": "True", "reason": "JobSuspended", "message": "Job suspended"}
         if not suspended:
-            told |= {"status": "False", "reason": "JobResumed", "message": "Job resumed"}
-        self._recorder.normal(JOBS, job, "Suspended" if suspended else "Resumed", told["message"])
-        status["conditions"] = with_condition(status.get("conditions") or [], told, self.api.stamps.now())
+            condition |= {"status": "False", "reason": "JobResumed", "message": "Job resumed"}
+        self._recorder.normal(JOBS, job, "Suspended" if suspended else "Resumed", condition["message"])
+        status["conditions"] = with_condition(status.get("conditions") or [], condition, self.api.stamps.now())
 
     def _is_complete(self, job: Object, status: Object, active: list[Object]) -> bool:
         completions, succeeded = job["spec"].get("completions"), status.get("succeeded", 0)
@@ -149,11 +150,7 @@ class Jobs(KeyedController):
 
     def _scale(self, job: Object, status: Object, active: list[Object], now: float) -> float | None:
         """Create or delete pods; returns when pods may be created that must wait after a failure."""
-        spec, succeeded = job["spec"], status.get("succeeded", 0)
-        if spec.get("completions") is None:
-            wanted = len(active) if succeeded else spec["parallelism"]
-        else:
-            wanted = min(spec["parallelism"], spec["completions"] - succeeded)
+        wanted = wanted_pods({**job, "status": status}, active=len(active))
         if len(active) > wanted:
             surplus = sorted(active, key=lambda pod: (is_ready(pod), pod["metadata"]["name"]))[: len(active) - wanted]
             for pod in surplus:
@@ -169,13 +166,8 @@ class Jobs(KeyedController):
         return None
 
     def _new_pods(self, job: Object, status: Object, active: list[Object], count: int) -> list[Object]:
-        name, template = job["metadata"]["name"], job["spec"]["template"]
-        if job["spec"]["completionMode"] == "Indexed":
-            taken = {index_of(pod) for pod in active} | set(Indexes.read(status.get("completedIndexes", "")))
-            free = (index for index in range(job["spec"]["completions"]) if index not in taken)
-            pods = [indexed_pod(job, index) for _, index in zip(range(count), free)]
-        else:
-            pods = [pod_from(template, prefix=name) for _ in range(count)]
+        taken = {index_of(pod) for pod in active}
+        pods = list(islice(new_pods({**job, "status": status}, taken), count))
         for pod in pods:
             pod["metadata"]["finalizers"] = [*(pod["metadata"].get("finalizers") or ()), _TRACKING]
         return pods
@@ -198,8 +190,8 @@ class Jobs(KeyedController):
         reason = "CompletionsReached"
         conditions = status.get("conditions") or []
         for kind in ("SuccessCriteriaMet", "Complete"):
-            told = {"type": kind, "status": "True", "reason": reason, "message": message}
-            conditions = with_condition(conditions, told, stamp)
+            condition = {"type": kind, "status": "True", "reason": reason, "message": message}
+            conditions = with_condition(conditions, condition, stamp)
         status = {**status, "conditions": conditions, "completionTime": stamp}
         self._report(job, status, [])
         self._recorder.normal(JOBS, job, "Completed", "Job completed")
@@ -209,15 +201,15 @@ class Jobs(KeyedController):
             self._control.delete(job, pod)
         conditions = status.get("conditions") or []
         for kind in ("FailureTarget", "Failed"):
-            told = {"type": kind, "status": "True", "reason": reason, "message": message}
-            conditions = with_condition(conditions, told, self.api.stamps.now())
+            condition = {"type": kind, "status": "True", "reason": reason, "message": message}
+            conditions = with_condition(conditions, condition, self.api.stamps.now())
         failed = {**status, "conditions": conditions, "failed": status.get("failed", 0) + len(active)}
         self._report(job, failed, [])
         self._recorder.warning(JOBS, job, reason, message)
 
     def _expire(self, job: Object, now: float) -> float | None:
         seconds = job["spec"].get("ttlSecondsAfterFinished")
-        if seconds is None or is_going(job):
+        if seconds is None or is_terminating(job):
             return None
         ended = max(seconds_of(each["lastTransitionTime"]) for each in job["status"]["conditions"])
         if ended + seconds > now:
@@ -226,7 +218,7 @@ class Jobs(KeyedController):
         return None
 
     def _report(self, job: Object, status: Object, active: list[Object]) -> None:
-        leaving = sum(is_going(pod) and not is_finished(pod) for pod in self._pods.of(job))
+        leaving = sum(is_terminating(pod) and not is_finished(pod) for pod in self._pods.of(job))
         counts = {"active": len(active), "ready": sum(map(is_ready, active)), "terminating": leaving}
         status = {**status, **counts, "uncountedTerminatedPods": {}}
         dropped = ("active", "succeeded", "failed")

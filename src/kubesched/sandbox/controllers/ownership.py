@@ -1,4 +1,4 @@
-"""Who owns whom: owner references, and objects found by the uid of their controller."""
+"""Owners: objects by the uid of their controller, and the pods that a workload creates and deletes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from kubesched.admission.selectors import compiled
 from kubesched.api.api_error import ApiError
-from kubesched.api.kinds import Object, Resource
+from kubesched.api.kinds import PODS, Object, Resource
+from kubesched.controllers.pod_templates import owner_reference
 from kubesched.sandbox.api import Api, Event
-from kubesched.sandbox.controllers.controller import MANAGER
-from kubesched.sandbox.controllers.work_queue import Key
+from kubesched.sandbox.controllers.controller import MANAGER, Key
+from kubesched.sandbox.controllers.events import Recorder
 
 
 def controller_of(obj: Object) -> Object | None:
@@ -24,13 +25,6 @@ def controller_of(obj: Object) -> Object | None:
 def is_controlled_by(obj: Object, owner: Object) -> bool:
     reference = controller_of(obj)
     return reference is not None and reference["uid"] == owner["metadata"]["uid"]
-
-
-def owner_reference(resource: Resource, owner: Object, *, controller: bool = True) -> Object:
-    metadata = owner["metadata"]
-    reference = {"apiVersion": resource.api_version, "kind": resource.kind}
-    reference |= {"name": metadata["name"], "uid": metadata["uid"]}
-    return {**reference, "controller": True, "blockOwnerDeletion": True} if controller else reference
 
 
 def owner_key(obj: Object, resource: Resource) -> Key | None:
@@ -137,3 +131,37 @@ class Grouped:
                     del self._members[group]
         for group in groups:
             self._members.setdefault(group, {})[uid] = event.object
+
+
+class PodControl:
+    """Pods of the workloads of one resource."""
+
+    def __init__(self, api: Api, resource: Resource, recorder: Recorder) -> None:
+        self._api, self._resource, self._recorder = api, resource, recorder
+
+    def create(self, owner: Object, pod: Object) -> Object | None:
+        """Create a pod that the owner controls. None where nothing can be created since the namespace is going."""
+        namespace = owner["metadata"]["namespace"]
+        metadata = {**pod["metadata"], "ownerReferences": [owner_reference(self._resource, owner)]}
+        try:
+            created = self._api.create(PODS, namespace, {**pod, "metadata": metadata}, manager=MANAGER)
+        except ApiError as error:
+            if is_terminating_namespace(error):
+                return None
+            self._recorder.warning(self._resource, owner, "FailedCreate", f"Error creating: {error.message}")
+            raise
+        message = f"Created pod: {created['metadata']['name']}"
+        self._recorder.normal(self._resource, owner, "SuccessfulCreate", message)
+        return created
+
+    def delete(self, owner: Object, pod: Object) -> None:
+        """Ask a pod to end."""
+        metadata = pod["metadata"]
+        try:
+            self._api.delete(PODS, metadata["namespace"], metadata["name"], uid=metadata["uid"])
+        except ApiError as error:
+            if error.code in (404, 409):  # gone, or another pod has its name by now
+                return
+            self._recorder.warning(self._resource, owner, "FailedDelete", f"Error deleting: {error.message}")
+            raise
+        self._recorder.normal(self._resource, owner, "SuccessfulDelete", f"Deleted pod: {metadata['name']}")

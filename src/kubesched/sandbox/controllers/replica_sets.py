@@ -7,20 +7,19 @@ from collections import Counter
 from kubesched.admission.selectors import matches
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Object, Resource
+from kubesched.controllers.pod_templates import pod_from
 from kubesched.sandbox.api import Api, Event
+from kubesched.sandbox.api.binding import with_condition
 from kubesched.sandbox.controllers.conditions import (
     available_at,
     is_active,
-    is_going,
     is_ready,
-    with_condition,
+    is_terminating,
     without_condition,
 )
-from kubesched.sandbox.controllers.controller import KeyedController, key_of
-from kubesched.sandbox.controllers.ownership import Owned, controller_of, owner_key
-from kubesched.sandbox.controllers.pod_control import PodControl, pod_from
-from kubesched.sandbox.controllers.recorder import Recorder
-from kubesched.sandbox.controllers.work_queue import Key
+from kubesched.sandbox.controllers.controller import Key, KeyedController, key_of
+from kubesched.sandbox.controllers.events import Recorder
+from kubesched.sandbox.controllers.ownership import Owned, PodControl, controller_of, owner_key
 
 _BATCH = 25
 """Pods created or deleted in one go: the rest waits for the next slice."""
@@ -52,7 +51,7 @@ class ReplicaSets(KeyedController):
             self._offer(event.object)
 
     def _offer(self, orphan: Object) -> None:
-        """Wake whoever may take the pod in."""
+        """Queue the owners that may adopt the pod."""
         labels = orphan["metadata"].get("labels")
         for each in self.api.select(self._resource, orphan["metadata"]["namespace"]) if labels else ():
             if matches(self._selector(each), labels):
@@ -69,7 +68,7 @@ class ReplicaSets(KeyedController):
         self._pods.claim(self._resource, replica_set, self._selector(replica_set))
         self.queue.rest(key, now, min(_LONGEST_REST, _REST_PER_POD * len(self._pods.of(replica_set))))
         failure: ApiError | None = None
-        if not is_going(replica_set):
+        if not is_terminating(replica_set):
             try:
                 if self._scale(replica_set):
                     self.queue.hurry(key)
@@ -115,8 +114,8 @@ class ReplicaSets(KeyedController):
             "availableReplicas": sum(time is not None and time <= now for time in times),
             "observedGeneration": replica_set["metadata"]["generation"],
         }
-        if len(active) > spec["replicas"] and not is_going(replica_set):
-            # Whoever watches the rollout must not take pods for lasting that are still to be deleted.
+        if len(active) > spec["replicas"] and not is_terminating(replica_set):
+            # A rollout must not count on pods that are still to be deleted.
             status["observedGeneration"] = old.get("observedGeneration", 0)
         if conditions:
             status["conditions"] = conditions

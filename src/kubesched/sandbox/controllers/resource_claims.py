@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from kubesched.api.kinds import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Object
+from kubesched.controllers.claims import POD_CLAIM_NAME, resource_claim
 from kubesched.sandbox.api import Api, Event
-from kubesched.sandbox.controllers.conditions import is_finished, is_going
-from kubesched.sandbox.controllers.controller import MANAGER, KeyedController, key_of
-from kubesched.sandbox.controllers.ownership import Owned, owner_reference
-from kubesched.sandbox.controllers.recorder import Recorder
-from kubesched.sandbox.controllers.work_queue import Key
+from kubesched.sandbox.controllers.conditions import is_finished, is_terminating
+from kubesched.sandbox.controllers.controller import MANAGER, Key, KeyedController, key_of
+from kubesched.sandbox.controllers.events import Recorder
+from kubesched.sandbox.controllers.ownership import Owned
 
-POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
 _FINALIZER = "resource.kubernetes.io/delete-protection"
 _POD, _CLAIM = "pod/", "claim/"
 
@@ -58,7 +57,7 @@ class ResourceClaims(KeyedController):
     def _serve(self, namespace: str, name: str) -> None:
         """Create the claims that a pod has templates for, and write down their names."""
         pod = self.api.find(PODS, namespace, name)
-        if pod is None or is_finished(pod) or is_going(pod):
+        if pod is None or is_finished(pod) or is_terminating(pod):
             return
         status = pod.get("status") or {}
         known = {each["name"]: each for each in status.get("resourceClaimStatuses") or ()}
@@ -79,23 +78,16 @@ class ResourceClaims(KeyedController):
         template = self.api.find(RESOURCE_CLAIM_TEMPLATES, namespace, template_name)
         if template is None:
             self._waiting.setdefault((namespace, template_name), set()).add(key_of(pod))
-            told = f'PodResourceClaim {entry["name"]}: resource claim template "{template_name}": not found'
-            self._recorder.warning(PODS, pod, "FailedResourceClaimCreation", told)
+            message = f'PodResourceClaim {entry["name"]}: resource claim template "{template_name}": not found'
+            self._recorder.warning(PODS, pod, "FailedResourceClaimCreation", message)
             return None
-        given = template["spec"].get("metadata") or {}
-        metadata = {
-            "generateName": f"{pod['metadata']['name']}-{entry['name']}-",
-            "labels": given.get("labels") or {},
-            "annotations": {**(given.get("annotations") or {}), POD_CLAIM_NAME: entry["name"]},
-            "ownerReferences": [owner_reference(PODS, pod)],
-        }
-        claim = {"metadata": metadata, "spec": template["spec"].get("spec") or {}}
+        claim = resource_claim(pod, entry, template)
         return self.api.create(RESOURCE_CLAIMS, namespace, claim, manager=MANAGER)
 
     # -- claims -------------------------------------------------------------------------------------------------------
 
     def _release(self, namespace: str, name: str) -> None:
-        """Forget the pods that no longer use a claim; one that nobody uses gives its devices back."""
+        """Remove the pods that no longer use a claim; without any, its devices are deallocated."""
         claim = self.api.find(RESOURCE_CLAIMS, namespace, name)
         if claim is None:
             return
@@ -103,7 +95,7 @@ class ResourceClaims(KeyedController):
         reserved = status.get("reservedFor") or []
         users = [each for each in reserved if self._is_using(namespace, each)]
         of_pod = any(owner["kind"] == PODS.kind for owner in claim["metadata"].get("ownerReferences") or ())
-        if not users and status.get("allocation") and (is_going(claim) or reserved):
+        if not users and status.get("allocation") and (is_terminating(claim) or reserved):
             status.pop("allocation", None)
             status.pop("devices", None)
         if users:
@@ -113,11 +105,11 @@ class ResourceClaims(KeyedController):
         claim = self.write_status(RESOURCE_CLAIMS, claim, status)
         finalizers = claim["metadata"].get("finalizers") or []
         # A scheduler adds the finalizer in a write of its own, just before it allocates: that one must stay.
-        if not status.get("allocation") and _FINALIZER in finalizers and (reserved or is_going(claim)):
+        if not status.get("allocation") and _FINALIZER in finalizers and (reserved or is_terminating(claim)):
             others = [each for each in finalizers if each != _FINALIZER]
             changed = {**claim, "metadata": {**claim["metadata"], "finalizers": others}}
             self.api.update(RESOURCE_CLAIMS, namespace, name, changed, manager=MANAGER)
-        if of_pod and not is_going(claim) and self._has_ended(claim):
+        if of_pod and not is_terminating(claim) and self._has_ended(claim):
             self.api.delete(RESOURCE_CLAIMS, namespace, name, uid=claim["metadata"]["uid"])
 
     def _is_using(self, namespace: str, consumer: Object) -> bool:
@@ -127,7 +119,7 @@ class ResourceClaims(KeyedController):
         if pod is None or pod["metadata"]["uid"] != consumer["uid"]:
             return False
         # A pod that was never placed and goes will not use anything any more.
-        return not is_finished(pod) and not (is_going(pod) and not pod["spec"].get("nodeName"))
+        return not is_finished(pod) and not (is_terminating(pod) and not pod["spec"].get("nodeName"))
 
     def _has_ended(self, claim: Object) -> bool:
         """Whether the pod that a claim was made for has done its work: such a claim need not wait for the pod to go."""

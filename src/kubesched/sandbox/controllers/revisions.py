@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from kubesched.api.kinds import CONTROLLER_REVISIONS, Object, Resource
+from kubesched.controllers.pod_templates import REVISION_HASH, hash_of, owner_reference, revision_data
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.controllers.controller import MANAGER
-from kubesched.sandbox.controllers.ownership import Owned, owner_reference
-from kubesched.sandbox.controllers.templates import hash_of
-
-HASH = "controller-revision-hash"
+from kubesched.sandbox.controllers.ownership import Owned
 
 
 class Revisions:
@@ -19,7 +17,7 @@ class Revisions:
 
     def current(self, owner: Object) -> Object:
         """The revision of the template that the owner has now; it becomes the newest one."""
-        data = {"spec": {"template": {**owner["spec"]["template"], "$patch": "replace"}}}
+        data = revision_data(owner)
         known = sorted(self._owned.claim(self._resource, owner, owner["spec"]["selector"]), key=number_of)
         latest = number_of(known[-1]) if known else 0
         same = next((each for each in known if each.get("data") == data), None)
@@ -53,12 +51,12 @@ class Revisions:
 
     def _create(self, owner: Object, data: Object, number: int) -> Object:
         metadata = owner["metadata"]
-        mark = hash_of(data)
+        revision_hash = hash_of(data)
         labels = (owner["spec"]["template"].get("metadata") or {}).get("labels") or {}
         revision = {
             "metadata": {
-                "name": f"{metadata['name']}-{mark}",
-                "labels": {**labels, HASH: mark},
+                "name": f"{metadata['name']}-{revision_hash}",
+                "labels": {**labels, REVISION_HASH: revision_hash},
                 "annotations": _inherited(metadata.get("annotations") or {}),
                 "ownerReferences": [owner_reference(self._resource, owner)],
             },
@@ -73,7 +71,7 @@ def number_of(revision: Object) -> int:
 
 
 def hash_in(revision: Object) -> str:
-    return str(revision["metadata"]["labels"][HASH])
+    return str(revision["metadata"]["labels"][REVISION_HASH])
 
 
 def _inherited(annotations: dict[str, str]) -> dict[str, str]:

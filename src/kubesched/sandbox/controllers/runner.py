@@ -16,7 +16,7 @@ _RETRY = 1.0
 
 
 class Dispatch:
-    """Tells every controller what it watches, and remembers who has something to do and when."""
+    """Passes events to the controllers that watch their resource, and keeps when each is due."""
 
     def __init__(self, api: Api, controllers: Sequence[Controller], on_work: Callable[[], None] | None = None) -> None:
         self.controllers = tuple(controllers)
@@ -28,14 +28,14 @@ class Dispatch:
             for resource in controller.watches:
                 self._watchers.setdefault(resource.path, []).append(place)
                 resources[resource.path] = resource
-        self.stop = api.subscribe(resources.values(), self._tell)
+        self.stop = api.subscribe(resources.values(), self._dispatch)
 
-    def _tell(self, event: Event) -> None:
+    def _dispatch(self, event: Event) -> None:
         for place in self._watchers[event.resource.path]:
             try:
                 self.controllers[place].observe(event)
             except Exception:
-                # Whoever wrote the object must not suffer for a bug in a controller.
+                # A bug in a controller must not fail the write that caused the event.
                 _LOG.exception("%s could not take in an event", type(self.controllers[place]).__name__)
             self.due[place] = 0.0
         if self._on_work is not None:
@@ -62,7 +62,7 @@ class Dispatch:
         return min((due for due in self.due if due is not None), default=None)
 
     def settle(self, now: float, *, slices: int = 100_000) -> None:
-        """Let everyone work until nobody has anything to do at this time (for tests and simulations)."""
+        """Call all controllers until none has anything to do at this time (for tests)."""
         for _ in range(slices):
             if (due := self.next_due()) is None or due > now:
                 return
@@ -72,7 +72,7 @@ class Dispatch:
 
 
 class Runner:
-    """Runs controllers in the running loop until it is stopped. Between two slices everybody else gets their turn."""
+    """Runs controllers in the running loop until it is stopped, and yields to the loop between two slices."""
 
     def __init__(self, api: Api, controllers: Sequence[Controller]) -> None:
         self._api = api

@@ -6,24 +6,16 @@ import re
 
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Object
+from kubesched.controllers.pod_templates import REVISION_HASH, owner_reference, share_of
+from kubesched.controllers.stateful_sets import claim_name, claim_of, claim_templates, ordinals_of, stateful_pod
 from kubesched.sandbox.api import Api, Event
-from kubesched.sandbox.controllers.conditions import available_at, is_finished, is_going, is_ready
-from kubesched.sandbox.controllers.controller import MANAGER, KeyedController, key_of
-from kubesched.sandbox.controllers.ownership import (
-    Owned,
-    is_controlled_by,
-    is_terminating_namespace,
-    owner_key,
-    owner_reference,
-)
-from kubesched.sandbox.controllers.pod_control import pod_from
-from kubesched.sandbox.controllers.recorder import Recorder
-from kubesched.sandbox.controllers.revisions import HASH, Revisions
-from kubesched.sandbox.controllers.templates import share_of
-from kubesched.sandbox.controllers.work_queue import Key
+from kubesched.sandbox.controllers.conditions import available_at, is_finished, is_ready, is_terminating
+from kubesched.sandbox.controllers.controller import MANAGER, Key, KeyedController, key_of
+from kubesched.sandbox.controllers.events import Recorder
+from kubesched.sandbox.controllers.ownership import Owned, is_controlled_by, is_terminating_namespace, owner_key
+from kubesched.sandbox.controllers.revisions import Revisions
 
 _ORDINAL = re.compile(r"(.*)-([0-9]+)")
-_POD_NAME, _POD_INDEX = "statefulset.kubernetes.io/pod-name", "apps.kubernetes.io/pod-index"
 
 
 class StatefulSets(KeyedController):
@@ -48,7 +40,7 @@ class StatefulSets(KeyedController):
             return None
         self._pods.claim(STATEFUL_SETS, stateful_set, stateful_set["spec"]["selector"])
         revision = self._revisions.current(stateful_set)["metadata"]["name"]
-        if not is_going(stateful_set):
+        if not is_terminating(stateful_set):
             self._step(stateful_set, revision, now)
         return self._report(key, revision, now)
 
@@ -63,16 +55,14 @@ class StatefulSets(KeyedController):
         return dict(sorted(found.items()))
 
     def _step(self, stateful_set: Object, revision: str, now: float) -> None:
-        spec = stateful_set["spec"]
-        first = (spec.get("ordinals") or {}).get("start", 0)
-        wanted = range(first, first + spec["replicas"])
+        spec, wanted = stateful_set["spec"], ordinals_of(stateful_set)
         in_turn = spec["podManagementPolicy"] == "OrderedReady"
         pods = self._by_ordinal(stateful_set)
         for ordinal in wanted:
             if not self._is_up(stateful_set, pods.get(ordinal), ordinal, revision, now) and in_turn:
                 return
         for ordinal in sorted(set(pods) - set(wanted), reverse=True):
-            if not is_going(pods[ordinal]):
+            if not is_terminating(pods[ordinal]):
                 self._delete(stateful_set, pods[ordinal])
             self._drop_claims(stateful_set, ordinal)
             if in_turn:
@@ -84,13 +74,13 @@ class StatefulSets(KeyedController):
         if pod is None:
             self._create(stateful_set, ordinal, revision)
             return False
-        if is_finished(pod) and not is_going(pod):
+        if is_finished(pod) and not is_terminating(pod):
             reason = "RecreatingFailedPod" if pod["status"]["phase"] == "Failed" else "RecreatingTerminatedPod"
             name = pod["metadata"]["name"]
             self._recorder.warning(STATEFUL_SETS, stateful_set, reason, f"StatefulSet is recreating pod {name}")
             self._delete(stateful_set, pod)
             return False
-        return not is_going(pod) and self._is_available(stateful_set, pod, now)
+        return not is_terminating(pod) and self._is_available(stateful_set, pod, now)
 
     def _is_available(self, stateful_set: Object, pod: Object, now: float) -> bool:
         since = available_at(pod, stateful_set["spec"].get("minReadySeconds") or 0)
@@ -104,13 +94,13 @@ class StatefulSets(KeyedController):
         rolling = strategy.get("rollingUpdate") or {}
         allowed = max(1, share_of(rolling.get("maxUnavailable", 1), stateful_set["spec"]["replicas"], round_up=True))
         missing = stateful_set["spec"]["replicas"] - sum(
-            not is_going(pod) and self._is_available(stateful_set, pod, now) for pod in pods.values()
+            not is_terminating(pod) and self._is_available(stateful_set, pod, now) for pod in pods.values()
         )
         for ordinal in sorted(pods, reverse=True):
             if ordinal < rolling.get("partition", 0):
                 return
             pod = pods[ordinal]
-            if _revision_of(pod) == revision or is_going(pod):
+            if _revision_of(pod) == revision or is_terminating(pod):
                 continue
             if self._is_available(stateful_set, pod, now):
                 if missing >= allowed:
@@ -128,32 +118,22 @@ class StatefulSets(KeyedController):
         current = (stateful_set.get("status") or {}).get("currentRevision")
         if ordinal < partition and current and (older := self._revisions.template(stateful_set, current)) is not None:
             revision, template = current, older
-        name = f"{metadata['name']}-{ordinal}"
-        pod = pod_from(template, name=name)
-        pod["metadata"]["labels"] = {
-            **(pod["metadata"].get("labels") or {}),
-            HASH: revision,
-            _POD_NAME: name,
-            _POD_INDEX: str(ordinal),
-        }
-        pod["spec"] = self._with_claims(stateful_set, ordinal, pod["spec"])
-        pod["spec"]["hostname"] = name
-        if spec.get("serviceName"):
-            pod["spec"]["subdomain"] = spec["serviceName"]
+        pod = stateful_pod(stateful_set, ordinal, template, revision)
+        name = pod["metadata"]["name"]
         try:
             created = self._make(stateful_set, ordinal, pod)
         except ApiError as error:
             if is_terminating_namespace(error):
                 return
-            told = f"create Pod {name} in StatefulSet {metadata['name']} failed error: {error.message}"
-            self._recorder.warning(STATEFUL_SETS, stateful_set, "FailedCreate", told)
+            message = f"create Pod {name} in StatefulSet {metadata['name']} failed error: {error.message}"
+            self._recorder.warning(STATEFUL_SETS, stateful_set, "FailedCreate", message)
             raise
-        told = f"create Pod {created['metadata']['name']} in StatefulSet {metadata['name']} successful"
-        self._recorder.normal(STATEFUL_SETS, stateful_set, "SuccessfulCreate", told)
+        message = f"create Pod {created['metadata']['name']} in StatefulSet {metadata['name']} successful"
+        self._recorder.normal(STATEFUL_SETS, stateful_set, "SuccessfulCreate", message)
 
     def _make(self, stateful_set: Object, ordinal: int, pod: Object) -> Object:
         namespace = stateful_set["metadata"]["namespace"]
-        for template in stateful_set["spec"].get("volumeClaimTemplates") or ():
+        for template in claim_templates(stateful_set):
             self._ensure_claim(stateful_set, template, ordinal)
         owned = {**pod["metadata"], "ownerReferences": [owner_reference(STATEFUL_SETS, stateful_set)]}
         return self.api.create(PODS, namespace, {**pod, "metadata": owned}, manager=MANAGER)
@@ -161,43 +141,25 @@ class StatefulSets(KeyedController):
     def _delete(self, stateful_set: Object, pod: Object) -> None:
         name = pod["metadata"]["name"]
         self.api.delete(PODS, pod["metadata"]["namespace"], name, uid=pod["metadata"]["uid"])
-        told = f"delete Pod {name} in StatefulSet {stateful_set['metadata']['name']} successful"
-        self._recorder.normal(STATEFUL_SETS, stateful_set, "SuccessfulDelete", told)
-
-    def _with_claims(self, stateful_set: Object, ordinal: int, spec: Object) -> Object:
-        claims = {
-            template["metadata"]["name"]: _claim_name(stateful_set, template, ordinal)
-            for template in stateful_set["spec"].get("volumeClaimTemplates") or ()
-        }
-        others = [volume for volume in spec.get("volumes") or () if volume["name"] not in claims]
-        own = [{"name": name, "persistentVolumeClaim": {"claimName": claim}} for name, claim in claims.items()]
-        return {**spec, "volumes": [*own, *others]} if own else dict(spec)
+        message = f"delete Pod {name} in StatefulSet {stateful_set['metadata']['name']} successful"
+        self._recorder.normal(STATEFUL_SETS, stateful_set, "SuccessfulDelete", message)
 
     def _ensure_claim(self, stateful_set: Object, template: Object, ordinal: int) -> None:
-        namespace, name = stateful_set["metadata"]["namespace"], _claim_name(stateful_set, template, ordinal)
-        if self.api.find(PERSISTENT_VOLUME_CLAIMS, namespace, name) is not None:
-            return
-        given = template.get("metadata") or {}
-        selector = stateful_set["spec"]["selector"].get("matchLabels") or {}
-        metadata = {"name": name, "labels": {**(given.get("labels") or {}), **selector}}
-        if given.get("annotations"):
-            metadata["annotations"] = given["annotations"]
-        retention = stateful_set["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
-        if retention.get("whenDeleted") == "Delete":
-            metadata["ownerReferences"] = [owner_reference(STATEFUL_SETS, stateful_set, controller=False)]
-        claim = {"metadata": metadata, "spec": template["spec"]}
-        self.api.create(PERSISTENT_VOLUME_CLAIMS, namespace, claim, manager=MANAGER)
-        told = f"create Claim {name} Pod {stateful_set['metadata']['name']}-{ordinal} in StatefulSet"
-        told = f"{told} {stateful_set['metadata']['name']} success"
-        self._recorder.normal(STATEFUL_SETS, stateful_set, "SuccessfulCreate", told)
+        owner, namespace = stateful_set["metadata"]["name"], stateful_set["metadata"]["namespace"]
+        name = claim_name(stateful_set, template, ordinal)
+        if self.api.find(PERSISTENT_VOLUME_CLAIMS, namespace, name) is None:
+            claim = claim_of(stateful_set, template, ordinal)
+            self.api.create(PERSISTENT_VOLUME_CLAIMS, namespace, claim, manager=MANAGER)
+            message = f"create Claim {name} Pod {owner}-{ordinal} in StatefulSet {owner} success"
+            self._recorder.normal(STATEFUL_SETS, stateful_set, "SuccessfulCreate", message)
 
     def _drop_claims(self, stateful_set: Object, ordinal: int) -> None:
         retention = stateful_set["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
         if retention.get("whenScaled") != "Delete":
             return
         namespace = stateful_set["metadata"]["namespace"]
-        for template in stateful_set["spec"].get("volumeClaimTemplates") or ():
-            name = _claim_name(stateful_set, template, ordinal)
+        for template in claim_templates(stateful_set):
+            name = claim_name(stateful_set, template, ordinal)
             if self.api.find(PERSISTENT_VOLUME_CLAIMS, namespace, name) is not None:
                 self.api.delete(PERSISTENT_VOLUME_CLAIMS, namespace, name)
 
@@ -207,7 +169,7 @@ class StatefulSets(KeyedController):
             return None
         spec, old = stateful_set["spec"], stateful_set.get("status") or {}
         pods = [pod for pod in self._by_ordinal(stateful_set).values() if is_controlled_by(pod, stateful_set)]
-        alive = [pod for pod in pods if not is_going(pod)]
+        alive = [pod for pod in pods if not is_terminating(pod)]
         times = [available_at(pod, spec.get("minReadySeconds") or 0) for pod in alive]
         current = old.get("currentRevision") or newest
         updated = sum(_revision_of(pod) == newest for pod in alive)
@@ -232,8 +194,4 @@ class StatefulSets(KeyedController):
 
 
 def _revision_of(pod: Object) -> str:
-    return str((pod["metadata"].get("labels") or {}).get(HASH, ""))
-
-
-def _claim_name(stateful_set: Object, template: Object, ordinal: int) -> str:
-    return f"{template['metadata']['name']}-{stateful_set['metadata']['name']}-{ordinal}"
+    return str((pod["metadata"].get("labels") or {}).get(REVISION_HASH, ""))

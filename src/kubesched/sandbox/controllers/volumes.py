@@ -1,4 +1,4 @@
-"""PersistentVolumes and claims: bound to each other, provisioned where a class says so, reclaimed in the end."""
+"""PersistentVolumes and claims: created for ephemeral volumes, bound, provisioned, protected and reclaimed."""
 
 from __future__ import annotations
 
@@ -12,20 +12,17 @@ from kubesched.api.kinds import (
     Object,
     Resource,
 )
+from kubesched.api.well_known import BIND_COMPLETED, BOUND_BY_CONTROLLER, NO_PROVISIONER, SELECTED_NODE
+from kubesched.controllers.claims import ephemeral_claim, ephemeral_claim_name
+from kubesched.controllers.volumes import best_volume, class_of, is_claimed_by, provisioned_volume
 from kubesched.sandbox.api import Api, Event
-from kubesched.sandbox.controllers.conditions import is_finished, is_going
-from kubesched.sandbox.controllers.controller import MANAGER, KeyedController, key_of
-from kubesched.sandbox.controllers.ownership import Grouped
-from kubesched.sandbox.controllers.provisioning import provisioned_volume
-from kubesched.sandbox.controllers.recorder import Recorder
-from kubesched.sandbox.controllers.volume_matching import best_volume, class_of, is_claimed_by
-from kubesched.sandbox.controllers.work_queue import Key
+from kubesched.sandbox.controllers.conditions import is_active, is_finished, is_terminating
+from kubesched.sandbox.controllers.controller import MANAGER, Key, KeyedController, key_of
+from kubesched.sandbox.controllers.events import Recorder
+from kubesched.sandbox.controllers.ownership import Grouped, is_controlled_by
 
-_BOUND, _BOUND_BY_CONTROLLER = "pv.kubernetes.io/bind-completed", "pv.kubernetes.io/bound-by-controller"
-_SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _PROVISIONER = "volume.kubernetes.io/storage-provisioner"
 _CLAIM_PROTECTION, _VOLUME_PROTECTION = "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection"
-_NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
 def claims_of(pod: Object) -> tuple[str, ...]:
@@ -35,7 +32,7 @@ def claims_of(pod: Object) -> tuple[str, ...]:
         if source := volume.get("persistentVolumeClaim"):
             found.append(f"{namespace}/{source['claimName']}")
         elif volume.get("ephemeral"):
-            found.append(f"{namespace}/{pod['metadata']['name']}-{volume['name']}")
+            found.append(f"{namespace}/{ephemeral_claim_name(pod, volume)}")
     return tuple(found)
 
 
@@ -86,7 +83,7 @@ class Volumes(KeyedController):
                 waiting.discard(key)
             return None
         claim = self._protect_claim(claim)
-        if claim is not None and not is_going(claim):
+        if claim is not None and not is_terminating(claim):
             self._sync_claim(claim)
         return None
 
@@ -96,7 +93,7 @@ class Volumes(KeyedController):
         """Hold a claim while a pod uses it. None when letting go of it was the end of it."""
         metadata = claim["metadata"]
         finalizers = metadata.get("finalizers") or []
-        if not is_going(claim):
+        if not is_terminating(claim):
             if _CLAIM_PROTECTION in finalizers:
                 return claim
             return self._with_metadata(PERSISTENT_VOLUME_CLAIMS, claim, finalizers=[*finalizers, _CLAIM_PROTECTION])
@@ -122,21 +119,21 @@ class Volumes(KeyedController):
 
     def _check_bound(self, claim: Object, volume: Object | None) -> None:
         """A claim that names its volume is bound once the volume agrees, and lost when the volume is."""
-        was_bound = _BOUND in (claim["metadata"].get("annotations") or {})
+        was_bound = BIND_COMPLETED in (claim["metadata"].get("annotations") or {})
         if volume is None:
             if was_bound:
                 lost = {**(claim.get("status") or {}), "phase": "Lost"}
-                told = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
-                self._recorder.warning(PERSISTENT_VOLUME_CLAIMS, claim, "ClaimLost", told)
+                message = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
+                self._recorder.warning(PERSISTENT_VOLUME_CLAIMS, claim, "ClaimLost", message)
                 self.write_status(PERSISTENT_VOLUME_CLAIMS, claim, lost)
         elif "claimRef" not in volume["spec"] or is_claimed_by(volume, claim):
             self._bind(claim, volume)
 
     def _find_volume(self, claim: Object) -> Object | None:
-        volumes = [volume for volume in self._by_class.of(class_of(claim)) if not is_going(volume)]
-        promised = next((v for v in volumes if "claimRef" in v["spec"] and is_claimed_by(v, claim)), None)
-        if promised is not None:
-            return promised
+        volumes = [volume for volume in self._by_class.of(class_of(claim)) if not is_terminating(volume)]
+        claimed = next((v for v in volumes if "claimRef" in v["spec"] and is_claimed_by(v, claim)), None)
+        if claimed is not None:
+            return claimed
         if self._waits_for_consumer(claim):
             # The scheduler chooses among existing volumes and says so on the volume.
             return None
@@ -154,12 +151,12 @@ class Volumes(KeyedController):
             reference = {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "namespace": metadata["namespace"]}
             reference |= {"name": metadata["name"], "uid": metadata["uid"]}
             volume = {**volume, "spec": {**volume["spec"], "claimRef": reference}}
-            volume = self._annotate(PERSISTENT_VOLUMES, volume, {} if preset else {_BOUND_BY_CONTROLLER: "yes"})
+            volume = self._annotate(PERSISTENT_VOLUMES, volume, {} if preset else {BOUND_BY_CONTROLLER: "yes"})
         if (volume.get("status") or {}).get("phase") != "Bound":
             volume = self.write_status(PERSISTENT_VOLUMES, volume, {"phase": "Bound"})
-        own = {_BOUND: "yes"}
+        own = {BIND_COMPLETED: "yes"}
         if not claim["spec"].get("volumeName"):
-            own[_BOUND_BY_CONTROLLER] = "yes"
+            own[BOUND_BY_CONTROLLER] = "yes"
             claim = {**claim, "spec": {**claim["spec"], "volumeName": volume["metadata"]["name"]}}
         claim = self._annotate(PERSISTENT_VOLUME_CLAIMS, claim, own)
         status = {
@@ -176,44 +173,46 @@ class Volumes(KeyedController):
         name = class_of(claim)
         storage_class = self.api.find(STORAGE_CLASSES, "", name) if name else None
         if storage_class is None:
-            told = "no persistent volumes available for this claim and no storage class is set"
+            message = "no persistent volumes available for this claim and no storage class is set"
             if name:
-                told = f'storageclass.storage.k8s.io "{name}" not found'
+                message = f'storageclass.storage.k8s.io "{name}" not found'
             reason = "ProvisioningFailed" if name else "FailedBinding"
-            self._tell(claim, reason, told, warn=bool(name))
+            self._record(claim, reason, message, warn=bool(name))
             return
-        node_name = (claim["metadata"].get("annotations") or {}).get(_SELECTED_NODE)
+        node_name = (claim["metadata"].get("annotations") or {}).get(SELECTED_NODE)
         if self._waits_for_consumer(claim) and not node_name:
-            told = "waiting for first consumer to be created before binding"
-            self._tell(claim, "WaitForFirstConsumer", told)
+            message = "waiting for first consumer to be created before binding"
+            self._record(claim, "WaitForFirstConsumer", message)
             return
         provisioner = storage_class["provisioner"]
-        if provisioner == _NO_PROVISIONER:
-            self._tell(claim, "FailedBinding", "no persistent volumes available for this claim")
+        if provisioner == NO_PROVISIONER:
+            self._record(claim, "FailedBinding", "no persistent volumes available for this claim")
             return
         node = self.api.find(NODES, "", node_name) if node_name else None
         driver = self.api.find(CSI_NODES, "", node_name) if node_name else None
         volume = provisioned_volume(claim, storage_class, node, driver)
         if volume is None:
             # The node is not one that the class allows: the scheduler is to choose again.
-            told = f'failed to provision volume with StorageClass "{name}": node "{node_name}" is not in the topology'
-            self._recorder.warning(PERSISTENT_VOLUME_CLAIMS, claim, "ProvisioningFailed", f"{told} of the class")
+            message = (
+                f'failed to provision volume with StorageClass "{name}": node "{node_name}" is not in the topology'
+            )
+            self._recorder.warning(PERSISTENT_VOLUME_CLAIMS, claim, "ProvisioningFailed", f"{message} of the class")
             self._unselect(claim)
             return
-        self._tell(claim, "ExternalProvisioning", _waiting(provisioner))
+        self._record(claim, "ExternalProvisioning", _waiting(provisioner))
         claim = self._annotate(PERSISTENT_VOLUME_CLAIMS, claim, {_PROVISIONER: provisioner})
         if self.api.find(PERSISTENT_VOLUMES, "", volume["metadata"]["name"]) is None:
             volume = self.api.create(PERSISTENT_VOLUMES, "", volume, manager=MANAGER)
-            told = f"Successfully provisioned volume {volume['metadata']['name']}"
-            self._recorder.normal(PERSISTENT_VOLUME_CLAIMS, claim, "ProvisioningSucceeded", told)
+            message = f"Successfully provisioned volume {volume['metadata']['name']}"
+            self._recorder.normal(PERSISTENT_VOLUME_CLAIMS, claim, "ProvisioningSucceeded", message)
 
-    def _tell(self, claim: Object, reason: str, message: str, *, warn: bool = False) -> None:
-        tell = self._recorder.warning if warn else self._recorder.normal
-        tell(PERSISTENT_VOLUME_CLAIMS, claim, reason, message)
+    def _record(self, claim: Object, reason: str, message: str, *, warn: bool = False) -> None:
+        record = self._recorder.warning if warn else self._recorder.normal
+        record(PERSISTENT_VOLUME_CLAIMS, claim, reason, message)
 
     def _unselect(self, claim: Object) -> None:
         annotations = dict(claim["metadata"].get("annotations") or {})
-        annotations.pop(_SELECTED_NODE, None)
+        annotations.pop(SELECTED_NODE, None)
         self._with_metadata(PERSISTENT_VOLUME_CLAIMS, claim, annotations=annotations)
 
     # -- volumes ------------------------------------------------------------------------------------------------------
@@ -229,7 +228,7 @@ class Volumes(KeyedController):
             claim = self.api.find(PERSISTENT_VOLUME_CLAIMS, reference["namespace"], reference["name"])
             if claim is not None and reference.get("uid") and claim["metadata"]["uid"] != reference["uid"]:
                 claim = None
-        if is_going(volume):
+        if is_terminating(volume):
             if claim is None and _VOLUME_PROTECTION in finalizers:
                 others = [each for each in finalizers if each != _VOLUME_PROTECTION]
                 self._with_metadata(PERSISTENT_VOLUMES, volume, finalizers=others)
@@ -274,3 +273,33 @@ def _waiting(provisioner: str) -> str:
         "system administrator. If volume creation is delayed, please verify that the provisioner is running and "
         "correctly registered."
     )
+
+
+class EphemeralVolumes(KeyedController):
+    """Creates the claims of ephemeral volumes."""
+
+    def __init__(self, api: Api) -> None:
+        super().__init__(api)
+        self.watches = (PODS,)
+        self._recorder = Recorder(api, "ephemeral_volume")
+
+    def observe(self, event: Event) -> None:
+        if event.type == "ADDED" and any("ephemeral" in each for each in event.object["spec"].get("volumes") or ()):
+            self.queue.add(key_of(event.object))
+
+    def sync(self, key: Key, now: float) -> float | None:
+        pod = self.api.find(PODS, *key)
+        for volume in pod["spec"].get("volumes") or () if pod is not None and is_active(pod) else ():
+            if "ephemeral" in volume and pod is not None:
+                self._ensure(pod, volume)
+        return None
+
+    def _ensure(self, pod: Object, volume: Object) -> None:
+        namespace, name = pod["metadata"]["namespace"], ephemeral_claim_name(pod, volume)
+        claim = self.api.find(PERSISTENT_VOLUME_CLAIMS, namespace, name)
+        if claim is None:
+            self.api.create(PERSISTENT_VOLUME_CLAIMS, namespace, ephemeral_claim(pod, volume), manager=MANAGER)
+        elif not is_controlled_by(claim, pod):
+            message = f"ephemeral volume {volume['name']}: PVC {namespace}/{name} was not created for pod"
+            message = f"{message} {namespace}/{pod['metadata']['name']} (pod is not owner)"
+            self._recorder.warning(PODS, pod, "PVCNotOwned", message)

@@ -68,7 +68,7 @@ class Bodies:
         return DeleteOptions.read(decode(raw, request.headers.get("Content-Type", ""), "DeleteOptions"))
 
     def check(self, resource: Resource, body: Body, query: Query) -> tuple[str, ...]:
-        """Refuse values that cannot be read and, if strict, fields that nobody knows; else warn of those."""
+        """Refuse values that cannot be read and, if strict, unknown fields; else warn of those."""
         if not isinstance(body.value, dict):
             raise bad_request(f"the object provided is unrecognized (must be of type {resource.kind})")
         found = field_mistakes(resource, body.value)

@@ -1,4 +1,4 @@
-"""Who may reach the server: only this machine, or everybody with TLS and a token."""
+"""Which clients may reach the server: those on this machine, or with TLS and a token any."""
 
 from __future__ import annotations
 

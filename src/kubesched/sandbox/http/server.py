@@ -86,7 +86,7 @@ class Server:
         self._housekeeping = asyncio.get_running_loop().create_task(self._keep_house())
 
     async def stop(self) -> None:
-        """Answer no more. The store stays open: it belongs to whoever made it."""
+        """Answer no more. The store stays open: its creator closes it."""
         self._housekeeping.cancel()
         self._watches.close()
         await self._runner.cleanup()

@@ -174,7 +174,7 @@ class Watches:
                 watcher.finish()
 
     def send_bookmarks(self) -> None:
-        """Tell everybody who asked for it how far they have come."""
+        """Send a bookmark to every watch that asked for bookmarks."""
         revision = self._api.store.durable_revision
         for watchers in self._watchers.values():
             for watcher in watchers:

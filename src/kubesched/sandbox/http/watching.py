@@ -64,7 +64,7 @@ class Watching:
         try:
             await self._api.store.durable(current)
             response = _response(request)
-            with contextlib.suppress(ConnectionError):  # whoever watched has gone, which is no news to anybody
+            with contextlib.suppress(ConnectionError):  # the client has gone, which is no error
                 await response.prepare(request)
                 if error:
                     await response.write(error)

@@ -1,6 +1,6 @@
-"""What a node has and has given away: a kubelet takes no pod that does not fit, whoever bound it.
+"""What a node has and has given away: a kubelet admits no pod that does not fit.
 
-So a scheduler that overcommits, or that breaks a pod's own rules, is found out here.
+So the mistakes of a scheduler that overcommits, or that breaks a pod's own rules, show here.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from typing import NamedTuple
 import msgspec
 
 from kubesched.api.kinds import Object
+from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.requests import PODS, pod_requests, whole
-from kubesched.sandbox.controllers.node_choice import NodeChoice
+from kubesched.plugins.shared.node_requirements import RequiredNodes
 
 _EVERY_ADDRESS = "0.0.0.0"
 
@@ -64,10 +65,10 @@ class Capacity:
             used = self._used.get(name, 0)
             total = whole(name, parse_quantity(allocatable.get(name, 0)))
             if amount and used + amount > total:
-                told = f"resource: {name}, requested: {amount}, used: {used}, capacity: {total}"
-                return Refusal(f"OutOf{name}", f"Node didn't have enough {told}")
-        choice = NodeChoice(pod["spec"])
-        if not choice.is_free and not choice.allows(node):
+                shortage = f"resource: {name}, requested: {amount}, used: {used}, capacity: {total}"
+                return Refusal(f"OutOf{name}", f"Node didn't have enough {shortage}")
+        required = RequiredNodes(msgspec.convert(pod, Pod))
+        if not required.allow_all and not required.allow(msgspec.convert(node, Node)):
             why = "node(s) didn't match Pod's node affinity/selector"
             return Refusal("NodeAffinity", f"Predicate NodeAffinity failed: {why}")
         taken = [port for ports in self._ports.values() for port in ports]

@@ -1,21 +1,20 @@
-"""The kubelets of all hollow nodes in one object: registering, staying in touch, and running pods."""
+"""The kubelets of all hollow nodes in one object: registering, renewing leases, and running pods."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterable
 from itertools import islice
+from math import ceil
 
-from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import CSI_NODES, LEASES, NODES, PODS, Object, Resource
+from kubesched.controllers.pod_templates import owner_reference
+from kubesched.kube.event_record import micro_time
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers.conditions import is_true
-from kubesched.sandbox.controllers.ownership import owner_reference
-from kubesched.sandbox.nodes.annotations import FAILED, is_failed, is_hollow
-from kubesched.sandbox.nodes.leases import LEASE_NAMESPACE, lease_of, renewed
-from kubesched.sandbox.nodes.manifests import ready_conditions, registered
-from kubesched.sandbox.nodes.pods import HollowPods, Pace
-from kubesched.sandbox.nodes.timers import Timers
+from kubesched.sandbox.controllers.node_lifecycle import LEASE_NAMESPACE
+from kubesched.sandbox.nodes.manifests import FAILED, is_failed, is_hollow, ready_conditions, registered
+from kubesched.sandbox.nodes.pods import HollowPods, Pace, Timers
 
 MANAGER = "kubelet"
 _SLICE = 20
@@ -25,7 +24,7 @@ _RENEWALS_PER_SECOND = 100
 
 
 class HollowNodes:
-    """Plays every node that carries the hollow annotation, whoever created it, until it is deleted.
+    """Plays every node that carries the hollow annotation, until it is deleted.
 
     Whether a node is in touch is an annotation too, so that it survives a restart and kubectl can change it.
     """
@@ -61,10 +60,6 @@ class HollowNodes:
                 self._next_index += 1
                 self._api.create(NODES, "", node, manager=MANAGER)
 
-    def remove(self, name: str) -> None:
-        """Take a node out of the cluster, as if its machine were gone for good."""
-        self._api.delete(NODES, "", name)
-
     def fail(self, name: str) -> None:
         """Let a node lose touch: it renews nothing, and its pods stay as they are."""
         self._api.patch(NODES, "", name, {"metadata": {"annotations": {FAILED: "true"}}}, manager=MANAGER)
@@ -73,34 +68,15 @@ class HollowNodes:
         """Let a node that failed be in touch again."""
         self._api.patch(NODES, "", name, {"metadata": {"annotations": {FAILED: None}}}, manager=MANAGER)
 
-    def drain(self, name: str) -> list[str]:
-        """Cordon a node and evict its pods but those of DaemonSets; returns the pods whose budget forbids it."""
-        self._api.patch(NODES, "", name, {"spec": {"unschedulable": True}}, manager="drain")
-        refused = []
-        for pod in self._pods.on(name):
-            metadata = pod["metadata"]
-            if any(owner["kind"] == "DaemonSet" for owner in metadata.get("ownerReferences") or ()):
-                continue
-            try:
-                self._api.evict(metadata["namespace"], metadata["name"], {"metadata": {"name": metadata["name"]}})
-            except ApiError as error:
-                if error.code != 429:
-                    raise
-                refused.append(f"{metadata['namespace']}/{metadata['name']}")
-        return refused
-
     @property
     def names(self) -> list[str]:
         return list(self._nodes)
-
-    def is_failed(self, name: str) -> bool:
-        return name in self._failed
 
     # -- the controller -----------------------------------------------------------------------------------------------
 
     def observe(self, event: Event) -> None:
         if event.resource.path == PODS.path:
-            # Pods may be heard of before their node is, so all that have one are kept in mind.
+            # The event of a pod may come before that of its node, so all pods with a node are kept.
             if event.object["spec"].get("nodeName"):
                 self._pods.observe(event)
             return
@@ -206,3 +182,21 @@ def _index_in(node: Object, otherwise: int) -> int:
     if len(parts) == 4 and parts[0] == "10" and parts[1].isdigit() and parts[2].isdigit() and int(parts[1]) >= 64:
         return (int(parts[1]) - 64) * 256 + int(parts[2])
     return otherwise
+
+
+__all__ = ["LEASE_NAMESPACE", "lease_of", "renewed"]
+
+_PERIODS = 4
+"""A lease is good for this many periods, as a kubelet's is (40 seconds, renewed every 10)."""
+
+
+def lease_of(node: Object, now: float, period: float) -> Object:
+    name = node["metadata"]["name"]
+    reference = owner_reference(NODES, node, controller=False)
+    lease = {"metadata": {"name": name, "ownerReferences": [reference]}, "spec": {"holderIdentity": name}}
+    return renewed(lease, now, period)
+
+
+def renewed(lease: Object, now: float, period: float) -> Object:
+    spec = {**lease["spec"], "leaseDurationSeconds": ceil(_PERIODS * period), "renewTime": micro_time(now)}
+    return {**lease, "spec": spec}

@@ -1,13 +1,51 @@
-"""Node objects as a kubelet registers them: capacity, labels, addresses, conditions."""
+"""Node objects as a kubelet registers them, their example GPUs, and the annotations of hollow nodes and pods."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kubesched.api.kinds import Object
+from kubesched.api.kinds import DEVICE_CLASSES, NODES, RESOURCE_SLICES, Object
 from kubesched.api.well_known import HOSTNAME, ZONE
-from kubesched.sandbox.nodes.annotations import HOLLOW
+from kubesched.config import Duration
+from kubesched.controllers.pod_templates import owner_reference
+from kubesched.sandbox.api import Api
+
+HOLLOW = "kubesched.io/hollow"
+"""On a node: "true" if nothing but this process stands behind it."""
+FAILED = "kubesched.io/failed"
+"""On a hollow node: "true" while it is out of touch. `kubectl annotate` is a way to pull the plug."""
+DURATION = "kubesched.io/duration"
+"""On a pod: how long it runs until its work is done. The simulator reads the same."""
+STARTUP = "kubesched.io/startup"
+"""On a pod: how long it takes from its placement until it runs."""
+EXIT_CODE = "kubesched.io/exit-code"
+"""On a pod: the exit code of its containers when the work is done; not 0 is a failure."""
+
+
+def is_hollow(node: Object) -> bool:
+    return bool((node["metadata"].get("annotations") or {}).get(HOLLOW) == "true")
+
+
+def is_failed(node: Object) -> bool:
+    return bool((node["metadata"].get("annotations") or {}).get(FAILED) == "true")
+
+
+def seconds_in(pod: Object, annotation: str) -> float | None:
+    """The time that an annotation says, or None: also if it says nothing that can be read."""
+    text = (pod["metadata"].get("annotations") or {}).get(annotation)
+    if text is None:
+        return None
+    try:
+        return max(0.0, float(Duration.parse(text)))
+    except ValueError:
+        return None
+
+
+def exit_code_of(pod: Object) -> int:
+    text = (pod["metadata"].get("annotations") or {}).get(EXIT_CODE, "0")
+    return int(text) if text.isdigit() else 1
+
 
 ZONES = ("zone-a", "zone-b", "zone-c")
 REGION = "sandbox"
@@ -118,3 +156,45 @@ def ready_conditions(now: str, old: Iterable[Object] = ()) -> list[Object]:
             }
         )
     return [*before.values(), *found]
+
+
+DRIVER = "gpu.example.com"
+_MODEL, _MEMORY = "LATEST-GPU-MODEL", "80Gi"
+
+
+def publish_gpus(api: Api, nodes: Iterable[str], count: int) -> None:
+    """Give each node this many GPUs, and the cluster the class to ask for them. What is there stays."""
+    if api.find(DEVICE_CLASSES, "", DRIVER) is None:
+        selector = {"cel": {"expression": f"device.driver == '{DRIVER}'"}}
+        api.create(DEVICE_CLASSES, "", {"metadata": {"name": DRIVER}, "spec": {"selectors": [selector]}})
+    for name in nodes:
+        slice_name = f"{name}-{DRIVER}"
+        if api.find(RESOURCE_SLICES, "", slice_name) is None:
+            node = api.get(NODES, "", name)
+            api.create(RESOURCE_SLICES, "", _slice(slice_name, node, count))
+
+
+def _slice(name: str, node: Object, count: int) -> Object:
+    node_name = node["metadata"]["name"]
+    return {
+        "metadata": {"name": name, "ownerReferences": [owner_reference(NODES, node)]},
+        "spec": {
+            "driver": DRIVER,
+            "nodeName": node_name,
+            "pool": {"name": node_name, "generation": 1, "resourceSliceCount": 1},
+            "devices": [_gpu(node_name, index) for index in range(count)],
+        },
+    }
+
+
+def _gpu(node: str, index: int) -> Object:
+    return {
+        "name": f"gpu-{index}",
+        "attributes": {
+            "index": {"int": index},
+            "uuid": {"string": f"gpu-{node}-{index}"},
+            "model": {"string": _MODEL},
+            "driverVersion": {"version": "1.0.0"},
+        },
+        "capacity": {"memory": {"value": _MEMORY}},
+    }

@@ -12,10 +12,10 @@ def creating(pod: Object, host: str, now: str) -> Object:
     waiting = "PodInitializing" if pod["spec"].get("initContainers") else "ContainerCreating"
     conditions = status.get("conditions") or []
     for kind, value in (("PodReadyToStartContainers", "False"), ("Initialized", "False"), ("Ready", "False")):
-        told = {"type": kind, "status": value}
+        condition = {"type": kind, "status": value}
         if kind == "Ready":
-            told |= _unready(pod)
-        conditions = with_condition(conditions, told, now)
+            condition |= _unready(pod)
+        conditions = with_condition(conditions, condition, now)
     conditions = with_condition(conditions, {"type": "ContainersReady", "status": "False", **_unready(pod)}, now)
     conditions = with_condition(conditions, {"type": "PodScheduled", "status": "True"}, now)
     status |= {

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import heapq
 import random
 from collections.abc import Callable
 from itertools import islice
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -12,13 +14,12 @@ from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PODS, Object
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.api.stamps import seconds_of
-from kubesched.sandbox.controllers.conditions import is_finished, is_going, is_ready
-from kubesched.sandbox.controllers.recorder import Recorder
-from kubesched.sandbox.controllers.work_queue import Key
+from kubesched.sandbox.controllers.conditions import is_finished, is_ready, is_terminating
+from kubesched.sandbox.controllers.controller import Key
+from kubesched.sandbox.controllers.events import Recorder
 from kubesched.sandbox.nodes import pod_status
-from kubesched.sandbox.nodes.annotations import DURATION, STARTUP, exit_code_of, seconds_in
 from kubesched.sandbox.nodes.capacity import Capacity
-from kubesched.sandbox.nodes.timers import Timers
+from kubesched.sandbox.nodes.manifests import DURATION, STARTUP, exit_code_of, seconds_in
 
 _SLICE = 20
 
@@ -88,11 +89,6 @@ class HollowPods:
         for uid, key in self._on_node.get(node, {}).items():
             self._dirty[(key, uid)] = None
 
-    def on(self, node: str) -> list[Object]:
-        """The pods of a node that have not ended."""
-        pods = (self._find(key, uid) for uid, key in self._on_node.get(node, {}).items())
-        return [pod for pod in pods if pod is not None and not is_finished(pod)]
-
     # -- the work -----------------------------------------------------------------------------------------------------
 
     def observe(self, event: Event) -> None:
@@ -140,10 +136,10 @@ class HollowPods:
             return
         if is_finished(pod):
             self._free(node, uid)
-        elif not is_going(pod) and not (pod.get("status") or {}).get("startTime"):
+        elif not is_terminating(pod) and not (pod.get("status") or {}).get("startTime"):
             self._admit(pod, host, now)
             return
-        if is_going(pod):
+        if is_terminating(pod):
             self._plan_stop(pod, now)
             return
         if is_finished(pod):
@@ -159,7 +155,7 @@ class HollowPods:
         refusal = host.capacity.refusal(pod, host.node)
         if refusal is not None:
             self._write(pod, pod_status.rejected(pod, *refusal, self._api.stamps.now()))
-            self._warn(pod, *refusal)
+            self._record_warning(pod, *refusal)
             return
         host.capacity.take(pod)
         self._timers.at(now + self._startup(pod), ("start", *_identity(pod)))
@@ -170,7 +166,7 @@ class HollowPods:
         return self._rng.uniform(*self._pace.startup) if own is None else own
 
     def _start(self, pod: Object, now: float) -> None:
-        if is_going(pod) or is_finished(pod) or pod["status"]["phase"] == "Running":
+        if is_terminating(pod) or is_finished(pod) or pod["status"]["phase"] == "Running":
             return
         host = self._hosts.get(pod["spec"]["nodeName"])
         if host is None:  # the node went while the pod was starting; the pod will be collected
@@ -178,9 +174,9 @@ class HollowPods:
         address = host.address if pod["spec"].get("hostNetwork") else host.address_for(pod["metadata"]["uid"])
         for container in pod["spec"]["containers"]:
             name, image = container["name"], container.get("image", "")
-            self._tell(pod, "Pulled", f'Container image "{image}" already present on machine')
-            self._tell(pod, "Created", f"Created container: {name}")
-            self._tell(pod, "Started", f"Started container {name}")
+            self._record(pod, "Pulled", f'Container image "{image}" already present on machine')
+            self._record(pod, "Created", f"Created container: {name}")
+            self._record(pod, "Started", f"Started container {name}")
         self._plan_finish(pod, now)
         self._write(pod, pod_status.running(pod, address, self._api.stamps.now()))
 
@@ -202,7 +198,7 @@ class HollowPods:
             self._timers.at(started + duration, ("finish", *_identity(pod)))
 
     def _finish(self, pod: Object, now: float) -> None:
-        if is_going(pod) or is_finished(pod):
+        if is_terminating(pod) or is_finished(pod):
             return
         code, stamp = exit_code_of(pod), self._api.stamps.now()
         if code != 0 and pod["spec"].get("restartPolicy") == "OnFailure":
@@ -219,14 +215,14 @@ class HollowPods:
             return  # the server keeps it for its finalizers only
         if not is_finished(pod):
             for container in pod["spec"]["containers"]:
-                self._tell(pod, "Killing", f"Stopping container {container['name']}")
+                self._record(pod, "Killing", f"Stopping container {container['name']}")
         latest = max(now, seconds_of(pod["metadata"]["deletionTimestamp"]))
         self._timers.at(min(latest, now + self._rng.uniform(*self._pace.stop)), identity)
 
     def _stop(self, pod: Object, now: float) -> None:
         namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
         if pod["metadata"].get("finalizers") and not is_finished(pod):
-            # Whoever holds the pod wants to know how it ended.
+            # Its finalizers are there to see how it ended.
             self._write(pod, pod_status.ended(pod, 143, self._api.stamps.now()))
         try:
             self._api.delete(PODS, namespace, name, grace=0, uid=pod["metadata"]["uid"])
@@ -251,11 +247,11 @@ class HollowPods:
             manager="kubelet",
         )
 
-    def _tell(self, pod: Object, reason: str, message: str) -> None:
+    def _record(self, pod: Object, reason: str, message: str) -> None:
         if self._recorder is not None:
             self._recorder.normal(PODS, pod, reason, message, host=pod["spec"]["nodeName"])
 
-    def _warn(self, pod: Object, reason: str, message: str) -> None:
+    def _record_warning(self, pod: Object, reason: str, message: str) -> None:
         if self._recorder is not None:
             self._recorder.warning(PODS, pod, reason, message, host=pod["spec"]["nodeName"])
 
@@ -267,3 +263,44 @@ def _identity(pod: Object) -> tuple[Key, str]:
 
 def _is_of_job(pod: Object) -> bool:
     return any(owner["kind"] == "Job" for owner in pod["metadata"].get("ownerReferences") or ())
+
+
+T = TypeVar("T")
+
+
+class Timers(Generic[T]):
+    """Each thing is due at one time at most: the earliest that was set, unless it was replaced."""
+
+    def __init__(self) -> None:
+        self._times: dict[T, float] = {}
+        self._heap: list[tuple[float, int, T]] = []
+        self._count = 0
+
+    def at(self, when: float, thing: T, *, replace: bool = False) -> None:
+        if not replace and self._times.get(thing, float("inf")) <= when:
+            return
+        self._times[thing] = when
+        self._count += 1
+        heapq.heappush(self._heap, (when, self._count, thing))
+
+    def __contains__(self, thing: T) -> bool:
+        return thing in self._times
+
+    def cancel(self, thing: T) -> None:
+        self._times.pop(thing, None)
+
+    def due(self, now: float, *, most: int) -> list[T]:
+        """Things whose time has come, earliest first, each no longer waiting."""
+        found: list[T] = []
+        while len(found) < most and (when := self.next) is not None and when <= now:
+            _, _, thing = heapq.heappop(self._heap)
+            del self._times[thing]
+            found.append(thing)
+        return found
+
+    @property
+    def next(self) -> float | None:
+        """When the next thing is due."""
+        while self._heap and self._times.get(self._heap[0][2]) != self._heap[0][0]:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None

@@ -47,7 +47,7 @@ def apply(
 ) -> Object:
     """The object as the client wants it, managedFields included; a 409 if fields of others would have to change.
 
-    Fields that this client applied before and leaves out now are removed, unless somebody else owns them too.
+    Fields that this client applied before and leaves out now are removed, unless another manager owns them too.
     What does not belong to the subresource that is written is left alone.
     """
     config = _writable(resource, _checked(resource, applied), subresource)
@@ -104,7 +104,7 @@ def _owners_of(resource: Resource, type_: Type, live: Object | None, base: Objec
         raise bad_request(f"failed to decode managed fields: {error}") from error
     if owners or live is None:
         return owners
-    # Nobody kept account so far: what is there has an owner that is nobody in particular.
+    # There are no managedFields yet: what is there gets a manager of its own.
     there = everything(type_, base) - NEVER_OWNED
     unknown = Owner(BEFORE_FIRST_APPLY, "Update", resource.api_version, there, time=now)
     return {unknown.id: unknown}
@@ -127,7 +127,7 @@ def _conflicts(others: Owners, written: Fields) -> list[Conflict]:
 def _not_inherited(
     resource: Resource, type_: Type, live: Object, manager: str, conflicts: list[Conflict]
 ) -> list[Conflict]:
-    """The conflicts without those about fields that kubectl itself applied on the client's side, and nobody changed."""
+    """The conflicts without those about fields that kubectl applied on the client's side, unchanged since."""
     text = (live.get("metadata", {}).get("annotations") or {}).get(LAST_APPLIED)
     if manager != KUBECTL or not text:
         return conflicts

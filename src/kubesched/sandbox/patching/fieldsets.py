@@ -1,4 +1,4 @@
-"""Sets of fields: which parts of an object somebody owns, and the FieldsV1 form in which managedFields tell it.
+"""Sets of fields: which parts of an object a manager owns, and the FieldsV1 form that managedFields have.
 
 A path is a tuple of steps, each spelled as FieldsV1 spells it: `f:spec` a field, `k:{"name":"web"}` an item of a keyed
 list, `v:"value"` an item of a set, `i:0` a position. A set of fields is then simply a frozenset of paths.

@@ -34,7 +34,7 @@ NEVER_OWNED: Fields = frozenset(
         )
     }
 )
-"""What identifies an object, or is the server's own, belongs to nobody."""
+"""What identifies an object, or is the server's own, has no manager."""
 
 
 class Owner(msgspec.Struct, frozen=True):

@@ -20,7 +20,7 @@ WITHOUT_STRATEGIC = (
     "application/merge-patch+json",
     "application/apply-patch+yaml",
 )
-"""What a custom resource can be patched with: nobody knows how its lists merge."""
+"""What a custom resource can be patched with: its schema does not say how its lists merge."""
 
 
 def strategic_merge(resource: Resource, obj: Object, patch: Any) -> Object:

@@ -35,7 +35,7 @@ def type_of_field(type_: Type, name: str) -> Type:
 
 
 def is_declared(type_: Type, name: str) -> bool:
-    """Whether the name is a field that the table knows, rather than a key that somebody chose."""
+    """Whether the name is a field that the table knows, rather than a key of a map."""
     if type_.shape != "struct":
         return False
     return name in ("apiVersion", "kind", "metadata") if type_.name == CUSTOM else name in definition(type_.name).fields
@@ -72,7 +72,7 @@ def _key_default(struct: str, key: str) -> Any:
 
 
 def fields_of(type_: Type, value: Any) -> Fields:
-    """The fields that somebody who applies this value claims: leaves, items of lists, keys of maps."""
+    """The fields that a manager who applies this value owns: leaves, items of lists, keys of maps."""
     claimed: list[Path] = []
     _claim(type_, value, (), claimed)
     return frozenset(claimed)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from kubesched.sandbox.scenarios.batch import BATCH
-from kubesched.sandbox.scenarios.failure import FAILURE
 from kubesched.sandbox.scenarios.scenario import Scenario, Stage, Step
-from kubesched.sandbox.scenarios.shop import SHOP
+from kubesched.sandbox.scenarios.stories import BATCH, FAILURE, SHOP
 
 SCENARIOS = {scenario.name: scenario for scenario in (SHOP, BATCH, FAILURE)}
 

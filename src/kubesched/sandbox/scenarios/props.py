@@ -15,11 +15,9 @@ from kubesched.api.kinds import (
     SERVICES,
     Object,
 )
+from kubesched.api.well_known import ZONE
 from kubesched.sandbox.api import Api
-
-ZONE = "topology.kubernetes.io/zone"
-HOSTNAME = "kubernetes.io/hostname"
-DURATION = "kubesched.io/duration"
+from kubesched.sandbox.nodes.manifests import DURATION
 
 
 def node(name: str, zone: str, *, cpu: str = "8", memory: str = "32Gi", **labels: str) -> Object:

@@ -1,7 +1,8 @@
-"""A story: steps at certain seconds, each with a sentence and something that is done to the cluster."""
+"""A story: steps at certain seconds, each with a sentence and a change to the cluster; and how it is played."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -44,3 +45,14 @@ class Scenario:
     nodes: tuple[Object, ...]
     steps: tuple[Step, ...]
     seconds: float
+
+
+async def play(scenario: Scenario, stage: Stage, say: Callable[[str], None]) -> None:
+    """Say and do everything at its time, and return when the story is over."""
+    running = asyncio.get_running_loop()
+    began = running.time()
+    for step in scenario.steps:
+        await asyncio.sleep(began + step.at - running.time())
+        say(step.says)
+        step.do(stage)
+    await asyncio.sleep(began + scenario.seconds - running.time())

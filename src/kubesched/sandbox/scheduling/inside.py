@@ -8,14 +8,15 @@ from collections.abc import Callable, Iterable
 
 from kubesched.config import SchedulerConfiguration
 from kubesched.framework.registry import Registry
+from kubesched.plugins.registry import in_tree
 from kubesched.sandbox.api import Api
+from kubesched.sandbox.scheduling.client import ApiClient
 from kubesched.sandbox.scheduling.feed import Feed
 from kubesched.sandbox.scheduling.recorder import EventRecorder
-from kubesched.sandbox.scheduling.writer import ApiWriter
+from kubesched.scheduler.handle import ObjectWaiter
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.loop import SchedulingLoop
 from kubesched.scheduler.scheduler import Scheduler
-from kubesched.scheduler.volume_wait import volume_timeouts
 
 _TOLD_AT_ONCE = 500
 """Changes that are told before others on the event loop get their turn."""
@@ -36,11 +37,15 @@ class SchedulerInside:
         """To be made on a running event loop, whose clock the scheduler goes by."""
         running = asyncio.get_running_loop()
         self._running = running
-        writer = ApiWriter(api, recorder=EventRecorder(api), volume_timeouts=volume_timeouts(configuration))
+        waiter = ObjectWaiter()
         self.scheduler = Scheduler(
-            configuration, writer, clock=running.time, draw=draw, plugins=plugins, listeners=listeners
+            configuration,
+            ApiClient(api, recorder=EventRecorder(api), waiter=waiter),
+            clock=running.time,
+            draw=draw,
+            plugins=plugins or in_tree(),
+            listeners=(waiter, *listeners),
         )
-        writer.objects = self.scheduler.state.objects
         self._loop = SchedulingLoop(self.scheduler)
         news = lambda: running.call_soon(self._deliver)  # noqa: E731
         self._feed = Feed(api, news, custom=self.scheduler.custom_resources)

@@ -10,8 +10,7 @@ import msgspec
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import EVENTS
 from kubesched.api.pod import Pod
-from kubesched.kube.event_record import EventSeries, new_event, reference
-from kubesched.kube.timestamps import micro_time
+from kubesched.kube.event_record import EventSeries, micro_time, new_event, reference
 from kubesched.sandbox.api import Api
 
 _log = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""The store in memory: a write is one step, and whoever listens hears of every step in order."""
+"""The store in memory: a write is one step, and listeners get every step in order."""
 
 from __future__ import annotations
 

@@ -1,30 +1,29 @@
-"""The binding cycle: what must be done and written before a pod runs where it was assumed to."""
+"""The binding cycle: what plugins do before and after a pod is bound to the node where it was assumed."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from inspect import isawaitable
+from dataclasses import dataclass
+from inspect import isawaitable, iscoroutinefunction
 from typing import Any
 
 from msgspec.structs import replace
 
 from kubesched.api.change import Change
 from kubesched.api.pod import Pod
+from kubesched.framework.client import ClientError, ClusterClient
+from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision
-from kubesched.framework.errors import blaming, describe
+from kubesched.framework.errors import describe
 from kubesched.framework.extender import Extender, ExtenderError, ask_to_bind
 from kubesched.framework.plugin import BindPlugin, Plugin, PostBindPlugin, PreBindPlugin
 from kubesched.framework.profile import Profile
-from kubesched.framework.status import BIND_IT, SKIP, Status, error
-from kubesched.plugins.volume_binding.writes import RESERVED, VolumeWrites
+from kubesched.framework.status import SKIP, Code, Status, error
 from kubesched.scheduler.attempt.attempt import Attempt, Failure
-from kubesched.scheduler.attempt.pre_binding import PreBinding
-from kubesched.scheduler.claims import ClaimBinding
 from kubesched.scheduler.cluster_events import ASSIGNED_POD_DELETED
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
-from kubesched.scheduler.writer import ClusterWriter, WriteError
 from kubesched.state.cluster import ClusterState
 
 _log = logging.getLogger(__name__)
@@ -37,21 +36,20 @@ class BindingCycle:
         self,
         state: ClusterState,
         queue: SchedulingQueue,
-        writer: ClusterWriter,
+        client: ClusterClient,
         profiles: dict[str, Profile],
         give_back: Callable[[Decision], None],
-        claims: ClaimBinding,
+        pre_binding: PreBinding,
         extenders: Sequence[Extender] = (),
     ) -> None:
         self._state = state
         self._queue = queue
-        self._writer = writer
+        self._client = client
         self._profiles = profiles
         self._give_back = give_back
-        self._claims = claims
         self._binders = [extender for extender in extenders if extender.binds]
         self._tells_expected_node = state.features.expected_node_told
-        self.pre_binding = PreBinding()
+        self.pre_binding = pre_binding
 
     async def run(self, attempt: Attempt) -> Failure | None:
         """None once the pod is bound. If that fails, it is still to be taken back."""
@@ -68,13 +66,13 @@ class BindingCycle:
                 status = await self._bind(profile, decision)
                 if watch is not None:
                     watch.lap("Bind", status)
-        except Exception as problem:  # of a plugin, or of a writer that does not keep its word
+        except Exception as problem:  # of a plugin, or of a client that raises other errors than its own
             _log.exception("binding pod %s broke", pod.key)
             status = error(describe(problem))
         if status is not None:
             return Failure(status, status.message)
         note = f"Successfully assigned {pod.key} to {attempt.node}"
-        self._writer.record_event(pod, related=None, type="Normal", reason="Scheduled", action="Binding", note=note)
+        self._client.record_event(pod, related=None, type="Normal", reason="Scheduled", action="Binding", note=note)
         for plugin in profile.at("post_bind", PostBindPlugin):
             try:
                 await _finished(plugin.post_bind(decision.cycle, pod, attempt.node))  # type: ignore[arg-type]
@@ -90,7 +88,7 @@ class BindingCycle:
         What was written is taken back before the pod is forgotten: until then nobody tries it again.
         """
         self._give_back(decision)
-        await self._claims.carry_out(decision.cycle)
+        await self.run_deferred(decision)
         placed = self._state.placed(decision.pod)
         if placed is None:  # deleted meanwhile, but what plugins had set aside for it is free only now
             return replace(decision.pod, spec=replace(decision.pod.spec, node_name=decision.node))
@@ -110,51 +108,71 @@ class BindingCycle:
             stopped = self.pre_binding.end(decision.pod)
             if stopped is None:
                 raise
-            return error(f'running PreBind plugin "{stopped.plugin}": {stopped.stopped}')
+            return error(f'running PreBind plugin "{stopped.plugin}": {stopped.stopped}').by(stopped.plugin)
         finally:
             stopped = self.pre_binding.end(decision.pod)
         return status if stopped is None else error(stopped.stopped)
 
     async def _pre_bind(self, profile: Profile, decision: Decision) -> Status | None:
+        """Ask the plugins, in the configured order; those that have nothing to do for the pod are left out."""
         pod, cycle = decision.pod, decision.cycle
         assert cycle is not None
-        volumes: VolumeWrites | None = cycle.notes.get(RESERVED)
-        has_claims = self._claims.concerns(profile, cycle)
-        takes_a_while = volumes is not None or has_claims
+        plugins, failed = self._with_work(profile, decision, cycle)
         if self._tells_expected_node:
-            cycle.lap("PreBindPreFlight", None if takes_a_while else SKIP)
-        if takes_a_while:
+            cycle.lap("PreBindPreFlight", failed or (None if plugins else SKIP))
+        if failed is not None:
+            return failed
+        if any(iscoroutinefunction(plugin.pre_bind) for plugin in plugins):
             await self.tell_expected_node(pod, decision.node)
-        try:
-            if volumes is not None:
-                self.pre_binding.begin(pod, "VolumeBinding")
-                await self._writer.write_volumes(pod, volumes)
-        except WriteError as problem:
-            return error(f'running PreBind plugin "VolumeBinding": {problem}')
-        if has_claims:
-            self.pre_binding.begin(pod, "DynamicResources")
-            broken = await self._claims.bind(profile, cycle, decision.node)
-            if broken is not None:
-                return error(f'running PreBind plugin "DynamicResources": {broken.message}')
-        for plugin in profile.at("pre_bind", PreBindPlugin):
-            with blaming(plugin.name):
-                given = plugin.pre_bind(cycle, pod, decision.node)
-            if given is not None and isawaitable(given):
-                await self.tell_expected_node(pod, decision.node)
-                self.pre_binding.begin(pod, plugin.name)
-            status = await cycle.wait_for(plugin.name, "PreBind", _finished(given))
+        for plugin in plugins:
+            status = await cycle.wait_for(plugin.name, "PreBind", self._pre_bind_by(plugin, cycle, decision))
             if status is not None:
                 return _refusal("PreBind", plugin, status)
         return None
+
+    async def _pre_bind_by(self, plugin: PreBindPlugin, cycle: Cycle, decision: Decision) -> Status | None:
+        answer = plugin.pre_bind(cycle, decision.pod, decision.node)
+        if isawaitable(answer):
+            self.pre_binding.begin(decision.pod, plugin.name)
+            answer = await answer
+        status: Status | None = answer
+        return status
+
+    def _with_work(
+        self, profile: Profile, decision: Decision, cycle: Cycle
+    ) -> tuple[list[PreBindPlugin], Status | None]:
+        """The plugins that have something to do for the pod; or what is wrong with one of them."""
+        found = []
+        for plugin in profile.at("pre_bind", PreBindPlugin):
+            about = (cycle, decision.pod, decision.node)
+            status = cycle.ask(plugin.name, "PreBindPreFlight", plugin.pre_bind_pre_flight, *about)
+            if status is None:
+                found.append(plugin)
+            elif status.code is not Code.SKIP:
+                return [], error(f'running PreBindPreFlight "{plugin.name}": {status.message}').by(plugin.name)
+        return found, None
+
+    async def run_deferred(self, decision: Decision) -> None:
+        """What plugins left to be written because the attempt failed."""
+        assert decision.cycle is not None
+        work, decision.cycle.deferred = decision.cycle.deferred, ()
+        for each in work:
+            try:
+                status = await each()
+            except Exception:  # of a plugin; the pod must go back to the queue all the same
+                _log.exception("what a plugin left to be done for pod %s broke", decision.pod.key)
+                continue
+            if status is not None:
+                _log.warning("not all could be undone for pod %s: %s", decision.pod.key, status.message)
 
     async def tell_expected_node(self, pod: Pod, node_name: str) -> None:
         """What comes next may take a while, so everybody may see already where the pod is going."""
         if not self._tells_expected_node or pod.status.nominated_node_name == node_name:
             return
         try:
-            await self._writer.patch_status(pod, condition=None, nominated_node_name=node_name)
-        except WriteError as problem:
-            _log.warning("pod %s could not be told to expect node %s: %s", pod.key, node_name, problem)
+            await self._client.patch_pod_status(pod, condition=None, nominated_node_name=node_name)
+        except ClientError as problem:
+            _log.warning("the status of pod %s does not name node %s beforehand: %s", pod.key, node_name, problem)
 
     async def _bind(self, profile: Profile, decision: Decision) -> Status | None:
         """An extender binds the pod if one does so; else the first plugin that does not skip."""
@@ -167,36 +185,73 @@ class BindingCycle:
             except ExtenderError as problem:
                 return error(str(problem))
         for plugin in profile.at("bind", BindPlugin):
-            status = await cycle.wait_for(plugin.name, "Bind", self._bind_by(plugin, decision))
+            status = await cycle.wait_for(plugin.name, "Bind", _bind_by(plugin, cycle, decision))
             if status is not SKIP:
-                return status
+                return None if status is None else _refusal("Bind", plugin, status)
         return error("no plugin bound the pod")
 
-    async def _bind_by(self, plugin: BindPlugin, decision: Decision) -> Status | None:
-        """What became of the pod in the hands of one plugin; SKIP if it leaves the pod to others."""
-        assert decision.cycle is not None
-        status: Status | None = await _finished(plugin.bind(decision.cycle, decision.pod, decision.node))
-        if status is None or status is SKIP:
-            return status
-        if status is not BIND_IT:
-            return _refusal("Bind", plugin, status)
-        try:
-            await self._writer.bind(decision.pod, decision.node)
-        except WriteError as problem:
-            return error(f'running Bind plugin "{plugin.name}": {problem}')
-        return None
+
+async def _bind_by(plugin: BindPlugin, cycle: Cycle, decision: Decision) -> Status | None:
+    return await _finished(plugin.bind(cycle, decision.pod, decision.node))
 
 
 def _refusal(point: str, plugin: Plugin, status: Status) -> Status:
     """What a plugin said when it would not go on: a rejection as it is, an error with the plugin's name."""
     if status.is_rejection:
         return status.by(plugin.name)
-    return error(f'running {point} plugin "{plugin.name}": {status.message}')
+    return error(f'running {point} plugin "{plugin.name}": {status.message}').by(plugin.name)
 
 
 async def _finished(answer: Any) -> Status | None:
     """The answer of a plugin that may or may not be a coroutine."""
-    if answer is None or isinstance(answer, Status):  # nearly always, and `isawaitable` takes its time
-        return answer
     status: Status | None = await answer if isawaitable(answer) else answer
     return status
+
+
+@dataclass(slots=True)
+class Work:
+    """What is being done for one pod, by which plugin, and why it was stopped, if it was."""
+
+    task: asyncio.Task[None]
+    plugin: str
+    stopped: str = ""
+
+
+class PreBinding:
+    """The work that is under way. Without an event loop there is none, for nothing takes any time then."""
+
+    def __init__(self) -> None:
+        self._under_way: dict[str, Work] = {}
+
+    def begin(self, pod: Pod, plugin: str) -> None:
+        """In the task that does it: a plugin is about to do something that may take a while."""
+        task, work = _current_task(), self._under_way.get(pod.identity)
+        if work is not None:
+            work.plugin = plugin
+        elif task is not None:
+            self._under_way[pod.identity] = Work(task, plugin)
+
+    def stop(self, pod: Pod, reason: str) -> bool:
+        """Break off the work for a pod; whether there is any."""
+        work = self._under_way.get(pod.identity)
+        if work is None:
+            return False
+        if not work.stopped:
+            work.stopped = reason
+            work.task.cancel()
+        return True
+
+    def end(self, pod: Pod) -> Work | None:
+        """In the same task: the work is over. It is returned if it was stopped."""
+        work = self._under_way.pop(pod.identity, None)
+        if work is None or not work.stopped:
+            return None
+        work.task.uncancel()
+        return work
+
+
+def _current_task() -> asyncio.Task[None] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None

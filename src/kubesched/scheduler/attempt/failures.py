@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Callable
 
 from kubesched.api.pod import Pod, PodCondition
+from kubesched.framework.client import ClientError, ClusterClient
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.diagnosis import histogram
 from kubesched.framework.errors import describe
 from kubesched.framework.status import Code, Status, error, unresolvable
 from kubesched.scheduler.attempt.attempt import Attempt, Failure
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
-from kubesched.scheduler.writer import ClusterWriter, WriteError
 
 _log = logging.getLogger(__name__)
 _LONGEST_NOTE = 1024
@@ -22,10 +22,10 @@ _LONGEST_NOTE = 1024
 class FailureReporter:
     """Requeues the pod, remembers or drops its nomination, records the event and patches the condition."""
 
-    def __init__(self, queue: SchedulingQueue, find: Callable[[str], Pod | None], writer: ClusterWriter) -> None:
+    def __init__(self, queue: SchedulingQueue, find: Callable[[str], Pod | None], client: ClusterClient) -> None:
         self._queue = queue
         self._find = find
-        self._writer = writer
+        self._client = client
 
     async def report(self, attempt: Attempt, failure: Failure) -> None:
         queued = attempt.queued
@@ -47,7 +47,7 @@ class FailureReporter:
 
     async def _tell(self, pod: Pod, attempt: Attempt, failure: Failure) -> None:
         note = _shortened(failure.message)
-        self._writer.record_event(
+        self._client.record_event(
             pod, related=None, type="Warning", reason="FailedScheduling", action="Scheduling", note=note
         )
         reason = "Unschedulable" if attempt.is_rejected else "SchedulerError"
@@ -57,8 +57,8 @@ class FailureReporter:
         if known == condition and nominated is None:
             return
         try:
-            await self._writer.patch_status(pod, condition=condition, nominated_node_name=nominated)
-        except WriteError:
+            await self._client.patch_pod_status(pod, condition=condition, nominated_node_name=nominated)
+        except ClientError:
             return  # the next attempt will say it again
         except Exception:
             _log.exception("the status of pod %s could not be written", pod.key)

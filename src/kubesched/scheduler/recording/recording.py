@@ -1,36 +1,35 @@
 """Record: what reached the scheduler and what it decided, a line of JSON each, so that it can be run again.
 
 The first line has the configuration, and the feature gates that are not at their default. A decision is written down
-with the draw among equals that it took, a write to the cluster with how it went: a replay needs neither the seed nor
-the cluster.
+with the draw among equals that it took, a call of the cluster's API with its answer: a replay needs neither the seed
+nor the cluster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import count
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import msgspec
 
 from kubesched.api.change import Change
 from kubesched.api.custom import CustomObject
-from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.config import SchedulerConfiguration, to_plain
-from kubesched.plugins.dynamic_resources.writes import ClaimGoneAnotherWayError, ClaimWrite
-from kubesched.plugins.volume_binding.writes import VolumeWrites
+from kubesched.framework.client import ClientError, ClusterClient, Json
 from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.listener import SchedulerListener
-from kubesched.scheduler.writer import ClusterWriter, WriteError
 
-FORMAT = "kubesched recording 1"
+FORMAT = "kubesched recording 2"
+
+T = TypeVar("T")
 
 
 class Recording(SchedulerListener):
-    """An open recording. It listens to the scheduler that is recorded, which writes through a `RecordingWriter`."""
+    """An open recording. It listens to the scheduler that is recorded, which writes through a `RecordingClient`."""
 
     def __init__(self, stream: IO[str], configuration: SchedulerConfiguration, clock: Callable[[], float]) -> None:
         self._stream = stream
@@ -73,49 +72,72 @@ class Recording(SchedulerListener):
         self._stream.write(msgspec.json.encode(entry).decode() + "\n")
 
 
-class RecordingWriter:
-    """A writer that notes how each write went."""
+class RecordingClient(ClusterClient):
+    """A client that notes every call: the verb, the object, what was given, and the answer or the error."""
 
-    def __init__(self, writer: ClusterWriter, recording: Recording) -> None:
-        self._writer = writer
+    def __init__(self, client: ClusterClient, recording: Recording) -> None:
+        self._client = client
         self._recording = recording
 
-    async def bind(self, pod: Pod, node_name: str) -> None:
-        await self._noted("bind", pod, self._writer.bind(pod, node_name))
+    async def get(self, kind: str, name: str, namespace: str = "") -> Json:
+        return await self._noted("get", named(kind, name, namespace), self._client.get(kind, name, namespace))
 
-    async def patch_status(self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None) -> None:
-        patch = self._writer.patch_status(pod, condition=condition, nominated_node_name=nominated_node_name)
-        await self._noted("patch_status", pod, patch)
+    async def create(self, kind: str, obj: Json) -> Json:
+        return await self._noted("create", name_in(kind, obj), self._client.create(kind, obj), given=obj)
+
+    async def replace(self, kind: str, obj: Json, *, subresource: str = "") -> Json:
+        call = self._client.replace(kind, obj, subresource=subresource)
+        return await self._noted("replace", name_in(kind, obj, subresource), call, given=obj)
+
+    async def patch(self, kind: str, name: str, patch: Json, *, namespace: str = "", subresource: str = "") -> Json:
+        call = self._client.patch(kind, name, patch, namespace=namespace, subresource=subresource)
+        return await self._noted("patch", named(kind, name, namespace, subresource), call, given=patch)
+
+    async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
+        call = self._client.delete(kind, name, namespace=namespace, uid=uid)
+        await self._noted("delete", named(kind, name, namespace), call)
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        await self._noted("bind", f"Pod {pod.key}", self._client.bind(pod, node_name), given=node_name)
+
+    async def patch_pod_status(
+        self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None
+    ) -> None:
+        call = self._client.patch_pod_status(pod, condition=condition, nominated_node_name=nominated_node_name)
+        await self._noted("patch_pod_status", f"Pod {pod.key}", call)
 
     async def evict(self, pod: Pod, condition: PodCondition) -> None:
-        await self._noted("evict", pod, self._writer.evict(pod, condition))
+        await self._noted("evict", f"Pod {pod.key}", self._client.evict(pod, condition))
 
-    async def write_volumes(self, pod: Pod, writes: VolumeWrites) -> None:
-        await self._noted("write_volumes", pod, self._writer.write_volumes(pod, writes))
-
-    async def write_claim(self, pod: Pod, write: ClaimWrite) -> ResourceClaim | None:
-        noted: dict[str, Any] = {"verb": "write_claim", "pod": pod.key}
-        try:
-            written = await self._writer.write_claim(pod, write)
-        except WriteError as error:
-            self._recording.note("write", **noted, error=[error.reason, str(error)])
-            raise
-        except ClaimGoneAnotherWayError as error:
-            self._recording.note("write", **noted, gone=str(error))
-            raise
-        self._recording.note("write", **noted, claim=None if written is None else _plain(written))
-        return written
+    async def wait(
+        self, pod: Pod, is_met: Callable[[], bool], *, kinds: Sequence[type[KubeObject]], within: float
+    ) -> bool:
+        call = self._client.wait(pod, is_met, kinds=kinds, within=within)
+        return await self._noted("wait", f"Pod {pod.key}", call)
 
     def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
-        self._writer.record_event(pod, related=related, type=type, reason=reason, action=action, note=note)
+        self._client.record_event(pod, related=related, type=type, reason=reason, action=action, note=note)
 
-    async def _noted(self, verb: str, pod: Pod, write: Any) -> None:
+    async def _noted(self, verb: str, obj: str, call: Awaitable[T], given: Any = None) -> T:
+        noted = {"verb": verb, "object": obj, **({} if given is None else {"given": given})}
         try:
-            await write
-        except WriteError as error:
-            self._recording.note("write", verb=verb, pod=pod.key, error=[error.reason, str(error)])
+            answer = await call
+        except ClientError as error:
+            self._recording.note("call", **noted, error=[error.reason, str(error)])
             raise
-        self._recording.note("write", verb=verb, pod=pod.key)
+        self._recording.note("call", **noted, **({} if answer is None else {"answer": answer}))
+        return answer
+
+
+def named(kind: str, name: str, namespace: str = "", subresource: str = "") -> str:
+    """How a recording names the object of a call: `ResourceClaim default/gpu status`."""
+    return f"{kind} {namespace}/{name} {subresource}".rstrip() if namespace else f"{kind} {name} {subresource}".rstrip()
+
+
+def name_in(kind: str, obj: Json, subresource: str = "") -> str:
+    """The same for an object that is given whole; one that has no name yet says what its name begins with."""
+    meta = obj["metadata"]
+    return named(kind, meta.get("name") or meta.get("generateName", ""), meta.get("namespace", ""), subresource)
 
 
 def open_recording(path: str, on_kept: Callable[[Path], None]) -> IO[str]:

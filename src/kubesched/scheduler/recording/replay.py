@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -10,20 +10,17 @@ import msgspec
 from kubesched import config
 from kubesched.api.change import Change
 from kubesched.api.custom import read_custom
-from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.errors import UserError
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
+from kubesched.framework.client import CONFLICT, ClientError, ClusterClient, Json
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.registry import Registry
-from kubesched.plugins.dynamic_resources.writes import ClaimGoneAnotherWayError, ClaimWrite
-from kubesched.plugins.volume_binding.writes import VolumeWrites
 from kubesched.scheduler.attempt.attempt import Attempt
-from kubesched.scheduler.recording.recording import FORMAT, described
+from kubesched.scheduler.recording.recording import FORMAT, described, name_in, named
 from kubesched.scheduler.run_now import run_now
 from kubesched.scheduler.scheduler import Scheduler
-from kubesched.scheduler.writer import WriteError
 
 Entry = dict[str, Any]
 
@@ -38,7 +35,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "decide": ("pod", "phase", "node", "message", "victims", "among", "drawn"),
     "wait": ("pod",),
     "finish": ("pod",),
-    "write": ("verb", "pod"),
+    "call": ("verb", "object"),
     "finished": ("pod", "outcome"),
 }
 """All that a recording can have, and what must be said about each."""
@@ -64,14 +61,14 @@ class Difference(NamedTuple):
 class Replay:
     """One recording, read to its end."""
 
-    def __init__(self, lines: Iterable[str], plugins: Registry | None = None) -> None:
+    def __init__(self, lines: Iterable[str], plugins: Registry) -> None:
         self.differences: list[Difference] = []
         self.decisions = 0
         self._lines = enumerate(lines, start=1)
         self._line = 0
         self._now = 0.0
         self._drawn = 0
-        self._writes: list[Entry] = []
+        self._client = _RecordedClient(self._compare)
         self._open: dict[str, Attempt] = {}
         self._scheduler = self._begin(plugins)
 
@@ -81,11 +78,11 @@ class Replay:
         for i, (line, entry) in enumerate(entries):
             self._line, self._now = line, entry["t"]
             if entry["what"] in ("wait", "finish"):
-                self._writes = _writes_after(entries, i)
+                self._client.calls = _calls_after(entries, i)
             self._replay(entry)
         return self.differences
 
-    def _begin(self, plugins: Registry | None) -> Scheduler:
+    def _begin(self, plugins: Registry) -> Scheduler:
         _, header = next(self._parsed(), (0, {}))
         if header.get("format") != FORMAT:
             raise ReplayError(f"line 1: expected a header with format {FORMAT!r}")
@@ -94,7 +91,7 @@ class Replay:
             configuration = config.from_plain(header["config"], features=features)
             return Scheduler(
                 configuration,
-                self,
+                self._client,
                 clock=lambda: self._now,
                 draw=lambda _: self._drawn,
                 plugins=plugins,
@@ -188,50 +185,70 @@ class Replay:
         except msgspec.ValidationError as error:
             raise ReplayError(f"line {self._line}: {field}: {error}") from error
 
-    # -- the writer: every write goes as it went ----------------------------------------------------------------------
+
+class _RecordedClient(ClusterClient):
+    """Answers every call as it was answered then. A call that was not made then is a difference."""
+
+    def __init__(self, compare: Callable[[str, Any, Any], None]) -> None:
+        self.calls: list[Entry] = []
+        """Those of the attempt that is being finished."""
+        self._compare = compare
+
+    async def get(self, kind: str, name: str, namespace: str = "") -> Json:
+        return self._json("get", named(kind, name, namespace))
+
+    async def create(self, kind: str, obj: Json) -> Json:
+        return self._json("create", name_in(kind, obj))
+
+    async def replace(self, kind: str, obj: Json, *, subresource: str = "") -> Json:
+        return self._json("replace", name_in(kind, obj, subresource))
+
+    async def patch(self, kind: str, name: str, patch: Json, *, namespace: str = "", subresource: str = "") -> Json:
+        return self._json("patch", named(kind, name, namespace, subresource))
+
+    async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
+        self._repeat("delete", named(kind, name, namespace))
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        self._repeat("bind", pod)
+        self._repeat("bind", f"Pod {pod.key}")
 
-    async def patch_status(self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None) -> None:
-        self._repeat("patch_status", pod)
+    async def patch_pod_status(
+        self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None
+    ) -> None:
+        self._repeat("patch_pod_status", f"Pod {pod.key}")
 
     async def evict(self, pod: Pod, condition: PodCondition) -> None:
-        self._repeat("evict", pod)
+        self._repeat("evict", f"Pod {pod.key}")
 
-    async def write_volumes(self, pod: Pod, writes: VolumeWrites) -> None:
-        self._repeat("write_volumes", pod)
+    async def wait(
+        self, pod: Pod, is_met: Callable[[], bool], *, kinds: Sequence[type[KubeObject]], within: float
+    ) -> bool:
+        return bool(self._repeat("wait", f"Pod {pod.key}"))
 
-    async def write_claim(self, pod: Pod, write: ClaimWrite) -> ResourceClaim | None:
-        written = self._repeat("write_claim", pod)
-        if written.get("gone"):
-            raise ClaimGoneAnotherWayError(written["gone"])
-        if written and written.get("claim") is None:
-            return None
-        return msgspec.convert(written["claim"], ResourceClaim) if written else write.claim
+    def _json(self, verb: str, obj: str) -> Json:
+        answer = self._repeat(verb, obj)
+        if not isinstance(answer, dict):
+            raise ClientError(CONFLICT, f"{verb} {obj}: the recording has no answer")
+        return answer
 
-    def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
-        """Events decide nothing."""
-
-    def _repeat(self, verb: str, pod: Pod) -> Entry:
-        """The write as it was recorded; nothing if it was not, which is a difference."""
-        for i, write in enumerate(self._writes):
-            if write["verb"] == verb and write["pod"] == pod.key:
-                del self._writes[i]
-                if write.get("error"):
-                    raise WriteError(*write["error"])
-                return write
-        self._compare(f"{verb} of {pod.key}", "not written", "written")
-        return {}
+    def _repeat(self, verb: str, obj: str) -> Any:
+        for i, call in enumerate(self.calls):
+            if call["verb"] == verb and call["object"] == obj:
+                del self.calls[i]
+                if call.get("error"):
+                    raise ClientError(*call["error"])
+                return call.get("answer")
+        self._compare(f"{verb} of {obj}", "not called", "called")
+        return None
 
 
-def _writes_after(entries: list[tuple[int, Entry]], start: int) -> list[Entry]:
-    """The writes of a wait up to the finish of its attempt, and of a finish up to its end."""
+def _calls_after(entries: list[tuple[int, Entry]], start: int) -> list[Entry]:
+    """The calls of a wait up to the finish of its attempt, and of a finish up to its end."""
     pod = entries[start][1]["pod"]
-    writes = []
+    calls = []
     for _, entry in entries[start + 1 :]:
         if entry["what"] in ("finish", "finished") and entry["pod"] == pod:
             break
-        if entry["what"] == "write":
-            writes.append(entry)
-    return writes
+        if entry["what"] == "call":
+            calls.append(entry)
+    return calls

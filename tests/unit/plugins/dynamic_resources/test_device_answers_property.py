@@ -5,7 +5,6 @@ from __future__ import annotations
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from tests.builders import make_node
 from tests.device_builders import (
     DRIVER,
     allocated,
@@ -27,6 +26,7 @@ from kubesched.plugins.dynamic_resources.demand import Demand, Problem
 from kubesched.plugins.dynamic_resources.search import Search
 from kubesched.plugins.dynamic_resources.selecting import Selectors
 from kubesched.state.cluster import ClusterState
+from kubesched.testing import make_node
 
 NODES = ("n0", "n1", "n2")
 DEMANDS = (

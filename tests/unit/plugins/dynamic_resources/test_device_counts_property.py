@@ -6,7 +6,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from msgspec.structs import replace
-from tests.builders import make_node, node_term
 from tests.device_builders import allocated, attribute_is, device, make_claim, make_class, make_slice
 
 from kubesched.api.affinity import NodeSelector
@@ -15,6 +14,7 @@ from kubesched.api.node import Node
 from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.dynamic_resources.counting import DeviceCounts
 from kubesched.state.cluster import ClusterState
+from kubesched.testing import make_node, node_term
 
 NODES = ("n0", "n1", "n2")
 POOLS = (*NODES, "wide", "mixed")

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
-from tests.builders import make_cluster, make_engine, make_node, make_pod
+from tests.builders import make_cluster, make_engine
 from tests.device_builders import (
     DRIVER,
     allocated,
@@ -34,6 +34,7 @@ from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import PluginContext
 from kubesched.plugins.dynamic_resources import DynamicResources
 from kubesched.plugins.node_resources import NodeResourcesFit
+from kubesched.testing import make_node, make_pod
 
 TWO_NODES = (make_node("n1"), make_node("n2"))
 POD = with_claims(make_pod("p"), "c").build()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from tests.builders import make_cluster, make_pod
+from tests.builders import make_cluster
 from tests.device_builders import allocated, device, make_claim, make_class, make_counters, make_slice, results_changed
 
 from kubesched.api.device_claims import FINALIZER, AllocatedDevice, AllocationResult, DeviceAllocation, ResourceClaim
@@ -23,6 +23,7 @@ from kubesched.plugins.dynamic_resources.writes import (
 )
 from kubesched.plugins.shared.device_resources import ServedResources
 from kubesched.state.objects import ObjectStore
+from kubesched.testing import make_pod
 
 POOL = ("gpu.example.com", "n")
 DEVICE = (*POOL, "d")

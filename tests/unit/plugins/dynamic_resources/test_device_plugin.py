@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from msgspec import convert
 from msgspec.structs import replace
-from tests.builders import make_cluster, make_engine, make_node, make_pod, node_term
+from tests.builders import make_cluster, make_engine
 from tests.device_builders import (
     DRIVER,
     allocated,
@@ -37,6 +37,7 @@ from kubesched.plugins.dynamic_resources.extended import claim_for
 from kubesched.plugins.dynamic_resources.hints import after_claim
 from kubesched.plugins.dynamic_resources.writes import DeallocateClaim, DeleteClaim, UnreserveClaim
 from kubesched.state.cluster import ClusterState
+from kubesched.testing import make_node, make_pod, node_term
 
 NODES = (make_node("n1"), make_node("n2"))
 

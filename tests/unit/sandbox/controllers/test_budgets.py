@@ -83,9 +83,13 @@ def test_pod_whose_labels_change_leaves_the_budget() -> None:
     assert status(cluster) == (0, 0, 0, 0)
 
 
-def test_drain_of_a_hollow_node_respects_budgets() -> None:
+def test_eviction_of_all_pods_at_once_respects_budgets() -> None:
     cluster = LivingSandbox(nodes=1)
     deployment(cluster, replicas=2)
     cluster.create(POD_DISRUPTION_BUDGETS, budget(minAvailable=1))
     cluster.run(10)
-    assert len(cluster.hollow.drain("node-0")) == 1
+    first, second = (each["metadata"]["name"] for each in cluster.pods())
+    cluster.api.evict("default", first, {"metadata": {"name": first}})
+    with pytest.raises(ApiError) as refused:
+        cluster.api.evict("default", second, {"metadata": {"name": second}})
+    assert refused.value.code == 429

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from tests.living_sandbox import LivingSandbox, deployment, is_live, with_image, workload
 
 from kubesched.api.kinds import DEPLOYMENTS, PODS, REPLICA_SETS, Object
+from kubesched.controllers import rollout
 from kubesched.sandbox.api import Event
-from kubesched.sandbox.controllers import deployment_status, rollout
+from kubesched.sandbox.controllers import deployment_status
 from kubesched.sandbox.controllers.conditions import condition_of, is_active, is_ready
 
 

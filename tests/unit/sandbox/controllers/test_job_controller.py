@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from tests.living_sandbox import LivingSandbox, is_live, template
 
 from kubesched.api.kinds import JOBS, PODS, Object
+from kubesched.controllers.jobs import INDEX, Indexes
 from kubesched.sandbox.controllers.conditions import condition_of, is_true
-from kubesched.sandbox.controllers.job_indexes import INDEX, Indexes
 from kubesched.sandbox.nodes import DURATION, EXIT_CODE
 
 

@@ -128,7 +128,7 @@ def test_pods_on_a_node_that_is_gone_are_collected_after_a_while() -> None:
     cluster = LivingSandbox()
     cluster.create(PODS, placed("left-behind"))
     cluster.run(10)
-    cluster.hollow.remove("node-0")
+    cluster.delete(NODES, "node-0")
     cluster.run(30)
     assert is_live(cluster.get(PODS, "left-behind"))
     cluster.run(30)

@@ -2,7 +2,15 @@ from __future__ import annotations
 
 from tests.living_sandbox import LivingSandbox, pod
 
-from kubesched.api.kinds import DEVICE_CLASSES, PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, RESOURCE_SLICES, Object
+from kubesched.api.kinds import (
+    DEVICE_CLASSES,
+    NODES,
+    PODS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    RESOURCE_SLICES,
+    Object,
+)
 from kubesched.sandbox.nodes import DRIVER, DURATION, publish_gpus
 
 SPEC = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": DRIVER}}]}}
@@ -89,7 +97,7 @@ def test_nodes_publish_their_gpus_and_take_them_along() -> None:
     slices = cluster.api.select(RESOURCE_SLICES)
     assert [len(each["spec"]["devices"]) for each in slices] == [8, 8]
     assert cluster.get(DEVICE_CLASSES, DRIVER)["spec"]["selectors"]
-    cluster.hollow.remove("node-0")
+    cluster.delete(NODES, "node-0")
     cluster.settle()
     assert [each["spec"]["nodeName"] for each in cluster.api.select(RESOURCE_SLICES)] == ["node-1"]
 

@@ -11,8 +11,7 @@ from tests.sandbox_server import fresh_api
 from kubesched.api.kinds import CONFIG_MAPS, Resource
 from kubesched.sandbox.api import Event
 from kubesched.sandbox.controllers import Dispatch, KeyedController, Runner
-from kubesched.sandbox.controllers.controller import key_of
-from kubesched.sandbox.controllers.work_queue import Key, WorkQueue
+from kubesched.sandbox.controllers.controller import Key, WorkQueue, key_of
 
 NAMED = {"metadata": {"name": "one"}}
 

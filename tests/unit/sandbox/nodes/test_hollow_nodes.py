@@ -14,7 +14,7 @@ from kubesched.sandbox.controllers import Dispatch
 from kubesched.sandbox.controllers.conditions import condition_of, is_ready, is_true
 from kubesched.sandbox.nodes import DURATION, EXIT_CODE, STARTUP, HollowNodes, node_manifest, node_manifests
 from kubesched.sandbox.nodes.capacity import requests_of
-from kubesched.sandbox.nodes.timers import Timers
+from kubesched.sandbox.nodes.pods import Timers
 
 
 def placed(name: str = "first", *, annotations: dict[str, str] | None = None, cpu: str = "", **spec: object) -> Object:

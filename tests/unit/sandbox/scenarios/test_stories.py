@@ -18,7 +18,7 @@ from kubesched.sandbox.chronicle import Chronicle
 from kubesched.sandbox.controllers import Runner, standard_controllers
 from kubesched.sandbox.nodes import HollowNodes, node_manifests
 from kubesched.sandbox.scenarios import SCENARIOS, Stage
-from kubesched.sandbox.scenarios.playing import play
+from kubesched.sandbox.scenarios.scenario import play
 from kubesched.sandbox.scheduling import SchedulerInside
 
 

@@ -1,0 +1,127 @@
+"""Volumes for claims: the best of those that are there, or a hollow one of a class with a provisioner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from kubesched.api.kinds import Object
+from kubesched.api.meta import LabelSelector
+from kubesched.api.quantity import Quantity, parse_quantity
+from kubesched.api.selectors import compile_selector
+from kubesched.api.well_known import STORAGE_CLASS
+
+_PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+
+
+def class_of(obj: Object) -> str:
+    """The storage class of a claim or volume; empty if it has none."""
+    named = (obj["metadata"].get("annotations") or {}).get(STORAGE_CLASS)
+    return str(named if named is not None else obj["spec"].get("storageClassName") or "")
+
+
+def request_of(claim: Object) -> Quantity:
+    return parse_quantity(claim["spec"]["resources"]["requests"]["storage"])
+
+
+def is_claimed_by(volume: Object, claim: Object) -> bool:
+    """Whether the volume's claimRef names this claim: by namespace and name, and by uid if it has one."""
+    reference, metadata = volume["spec"].get("claimRef") or {}, claim["metadata"]
+    if (reference.get("namespace"), reference.get("name")) != (metadata["namespace"], metadata["name"]):
+        return False
+    return reference.get("uid") in (None, "", metadata["uid"])
+
+
+def best_volume(claim: Object, volumes: Iterable[Object]) -> Object | None:
+    """The smallest free volume that suits, the first by name among equals."""
+    suitable = [volume for volume in volumes if "claimRef" not in volume["spec"] and _suits(volume, claim)]
+    return min(suitable, key=lambda volume: (_capacity(volume).value(), volume["metadata"]["name"]), default=None)
+
+
+def _capacity(volume: Object) -> Quantity:
+    return parse_quantity(volume["spec"]["capacity"]["storage"])
+
+
+def _suits(volume: Object, claim: Object) -> bool:
+    wanted, offered = claim["spec"], volume["spec"]
+    if wanted.get("volumeMode") != offered.get("volumeMode") or class_of(volume) != class_of(claim):
+        return False
+    if not set(wanted["accessModes"]) <= set(offered["accessModes"]):
+        return False
+    if request_of(claim).exceeds(_capacity(volume)):
+        return False
+    selector = wanted.get("selector")
+    return selector is None or _selects(selector, volume["metadata"].get("labels") or {})
+
+
+def _selects(selector: Object, labels: dict[str, str]) -> bool:
+    return compile_selector(msgspec.convert(selector, LabelSelector)).matches(labels)
+
+
+def provisioned_volume(
+    claim: Object, storage_class: Object, node: Object | None, driver: Object | None
+) -> Object | None:
+    """The volume for a claim; None if the chosen node is not one where the class makes volumes.
+
+    `driver` is the CSINode of that node: it says which labels of the node are its topology.
+    """
+    terms = _topology(storage_class, node, driver)
+    if terms is None:
+        return None
+    metadata, provisioner = claim["metadata"], storage_class["provisioner"]
+    name = f"pvc-{metadata['uid']}"
+    spec: dict[str, Any] = {
+        "accessModes": claim["spec"]["accessModes"],
+        "capacity": {"storage": claim["spec"]["resources"]["requests"]["storage"]},
+        "claimRef": {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "namespace": metadata["namespace"],
+            "name": metadata["name"],
+            "uid": metadata["uid"],
+        },
+        "csi": {"driver": provisioner, "volumeHandle": name},
+        "persistentVolumeReclaimPolicy": storage_class.get("reclaimPolicy", "Delete"),
+        "storageClassName": class_of(claim),
+        "volumeMode": claim["spec"].get("volumeMode", "Filesystem"),
+    }
+    if terms:
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
+    return {"metadata": {"name": name, "annotations": {_PROVISIONED_BY: provisioner}}, "spec": spec}
+
+
+def _topology(storage_class: Object, node: Object | None, driver: Object | None) -> list[Object] | None:
+    """Node selector terms for where the volume can be used: none means anywhere, None means nowhere."""
+    allowed = storage_class.get("allowedTopologies") or []
+    if node is None:
+        return [{"matchExpressions": _expressions(term)} for term in allowed if _expressions(term)]
+    labels = node["metadata"].get("labels") or {}
+    if allowed:
+        fitting = [term for term in allowed if _holds(term, labels)]
+        if not fitting:
+            return None
+        keys = [each["key"] for each in fitting[0].get("matchLabelExpressions") or ()]
+    else:
+        keys = _topology_keys(storage_class["provisioner"], driver)
+    found = [{"key": key, "operator": "In", "values": [labels[key]]} for key in keys if key in labels]
+    return [{"matchExpressions": found}] if found else []
+
+
+def _expressions(term: Object) -> list[Object]:
+    return [
+        {"key": each["key"], "operator": "In", "values": each["values"]}
+        for each in term.get("matchLabelExpressions") or ()
+    ]
+
+
+def _holds(term: Object, labels: dict[str, str]) -> bool:
+    return all(labels.get(each["key"]) in each["values"] for each in term.get("matchLabelExpressions") or ())
+
+
+def _topology_keys(provisioner: str, driver: Object | None) -> list[str]:
+    for each in ((driver or {}).get("spec") or {}).get("drivers") or ():
+        if each["name"] == provisioner:
+            return list(each.get("topologyKeys") or ())
+    return []

@@ -1,0 +1,202 @@
+"""What plugins and the scheduler read and write, as requests to the API server."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import msgspec
+
+from kubesched.api.kinds import BUILT_IN, KINDS, PODS, Resource
+from kubesched.api.meta import KubeObject
+from kubesched.api.pod import Pod, PodCondition
+from kubesched.daemon.doubt import certain, leaves_doubt, says_the_same
+from kubesched.framework.client import (
+    NOT_FOUND,
+    UNREACHABLE,
+    ClientError,
+    ClusterClient,
+    Json,
+    binding,
+    pod_status_patch,
+)
+from kubesched.kube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Client
+from kubesched.kube.errors import ApiStatusError, KubeError
+from kubesched.kube.event_record import reference
+from kubesched.kube.events import EventRecorder
+from kubesched.scheduler.handle import ObjectWaiter
+
+_encode = msgspec.json.Encoder().encode
+_decode_pod = msgspec.json.Decoder(Pod).decode
+_decode_object = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class ClientObserver(Protocol):
+    """Told about calls to the API server, for metrics."""
+
+    def now(self) -> float:
+        """Seconds, for durations only."""
+
+    def writing(self, call: str, by: int) -> None:
+        """One more call (`pod_binding`, `pod_status_patch`) is under way, or one less."""
+
+    def wrote(self, call: str, result: str, seconds: float) -> None:
+        """Such a call ended with `success` or `error`."""
+
+
+class LiveClient(ClusterClient):
+    """A `ClusterClient` on a live cluster."""
+
+    def __init__(
+        self,
+        client: Client,
+        events: EventRecorder,
+        waiter: ObjectWaiter,
+        *,
+        observer: ClientObserver | None = None,
+        on_contradiction: Callable[[Pod], None] = lambda pod: None,
+    ) -> None:
+        """`on_contradiction` is called with pods that are gone or bound already by the answer to their binding."""
+        self._client = client
+        self._events = events
+        self._waiter = waiter
+        self._observer = observer
+        self._on_contradiction = on_contradiction
+
+    async def get(self, kind: str, name: str, namespace: str = "") -> Json:
+        return await self._json(self._client.get(_resource(kind).path_of(namespace=namespace, name=name)))
+
+    async def create(self, kind: str, obj: Json) -> Json:
+        path = _resource(kind).path_of(namespace=obj["metadata"].get("namespace", ""))
+        return await self._json(self._client.post(path, _encode(obj)))
+
+    async def replace(self, kind: str, obj: Json, *, subresource: str = "") -> Json:
+        meta = obj["metadata"]
+        where = _resource(kind).path_of(namespace=meta.get("namespace", ""), name=meta["name"])
+        try:
+            return _decode_object(await self._client.put(f"{where}/{subresource}".rstrip("/"), _encode(obj)))
+        except KubeError as error:
+            if leaves_doubt(error):
+                stored = await self._json(certain(lambda: self._client.get(where)))
+                if says_the_same(obj, stored, subresource):
+                    return stored
+            raise _as_client_error(error) from error
+
+    async def patch(self, kind: str, name: str, patch: Json, *, namespace: str = "", subresource: str = "") -> Json:
+        path = _resource(kind).path_of(namespace=namespace, name=name, subresource=subresource)
+        return await self._json(self._client.patch(path, _encode(patch), content_type=MERGE_PATCH))
+
+    async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
+        await self._json(self._client.delete(_resource(kind).path_of(namespace=namespace, name=name), _deletion(uid)))
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        """A refusal, or no answer, need not mean that the pod is not bound: then the pod itself is asked."""
+        path = PODS.path_of(namespace=pod.namespace, name=pod.name, subresource="binding")
+        try:
+            await self._measured("pod_binding", lambda: self._client.post(path, _encode(binding(pod, node_name))))
+        except KubeError as error:
+            if not await self._is_bound_after_all(pod, node_name, error):
+                raise _as_client_error(error) from error
+
+    async def patch_pod_status(
+        self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None
+    ) -> None:
+        patch = _encode(pod_status_patch(pod, condition, nominated_node_name, _now()))
+        path = PODS.path_of(namespace=pod.namespace, name=pod.name, subresource="status")
+        call = lambda: self._client.patch(path, patch, content_type=STRATEGIC_MERGE_PATCH)  # noqa: E731
+        try:
+            await self._measured("pod_status_patch", call)
+        except KubeError as error:
+            raise _as_client_error(error) from error
+
+    async def evict(self, pod: Pod, condition: PodCondition) -> None:
+        await self.patch_pod_status(pod, condition=condition, nominated_node_name=None)
+        try:
+            await self._client.delete(PODS.path_of(namespace=pod.namespace, name=pod.name), _deletion(pod.uid))
+        except KubeError as error:
+            raise _as_client_error(error) from error
+
+    async def wait(
+        self, pod: Pod, is_met: Callable[[], bool], *, kinds: Sequence[type[KubeObject]], within: float
+    ) -> bool:
+        return await self._waiter.wait(pod, is_met, kinds=kinds, within=within)
+
+    async def _json(self, answer: Awaitable[bytes]) -> Json:
+        try:
+            return _decode_object(await answer)
+        except KubeError as error:
+            raise _as_client_error(error) from error
+
+    def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
+        self._events.record(
+            reference(pod, "v1", "Pod"),
+            related=None if related is None else reference(related, "v1", "Pod"),
+            type="Warning" if type == "Warning" else "Normal",
+            reason=reason,
+            action=action,
+            note=note,
+            # Whoever does something to a pod for another one is the scheduler of that other one.
+            controller=(related or pod).spec.scheduler_name,
+        )
+
+    async def _is_bound_after_all(self, pod: Pod, node_name: str, error: KubeError) -> bool:
+        """Whether the pod is where it should be, though the answer to its binding was an error."""
+        contradicts = isinstance(error, ApiStatusError) and error.code == 404
+        if leaves_doubt(error):
+            found = await self._looked_up(pod)
+            if found is not None and found.spec.node_name in ("", node_name):
+                return found.spec.node_name == node_name
+            contradicts = True
+        if contradicts:
+            self._on_contradiction(pod)
+        return False
+
+    async def _looked_up(self, pod: Pod) -> Pod | None:
+        """The very same pod as it is now; None if it is gone."""
+        path = PODS.path_of(namespace=pod.namespace, name=pod.name)
+        try:
+            found = _decode_pod(await certain(lambda: self._client.get(path)))
+        except (KubeError, msgspec.MsgspecError):
+            return None
+        return found if found.uid == pod.uid else None
+
+    async def _measured(self, call: str, made: Callable[[], Awaitable[object]]) -> None:
+        observer = self._observer
+        if observer is None:
+            await made()
+            return
+        started, result = observer.now(), "error"
+        observer.writing(call, 1)
+        try:
+            await made()
+            result = "success"
+        finally:
+            observer.writing(call, -1)
+            observer.wrote(call, result, observer.now() - started)
+
+
+def _resource(kind: str) -> Resource:
+    """By the kind of its objects, or as `plural.version.group`."""
+    if kind in KINDS:
+        return KINDS[kind].resource
+    if kind.count(".") >= 2:
+        plural, version, group = kind.split(".", 2)
+        return Resource(group, version, plural, kind="")
+    found = next((each for each in BUILT_IN.values() if each.kind == kind), None)
+    if found is None:
+        raise ClientError(NOT_FOUND, f"{kind}: neither a kind that Kubernetes has, nor plural.version.group")
+    return found
+
+
+def _deletion(uid: str) -> bytes:
+    """The options for deleting the object with this uid, if one is given."""
+    return _encode({"apiVersion": "v1", "kind": "DeleteOptions", **({"preconditions": {"uid": uid}} if uid else {})})
+
+
+def _as_client_error(error: KubeError) -> ClientError:
+    return ClientError(error.reason if isinstance(error, ApiStatusError) else UNREACHABLE, str(error))
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

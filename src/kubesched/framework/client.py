@@ -1,0 +1,155 @@
+"""What a plugin may ask for beyond an answer: writes to the cluster, and the help of the scheduler that runs it.
+
+Every plugin finds both in its context. Live the client speaks HTTP, in a simulation it is the simulated cluster, and a
+recording notes what it was asked and what it answered. Where there is no cluster, as in an explanation, it refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from kubesched.api.meta import KubeObject
+from kubesched.api.pod import Pod, PodCondition
+
+Json = dict[str, Any]
+T = TypeVar("T")
+
+CONFLICT = "Conflict"
+NOT_FOUND = "NotFound"
+TIMEOUT = "Timeout"
+UNREACHABLE = "Unreachable"
+"""Not a word of the API: no answer came back at all."""
+
+
+class ClientError(Exception):
+    """A call that did not go through. `reason` is that of the API: Conflict, NotFound, InternalError, ..."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+    @property
+    def is_conflict(self) -> bool:
+        """Whether the object is not any longer what was read."""
+        return self.reason == CONFLICT
+
+    @property
+    def is_not_found(self) -> bool:
+        return self.reason == NOT_FOUND
+
+
+class ClusterClient:
+    """The API of the cluster. Every call may wait, and raises ClientError if it fails; this one always does.
+
+    Objects are JSON. A kind is named as in objects (`PersistentVolume`), a custom resource as `racks.v1.example.com`.
+    """
+
+    async def get(self, kind: str, name: str, namespace: str = "") -> Json:
+        raise _without_cluster()
+
+    async def create(self, kind: str, obj: Json) -> Json:
+        """The object as it was made; with `generateName` it has got its name."""
+        raise _without_cluster()
+
+    async def replace(self, kind: str, obj: Json, *, subresource: str = "") -> Json:
+        """The object as it is now. Conflict if it is not what was read last, by its resourceVersion.
+
+        An error says that nothing was written: a client that cannot tell reads the object until it can.
+        """
+        raise _without_cluster()
+
+    async def patch(self, kind: str, name: str, patch: Json, *, namespace: str = "", subresource: str = "") -> Json:
+        """A JSON merge patch. With `metadata.uid` or `metadata.resourceVersion` in it, of this very object."""
+        raise _without_cluster()
+
+    async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
+        """With a uid, of this very object."""
+        raise _without_cluster()
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        """The pod, with this uid and no other, runs on that node."""
+        raise _without_cluster()
+
+    async def patch_pod_status(
+        self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None
+    ) -> None:
+        """A condition, and a nomination: None leaves it alone, an empty name clears it."""
+        raise _without_cluster()
+
+    async def evict(self, pod: Pod, condition: PodCondition) -> None:
+        """Say why in the pod's status, then delete it."""
+        raise _without_cluster()
+
+    async def wait(
+        self, pod: Pod, is_met: Callable[[], bool], *, kinds: Sequence[type[KubeObject]], within: float
+    ) -> bool:
+        """Wait for what others do about a pod that is to be bound: whether it is done within so many seconds.
+
+        `is_met` is asked at once, and whenever the watch has shown the pod, or an object of one of these kinds. What it
+        raises ends the wait. Where everything is done at once, as in a simulation, it is not asked at all.
+        """
+        raise _without_cluster()
+
+    def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
+        """For people to read. Never fails, never waits."""
+
+
+def _without_cluster() -> ClientError:
+    return ClientError(UNREACHABLE, "there is no cluster here that a plugin could read from or write to")
+
+
+class Handle:
+    """The scheduler that runs a plugin. This one stands for none, as in an explanation: nothing comes of it."""
+
+    def activate(self, pod: Pod) -> None:
+        """Try a waiting pod at once."""
+
+    def open_gate(self, pod: Pod, plugin: str) -> bool:
+        """The plugin's PreEnqueue holds the pod back no more: events may wake it. Whether the pod waits for one."""
+        return False
+
+    def stop_binding(self, pod: Pod, reason: str) -> bool:
+        """Break off the PreBind plugins that work for a pod, which fails then; whether it was in time for that."""
+        return False
+
+    async def to_the_end(self, work: Awaitable[T]) -> T:
+        """Work that is not broken off half done when its pod is stopped."""
+        return await work
+
+    def count(self, metric: str, *labels: str) -> None:
+        """One more, in a counter that `/metrics` has."""
+
+    def measure(self, metric: str, seconds: float, *labels: str) -> None:
+        """A duration, in a histogram that `/metrics` has."""
+
+
+# -- bodies of the calls that have a shape of their own ----------------------------------------------------------------
+
+
+def binding(pod: Pod, node_name: str) -> Json:
+    """The Binding of this very pod: one that was made anew under its name has another uid, and is refused."""
+    metadata = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
+    target = {"kind": "Node", "name": node_name}
+    return {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
+
+
+def pod_status_patch(pod: Pod, condition: PodCondition | None, nominated_node_name: str | None, now: str) -> Json:
+    """A strategic merge patch of a pod's status. `now` is when a condition changed, if it did.
+
+    A nomination that is None stays as it is, and an empty one is taken away.
+    """
+    status: Json = {}
+    if condition is not None:
+        known = next((each for each in pod.status.conditions if each.type == condition.type), None)
+        written = {field: value for field, value in msgspec.structs.asdict(condition).items() if value}
+        if known is None or known.status != condition.status:
+            written["lastTransitionTime"] = now
+        if pod.metadata.generation:  # which of its specs was looked at
+            written["observedGeneration"] = pod.metadata.generation
+        status["conditions"] = [written]
+    if nominated_node_name is not None:
+        status["nominatedNodeName"] = nominated_node_name or None
+    return {"metadata": {"uid": pod.uid}, "status": status}

@@ -1,0 +1,81 @@
+"""The front door for authors of plugins: all names that a plugin needs.
+
+The promise: these names stay, with the meaning that docs/writing-a-plugin.md gives them, and what is said about them in
+their docstrings. A release that must change one says so in CHANGELOG.md. Everything else in kubesched may change at any
+time. `kubesched.testing` is the front door for the tests of plugins, under the same promise.
+"""
+
+from kubesched.api.custom import custom_kind
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.diagnosis import FilterOutcome
+from kubesched.framework.events import Action, ClusterEvent, Hint, Interest, Kind
+from kubesched.framework.nodes import Nodes, NodeView
+from kubesched.framework.plugin import (
+    BindPlugin,
+    Details,
+    ExplainPlugin,
+    FilterPlugin,
+    PermitPlugin,
+    PluginContext,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+    Scope,
+    ScorePlugin,
+    Section,
+)
+from kubesched.framework.status import MAX_NODE_SCORE, SKIP, Code, Status, error, unresolvable, unschedulable
+from kubesched.state.columns import Bool, Int32, Int64
+from kubesched.state.facts import StateKey
+
+__all__ = [
+    "MAX_NODE_SCORE",
+    "SKIP",
+    "Action",
+    "BindPlugin",
+    "Bool",
+    "ClusterEvent",
+    "Code",
+    "Cycle",
+    "Details",
+    "ExplainPlugin",
+    "FilterOutcome",
+    "FilterPlugin",
+    "Hint",
+    "Int32",
+    "Int64",
+    "Interest",
+    "Kind",
+    "Node",
+    "NodeView",
+    "Nodes",
+    "PermitPlugin",
+    "PluginContext",
+    "Pod",
+    "PostBindPlugin",
+    "PostFilterPlugin",
+    "PostFilterResult",
+    "PreBindPlugin",
+    "PreEnqueuePlugin",
+    "PreFilterPlugin",
+    "PreScorePlugin",
+    "QueueSortPlugin",
+    "ReservePlugin",
+    "Scope",
+    "ScorePlugin",
+    "Section",
+    "StateKey",
+    "Status",
+    "custom_kind",
+    "error",
+    "unresolvable",
+    "unschedulable",
+]

@@ -1,0 +1,134 @@
+"""A preemption carried out: lesser pods lose their nomination, victims are evicted, and the preemptor always wakes."""
+
+from __future__ import annotations
+
+from kubesched.api.pod import Pod, PodCondition
+from kubesched.framework.client import ClientError
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.plugin import PluginContext
+from kubesched.framework.status import Status, error
+from kubesched.state.cluster import ClusterState
+
+
+class Evicting:
+    """The pods whose victims are being evicted: there is no point in trying them before the last one is leaving."""
+
+    def __init__(self) -> None:
+        self._last_victims: dict[str, Pod | None] = {}
+        """By identity of the preemptor; None until it is the last victim's turn."""
+
+    def begin(self, preemptor: Pod, last: Pod | None) -> None:
+        """The victims are about to be evicted, or only the last one is left."""
+        self._last_victims[preemptor.identity] = last
+
+    def end(self, preemptor: Pod) -> None:
+        """All evictions were sent, or one failed."""
+        self._last_victims.pop(preemptor.identity, None)
+
+    def holds_back(self, pod: Pod, state: ClusterState) -> bool:
+        identity = pod.identity
+        if identity not in self._last_victims:
+            return False
+        last = self._last_victims[identity]
+        placed = None if last is None else state.placed(last)
+        return last is None or (placed is not None and not placed.pod.is_terminating)
+
+
+class Eviction:
+    """The `Preemption` of one pod. Without AsyncPreemption it is over before the pod goes back to the queue."""
+
+    def __init__(
+        self,
+        plugin: str,
+        cycle: Cycle,
+        node_name: str,
+        victims: list[Pod],
+        evicting: Evicting,
+        context: PluginContext,
+    ) -> None:
+        self._plugin = plugin
+        self._preemptor = cycle.latest or cycle.pod
+        self._state = cycle.state
+        self._node_name = node_name
+        self._victims = victims
+        self._evicting = evicting
+        self._context = context
+        self._client = context.client
+
+    def hold_back(self) -> None:
+        self._evicting.begin(self._preemptor, self._victims[0] if len(self._victims) == 1 else None)
+
+    async def carry_out(self) -> Status | None:
+        try:
+            await (self._beside_others() if self._context.features.async_preemption else self._at_once())
+        except ClientError as failure:
+            return error(f"preemption: {failure}")
+        return None
+
+    async def _at_once(self) -> None:
+        for victim in self._victims:
+            await self._evict(victim)
+        await self._clear_nominations()
+
+    async def _beside_others(self) -> None:
+        """All victims but the last go first; when the last is on its way, events may wake the preemptor."""
+        *others, last = self._victims
+        left_by_itself, failed = False, True
+        try:
+            not_cleared = await self._clear_nominations()
+            for victim in others:
+                await self._evict(victim)
+            self._evicting.begin(self._preemptor, last)
+            left_by_itself = self._state.placed(last) is None
+            await self._evict(last)
+            failed = bool(not_cleared)
+        finally:
+            self._evicting.end(self._preemptor)
+            is_waiting = self._context.handle.open_gate(self._preemptor, self._plugin)
+            # The watch showed that a pod had left by itself while the preemptor was held back. The departure of others
+            # is yet to come, or was shown then too.
+            is_stuck = left_by_itself and is_waiting and not any(self._state.placed(victim) for victim in others)
+            if failed or is_stuck:
+                self._context.handle.activate(self._preemptor)
+        if not_cleared:
+            raise not_cleared[0]
+
+    async def _clear_nominations(self) -> list[ClientError]:
+        """Take the node from lesser pods that are nominated for it. What failed; the victims go all the same."""
+        failures = []
+        for pod in self._state.nominated.on_node(self._node_name):
+            if pod.priority < self._preemptor.priority and pod.status.nominated_node_name:
+                try:
+                    await self._client.patch_pod_status(pod, condition=None, nominated_node_name="")
+                except ClientError as failure:
+                    failures.append(failure)
+        return failures
+
+    async def _evict(self, victim: Pod) -> None:
+        note = f"Preempted by pod {self._preemptor.uid} on node {self._node_name}"
+        if self._is_stopped(victim):  # never got as far as the API server
+            self._record(victim, f"{note} (in kube-scheduler memory).")
+            return
+        message = f"{self._preemptor.spec.scheduler_name}: preempting to accommodate a higher priority pod"
+        condition = PodCondition(
+            type="DisruptionTarget", status="True", reason="PreemptionByScheduler", message=message
+        )
+        try:
+            await self._client.evict(victim, condition)
+        except ClientError as failure:
+            if failure.is_not_found:
+                return  # gone already, which is all that was wanted
+            raise
+        self._record(victim, note)
+
+    def _is_stopped(self, victim: Pod) -> bool:
+        """Whether a pod that is not bound yet could be kept from it, so that it need not be deleted."""
+        waiting = self._context.waiting.get(victim)
+        if waiting is not None:
+            return waiting.preempt(self._plugin, "preempted")
+        return self._context.handle.stop_binding(victim, f"preempted by {self._plugin}")
+
+    def _record(self, victim: Pod, note: str) -> None:
+        self._client.record_event(
+            victim, related=self._preemptor, type="Normal", reason="Preempted", action="Preempting", note=note
+        )

@@ -1,0 +1,175 @@
+"""Before a pod is bound: its claims are allocated and reserved in the API, and their devices waited for; or undone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import msgspec
+
+from kubesched.api.device_claims import ResourceClaim
+from kubesched.framework.client import NOT_FOUND, TIMEOUT, ClientError
+from kubesched.framework.plugin import PluginContext
+from kubesched.framework.status import Status, error
+from kubesched.plugins.dynamic_resources.attempt import ClaimAttempt
+from kubesched.plugins.dynamic_resources.binding import (
+    BINDING_TIMEOUT,
+    DeviceBindingFailed,
+    awaited_drivers,
+    has_all_ready,
+    is_too_late,
+    must_wait,
+)
+from kubesched.plugins.dynamic_resources.extended import IN_MEMORY_NAME
+from kubesched.plugins.dynamic_resources.ledger import Ledger
+from kubesched.plugins.dynamic_resources.writes import (
+    ClaimGoneAnotherWayError,
+    CreateClaim,
+    DeleteClaim,
+    ReserveClaim,
+    TellExtendedClaim,
+    consumer_of,
+    write_claim,
+)
+
+_CREATED_CLAIMS = "scheduler_resourceclaim_creates_total"
+_AWAITED_DEVICES = "scheduler_dra_bindingconditions_allocations_total"
+_AWAITED_SECONDS = "scheduler_dra_bindingconditions_wait_duration_seconds"
+
+_DEVICE_FAILED = "DeviceBindingFailed"
+_METRIC_RESULTS = {TIMEOUT: "timeout", _DEVICE_FAILED: "failure"}
+
+
+class ClaimBinding:
+    """Writes the claims of one attempt."""
+
+    def __init__(self, attempt: ClaimAttempt, ledger: Ledger, context: PluginContext) -> None:
+        self._attempt = attempt
+        self._ledger = ledger
+        self._context = context
+        self._client = context.client
+
+    async def bind(self) -> None:
+        """All claims of the pod are allocated and reserved for it. ClientError, or ClaimGoneAnotherWayError."""
+        for index, claim in enumerate(self._attempt.claims):
+            if not claim.is_reserved_for(self._attempt.pod.uid):
+                # A pod that gives way to another is not stopped in the middle of a write, whose devices would be given
+                # to others though the claim may have them.
+                await self._context.handle.to_the_end(self._bind(index))
+
+    async def wait_for_devices(self, node_name: str, timeout: float) -> None:
+        """Return when all devices are ready; ClientError if they are not in time, or will not be."""
+        attempt, now = self._attempt, self._context.now
+        if not any(map(must_wait, attempt.claims)):
+            return
+        note = f"waiting for binding conditions for device on node {node_name}"
+        self._client.record_event(
+            attempt.pod, related=None, type="Normal", reason="BindingConditionsPending", action="Scheduling", note=note
+        )
+        started = now()
+        try:
+            is_ready = lambda: self._are_ready(timeout)  # noqa: E731
+            if not await self._client.wait(attempt.pod, is_ready, kinds=(ResourceClaim,), within=timeout):
+                raise ClientError(TIMEOUT, f"{BINDING_TIMEOUT}: context deadline exceeded")
+        except ClientError as failure:
+            self._count_wait(now() - started, _METRIC_RESULTS.get(failure.reason, "error"))
+            raise
+        self._count_wait(now() - started, "success")
+
+    def _count_wait(self, seconds: float, result: str) -> None:
+        profile, handle = self._attempt.pod.spec.scheduler_name, self._context.handle
+        for driver in sorted({driver for claim in self._attempt.claims for driver in awaited_drivers(claim)}):
+            handle.count(_AWAITED_DEVICES, profile, driver, result)
+            handle.measure(_AWAITED_SECONDS, seconds, profile, driver, result)
+
+    async def undo(self) -> Status | None:
+        """Write what is due because the attempt failed. If that fails too, the next attempt comes here again."""
+        attempt, failed = self._attempt, []
+        writes, attempt.writes = attempt.writes, []
+        for write in writes:
+            try:
+                await write_claim(self._client, attempt.pod, write)
+            except (ClientError, ClaimGoneAnotherWayError) as failure:
+                failed.append(f"claim {write.claim.key}: {failure}")
+                continue
+            if isinstance(write, DeleteClaim):
+                self._ledger.forget(write.claim)
+        return error(*failed) if failed else None
+
+    # -- one claim ----------------------------------------------------------------------------------------------------
+
+    async def _bind(self, index: int) -> None:
+        attempt = self._attempt
+        pod, claim, allocation = attempt.pod, attempt.claims[index], attempt.allocations.get(index)
+        is_extended = claim is attempt.extended_claim
+        if is_extended and allocation is None:
+            return  # a device plugin of the node serves the pod
+        set_aside = claim
+        try:
+            if is_extended and claim.name == IN_MEMORY_NAME:
+                claim = attempt.claims[index] = await self._create(claim)
+            write = ReserveClaim(claim, consumer_of(pod), allocation, self._timestamp())
+            what = "allocation and reservation" if allocation is not None else "reservation"
+            try:
+                written = await write_claim(self._client, pod, write)
+            except ClientError as failure:
+                raise ClientError(failure.reason, f"add {what} to claim {claim.key}: {failure}") from failure
+            assert written is not None
+            self._ledger.assume(written)
+        finally:
+            if allocation is not None:
+                self._ledger.release(set_aside)
+        if is_extended:
+            await self._tell_pod(written)
+        attempt.claims[index] = written
+
+    def _timestamp(self) -> str:
+        """When the devices began to be made ready; only that feature asks."""
+        if not self._context.features.device_binding_conditions:
+            return ""
+        return datetime.fromtimestamp(self._context.now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    async def _create(self, claim: ResourceClaim) -> ResourceClaim:
+        nameless = msgspec.structs.replace(claim, metadata=msgspec.structs.replace(claim.metadata, name="", uid=""))
+        result = "failure"
+        try:
+            created = await write_claim(self._client, self._attempt.pod, CreateClaim(nameless))
+            result = "success"
+        except ClientError as failure:
+            words = f"create claim for extended resources {claim.key}: {failure}"
+            raise ClientError(failure.reason, words) from failure
+        finally:
+            self._context.handle.count(_CREATED_CLAIMS, result)
+        assert created is not None
+        return created
+
+    async def _tell_pod(self, claim: ResourceClaim) -> None:
+        """In the pod's status, which claim serves its extended resources."""
+        pod, mappings = self._attempt.pod, self._attempt.mappings
+        if not mappings:
+            # As in kube-scheduler, where a pod with claims of its own cannot use the device plugin of a node for a
+            # resource that a class serves as well.
+            words = f"nil or empty request mappings, no update of pod {pod.key} ExtendedResourceClaimStatus"
+            raise ClientError("Invalid", words)
+        try:
+            await write_claim(self._client, pod, TellExtendedClaim(claim, mappings))
+        except ClientError as failure:
+            words = f"update pod {pod.key} ExtendedResourceClaimStatus: {failure}"
+            raise ClientError(failure.reason, words) from failure
+
+    def _are_ready(self, timeout: float) -> bool:
+        """Whether all devices are ready. ClientError if they will not be."""
+        attempt = self._attempt
+        for index, known in enumerate(attempt.claims):
+            claim = self._ledger.claim(known.name, known.namespace)
+            if claim is None:
+                raise ClientError(NOT_FOUND, f'could not find ResourceClaim "{known.key}"')
+            attempt.claims[index] = claim
+            try:
+                if has_all_ready(claim):
+                    continue
+            except DeviceBindingFailed as failure:
+                raise ClientError(_DEVICE_FAILED, str(failure)) from failure
+            if is_too_late(claim, self._context.now(), timeout):
+                raise ClientError(TIMEOUT, f"{BINDING_TIMEOUT}: claim={claim.name}")
+            return False
+        return True

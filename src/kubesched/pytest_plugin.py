@@ -1,0 +1,38 @@
+"""Fixtures for tests of plugins, for pytest to find by an entry point: what `kubesched.testing` has, without imports.
+
+Nothing of kubesched is imported before a test asks for a fixture: other tests in the same place pay nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from kubesched.testing import Cluster, NodeBuilder, PodBuilder
+
+
+@pytest.fixture
+def make_cluster() -> type[Cluster]:
+    """`make_cluster(nodes=[...], plugins=[MyPlugin]).schedule(pod)`."""
+    from kubesched.testing import Cluster
+
+    return Cluster
+
+
+@pytest.fixture
+def make_pod() -> Callable[..., PodBuilder]:
+    """`make_pod("p").requests(cpu="1")`."""
+    from kubesched import testing
+
+    return testing.make_pod
+
+
+@pytest.fixture
+def make_node() -> Callable[..., NodeBuilder]:
+    """`make_node("n1").capacity(cpu="4").label(tier="fast")`."""
+    from kubesched import testing
+
+    return testing.make_node

@@ -1,0 +1,112 @@
+"""What plugins and the scheduler inside read and write, as calls to the API that is in the same process."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+
+from kubesched.api.api_error import ApiError
+from kubesched.api.kinds import PODS, Object, Resource
+from kubesched.api.meta import KubeObject
+from kubesched.api.pod import Pod, PodCondition
+from kubesched.framework import client as framework_client
+from kubesched.framework.client import NOT_FOUND, ClientError, ClusterClient
+from kubesched.sandbox.api import Api, PatchKind
+from kubesched.sandbox.scheduling.recorder import EventRecorder
+from kubesched.scheduler.handle import ObjectWaiter
+
+_MANAGER = "kube-scheduler"
+
+
+class ApiClient(ClusterClient):
+    """A `ClusterClient` on the sandbox's own API."""
+
+    def __init__(self, api: Api, *, recorder: EventRecorder, waiter: ObjectWaiter) -> None:
+        self._api = api
+        self._recorder = recorder
+        self._waiter = waiter
+
+    async def get(self, kind: str, name: str, namespace: str = "") -> Object:
+        with _as_client_errors():
+            return self._api.get(self._resource(kind), namespace, name)
+
+    async def create(self, kind: str, obj: Object) -> Object:
+        with _as_client_errors():
+            return self._api.create(self._resource(kind), obj["metadata"].get("namespace", ""), obj, manager=_MANAGER)
+
+    async def replace(self, kind: str, obj: Object, *, subresource: str = "") -> Object:
+        meta = obj["metadata"]
+        with _as_client_errors():
+            return self._api.update(
+                self._resource(kind),
+                meta.get("namespace", ""),
+                meta["name"],
+                obj,
+                subresource=subresource,
+                manager=_MANAGER,
+            )
+
+    async def patch(self, kind: str, name: str, patch: Object, *, namespace: str = "", subresource: str = "") -> Object:
+        with _as_client_errors():
+            resource = self._resource(kind)
+            return self._api.patch(resource, namespace, name, patch, subresource=subresource, manager=_MANAGER)
+
+    async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
+        with _as_client_errors():
+            self._api.delete(self._resource(kind), namespace, name, uid=uid or None)
+
+    async def bind(self, pod: Pod, node_name: str) -> None:
+        with _as_client_errors():
+            self._api.bind(pod.namespace, pod.name, framework_client.binding(pod, node_name))
+
+    async def patch_pod_status(
+        self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None
+    ) -> None:
+        with _as_client_errors():
+            self._patch_status(pod, condition, nominated_node_name)
+
+    async def evict(self, pod: Pod, condition: PodCondition) -> None:
+        with _as_client_errors():
+            self._patch_status(pod, condition, None)
+            self._api.delete(PODS, pod.namespace, pod.name, uid=pod.uid)
+
+    async def wait(
+        self, pod: Pod, is_met: Callable[[], bool], *, kinds: Sequence[type[KubeObject]], within: float
+    ) -> bool:
+        return await self._waiter.wait(pod, is_met, kinds=kinds, within=within)
+
+    def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
+        self._recorder.record(pod, related=related, type=type, reason=reason, action=action, note=note)
+
+    def _patch_status(self, pod: Pod, condition: PodCondition | None, nominated: str | None) -> None:
+        patch = framework_client.pod_status_patch(pod, condition, nominated, self._api.stamps.now())
+        self._api.patch(
+            PODS,
+            pod.namespace,
+            pod.name,
+            patch,
+            kind=PatchKind.STRATEGIC,
+            subresource="status",
+            manager=_MANAGER,
+        )
+
+    def _resource(self, kind: str) -> Resource:
+        """By the kind of its objects, or as `plural.version.group`."""
+        plural, _, rest = kind.partition(".")
+        version, _, group = rest.partition(".")
+        found = (
+            self._api.catalog.lookup(group, version, plural)
+            if rest
+            else next((each for each in self._api.catalog.all() if each.kind == kind), None)
+        )
+        if found is None:
+            raise ClientError(NOT_FOUND, f"there is no resource for {kind} in the API")
+        return found
+
+
+@contextlib.contextmanager
+def _as_client_errors() -> Iterator[None]:
+    try:
+        yield
+    except ApiError as error:
+        raise ClientError(error.reason, error.message) from error
