@@ -9,7 +9,7 @@ from kubesched.api.custom import custom_kind
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.framework.client import ClientError, ClusterClient
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle import PODS_TO_ACTIVATE, Cycle
 from kubesched.framework.diagnosis import FilterOutcome
 from kubesched.framework.events import Action, ClusterEvent, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes, NodeView
@@ -39,6 +39,7 @@ from kubesched.state.facts import StateKey
 
 __all__ = [
     "MAX_NODE_SCORE",
+    "PODS_TO_ACTIVATE",
     "SKIP",
     "Action",
     "BindPlugin",

@@ -14,12 +14,10 @@ from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
-from kubesched.extenders.http_extender import extenders_of, with_ignored_resources
-from kubesched.extenders.originals import originals_for
 from kubesched.framework.client import ClusterClient
 from kubesched.framework.engine import Engine
 from kubesched.framework.errors import describe
-from kubesched.framework.extender import EXTENDER, Extender
+from kubesched.framework.extender import EXTENDER, Extender, ignoring_managed_resources
 from kubesched.framework.interests import ANY_EVENT, custom_resources, interests_of
 from kubesched.framework.plugin import (
     PluginContext,
@@ -32,6 +30,7 @@ from kubesched.framework.status import error
 from kubesched.framework.waiting import WaitingPods
 from kubesched.scheduler.attempt.attempt import (
     EVICTION,
+    Asking,
     Assumed,
     Attempt,
     AttemptOutcome,
@@ -63,7 +62,7 @@ class Scheduler:
         draw: Callable[[int], int],
         plugins: Registry,
         choose: Callable[[list[str]], str] | None = None,
-        extenders: Sequence[Extender] | None = None,
+        extenders: Sequence[Extender] = (),
         longest_wait: float = LONGEST_WAIT,
         now: Callable[[], float] = time.time,
         stopwatch: Callable[[], float] = time.monotonic,
@@ -74,13 +73,11 @@ class Scheduler:
         `clock` tells seconds; `draw` decides among equally good nodes, unless `choose` does so by name.
 
         `now` is the time of day in seconds since 1970, for what objects say about times; `stopwatch` is for durations.
-        `extenders` are those of the configuration, if not given. ExtenderSettingsError if one of them cannot be used.
+        `extenders` have a say after the plugins, in this order; those of the configuration are made elsewhere.
         After `longest_wait` seconds a pod is tried again even if nothing happened.
         """
-        configuration = with_ignored_resources(configuration)
-        self.originals = originals_for(configuration) if extenders is None else None
-        """For extenders, filled by informers and feeds; None if no extender will ask for them."""
-        self.extenders = extenders_of(configuration, self.originals) if extenders is None else list(extenders)
+        configuration = ignoring_managed_resources(configuration)
+        self.extenders = list(extenders)
         self.listeners: list[SchedulerListener] = list(listeners)
         self._stopwatch = stopwatch
         features = configuration.features
@@ -149,8 +146,6 @@ class Scheduler:
             listener.handling(change)
         before = self._stopwatch() if self.listeners else 0.0
         events = self._event_handlers.handle(change)
-        if self.originals is not None and change.old is not None:
-            self.originals.forget(change.old, change.new)
         if self.listeners:
             seconds = self._stopwatch() - before
             for listener in self.listeners:
@@ -177,14 +172,16 @@ class Scheduler:
         popped = self.queue.pop()
         if popped is None:
             return None
-        attempt = Attempt(*popped)
+        attempt = Attempt(*popped, answers=self.engine.answers_for(popped[0].pod))
         for listener in self.listeners:
             listener.popped(attempt)
         return attempt
 
     def decide(self, attempt: Attempt) -> None:
-        """Find a node and assume the pod there, or find out why not."""
+        """Find a node and assume the pod there, or find out why not; or what to ask extenders before that."""
         attempt.state = self._scheduling.decide(attempt)
+        if isinstance(attempt.state, Asking):
+            return
         for listener in self.listeners:
             listener.decided(attempt)
 

@@ -12,7 +12,6 @@ from kubesched.framework.plugin import PluginContext
 from kubesched.framework.status import Status, error
 from kubesched.plugins.dynamic_resources.attempt import ClaimAttempt
 from kubesched.plugins.dynamic_resources.extended import IN_MEMORY_NAME
-from kubesched.plugins.dynamic_resources.ledger import Ledger
 from kubesched.plugins.dynamic_resources.writes import (
     ClaimGoneAnotherWayError,
     CreateClaim,
@@ -22,6 +21,7 @@ from kubesched.plugins.dynamic_resources.writes import (
     consumer_of,
     write_claim,
 )
+from kubesched.plugins.shared.devices.ledger import Ledger
 
 BINDING_TIMEOUT = "device binding timeout"
 BINDING_FAILED = "device binding failed"

@@ -8,8 +8,8 @@ from kubesched.api.pod import Pod, PodResourceClaim
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.status import Status, error, unresolvable
-from kubesched.plugins.dynamic_resources.answers import DeviceView
-from kubesched.plugins.dynamic_resources.ledger import Ledger
+from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.plugins.shared.devices.ledger import Ledger
 from kubesched.plugins.shared.hinting import is_same_pod, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
 

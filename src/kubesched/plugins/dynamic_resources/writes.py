@@ -33,7 +33,7 @@ class ReserveClaim:
     consumer: ConsumerReference
     allocation: AllocationResult | None
     now: str
-    """When the devices are allocated, if that is not said yet; empty where time does not matter."""
+    """When the devices are allocated, if the claim does not say so yet; empty where time does not matter."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """One attempt to schedule one pod: the states that it goes through, from its turn in the queue to the outcome.
 
-    Popped ──► Failed ──────────────────────────► Done
+    Popped ──► Asking (extenders) ──► Popped's other ways
+       ├─────► Failed ──────────────────────────► Done
        ├─────► Assumed ──► (bound) ─────────────► Done
        │          │  └───► Denied ──────────────► Done
        ├─────► WaitingOnPermit ──► Assumed, Denied
@@ -11,11 +12,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from kubesched.framework.decision import Decision
+from kubesched.framework.extender import ExtenderAnswers, Question
 from kubesched.framework.status import Code, Status
 from kubesched.framework.stopwatch import Stopwatch
 from kubesched.scheduler.queue.queued_pod import QueuedPod
@@ -29,6 +32,7 @@ class Phase(StrEnum):
     """What recordings call the states."""
 
     POPPED = "popped"
+    ASKING = "asking"
     FAILED = "failed"
     WAITING = "waiting"
     ASSUMED = "assumed"
@@ -73,6 +77,15 @@ class Popped:
     """It is the pod's turn, and nothing is decided. The pod is in flight: events of this time are kept for it."""
 
     phase: ClassVar = Phase.POPPED
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Extenders have to be asked before the attempt can be decided. The pod is in flight, and decided anew then."""
+
+    phase: ClassVar = Phase.ASKING
+    questions: Sequence[Question[Any, Any]]
+    """Empty if all is asked, but other pods have their turn first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +140,7 @@ class Done:
     """Whether all victims are on their way out."""
 
 
-AttemptState: TypeAlias = Popped | Failed | WaitingOnPermit | Assumed | Denied | Done
+AttemptState: TypeAlias = Popped | Asking | Failed | WaitingOnPermit | Assumed | Denied | Done
 
 _ON_A_NODE = (AttemptOutcome.BOUND, AttemptOutcome.BIND_UNSCHEDULABLE, AttemptOutcome.BIND_ERROR)
 
@@ -141,10 +154,12 @@ class Attempt:
     state: AttemptState = Popped()
     watch: Stopwatch | None = None
     """Measures the attempt, if a listener has given it one."""
+    answers: ExtenderAnswers | None = None
+    """Of extenders; None if none has a say about the pod."""
 
     @property
     def decision(self) -> Decision | None:
-        return None if isinstance(self.state, Popped) else self.state.decision
+        return None if isinstance(self.state, Popped | Asking) else self.state.decision
 
     @property
     def failure(self) -> Failure | None:

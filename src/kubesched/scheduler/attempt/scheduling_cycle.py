@@ -7,13 +7,16 @@ from collections.abc import Callable
 
 from kubesched.api.pod import Pod
 from kubesched.framework.client import ClusterClient
+from kubesched.framework.cycle import PODS_TO_ACTIVATE
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
+from kubesched.framework.extender import AnswersMissingError
 from kubesched.framework.plugin import PermitPlugin, ReservePlugin
 from kubesched.framework.profile import Profile
 from kubesched.framework.status import Code, Status, error
 from kubesched.framework.waiting import WaitingPods
 from kubesched.scheduler.attempt.attempt import (
+    Asking,
     Assumed,
     Attempt,
     AttemptOutcome,
@@ -27,9 +30,6 @@ from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.state.pods import PlacedPod
 
 _log = logging.getLogger(__name__)
-
-PODS_TO_ACTIVATE = "kubernetes.io/pods-to-activate"
-"""Where in the notes of a cycle plugins put pods, by name, that should be tried again at once."""
 
 WAITING = Status(Code.WAIT)
 
@@ -59,19 +59,21 @@ class SchedulingCycle:
         self._permitting: dict[str, tuple[Attempt, Decision]] = {}
         """Attempts that wait for a Permit plugin, by the identity of their pod."""
 
-    def decide(self, attempt: Attempt) -> Failed | WaitingOnPermit | Assumed | Done:
-        """Find a node, and assume the pod there if there is one."""
+    def decide(self, attempt: Attempt) -> Asking | Failed | WaitingOnPermit | Assumed | Done:
+        """Find a node, and assume the pod there if there is one; or find out what to ask extenders before that."""
         pod = attempt.queued.pod
         decision: Decision | None = None
         try:
-            if self._is_to_be_skipped(pod):
+            if self._is_to_be_skipped(pod, self._find(pod.key) if isinstance(attempt.state, Asking) else pod):
                 self._queue.done(pod)
                 self._state.nominated.keep_only_name_of(pod)
                 return Done(AttemptOutcome.SKIPPED)
-            decision = self._engine.decide(pod, watch=attempt.watch, find=self._find)
+            decision = self._engine.decide(pod, watch=attempt.watch, find=self._find, extender_answers=attempt.answers)
             if decision.outcome is not Outcome.SCHEDULED:
                 return Failed(failure_of(decision), decision, self._begin_preemption(decision))
             return self._assume(attempt, decision)
+        except AnswersMissingError as missing:
+            return Asking(missing.questions)
         except Exception as problem:  # a plugin that breaks must not take a pod with it, let alone the scheduler
             _log.exception("the attempt at pod %s broke", attempt.queued.key)
             placed = self._state.placed(pod)
@@ -108,10 +110,11 @@ class SchedulingCycle:
             over.append(attempt)
         return over
 
-    def _is_to_be_skipped(self, pod: Pod) -> bool:
-        if not self._engine.knows(pod.spec.scheduler_name):
+    def _is_to_be_skipped(self, pod: Pod, latest: Pod | None) -> bool:
+        """`latest` is the pod after extenders were asked about it."""
+        if not self._engine.knows(pod.spec.scheduler_name) or latest is None or latest.identity != pod.identity:
             return True
-        if pod.is_terminating:
+        if latest.is_terminating:
             note = f"skip schedule deleting pod: {pod.key}"
             self._client.record_event(
                 pod, related=None, type="Warning", reason="FailedScheduling", action="Scheduling", note=note
@@ -161,8 +164,9 @@ class SchedulingCycle:
 
     def activate_others(self, decision: Decision) -> None:
         """Pods that a plugin put aside in this attempt to be tried soon."""
-        for pod in decision.cycle.notes.pop(PODS_TO_ACTIVATE, {}).values():
-            self._queue.activate(pod)
+        pods = decision.cycle.find(PODS_TO_ACTIVATE)
+        while pods:
+            self._queue.activate(pods.pop(next(iter(pods))))
 
     def _forget(self, decision: Decision) -> None:
         """Give everything back and forget the assumption."""

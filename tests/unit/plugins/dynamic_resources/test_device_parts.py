@@ -8,11 +8,7 @@ from tests.device_builders import allocated, device, make_claim, make_class, mak
 from kubesched.api.device_claims import FINALIZER, AllocatedDevice, AllocationResult, DeviceAllocation, ResourceClaim
 from kubesched.api.pod import ResourceRequirements
 from kubesched.api.quantity import Family, family_of, parse_quantity, spell
-from kubesched.plugins.dynamic_resources.device_kinds import DeviceKinds
 from kubesched.plugins.dynamic_resources.extended import demand_of
-from kubesched.plugins.dynamic_resources.ledger import Ledger
-from kubesched.plugins.dynamic_resources.pools import build_pool
-from kubesched.plugins.dynamic_resources.selecting import attributes_read_by
 from kubesched.plugins.dynamic_resources.writes import (
     ClaimGoneAnotherWayError,
     DeallocateClaim,
@@ -21,7 +17,11 @@ from kubesched.plugins.dynamic_resources.writes import (
     applied,
     consumer_of,
 )
-from kubesched.plugins.shared.device_resources import ServedResources
+from kubesched.plugins.shared.devices.device_kinds import DeviceKinds
+from kubesched.plugins.shared.devices.extended_resources import ServedResources
+from kubesched.plugins.shared.devices.ledger import Ledger
+from kubesched.plugins.shared.devices.pools import build_pool
+from kubesched.plugins.shared.devices.relevance import attributes_read_by
 from kubesched.state.objects import ObjectStore
 from kubesched.testing import make_pod
 
@@ -136,7 +136,7 @@ def test_a_pool_that_is_being_replaced_elsewhere_is_ignored() -> None:
 
 
 @pytest.mark.parametrize(
-    ("slices", "mistake"),
+    ("slices", "fault"),
     [
         ([make_slice("n", device("a"), device("a"))], "duplicate device name a"),
         ([make_slice("n", device("a", draws={"x": 1}))], "counter set all not found"),
@@ -146,10 +146,10 @@ def test_a_pool_that_is_being_replaced_elsewhere_is_ignored() -> None:
         ),
     ],
 )
-def test_slices_that_contradict_each_other_make_a_pool_invalid(slices: list[object], mistake: str) -> None:
+def test_slices_that_contradict_each_other_make_a_pool_invalid(slices: list[object], fault: str) -> None:
     pool = build_pool(POOL, slices, slices, [None] * len(slices), DeviceKinds())  # type: ignore[arg-type]
     assert pool is not None
-    assert pool.mistake == mistake
+    assert pool.fault == fault
 
 
 # -- which attributes matter ------------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ def test_a_claim_that_has_gone_another_way_is_left_alone() -> None:
         applied(reserve, replace(claim, metadata=replace(claim.metadata, uid="another")))
     with pytest.raises(ClaimGoneAnotherWayError, match="got deallocated elsewhere"):
         applied(replace_allocation(reserve), claim)
-    with pytest.raises(ClaimGoneAnotherWayError, match="got reserved for somebody else"):
+    with pytest.raises(ClaimGoneAnotherWayError, match="got reserved for another pod"):
         applied(DeallocateClaim(allocated(claim, "n/d")), allocated(claim, "n/d", reserved_for="somebody"))
 
 
