@@ -21,7 +21,7 @@ from kubesched.plugins.shared.devices.device_kinds import DeviceKinds
 from kubesched.plugins.shared.devices.extended_resources import ServedResources
 from kubesched.plugins.shared.devices.ledger import Ledger
 from kubesched.plugins.shared.devices.pools import build_pool
-from kubesched.plugins.shared.devices.relevance import attributes_read_by
+from kubesched.plugins.shared.devices.selecting import attributes_read_by
 from kubesched.state.objects import ObjectStore
 from kubesched.testing import make_pod
 
