@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, TypeVar
 
 from kubesched.api.pod import Pod
-from kubesched.framework.errors import PluginError, blaming
+from kubesched.framework.errors import NotDecidedError, PluginError, blaming
+from kubesched.framework.extender import ExtenderAnswers
 from kubesched.framework.status import Status
 from kubesched.framework.stopwatch import Stopwatch
 from kubesched.state.cluster import ClusterState
@@ -35,6 +36,7 @@ class Cycle:
     __slots__ = (
         "_notes",
         "deferred",
+        "extender_answers",
         "facts",
         "latest",
         "pod",
@@ -46,7 +48,13 @@ class Cycle:
         "watch_of_plugins",
     )
 
-    def __init__(self, pod: Pod, state: ClusterState, watch: Stopwatch | None = None) -> None:
+    def __init__(
+        self,
+        pod: Pod,
+        state: ClusterState,
+        watch: Stopwatch | None = None,
+        extender_answers: ExtenderAnswers | None = None,
+    ) -> None:
         self.pod = pod
         self.latest: Pod | None = pod
         """The pod as the watch last showed it, which may have changed since its turn came; None if it is gone."""
@@ -55,6 +63,8 @@ class Cycle:
         self.state = state
         self.watch = watch
         self.watch_of_plugins = watch if watch is not None and watch.is_detailed else None
+        self.extender_answers = extender_answers
+        """None if no extender has a say about this pod."""
         self.facts: PodFacts = state.facts(pod, keep_node_name=True)
         self._notes: dict[object, Any] = {}
         self.skipped_filters: set[str] = set()
@@ -75,7 +85,7 @@ class Cycle:
                 # Calls with a star take longer, which shows in pre-filters: several are asked of every pod.
                 return method(about, *more) if more else method(about)
             return self.watch_of_plugins.timed(plugin, point, method, about, *more)
-        except PluginError:
+        except (PluginError, NotDecidedError):
             raise
         except Exception as error:
             raise PluginError(plugin, error) from error

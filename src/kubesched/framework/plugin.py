@@ -21,7 +21,6 @@ from kubesched.framework.client import ClusterClient, Handle
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import Diagnosis, FilterOutcome, Rejections
 from kubesched.framework.events import Interest
-from kubesched.framework.extender import Extender
 from kubesched.framework.nodes import Nodes, NodeView, WhatIf
 from kubesched.framework.status import Status
 from kubesched.framework.waiting import WaitingPods
@@ -174,8 +173,6 @@ class WhatIfRunner(Protocol):
     """The filters of a profile on nodes as they would be if pods came or went, for plugins that make room."""
 
     filters: tuple[FilterPlugin, ...]
-    extenders: Sequence[Extender]
-    """To be asked as well about the room that is made."""
 
     def add_pod(self, cycle: Cycle, world: WhatIf, pod: PlacedPod) -> None:
         """Put a pod onto the single row of a view, also in what pre-filters wrote down about placed pods."""

@@ -13,8 +13,9 @@ from kubesched.api.device_claims import (
     ResourceClaimStatus,
     ResourceClaimTemplate,
 )
-from kubesched.api.meta import KubeObject, ObjectMeta, OwnerReference
+from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodResourceClaimStatus
+from kubesched.controllers.claims import resource_claim
 from kubesched.framework.decision import Decision
 from kubesched.plugins.dynamic_resources.attempt import NOTES
 from kubesched.plugins.dynamic_resources.extended import IN_MEMORY_NAME
@@ -44,16 +45,13 @@ def made_for(pod: Pod, templates: Templates) -> tuple[Pod, list[ResourceClaim]]:
         template = templates.get(f"{pod.namespace}/{entry.resource_claim_template_name}")
         if entry.name in known or entry.resource_claim_template_name is None or template is None:
             continue
-        owner = OwnerReference(api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True)
-        meta = ObjectMeta(
-            name=f"{pod.name}-{entry.name}",
-            namespace=pod.namespace,
-            uid=f"claim/{pod.uid}/{entry.name}",
-            labels=template.spec.metadata.labels,
-            owner_references=(owner,),
+        made = resource_claim(msgspec.to_builtins(pod), msgspec.to_builtins(entry), msgspec.to_builtins(template))
+        claim, name = msgspec.convert(made, ResourceClaim), f"{pod.name}-{entry.name}"
+        meta = replace(
+            claim.metadata, name=name, generate_name="", namespace=pod.namespace, uid=f"claim/{pod.uid}/{entry.name}"
         )
-        claims.append(ResourceClaim(metadata=meta, spec=template.spec.spec))
-        statuses.append(PodResourceClaimStatus(name=entry.name, resource_claim_name=meta.name))
+        claims.append(replace(claim, metadata=meta))
+        statuses.append(PodResourceClaimStatus(name=entry.name, resource_claim_name=name))
     if not claims:
         return pod, []
     return replace(pod, status=replace(pod.status, resource_claim_statuses=tuple(statuses))), claims

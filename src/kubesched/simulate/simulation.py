@@ -89,7 +89,6 @@ class Simulation:
             clock=lambda: self.now,
             draw=random.Random(self._seed).randrange,
             plugins=plugins,
-            extenders=(),
             now=lambda: START.timestamp() + self.now,
             listeners=() if recording is None else (recording,),
         )
