@@ -17,10 +17,10 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodResourceClaimStatus
 from kubesched.controllers.volumes import resource_claim
 from kubesched.framework.decision import Decision
-from kubesched.plugins.dynamic_resources.answers import DeviceView
-from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt
+from kubesched.plugins.dynamic_resources.attempt import NOTES
 from kubesched.plugins.dynamic_resources.extended import IN_MEMORY_NAME
 from kubesched.plugins.dynamic_resources.writes import ReserveClaim, UnreserveClaim, applied, consumer_of
+from kubesched.plugins.shared.devices.answers import DeviceView
 from kubesched.simulate.volumes import Tell
 from kubesched.state.cluster import ClusterState
 
@@ -137,7 +137,7 @@ def release_claims(pod: Pod, state: ClusterState) -> None:
 
 def settle_claims(decision: Decision, state: ClusterState) -> None:
     """What was set aside for a pod is its own from now on, as if it had been written and the watch had shown it."""
-    attempt: ClaimAttempt | None = decision.cycle.notes.get(NOTES) if decision.cycle is not None else None
+    attempt = decision.cycle.find(NOTES) if decision.cycle is not None else None
     if attempt is None:
         return
     ledger = state.companion(DeviceView).ledger
