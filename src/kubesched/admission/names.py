@@ -91,13 +91,6 @@ def label_1035(name: str) -> Words:
     return _found((len(name) > 63, _too_long(63)), (not _is_label_1035(name), _LABEL_1035_WORDS))
 
 
-def path_segment(name: str) -> Words:
-    """Any name that can stand in a URL: of custom types' subjects, roles, ..."""
-    if name in (".", ".."):
-        return (f"may not be '{name}'",)
-    return tuple(f"may not contain '{sign}'" for sign in "/%" if sign in name)
-
-
 @lru_cache(maxsize=4096)
 def label_key(key: str) -> Words:
     """A label's key, or anything else that is a qualified name: [domain/]name."""
