@@ -24,9 +24,9 @@ Words = tuple[str, ...]
 """What is wrong; nothing when all is well."""
 
 
-def _pattern(told: str, pattern: str, *examples: str) -> str:
+def _pattern(words: str, pattern: str, *examples: str) -> str:
     shown = " or ".join(f"'{example}', " for example in examples)
-    return f"{told} (e.g. {shown}regex used for validation is '{pattern}')"
+    return f"{words} (e.g. {shown}regex used for validation is '{pattern}')"
 
 
 def _too_long(limit: int) -> str:
@@ -82,8 +82,8 @@ def label(name: str) -> Words:
     """Names that become part of a DNS name: of containers, namespaces, volumes, ..."""
     if _is_label(name) and len(name) <= 63:
         return ()
-    told = "must not contain dots" if _is_subdomain(name) else _LABEL_WORDS
-    return _found((len(name) > 63, _too_long(63)), (not _is_label(name), told))
+    words = "must not contain dots" if _is_subdomain(name) else _LABEL_WORDS
+    return _found((len(name) > 63, _too_long(63)), (not _is_label(name), words))
 
 
 def label_1035(name: str) -> Words:
@@ -102,7 +102,7 @@ def label_key(key: str) -> Words:
         )
     if len(parts) == 2:
         prefix = parts[0]
-        found += [f"prefix part {told}" for told in (subdomain(prefix) if prefix else ("must be non-empty",))]
+        found += [f"prefix part {words}" for words in (subdomain(prefix) if prefix else ("must be non-empty",))]
     name = parts[-1]
     if not name:
         found.append("name part must be non-empty")
@@ -143,4 +143,4 @@ def port_number(port: int) -> Words:
 
 
 def _found(*checks: tuple[bool, str]) -> Words:
-    return tuple(told for wrong, told in checks if wrong)
+    return tuple(words for wrong, words in checks if wrong)

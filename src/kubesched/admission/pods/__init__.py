@@ -70,7 +70,7 @@ def _new_status(pod: Object) -> Object:
 
 
 def deletion_grace(pod: Object, requested: int | None) -> int:
-    """How many seconds a pod has to end; none if nobody runs it, or it has ended already."""
+    """How many seconds a pod has to end; none if no node runs it, or it has ended already."""
     spec, status = mapping(pod, "spec"), mapping(pod, "status")
     if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
         return 0

@@ -135,13 +135,8 @@ def check_volumes(volumes: list[Object], where: str, mistakes: Mistakes) -> froz
         field = f"{where}[{i}]"
         _check_source(volume, field, mistakes)
         name = text(volume, "name")
-        if not name:
-            mistakes.required(f"{field}.name")
-        elif told := names.label(name):
-            mistakes.invalid_each(f"{field}.name", name, told)
-        if name in seen:
-            mistakes.duplicate(f"{field}.name", name)
-        seen.add(name)
+        mistakes.named(f"{field}.name", name, names.label)
+        mistakes.unique(f"{field}.name", name, seen)
     return frozenset(seen)
 
 

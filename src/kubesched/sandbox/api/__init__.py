@@ -1,4 +1,4 @@
-"""The API server without its wire: what Kubernetes promises about objects, as calls."""
+"""The API server without its wire: what Kubernetes guarantees about objects, as calls."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from kubesched.sandbox.api.writing import PatchKind, Writing, patched
 
 
 class Api(Writing):
-    """Objects with everything that Kubernetes promises about them. Single-threaded, synchronous."""
+    """Objects with everything that Kubernetes guarantees about them. Single-threaded, synchronous."""
 
     def bind(self, namespace: str, name: str, binding: Object, *, dry_run: bool = False) -> None:
         """Assign a pod to a node, once."""

@@ -1,4 +1,4 @@
-"""Who asks: tokens of service accounts, and the reviews that answer who somebody is and what they may do."""
+"""Who asks: tokens of service accounts, and reviews, which answer whose a token is and what its owner may do."""
 
 from __future__ import annotations
 
