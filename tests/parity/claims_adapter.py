@@ -11,8 +11,8 @@ from kubesched.framework.client import ClusterClient
 from kubesched.framework.decision import Decision
 from kubesched.framework.plugin import Plugin
 from kubesched.plugins.dynamic_resources import DynamicResources
-from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt
+from kubesched.plugins.shared.devices.answers import DeviceView
 from kubesched.state.cluster import ClusterState
 
 Json = dict[str, Any]
@@ -55,7 +55,7 @@ class ClaimApi(ClusterClient):
 
 
 def attempt_of(decision: Decision) -> ClaimAttempt | None:
-    return None if decision.cycle is None else decision.cycle.notes.get(NOTES)
+    return decision.cycle.find(NOTES)
 
 
 def node_allocations(decision: Decision, plugin: Plugin | None, feasible: list[str], state: ClusterState) -> Json:
@@ -63,7 +63,6 @@ def node_allocations(decision: Decision, plugin: Plugin | None, feasible: list[s
     attempt = attempt_of(decision)
     if attempt is None or not isinstance(plugin, DynamicResources) or attempt.variants is None:
         return {}
-    assert decision.cycle is not None
     found: Json = {}
     for name in feasible:
         row = state.nodes.row_of[name]
@@ -85,7 +84,6 @@ def deallocatable(decision: Decision, plugin: Plugin | None) -> list[str]:
     attempt = attempt_of(decision)
     if attempt is None or decision.diagnosis is None or not isinstance(plugin, DynamicResources):
         return []
-    assert decision.cycle is not None
     return sorted(claim.name for claim in plugin.deallocatable(decision.cycle, decision.diagnosis))
 
 

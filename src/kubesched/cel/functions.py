@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import TypeVar
 
 import msgspec
 
-from kubesched.api.quantity import Quantity
 from kubesched.cel import types
 from kubesched.cel.costs import Price, flat
 from kubesched.cel.errors import AbsorbableError
 from kubesched.cel.types import CelType, Kind
-from kubesched.cel.values import MAPS, Duration, Optional, Timestamp, TypeValue, Uint, Value, type_name
-from kubesched.cel.versions import Semver
+from kubesched.cel.values import TYPE_NAMES, Value, type_name
 
 Implementation = Callable[..., Value]
 _F = TypeVar("_F", bound=Implementation)
@@ -83,6 +81,31 @@ def method(*signatures: str, price: Price = flat, mismatch: Mismatch | None = No
     return _registering(signatures, price, mismatch, method=True, checks_itself=False)
 
 
+def functions(table: Mapping[str, Implementation], *, price: Price = flat, mismatch: Mismatch | None = None) -> None:
+    """Register what one expression says: functions by their signatures, all at one price."""
+    for signature, run in table.items():
+        function(signature, price=price, mismatch=mismatch)(run)
+
+
+def methods(table: Mapping[str, Implementation], *, price: Price = flat, mismatch: Mismatch | None = None) -> None:
+    """Register what one expression says: methods by their signatures, all at one price."""
+    for signature, run in table.items():
+        method(signature, price=price, mismatch=mismatch)(run)
+
+
+def succeeds(run: Implementation) -> Callable[..., bool]:
+    """Whether the function works for its arguments: isIP() for ip(), and so on."""
+
+    def works(*args: Value) -> bool:
+        try:
+            run(*args)
+        except AbsorbableError:
+            return False
+        return True
+
+    return works
+
+
 def operator(*signatures: str, price: Price = flat) -> Callable[[_F], _F]:
     """Register an operator: it is given operands of any type and words its errors itself."""
     return _registering(signatures, price, None, method=False, checks_itself=True)
@@ -108,7 +131,6 @@ _SIGNATURE = re.compile(r"(?P<name>\S+?)\((?P<parameters>[^>]*)\) -> (?P<result>
 _METHOD = re.compile(r"(?P<receiver>[a-z]+(?:\(.*?\)+)?)\.(?P<rest>[@A-Za-z]+\(.*)")
 _TYPE_NAMES = {
     "dyn": types.DYN,
-    "null": types.NULL,
     "quantity": types.QUANTITY,
     "semver": types.SEMVER,
     "url": types.URL,
@@ -157,21 +179,7 @@ def _split(text: str) -> list[str]:
 
 
 _PYTHON_TYPES: dict[str, frozenset[type]] = {
-    "bool": frozenset({bool}),
-    "int": frozenset({int}),
-    "uint": frozenset({Uint}),
-    "double": frozenset({float}),
-    "string": frozenset({str}),
-    "bytes": frozenset({bytes}),
-    "list": frozenset({list}),
-    "map": frozenset(MAPS),
-    "optional_type": frozenset({Optional}),
-    "type": frozenset({TypeValue}),
-    "null": frozenset({type(None)}),
-    types.DURATION.name: frozenset({Duration}),
-    types.TIMESTAMP.name: frozenset({Timestamp}),
-    types.QUANTITY.name: frozenset({Quantity}),
-    types.SEMVER.name: frozenset({Semver}),
+    name: frozenset(python for python, other in TYPE_NAMES.items() if other == name) for name in TYPE_NAMES.values()
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator as python
 from collections.abc import Callable
+from functools import partial
 
 from kubesched.cel import costs
 from kubesched.cel.errors import AbsorbableError, no_such_key, no_such_overload
@@ -59,16 +60,8 @@ def checked_timestamp(nanoseconds: int) -> Timestamp:
     raise AbsorbableError("timestamp overflow")
 
 
-@operator("_==_(A, A) -> bool", price=costs.scan_shorter)
-def equals(left: Value, right: Value) -> bool:
-    """`==`."""
-    return equal(left, right)
-
-
-@operator("_!=_(A, A) -> bool", price=costs.scan_shorter)
-def differs(left: Value, right: Value) -> bool:
-    """`!=`: true also where `==` would be an error."""
-    return not is_equal(left, right)
+operator("_==_(A, A) -> bool", price=costs.scan_shorter)(equal)
+operator("_!=_(A, A) -> bool", price=costs.scan_shorter)(lambda left, right: not is_equal(left, right))
 
 
 @operator("!_(bool) -> bool")
@@ -199,21 +192,16 @@ def _divide_double(left: float, right: float) -> float:
         return float("inf") if (left > 0) == (str(right)[0] != "-") else float("-inf")
 
 
-def _ordering(function: str, holds: Callable[[int, int], bool]) -> Callable[[Value, Value], bool]:
-    same = [f"{function}({kind}, {kind}) -> bool" for kind in _ORDERED]
-    mixed = [f"{function}({a}, {b}) -> bool" for a in _NUMBERS for b in _NUMBERS if a != b]
-
-    @operator(*same, *mixed, price=costs.scan_shorter_text)
-    def ordered(left: Value, right: Value) -> bool:
-        return holds(compare(left, right, function), 0)
-
-    return ordered
+def _ordered(function: str, holds: Callable[[int, int], bool], left: Value, right: Value) -> bool:
+    return holds(compare(left, right, function), 0)
 
 
-less = _ordering("_<_", python.lt)
-less_or_equal = _ordering("_<=_", python.le)
-greater = _ordering("_>_", python.gt)
-greater_or_equal = _ordering("_>=_", python.ge)
+for _name, _holds in {"_<_": python.lt, "_<=_": python.le, "_>_": python.gt, "_>=_": python.ge}.items():
+    operator(
+        *(f"{_name}({kind}, {kind}) -> bool" for kind in _ORDERED),
+        *(f"{_name}({a}, {b}) -> bool" for a in _NUMBERS for b in _NUMBERS if a != b),
+        price=costs.scan_shorter_text,
+    )(partial(_ordered, _name, _holds))
 
 
 @operator("@in(A, list(A)) -> bool", "@in(A, map(A, B)) -> bool", price=costs.contained)
@@ -288,7 +276,5 @@ def _position(key: Value) -> int:
     raise AbsorbableError(f"unsupported index type '{type_name(key)}' in list")
 
 
-@operator("_?_:_(bool, A, A) -> A")
-def conditional(condition: Value, then: Value, otherwise: Value) -> Value:
-    """Declared for its types; the compiler evaluates only the side that is needed."""
-    return then if condition else otherwise
+# Declared for its types; the compiler evaluates only the side that is needed.
+operator("_?_:_(bool, A, A) -> A")(lambda condition, then, otherwise: then if condition else otherwise)

@@ -13,8 +13,8 @@ from kubesched.cel.costs import Meter
 from kubesched.cel.device import Device
 from kubesched.cel.errors import AbsorbableError, CompileError, CostLimitError, EvaluationError, Issue, describe_issues
 from kubesched.cel.formatting import clauses_of, refusal
-from kubesched.cel.library.conversions import to_duration, to_timestamp
-from kubesched.cel.library.regex import compile_pattern
+from kubesched.cel.library.strings import compile_pattern
+from kubesched.cel.library.times import to_duration, to_timestamp
 from kubesched.cel.metering import MeteringCompiler, may_become_expensive
 from kubesched.cel.parser import parse
 from kubesched.cel.syntax import Call, ListNode, Literal, MapNode, Node, children

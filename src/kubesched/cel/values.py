@@ -89,7 +89,7 @@ class Opaque:
     type_name = ""
 
 
-_NAMES: dict[type, str] = {
+TYPE_NAMES: dict[type, str] = {
     bool: "bool",
     int: "int",
     Uint: "uint",
@@ -115,7 +115,7 @@ _ORDERED = frozenset({bool, int, Uint, float, str, bytes, Duration, Timestamp})
 
 def type_name(value: Value) -> str:
     """The name of a value's type, as messages and type() give it."""
-    return _NAMES.get(type(value)) or str(value.type_name)
+    return TYPE_NAMES.get(type(value)) or str(value.type_name)
 
 
 def equal(left: Value, right: Value) -> bool:

@@ -10,7 +10,8 @@ from typing import Any
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.framework.events import ClusterEvent
-from kubesched.scheduler.attempt.attempt import Attempt
+from kubesched.scheduler.attempt.attempt import Asking, Attempt, Done, Failed, WaitingOnPermit
+from kubesched.scheduler.attempt.extender_turns import ExtenderTurns
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.scheduler import Scheduler
 
@@ -42,6 +43,7 @@ class SchedulingLoop(SchedulerListener):
         scheduler.listeners.append(self)
         self._slice = slice_seconds
         self._awake = asyncio.Event()
+        self._extender_turns = ExtenderTurns(self.wake)
         self._unfinished: set[asyncio.Task[None]] = set()
         self._waits: dict[str, tuple[asyncio.Task[None], asyncio.TimerHandle]] = {}
         """`Scheduler.wait` for pods that wait for a Permit plugin, and the alarm for its timeout, by identity."""
@@ -59,8 +61,8 @@ class SchedulingLoop(SchedulerListener):
 
     @property
     def unfinished(self) -> int:
-        """Attempts that are decided but not written yet."""
-        return len(self._unfinished)
+        """Attempts that wait for extenders, or are decided but not written yet."""
+        return len(self._unfinished) + len(self._extender_turns)
 
     async def run(self) -> None:
         """Until `stop`, or until cancelled."""
@@ -89,6 +91,7 @@ class SchedulingLoop(SchedulerListener):
         """Take no more pods, and finish what is decided. What takes longer than `within` seconds is cut off."""
         self._stopping = True
         self.wake()
+        await self._extender_turns.stop()
         if self._unfinished:
             _, late = await asyncio.wait(self._unfinished, timeout=within)
             for task in late:
@@ -98,15 +101,20 @@ class SchedulingLoop(SchedulerListener):
     async def _decide_for_a_slice(self, until: float) -> bool:
         """Whether there is, or may be, more to decide."""
         now = asyncio.get_running_loop().time
-        while len(self._unfinished) < _UNFINISHED_AT_MOST:
-            attempt = self._scheduler.pop()
+        while len(self._unfinished) < _UNFINISHED_AT_MOST and not self._stopping:
+            attempt = self._extender_turns.ready() or self._pop()
             if attempt is None:
-                return False
+                return False  # an answer of an extender will wake us
             self._scheduler.decide(attempt)
+            if attempt.answers is not None:
+                if isinstance(attempt.state, Asking):
+                    self._extender_turns.ask(attempt, attempt.state.questions)
+                    continue
+                self._extender_turns.leave(attempt)
             task = self._carry_out(attempt)
             if task is not None and attempt.victims and self._scheduler.evicts_first:
                 await asyncio.wait((task,))  # nothing is decided before its victims are on their way out
-            elif attempt.phase == "failed":
+            elif isinstance(attempt.state, Failed):
                 # Its nomination must be known before the next decision, or two preemptors choose the same victims.
                 # The task that was just made runs up to its first write before we go on.
                 await asyncio.sleep(0)
@@ -114,12 +122,22 @@ class SchedulingLoop(SchedulerListener):
                 return True
         return False  # a binding that ends will wake us
 
+    def _pop(self) -> Attempt | None:
+        """The next pod's turn. Those that extenders have a say about wait for each other."""
+        while not self._extender_turns.is_full and (attempt := self._scheduler.pop()) is not None:
+            if attempt.answers is None:
+                return attempt
+            self._extender_turns.join(attempt)
+            if (ready := self._extender_turns.ready()) is not None:
+                return ready
+        return None
+
     def _carry_out(self, attempt: Attempt) -> asyncio.Task[None] | None:
         """What is left to be done, under way; None if there is nothing, or not yet."""
-        if attempt.phase == "waiting":
+        if isinstance(attempt.state, WaitingOnPermit):
             wait = self._begin(self._scheduler.wait(attempt), attempt)
             self._waits[attempt.queued.identity] = wait, self._alarm(attempt)
-        elif attempt.phase != "done":
+        elif not isinstance(attempt.state, Done):
             return self._begin(self._finish(attempt), attempt)
         return None
 

@@ -88,7 +88,7 @@ def place_one(cluster: SimulatedCluster, pod: Pod) -> Placed | Unplaced:
 
 def schedule(cluster: SimulatedCluster, pod: Pod) -> Decision:
     """Run PreEnqueue, the scheduling cycle and Reserve. A pod that finds a node stands there from now on."""
-    gate = cluster.engine.gate(pod)
+    gate = cluster.engine.pre_enqueue(pod)
     if gate is not None:
         cycle = Cycle(pod, cluster.state)
         return Decision(pod, pod.spec.scheduler_name, Outcome.GATED, cycle, status=gate)
@@ -103,7 +103,6 @@ def schedule(cluster: SimulatedCluster, pod: Pod) -> Decision:
 
 def _assume_and_reserve(cluster: SimulatedCluster, decision: Decision) -> Status | None:
     """Put the pod on its node; if a plugin cannot set aside what it needs, all is as before and its status returned."""
-    assert decision.cycle is not None
     pod, node, state = decision.pod, decision.node, cluster.state
     assumed = state.assume(pod, node)
     asked: list[ReservePlugin] = []

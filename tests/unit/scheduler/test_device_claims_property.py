@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec.structs import replace
 from tests.device_builders import device, make_claim, make_class, make_counters, make_slice, request, with_claims
-from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal, Running
+from tests.unit.scheduler.memory_cluster import MemoryCluster, Refusal, Running
 
 from kubesched import config
 from kubesched.api.device_claims import AllocatedDevice, DeviceRequest, ResourceClaim, ResourceClaimStatus
 from kubesched.api.devices import Device
 from kubesched.api.quantity import parse_quantity
-from kubesched.plugins.dynamic_resources.answers import DeviceView
-from kubesched.plugins.dynamic_resources.ledger import Ledger
 from kubesched.plugins.registry import in_tree
+from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.plugins.shared.devices.ledger import Ledger
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import make_node, make_pod
 

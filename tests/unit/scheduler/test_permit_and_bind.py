@@ -8,7 +8,7 @@ import pytest
 from tests.unit.scheduler.plugin_world import World
 
 from kubesched.api.pod import Pod
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle import PODS_TO_ACTIVATE, Cycle
 from kubesched.framework.events import Interest
 from kubesched.framework.plugin import (
     BindPlugin,
@@ -19,7 +19,7 @@ from kubesched.framework.plugin import (
     ReservePlugin,
 )
 from kubesched.framework.status import SKIP, Code, Status, error, unschedulable
-from kubesched.scheduler.scheduler import PODS_TO_ACTIVATE
+from kubesched.scheduler.attempt.attempt import WaitingOnPermit
 from kubesched.testing import make_pod
 
 
@@ -89,7 +89,7 @@ class TestWaiting:
     def test_a_waiting_pod_holds_its_place_and_others_go_on(self, world: World) -> None:
         attempt = world.attempt()
         world.add(make_pod("b").requests(cpu="1").build())
-        assert attempt.phase == "waiting"
+        assert isinstance(attempt.state, WaitingOnPermit)
         assert world.finish(world.attempt()).outcome == "unschedulable"
         assert world.scheduler.permitted() == []
 
@@ -283,7 +283,7 @@ class TestBinding:
 
             def permit(self, cycle: Cycle, pod: Pod, node_name: str) -> tuple[Status | None, float]:
                 if pod.name == "a":
-                    cycle.notes[PODS_TO_ACTIVATE] = {"default/b": make_pod("b").build()}
+                    cycle.write(PODS_TO_ACTIVATE, {"default/b": make_pod("b").build()})
                     return None, 0
                 return unschedulable("alone"), 0
 

@@ -6,14 +6,15 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 
 from kubesched.cel import costs, types
 from kubesched.cel.errors import AbsorbableError
-from kubesched.cel.functions import function, method, represent
-from kubesched.cel.library.conversions import to_timestamp
-from kubesched.cel.library.urls import to_url
+from kubesched.cel.functions import function, functions, method, represent
+from kubesched.cel.library.network import to_url
+from kubesched.cel.library.times import to_timestamp
 from kubesched.cel.values import NONE, Opaque, Optional, Value
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -136,11 +137,4 @@ def by_name(name: str) -> Optional:
     return Optional(Format(name), True) if name in _CHECKS else NONE
 
 
-def _register(name: str) -> None:
-    @function(f"format.{name}() -> format")
-    def get() -> Format:
-        return Format(name)
-
-
-for _name in _CHECKS:
-    _register(_name)
+functions({f"format.{name}() -> format": partial(Format, name) for name in _CHECKS})

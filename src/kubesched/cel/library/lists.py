@@ -1,27 +1,68 @@
-"""Lists: Kubernetes' own methods, the lists extension and sets made of lists."""
+"""Lists (Kubernetes' own methods and the lists extension), sets made of lists, and values that may be missing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cmp_to_key
+from functools import cmp_to_key, partial, reduce
 from itertools import pairwise
 
 from kubesched.cel import costs
 from kubesched.cel.errors import TOO_EXPENSIVE, AbsorbableError, CostLimitError, no_such_overload
-from kubesched.cel.functions import Mismatch, function, method
+from kubesched.cel.functions import Mismatch, function, functions, method, methods
 from kubesched.cel.operators import add
-from kubesched.cel.values import Duration, Uint, Value, compare, has_order, is_equal
+from kubesched.cel.values import MAPS, NONE, Duration, Optional, Uint, Value, compare, has_order, is_equal
 
 _MOST_ATTRIBUTE_VALUES = 48
 _COMPARABLE = ("int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes")
+_ZEROS = {"int": 0, "uint": Uint(0), "double": 0.0, "duration": Duration(0)}
+
+
+def _is_among(elements: list[Value], wanted: Value) -> bool:
+    return any(is_equal(wanted, element) for element in elements)
+
+
+def _are_among(elements: list[Value], wanted: list[Value]) -> bool:
+    return all(_is_among(elements, each) for each in wanted)
+
+
+def _place(elements: list[Value], wanted: Value, step: int) -> int:
+    return next((at for at in range(len(elements))[::step] if is_equal(elements[at], wanted)), -1)
+
+
+def _sum(zero: Value, elements: list[Value]) -> Value:
+    return reduce(add, elements, zero)
+
+
+def _extreme(name: str, better: int, elements: list[Value]) -> Value:
+    if not elements:
+        raise AbsorbableError(f"{name} called on empty list")
+    return reduce(lambda best, each: each if compare(each, best, name) == better else best, elements)
+
+
+methods(
+    {
+        "list(A).indexOf(A) -> int": lambda elements, wanted: _place(elements, wanted, 1),
+        "list(A).lastIndexOf(A) -> int": lambda elements, wanted: _place(elements, wanted, -1),
+    }
+    | {f"list({kind}).sum() -> {kind}": partial(_sum, zero) for kind, zero in _ZEROS.items()}
+    | {f"list({kind}).max() -> {kind}": partial(_extreme, "max", 1) for kind in _COMPARABLE}
+    | {f"list({kind}).min() -> {kind}": partial(_extreme, "min", -1) for kind in _COMPARABLE},
+    price=costs.traverse_first,
+)
+methods({"list(T).reverse() -> list(T)": lambda elements: elements[::-1]}, price=costs.write_list)
+functions(
+    {
+        "sets.contains(list(T), list(T)) -> bool": _are_among,
+        "sets.intersects(list(T), list(T)) -> bool": lambda left, right: any(_is_among(right, each) for each in left),
+    },
+    price=costs.every_pair,
+)
 
 
 @method(*(f"list({kind}).isSorted() -> bool" for kind in _COMPARABLE), price=costs.traverse_first)
 def is_sorted(elements: list[Value]) -> bool:
     """Whether none is larger than the next; what cannot be compared is no obstacle."""
-    for element in elements:
-        if not has_order(element):
-            raise no_such_overload()
+    if not all(map(has_order, elements)):
+        raise no_such_overload()
     return not any(_above(left, right) for left, right in pairwise(elements))
 
 
@@ -30,46 +71,6 @@ def _above(left: Value, right: Value) -> bool:
         return compare(left, right, "_>_") > 0
     except AbsorbableError:
         return False
-
-
-def _register_sum(kind: str, zero: Value) -> None:
-    @method(f"list({kind}).sum() -> {kind}", price=costs.traverse_first)
-    def total(elements: list[Value]) -> Value:
-        result = zero
-        for element in elements:
-            result = add(result, element)
-        return result
-
-
-for _kind, _zero in (("int", 0), ("uint", Uint(0)), ("double", 0.0), ("duration", Duration(0))):
-    _register_sum(_kind, _zero)
-
-
-def _register_extreme(name: str, wins: Callable[[int], bool]) -> None:
-    @method(*(f"list({kind}).{name}() -> {kind}" for kind in _COMPARABLE), price=costs.traverse_first)
-    def extreme(elements: list[Value]) -> Value:
-        if not elements:
-            raise AbsorbableError(f"{name} called on empty list")
-        best = elements[0]
-        for element in elements[1:]:
-            best = element if wins(compare(element, best, name)) else best
-        return best
-
-
-_register_extreme("max", lambda order: order > 0)
-_register_extreme("min", lambda order: order < 0)
-
-
-@method("list(A).indexOf(A) -> int", price=costs.traverse_first)
-def index_of(elements: list[Value], wanted: Value) -> int:
-    """Where it is first, or -1."""
-    return next((at for at, element in enumerate(elements) if is_equal(element, wanted)), -1)
-
-
-@method("list(A).lastIndexOf(A) -> int", price=costs.traverse_first)
-def last_index_of(elements: list[Value], wanted: Value) -> int:
-    """Where it is last, or -1."""
-    return next((at for at in range(len(elements) - 1, -1, -1) if is_equal(elements[at], wanted)), -1)
 
 
 @method("dyn.includes(dyn) -> bool", price=costs.traverse_first)
@@ -96,27 +97,20 @@ def slice_list(elements: list[Value], start: int, end: int) -> list[Value]:
     return elements[start:end]
 
 
-@method("list(list(T)).flatten() -> list(T)", price=costs.write_list, mismatch=Mismatch.PLAIN)
-def flatten(elements: list[Value]) -> list[Value]:
-    """Lists in the list replaced by what is in them."""
-    return flatten_deep(elements, 1)
-
-
-@method("list(dyn).flatten(int) -> list(dyn)", price=costs.write_list, mismatch=Mismatch.PLAIN)
-def flatten_deep(elements: list[Value], depth: int) -> list[Value]:
-    """So, as many levels down as asked for."""
+@method(
+    "list(list(T)).flatten() -> list(T)",
+    "list(dyn).flatten(int) -> list(dyn)",
+    price=costs.write_list,
+    mismatch=Mismatch.PLAIN,
+)
+def flatten(elements: list[Value], depth: int = 1) -> list[Value]:
+    """Lists in the list replaced by what is in them, as many levels down as asked for."""
     if depth < 0:
         raise AbsorbableError("level must be non-negative")
     flat: list[Value] = []
     for element in elements:
-        flat.extend(flatten_deep(element, depth - 1) if type(element) is list and depth else [element])
+        flat.extend(flatten(element, depth - 1) if type(element) is list and depth else [element])
     return flat
-
-
-@method(*(f"list({kind}).sort() -> list({kind})" for kind in _COMPARABLE), price=costs.every_pair_twice)
-def sort(elements: list[Value]) -> list[Value]:
-    """In ascending order."""
-    return sort_by_keys(elements, elements)
 
 
 @method(
@@ -135,6 +129,12 @@ def sort_by_keys(elements: list[Value], keys: list[Value]) -> list[Value]:
     return [elements[at] for at in sorted(range(len(elements)), key=lambda at: rank(keys[at]))]
 
 
+@method(*(f"list({kind}).sort() -> list({kind})" for kind in _COMPARABLE), price=costs.every_pair_twice)
+def sort(elements: list[Value]) -> list[Value]:
+    """In ascending order."""
+    return sort_by_keys(elements, elements)
+
+
 @function("lists.range(int) -> list(int)", price=costs.write_list)
 def number_range(count: int) -> list[int]:
     """The numbers from 0."""
@@ -145,10 +145,10 @@ def number_range(count: int) -> list[int]:
     return list(range(count))
 
 
-@method("list(T).reverse() -> list(T)", price=costs.write_list)
-def reverse(elements: list[Value]) -> list[Value]:
-    """Last first."""
-    return elements[::-1]
+@function("sets.equivalent(list(T), list(T)) -> bool", price=costs.every_pair_twice)
+def equivalent(left: list[Value], right: list[Value]) -> bool:
+    """Whether both have the same elements, however often."""
+    return _are_among(left, right) and _are_among(right, left)
 
 
 @method("list(T).distinct() -> list(T)", price=costs.every_pair_twice)
@@ -156,24 +156,52 @@ def distinct(elements: list[Value]) -> list[Value]:
     """Each value once, where it came first."""
     seen: list[Value] = []
     for element in elements:
-        if not any(is_equal(element, other) for other in seen):
+        if not _is_among(seen, element):
             seen.append(element)
     return seen
 
 
-@function("sets.contains(list(T), list(T)) -> bool", price=costs.every_pair)
-def set_contains(elements: list[Value], wanted: list[Value]) -> bool:
-    """Whether all that is wanted is among the elements."""
-    return all(any(is_equal(each, element) for element in elements) for each in wanted)
+functions(
+    {
+        "optional.none() -> optional(V)": lambda: NONE,
+        "optional.of(V) -> optional(V)": lambda value: Optional(value, True),
+        "optional.ofNonZeroValue(V) -> optional(V)": lambda value: NONE if _is_zero(value) else Optional(value, True),
+    }
+)
+methods(
+    {
+        "list(V).first() -> optional(V)": lambda elements: Optional(elements[0], True) if elements else NONE,
+        "list(V).last() -> optional(V)": lambda elements: Optional(elements[-1], True) if elements else NONE,
+        "optional(V).hasValue() -> bool": lambda optional: optional.present,
+        # These are declared for their types; the compiler evaluates the other side only if needed.
+        "optional(V).or(optional(V)) -> optional(V)": lambda optional, other: optional if optional.present else other,
+        "optional(V).orValue(V) -> V": lambda optional, other: optional.value if optional.present else other,
+    }
+)
 
 
-@function("sets.equivalent(list(T), list(T)) -> bool", price=costs.every_pair_twice)
-def set_equivalent(left: list[Value], right: list[Value]) -> bool:
-    """Whether both have the same elements, however often."""
-    return set_contains(left, right) and set_contains(right, left)
+def _is_zero(value: Value) -> bool:
+    kind = type(value)
+    if kind in (bool, int, Uint, float, str, bytes, list, *MAPS):
+        return not value
+    if kind is Duration:
+        return bool(value.nanoseconds == 0)
+    return value is None or (kind is Optional and not value.present)
 
 
-@function("sets.intersects(list(T), list(T)) -> bool", price=costs.every_pair)
-def set_intersects(left: list[Value], right: list[Value]) -> bool:
-    """Whether they have an element in common."""
-    return any(is_equal(a, b) for a in left for b in right)
+@method("optional(V).value() -> V")
+def value_of(optional: Optional) -> Value:
+    """The value there has to be."""
+    if not optional.present:
+        raise AbsorbableError("optional.none() dereference")
+    return optional.value
+
+
+@function("optional.unwrap(list(optional(V))) -> list(V)")
+@method("list(optional(V)).unwrapOpt() -> list(V)")
+def unwrap(optionals: list[Value]) -> list[Value]:
+    """The values there are."""
+    for each in optionals:
+        if type(each) is not Optional:
+            raise AbsorbableError(f"value {each} is not optional")
+    return [each.value for each in optionals if each.present]

@@ -1,16 +1,21 @@
-"""IP addresses and networks."""
+"""IP addresses, networks and URLs."""
 
 from __future__ import annotations
 
 import ipaddress
+import re
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 import msgspec
 
 from kubesched.cel import costs, types
 from kubesched.cel.errors import AbsorbableError
-from kubesched.cel.functions import function, method, represent
+from kubesched.cel.functions import function, functions, method, methods, represent, succeeds
 from kubesched.cel.values import Opaque
 
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})(.{0,2})", re.DOTALL)
+_SAFE_IN_PATH = "/!$&'()*+,;=:@[]~"
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
@@ -34,9 +39,26 @@ class Cidr(msgspec.Struct, Opaque, frozen=True):
         """All addresses that begin so."""
         return ipaddress.ip_network((self.address, self.bits), strict=False)
 
+    def contains(self, other: Cidr) -> bool:
+        """Whether the other network is part of this one."""
+        return self.bits <= other.bits and other.address in self.network()
+
+
+class Url(msgspec.Struct, Opaque, frozen=True):
+    """An absolute URL or an absolute path."""
+
+    scheme: str
+    host: str
+    path: str
+    query: str
+    fragment: str
+
+    type_name = types.URL.name
+
 
 represent(types.IP, Ip)
 represent(types.CIDR, Cidr)
+represent(types.URL, Url)
 
 
 def _address(text: str) -> _Address:
@@ -53,76 +75,9 @@ def _address(text: str) -> _Address:
     return address
 
 
-@function("ip(string) -> ip", price=costs.scan_first)
-def to_ip(text: str) -> Ip:
-    """Read an address."""
-    return Ip(_address(text))
-
-
-@function("isIP(string) -> bool", price=costs.scan_first)
-def is_ip(text: str) -> bool:
-    """Whether ip() would work."""
-    try:
-        _address(text)
-    except AbsorbableError:
-        return False
-    return True
-
-
-@function("ip.isCanonical(string) -> bool", price=costs.scan_first_twice)
-def is_canonical(text: str) -> bool:
-    """Whether the address is written the one canonical way."""
-    return str(_address(text)) == text
-
-
-@function("string(ip) -> string")
-def ip_to_string(ip: Ip) -> str:
-    """The canonical spelling."""
-    return str(ip.address)
-
-
-@method("ip.family() -> int")
-def family(ip: Ip) -> int:
-    """4 or 6."""
-    return ip.address.version
-
-
-@method("ip.isUnspecified() -> bool")
-def is_unspecified(ip: Ip) -> bool:
-    """0.0.0.0 or ::."""
-    return ip.address.is_unspecified
-
-
-@method("ip.isLoopback() -> bool")
-def is_loopback(ip: Ip) -> bool:
-    """127.0.0.0/8 or ::1."""
-    return ip.address.is_loopback
-
-
-@method("ip.isLinkLocalMulticast() -> bool")
-def is_link_local_multicast(ip: Ip) -> bool:
-    """224.0.0.0/24 or ff?2::/16."""
-    packed = ip.address.packed
-    if ip.address.version == 4:
-        return packed[:3] == b"\xe0\x00\x00"
-    return packed[0] == 0xFF and packed[1] & 0x0F == 0x02
-
-
-@method("ip.isLinkLocalUnicast() -> bool")
-def is_link_local_unicast(ip: Ip) -> bool:
-    """169.254.0.0/16 or fe80::/10."""
-    return ip.address.is_link_local
-
-
-@method("ip.isGlobalUnicast() -> bool")
-def is_global_unicast(ip: Ip) -> bool:
-    """Everything that is none of the others; private networks included."""
-    address = ip.address
-    special = address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local
-    return not special and str(address) != "255.255.255.255"
-
-
-def _cidr(text: str) -> Cidr:
+@function("cidr(string) -> cidr", price=costs.scan_first)
+def to_cidr(text: str) -> Cidr:
+    """Read a network."""
     address, _, bits = text.rpartition("/")
     problem = "network address parse error during conversion from string: network address parse error during conversion"
     try:
@@ -137,65 +92,102 @@ def _cidr(text: str) -> Cidr:
     return Cidr(parsed, length)
 
 
-@function("cidr(string) -> cidr", price=costs.scan_first)
-def to_cidr(text: str) -> Cidr:
-    """Read a network."""
-    return _cidr(text)
-
-
-@function("isCIDR(string) -> bool", price=costs.scan_first)
-def is_cidr(text: str) -> bool:
-    """Whether cidr() would work."""
+@function("url(string) -> url", price=costs.scan_first)
+def to_url(text: str) -> Url:
+    """Read a URL."""
+    if problem := _problem(text):
+        raise AbsorbableError(f'URL parse error during conversion from string: parse "{text}": {problem}')
     try:
-        _cidr(text)
-    except AbsorbableError:
-        return False
-    return True
+        parts = urlsplit(text)
+    except ValueError as error:
+        words = f'URL parse error during conversion from string: parse "{text}": {error}'
+        raise AbsorbableError(words) from None
+    host = parts.netloc.rpartition("@")[2]
+    return Url(parts.scheme, host, parts.path, parts.query, parts.fragment)
 
 
-@function("string(cidr) -> string")
-def cidr_to_string(cidr: Cidr) -> str:
-    """As address/bits."""
-    return f"{cidr.address}/{cidr.bits}"
+def _problem(text: str) -> str | None:
+    if any(char < " " or char == "\x7f" for char in text):
+        return "net/url: invalid control character in URL"
+    if not text:
+        return "empty url"
+    if not text.startswith("/") and not _SCHEME.match(text):
+        return "invalid URI for request"
+    if not text.startswith("/") and not text.partition(":")[2].startswith("/"):
+        return "invalid URI for request"
+    if escape := _BAD_ESCAPE.search(text.partition("?")[0]):
+        return f'invalid URL escape "{escape[0]}"'
+    authority = urlsplit(text).netloc.rpartition("@")[2] if "[" not in text else ""
+    if " " in authority:
+        return 'invalid character " " in host name'
+    if ":" in authority and not authority.rpartition(":")[2].isdecimal() and authority.rpartition(":")[2]:
+        return f'invalid port ":{authority.rpartition(":")[2]}" after host'
+    return None
 
 
-@method("cidr.ip() -> ip")
-def cidr_ip(cidr: Cidr) -> Ip:
-    """The address."""
-    return Ip(cidr.address)
+functions(
+    {
+        "ip(string) -> ip": lambda text: Ip(_address(text)),
+        "isCIDR(string) -> bool": succeeds(to_cidr),
+        "isIP(string) -> bool": succeeds(_address),
+    },
+    price=costs.scan_first,
+)
+functions({"ip.isCanonical(string) -> bool": lambda text: str(_address(text)) == text}, price=costs.scan_first_twice)
+functions(
+    {
+        "isURL(string) -> bool": succeeds(to_url),
+        "string(cidr) -> string": lambda cidr: f"{cidr.address}/{cidr.bits}",
+        "string(ip) -> string": lambda ip: str(ip.address),
+    }
+)
+methods(
+    {
+        "cidr.containsCIDR(cidr) -> bool": Cidr.contains,
+        "cidr.containsCIDR(string) -> bool": lambda cidr, text: cidr.contains(to_cidr(text)),
+        "cidr.containsIP(ip) -> bool": lambda cidr, ip: ip.address in cidr.network(),
+        "cidr.containsIP(string) -> bool": lambda cidr, text: _address(text) in cidr.network(),
+        "cidr.ip() -> ip": lambda cidr: Ip(cidr.address),
+        "cidr.masked() -> cidr": lambda cidr: Cidr(cidr.network().network_address, cidr.bits),
+        "cidr.prefixLength() -> int": lambda cidr: cidr.bits,
+        "ip.family() -> int": lambda ip: ip.address.version,
+        "ip.isLinkLocalUnicast() -> bool": lambda ip: ip.address.is_link_local,
+        "ip.isLoopback() -> bool": lambda ip: ip.address.is_loopback,
+        "ip.isUnspecified() -> bool": lambda ip: ip.address.is_unspecified,
+        "url.getHost() -> string": lambda url: url.host,
+        "url.getPort() -> string": lambda url: url.host.rpartition("]")[2].partition(":")[2],
+        "url.getQuery() -> map(string, list(string))": lambda url: parse_qs(url.query, keep_blank_values=True),
+        "url.getScheme() -> string": lambda url: url.scheme,
+    }
+)
 
 
-@method("cidr.prefixLength() -> int")
-def prefix_length(cidr: Cidr) -> int:
-    """How many bits name the network."""
-    return cidr.bits
+@method("ip.isLinkLocalMulticast() -> bool")
+def is_link_local_multicast(ip: Ip) -> bool:
+    """224.0.0.0/24 or ff?2::/16."""
+    packed = ip.address.packed
+    if ip.address.version == 4:
+        return packed[:3] == b"\xe0\x00\x00"
+    return packed[0] == 0xFF and packed[1] & 0x0F == 0x02
 
 
-@method("cidr.masked() -> cidr")
-def masked(cidr: Cidr) -> Cidr:
-    """With the other bits cleared."""
-    return Cidr(cidr.network().network_address, cidr.bits)
+@method("ip.isGlobalUnicast() -> bool")
+def is_global_unicast(ip: Ip) -> bool:
+    """Everything that is none of the others; private networks included."""
+    address = ip.address
+    special = address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local
+    return not special and str(address) != "255.255.255.255"
 
 
-@method("cidr.containsIP(ip) -> bool")
-def contains_ip(cidr: Cidr, ip: Ip) -> bool:
-    """Whether the address is in the network."""
-    return ip.address in cidr.network()
+@method("url.getHostname() -> string")
+def get_hostname(url: Url) -> str:
+    """Without port and brackets."""
+    if url.host.startswith("["):
+        return url.host[1:].partition("]")[0]
+    return url.host.partition(":")[0]
 
 
-@method("cidr.containsIP(string) -> bool")
-def contains_ip_text(cidr: Cidr, text: str) -> bool:
-    """Whether the address is in the network."""
-    return contains_ip(cidr, to_ip(text))
-
-
-@method("cidr.containsCIDR(cidr) -> bool")
-def contains_cidr(cidr: Cidr, other: Cidr) -> bool:
-    """Whether the other network is part of this one."""
-    return cidr.bits <= other.bits and other.address in cidr.network()
-
-
-@method("cidr.containsCIDR(string) -> bool")
-def contains_cidr_text(cidr: Cidr, text: str) -> bool:
-    """Whether the other network is part of this one."""
-    return contains_cidr(cidr, to_cidr(text))
+@method("url.getEscapedPath() -> string")
+def get_escaped_path(url: Url) -> str:
+    """The path, with what must be escaped escaped."""
+    return url.path if "%" in url.path else quote(unquote(url.path), safe=_SAFE_IN_PATH)

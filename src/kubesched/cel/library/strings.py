@@ -1,80 +1,76 @@
-"""Text: CEL's own methods and the strings extension."""
+"""Text: CEL's own methods, the strings extension and regular expressions.
+
+RE2's own library runs the regular expressions, in time linear in the text; their errors are in the words of Go's.
+"""
 
 from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+import re2
 
 from kubesched.cel import costs
 from kubesched.cel.errors import TOO_EXPENSIVE, AbsorbableError, CostLimitError
 from kubesched.cel.formatting import format_values
-from kubesched.cel.functions import Mismatch, function, method
+from kubesched.cel.functions import Mismatch, function, functions, method, methods
 from kubesched.cel.values import Value, show
 
 _LONGEST_TEXT = 10 * costs.COST_LIMIT
 _LOWER = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 _UPPER = {code: code - 32 for code in range(ord("a"), ord("z") + 1)}
-_QUOTED = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
-_QUOTED |= {"\\": "\\\\", '"': '\\"'}
+_QUOTED = {ord(char): f"\\{name}" for char, name in zip('\a\b\f\n\r\t\v\\"', 'abfnrtv\\"')}
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+_SIZED = ("string", "bytes", "list(A)", "map(A, B)")
 
-
-@method("string.contains(string) -> bool", price=costs.search, mismatch=Mismatch.PLAIN)
-def contains(text: str, part: str) -> bool:
-    """Whether the part is somewhere in it."""
-    return part in text
-
-
-@method("string.startsWith(string) -> bool", price=costs.scan_second, mismatch=Mismatch.PLAIN)
-def starts_with(text: str, prefix: str) -> bool:
-    """Whether it begins so."""
-    return text.startswith(prefix)
-
-
-@method("string.endsWith(string) -> bool", price=costs.scan_second, mismatch=Mismatch.PLAIN)
-def ends_with(text: str, suffix: str) -> bool:
-    """Whether it ends so."""
-    return text.endswith(suffix)
-
-
-@function(
-    *(f"size({kind}) -> int" for kind in ("string", "bytes", "list(A)", "map(A, B)")),
-    mismatch=Mismatch.NAME,
+methods({f"{kind}.size() -> int": len for kind in _SIZED})
+functions({f"size({kind}) -> int": len for kind in _SIZED}, mismatch=Mismatch.NAME)
+methods(
+    {"string.contains(string) -> bool": lambda text, part: part in text},
+    price=costs.search,
+    mismatch=Mismatch.PLAIN,
 )
-@method("string.size() -> int", "bytes.size() -> int", "list(A).size() -> int", "map(A, B).size() -> int")
-def size(value: Value) -> int:
-    """How many characters, bytes, elements or entries."""
-    return len(value)
+methods(
+    {"string.startsWith(string) -> bool": str.startswith, "string.endsWith(string) -> bool": str.endswith},
+    price=costs.scan_second,
+    mismatch=Mismatch.PLAIN,
+)
+methods({"string.charAt(int) -> string": lambda text, at: text[_checked(at, text) : at + 1]})
+methods(
+    {"string.indexOf(string) -> int": str.find, "string.lastIndexOf(string) -> int": str.rfind},
+    price=costs.traverse_first,
+)
+methods(
+    {
+        "string.format(list(dyn)) -> string": format_values,
+        "string.lowerAscii() -> string": lambda text: text.translate(_LOWER),
+        "string.substring(int) -> string": lambda text, start: text[_checked(start, text) :],
+        "string.trim() -> string": lambda text: text.strip(_SPACE),
+        "string.upperAscii() -> string": lambda text: text.translate(_UPPER),
+    },
+    price=costs.scan_first,
+)
+functions({"strings.quote(string) -> string": lambda text: f'"{text.translate(_QUOTED)}"'}, price=costs.scan_first)
 
 
-@method("string.charAt(int) -> string")
-def char_at(text: str, at: int) -> str:
-    """One character; nothing right behind the last one."""
-    _check_position(text, at)
-    return text[at : at + 1]
-
-
-@method("string.indexOf(string) -> int", price=costs.traverse_first)
-def index_of(text: str, part: str) -> int:
-    """Where the part is first, or -1."""
-    return text.find(part)
+def _checked(at: int, text: str) -> int:
+    """A place in the text, or right behind it."""
+    if not 0 <= at <= len(text):
+        raise AbsorbableError(f"index out of range: {at}")
+    return at
 
 
 @method("string.indexOf(string, int) -> int", price=costs.traverse_first)
-def index_of_from(text: str, part: str, start: int) -> int:
+def index_from(text: str, part: str, start: int) -> int:
     """Where the part is first, from a place on."""
     if start < 0:
         raise AbsorbableError(f"index out of range: {start}")
-    if not part:
-        return min(start, len(text))
-    return text.find(part, start)
-
-
-@method("string.lastIndexOf(string) -> int", price=costs.traverse_first)
-def last_index_of(text: str, part: str) -> int:
-    """Where the part is last, or -1."""
-    return text.rfind(part)
+    return text.find(part, start) if part else min(start, len(text))
 
 
 @method("string.lastIndexOf(string, int) -> int", price=costs.traverse_first)
-def last_index_of_from(text: str, part: str, start: int) -> int:
+def last_index_from(text: str, part: str, start: int) -> int:
     """Where the part is last, beginning at a place or before it."""
     if start < 0:
         raise AbsorbableError(f"index out of range: {start}")
@@ -83,92 +79,39 @@ def last_index_of_from(text: str, part: str, start: int) -> int:
     return -1 if start >= len(text) else text.rfind(part, 0, start + len(part))
 
 
-@method("string.lowerAscii() -> string", price=costs.scan_first)
-def lower_ascii(text: str) -> str:
-    """Lower case, for the letters of ASCII."""
-    return text.translate(_LOWER)
+@method("string.substring(int, int) -> string", price=costs.scan_first)
+def substring(text: str, start: int, end: int) -> str:
+    """From one place up to another."""
+    if start > end:
+        raise AbsorbableError(f"invalid substring range. start: {start}, end: {end}")
+    return text[_checked(start, text) : _checked(end, text)]
 
 
-@method("string.upperAscii() -> string", price=costs.scan_first)
-def upper_ascii(text: str) -> str:
-    """Upper case, for the letters of ASCII."""
-    return text.translate(_UPPER)
-
-
-@method("string.replace(string, string) -> string", price=costs.scan_first_twice)
-def replace(text: str, old: str, new: str) -> str:
-    """With every `old` replaced."""
-    return replace_some(text, old, new, -1)
-
-
-@method("string.replace(string, string, int) -> string", price=costs.scan_first_twice)
-def replace_some(text: str, old: str, new: str, count: int) -> str:
+@method(
+    "string.replace(string, string) -> string",
+    "string.replace(string, string, int) -> string",
+    price=costs.scan_first_twice,
+)
+def replace(text: str, old: str, new: str, count: int = -1) -> str:
     """With the first few replaced; all if the count is negative."""
     _check_size(len(text) + (text.count(old) + 1) * len(new))
     return text.replace(old, new, max(count, -1))
 
 
-@method("string.split(string) -> list(string)", price=costs.scan_first_twice)
-def split(text: str, separator: str) -> list[str]:
-    """The parts between separators; all characters if the separator is empty."""
-    return text.split(separator) if separator else list(text)
-
-
-@method("string.split(string, int) -> list(string)", price=costs.scan_first_twice)
-def split_some(text: str, separator: str, count: int) -> list[str]:
-    """At most so many parts; the last one is the rest."""
+@method(
+    "string.split(string) -> list(string)", "string.split(string, int) -> list(string)", price=costs.scan_first_twice
+)
+def split(text: str, separator: str, count: int = -1) -> list[str]:
+    """At most so many parts, the last one being the rest; characters if the separator is empty."""
     if count == 0:
         return []
-    if count < 0:
-        return split(text, separator)
     if separator:
-        return text.split(separator, count - 1)
-    return [*text[: count - 1], text[count - 1 :]] if len(text) > count else list(text)
+        return text.split(separator, max(count - 1, -1))
+    return [*text[: count - 1], text[count - 1 :]] if 0 < count < len(text) else list(text)
 
 
-@method("string.substring(int) -> string", price=costs.scan_first)
-def substring(text: str, start: int) -> str:
-    """From a place to the end."""
-    _check_position(text, start)
-    return text[start:]
-
-
-@method("string.substring(int, int) -> string", price=costs.scan_first)
-def substring_between(text: str, start: int, end: int) -> str:
-    """From one place up to another."""
-    if start > end:
-        raise AbsorbableError(f"invalid substring range. start: {start}, end: {end}")
-    _check_position(text, start)
-    _check_position(text, end)
-    return text[start:end]
-
-
-@method("string.trim() -> string", price=costs.scan_first)
-def trim(text: str) -> str:
-    """Without white space around it."""
-    return text.strip(_SPACE)
-
-
-@method("string.format(list(dyn)) -> string", price=costs.scan_first)
-def format_string(template: str, values: list[Value]) -> str:
-    """With the clauses of the template replaced."""
-    return format_values(template, values)
-
-
-@function("strings.quote(string) -> string", price=costs.scan_first)
-def quote(text: str) -> str:
-    """In double quotes, with special characters escaped."""
-    return '"' + "".join(_QUOTED.get(char, char) for char in text) + '"'
-
-
-@method("list(string).join() -> string", price=costs.scan_result_twice)
-def join(parts: list[Value]) -> str:
-    """All parts in a row."""
-    return join_with(parts, "")
-
-
-@method("list(string).join(string) -> string", price=costs.scan_result_twice)
-def join_with(parts: list[Value], separator: str) -> str:
+@method("list(string).join() -> string", "list(string).join(string) -> string", price=costs.scan_result_twice)
+def join(parts: list[Value], separator: str = "") -> str:
     """All parts with a separator between."""
     for part in parts:
         if type(part) is not str:
@@ -183,6 +126,80 @@ def _check_size(size: int) -> None:
         raise CostLimitError(TOO_EXPENSIVE)
 
 
-def _check_position(text: str, at: int) -> None:
-    if not 0 <= at <= len(text):
-        raise AbsorbableError(f"index out of range: {at}")
+_SHORT_TEXT = 256
+_RE2 = re2.Options()
+_RE2.log_errors = False
+_RE2.max_mem = 4 << 20
+_GO_WORDS = {
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid named capture group": "invalid named capture",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "invalid repetition size": "invalid repeat count",
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "pattern too large - compile failed": "expression too large",
+    "trailing \\": "trailing backslash at end of expression",
+}
+"""What Go words otherwise than RE2 does."""
+_ESCAPED = re.compile(r"\\Q.*?(?:\\E|\Z)|\\(.)", re.DOTALL)
+_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
+
+
+@lru_cache(maxsize=256)
+def compile_pattern(pattern: str) -> Any:
+    """A pattern ready to search with; cached, for selectors repeat theirs for every device."""
+    if any(escaped[1] == "C" for escaped in _ESCAPED.finditer(pattern)):
+        raise _refused("invalid escape sequence", r"\C")  # any byte: Go knows only characters
+    try:
+        return re2.compile(_characters(pattern), _RE2)
+    except re2.error as error:
+        words, _, part = error.args[0].decode(errors="replace").partition(": ")
+        raise _refused(_GO_WORDS.get(words, words), part) from None
+
+
+def _refused(words: str, part: str) -> AbsorbableError:
+    return AbsorbableError(f"error parsing regexp: {words}: `{part}`")
+
+
+def _characters(text: str) -> str:
+    """RE2 reads UTF-8, which has no halves of surrogate pairs; Go puts the same character in their place."""
+    return text if text.isascii() else _HALF_A_PAIR.sub("\ufffd", text)
+
+
+@function("matches(string, string) -> bool", price=costs.pattern, mismatch=Mismatch.NAME)
+@method("string.matches(string) -> bool", price=costs.pattern, mismatch=Mismatch.NAME)
+def matches(text: str, pattern: str) -> bool:
+    """Whether the pattern is found anywhere in the text."""
+    return _matches_short(text, pattern) if len(text) <= _SHORT_TEXT else _search(text, pattern) is not None
+
+
+@lru_cache(maxsize=16384)
+def _matches_short(text: str, pattern: str) -> bool:
+    """Thousands of devices share a few models, so most answers are known already."""
+    return _search(text, pattern) is not None
+
+
+def _search(text: str, pattern: str) -> Any:
+    return compile_pattern(pattern).search(_characters(text))
+
+
+@method("string.find(string) -> string", price=costs.pattern)
+def find(text: str, pattern: str) -> str:
+    """What the pattern first matches, or nothing."""
+    found = _search(text, pattern)
+    return "" if found is None else str(found[0])
+
+
+@method("string.findAll(string) -> list(string)", "string.findAll(string, int) -> list(string)", price=costs.pattern)
+def find_all(text: str, pattern: str, count: int = -1) -> list[str]:
+    """The first few things the pattern matches; all if the count is negative. Nothing right behind a match is none."""
+    found: list[str] = []
+    last_end = -1
+    for each in compile_pattern(pattern).finditer(_characters(text)):
+        if len(found) == count:
+            break
+        if each.end() > each.start() or each.start() != last_end:
+            found.append(each[0])
+        last_end = each.end()
+    return found

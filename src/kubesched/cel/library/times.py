@@ -1,16 +1,25 @@
-"""The parts of points in time and of durations."""
+"""Durations and points in time: how they are read and shown, and their parts."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from zoneinfo import ZoneInfo
 
 from kubesched.cel.errors import AbsorbableError
-from kubesched.cel.functions import method
+from kubesched.cel.functions import function, functions, method, methods
+from kubesched.cel.library.conversions import unreadable
+from kubesched.cel.operators import checked_duration, checked_timestamp
 from kubesched.cel.values import Duration, Timestamp
 
+_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
+_DURATION = re.compile(r"[+-]?(?:0|(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
+_PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
+_TIMESTAMP = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?(?:Z|([+-])([0-9]{2}):([0-9]{2}))"
+)
 _OFFSET = re.compile(r"([+-]?)([0-9]{1,2}):([0-9]{2})")
 
 _PARTS: dict[str, Callable[[datetime], int]] = {
@@ -28,40 +37,75 @@ _PARTS: dict[str, Callable[[datetime], int]] = {
 _SPANS = {"getHours": 3600 * 10**9, "getMinutes": 60 * 10**9, "getSeconds": 10**9, "getMilliseconds": 10**6}
 
 
-def _moment(timestamp: Timestamp) -> datetime:
-    return datetime(1970, 1, 1) + timedelta(microseconds=timestamp.nanoseconds // 1000)
+functions(
+    {
+        "int(duration) -> int": lambda duration: duration.nanoseconds,
+        "int(timestamp) -> int": lambda timestamp: timestamp.nanoseconds // 10**9,
+        "string(duration) -> string": str,
+        "string(timestamp) -> string": str,
+        "timestamp(int) -> timestamp": lambda seconds: checked_timestamp(seconds * 10**9),
+    }
+)
 
 
-def _moment_in(timestamp: Timestamp, zone: str) -> datetime:
+@function("duration(string) -> duration")
+def to_duration(text: str) -> Duration:
+    """Read something like 1h30m."""
+    if not _DURATION.fullmatch(text):
+        raise unreadable("google.protobuf.Duration")
+    total = 0
+    for whole, fraction, unit in _PART.findall(text):
+        total += int(whole or "0") * _UNITS[unit]
+        total += int(fraction or "0") * _UNITS[unit] // 10 ** len(fraction)
+    try:
+        return checked_duration(-total if text.startswith("-") else total)
+    except AbsorbableError:
+        raise unreadable("google.protobuf.Duration") from None
+
+
+@function("timestamp(string) -> timestamp")
+def to_timestamp(text: str) -> Timestamp:
+    """Read RFC 3339."""
+    match = _TIMESTAMP.fullmatch(text)
+    if match is None:
+        raise unreadable("google.protobuf.Timestamp")
+    year, month, day, hour, minute, second = (int(match[group]) for group in range(1, 7))
+    try:
+        moment = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+    except ValueError:
+        raise unreadable("google.protobuf.Timestamp") from None
+    nanoseconds = round((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()) * 10**9
+    nanoseconds += int((match[7] or "").ljust(9, "0")[:9])
+    if match[8]:
+        if int(match[9]) > 23 or int(match[10]) > 59:
+            raise unreadable("google.protobuf.Timestamp")
+        ahead = (int(match[9]) * 60 + int(match[10])) * 60 * 10**9
+        nanoseconds -= ahead if match[8] == "+" else -ahead
+    return checked_timestamp(nanoseconds)
+
+
+def _moment(timestamp: Timestamp, zone: str) -> datetime:
+    utc = datetime(1970, 1, 1) + timedelta(microseconds=timestamp.nanoseconds // 1000)
     try:
         if match := _OFFSET.fullmatch(zone):
             minutes = int(match[2]) * 60 + int(match[3])
-            return _moment(timestamp) + timedelta(minutes=-minutes if match[1] == "-" else minutes)
-        return _moment(timestamp).replace(tzinfo=UTC).astimezone(ZoneInfo(zone or "UTC"))
+            return utc + timedelta(minutes=-minutes if match[1] == "-" else minutes)
+        return utc if zone in ("", "UTC") else utc.replace(tzinfo=UTC).astimezone(ZoneInfo(zone))
     except (KeyError, ValueError, OSError):
         raise AbsorbableError(f"unknown time zone {zone}") from None
     except OverflowError:
         raise AbsorbableError("timestamp overflow") from None
 
 
-def _register(name: str, part: Callable[[datetime], int]) -> None:
-    @method(f"timestamp.{name}() -> int")
-    def get(timestamp: Timestamp) -> int:
-        return part(_moment(timestamp))
-
-    @method(f"timestamp.{name}(string) -> int")
-    def get_in(timestamp: Timestamp, zone: str) -> int:
-        return part(_moment_in(timestamp, zone))
+def _part(of: Callable[[datetime], int], timestamp: Timestamp, zone: str = "UTC") -> int:
+    return of(_moment(timestamp, zone))
 
 
-def _register_span(name: str, unit: int) -> None:
-    @method(f"duration.{name}() -> int")
-    def get(duration: Duration) -> int:
-        whole = abs(duration.nanoseconds) // unit
-        return whole if duration.nanoseconds >= 0 else -whole
+def _whole(unit: int, duration: Duration) -> int:
+    count = abs(duration.nanoseconds) // unit
+    return count if duration.nanoseconds >= 0 else -count
 
 
-for _name, _part in _PARTS.items():
-    _register(_name, _part)
-for _name, _unit in _SPANS.items():
-    _register_span(_name, _unit)
+for _name, _of in _PARTS.items():
+    method(f"timestamp.{_name}() -> int", f"timestamp.{_name}(string) -> int")(partial(_part, _of))
+methods({f"duration.{name}() -> int": partial(_whole, unit) for name, unit in _SPANS.items()})

@@ -13,10 +13,10 @@ from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.extender import ExtenderError
 from kubesched.framework.plugin import PluginContext, PostFilterPlugin, PostFilterResult, PreEnqueuePlugin, WhatIfRunner
 from kubesched.framework.status import Code, Status, error, unresolvable, unschedulable
+from kubesched.plugins.default_preemption.all_at_once import ByImportance
 from kubesched.plugins.default_preemption.dry_run import DryRun, dry_run
 from kubesched.plugins.default_preemption.eviction import Evicting, Eviction
 from kubesched.plugins.default_preemption.extenders import narrow
-from kubesched.plugins.default_preemption.importance import ByImportance
 from kubesched.plugins.shared.hinting import waits_for
 from kubesched.state.cluster import ClusterState
 from kubesched.state.pods import PlacedPod
@@ -70,7 +70,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
     def post_filter(
         self, cycle: Cycle, diagnosis: Diagnosis, what_if: WhatIfRunner
     ) -> tuple[PostFilterResult | None, Status | None]:
-        if cycle.latest is None:  # deleted meanwhile: nobody is to be evicted for it
+        if cycle.latest is None:  # deleted meanwhile: no pod is to be evicted for it
             return None, error(f'preemption: pod "{cycle.pod.name}" not found')
         cycle.priority = cycle.latest.priority
         ineligible = why_not_eligible(cycle, diagnosis)
@@ -83,16 +83,16 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
         run = dry_run(
             cycle, what_if, potential, self._by_importance, enough=self._enough(len(potential)), start=self._next_start
         )
-        self._next_start += run.tried_singly
         if not run.found:
+            self._next_start += run.tried_singly
             return self._hopeless(run, diagnosis.node_count)
-        if what_if.extenders:
-            try:
-                run = narrow(cycle, what_if.extenders, run)
-            except ExtenderError as problem:
-                return PostFilterResult(details=PreemptionDetails(run=run)), error(f"preemption: {problem}")
-            if not run.found:
-                return PostFilterResult(details=PreemptionDetails(run=run)), NO_CANDIDATE
+        try:
+            run = narrow(cycle, run)
+        except ExtenderError as problem:
+            return PostFilterResult(details=PreemptionDetails(run=run)), error(f"preemption: {problem}")
+        self._next_start += run.tried_singly  # once in an attempt, even if it waited for extenders
+        if not run.found:
+            return PostFilterResult(details=PreemptionDetails(run=run)), NO_CANDIDATE
         names = cycle.state.nodes.names
         best = sorted(run.best_rows(), key=names.__getitem__)
         details = PreemptionDetails(run=run, best=tuple(best))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,7 +12,6 @@ from kubesched.api.devices import DeviceClass
 from kubesched.api.pod import ExtendedResourceRequest, Pod
 from kubesched.api.selectors import NodeTerm
 from kubesched.framework.cycle import Cycle
-from kubesched.plugins.dynamic_resources.answers import Answer, DeviceView, IsOutOfTime
 from kubesched.plugins.dynamic_resources.extended import (
     IN_MEMORY_NAME,
     ExtendedDemand,
@@ -19,7 +19,9 @@ from kubesched.plugins.dynamic_resources.extended import (
     spec_with,
 )
 from kubesched.plugins.dynamic_resources.writes import ClaimWrite
-from kubesched.plugins.shared.device_resources import ServedResources
+from kubesched.plugins.shared.devices.answers import Answer, DeviceView, IsOutOfTime
+from kubesched.plugins.shared.devices.extended_resources import ServedResources
+from kubesched.plugins.shared.devices.search import BEST_ALTERNATIVE
 from kubesched.state.columns import Bool, Int32
 from kubesched.state.facts import StateKey
 
@@ -49,7 +51,7 @@ class ClaimAttempt:
     lost: set[int] = field(default_factory=set)
     """Claims whose devices will not be ready."""
     variants: list[Variant] | None = None
-    verdicts: Int32 | None = None
+    rejection_ids: Int32 | None = None
     unavailable: dict[int, Bool] = field(default_factory=dict)
     """By index of a claim that is allocated: the rows that cannot use it."""
     allocations: dict[int, AllocationResult] = field(default_factory=dict)
@@ -126,3 +128,17 @@ def _variant(
     if is_last_extended:
         specs.append(spec_with(extended.requests))
     return Variant(rows, view.answer(specs, is_out_of_time), extended, claims)
+
+
+def score_of_allocated(claims: Iterable[ResourceClaim]) -> int:
+    """What claims that have their devices already add to the score of every node."""
+    score = 0
+    for claim in claims:
+        if claim.status.allocation is None:
+            continue
+        given = {device.request for device in claim.status.allocation.devices.results}
+        for request in claim.spec.devices.requests:
+            for position, alternative in enumerate(request.first_available):
+                if f"{request.name}/{alternative.name}" in given:
+                    score += BEST_ALTERNATIVE - position
+    return score

@@ -33,7 +33,7 @@ class ReserveClaim:
     consumer: ConsumerReference
     allocation: AllocationResult | None
     now: str
-    """When the devices are allocated, if nobody has said so yet; empty where time does not matter."""
+    """When the devices are allocated, if the claim does not say so yet; empty where time does not matter."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class UnreserveClaim:
 
 @dataclass(frozen=True)
 class DeallocateClaim:
-    """The devices of a claim that nobody uses are free again."""
+    """The devices of a claim that no pod uses are free again."""
 
     claim: ResourceClaim
 
@@ -124,7 +124,7 @@ def _check(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json)
     if isinstance(write, DeallocateClaim):
         known = {consumer.uid for consumer in write.claim.status.reserved_for}
         if any(one.get("uid") not in known for one in (stored.get("status") or {}).get("reservedFor") or ()):
-            raise ClaimGoneAnotherWayError(f"claim {name} got reserved for somebody else in the meantime")
+            raise ClaimGoneAnotherWayError(f"claim {name} got reserved for another pod in the meantime")
     if not isinstance(write, ReserveClaim):
         return
     is_allocated = (stored.get("status") or {}).get("allocation") is not None

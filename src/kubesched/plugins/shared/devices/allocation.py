@@ -1,0 +1,122 @@
+"""From what a search found to what is written into claims: devices, parameters for drivers, nodes."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+
+from kubesched.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kubesched.api.device_claims import (
+    AllocatedDevice,
+    AllocationConfiguration,
+    AllocationResult,
+    DeviceAllocation,
+    ResourceClaim,
+)
+from kubesched.api.devices import DeviceClass
+from kubesched.plugins.shared.devices.demand import Problem, Wanted
+from kubesched.plugins.shared.devices.inventory import Inventory
+from kubesched.plugins.shared.devices.pools import Spot
+from kubesched.plugins.shared.devices.search import Chosen, Found
+
+_SHARES = uuid.UUID("6f1c7f4e-4d63-4f0b-9f27-7a0b8a1d3b52")
+"""Of the names from which the ids of shares are made."""
+
+
+def allocations(
+    found: Found,
+    inventory: Inventory,
+    node_name: str,
+    claims: Sequence[ResourceClaim],
+    classes: Mapping[str, DeviceClass],
+    attempt: str = "",
+) -> list[AllocationResult]:
+    """An allocation per claim. `attempt` tells the shares of this pod from those that it may have had before."""
+    return [
+        AllocationResult(
+            devices=DeviceAllocation(
+                results=tuple(
+                    _device(chosen, inventory.spots[chosen.spot], f"{claim.key}/{claim.metadata.uid}/{attempt}/{i}")
+                    for i, chosen in enumerate(devices)
+                ),
+                config=tuple(_configuration(claim, selected, classes)),
+            ),
+            node_selector=node_selector([inventory.spots[chosen.spot] for chosen in devices], node_name),
+        )
+        for claim, devices, selected in zip(claims, found.claims, found.selected)
+    ]
+
+
+def check_nodes(found: Found, inventory: Inventory) -> None:
+    """Raises a Problem if the nodes of an allocation cannot be put into words."""
+    for number, devices in enumerate(found.claims):
+        try:
+            node_selector([inventory.spots[chosen.spot] for chosen in devices], "")
+        except Problem as problem:
+            words = f"create NodeSelector for claim {{claim_name}}: {problem.words}"
+            raise Problem(words, claim=number) from None
+
+
+def node_selector(spots: Iterable[Spot], node_name: str) -> NodeSelector | None:
+    """The nodes from which all devices can be used; None if that is all nodes."""
+    fields: list[NodeSelectorRequirement] = []
+    labels: list[NodeSelectorRequirement] = []
+    for spot in spots:
+        spec = spot.slice.spec
+        place = spot.device if spec.per_device_node_selection else spec
+        if place.node_name is not None or spot.device.binds_to_node:
+            only = NodeSelectorRequirement(key="metadata.name", operator="In", values=(node_name,))
+            return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(only,)),))
+        terms = place.node_selector.node_selector_terms if place.node_selector is not None else ()
+        if len(terms) > 1:
+            raise Problem(f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms")
+        for term in terms:
+            _add_new(term.match_fields, fields)
+            _add_new(term.match_expressions, labels)
+    if not fields and not labels:
+        return None
+    term = NodeSelectorTerm(match_fields=tuple(fields), match_expressions=tuple(labels))
+    return NodeSelector(node_selector_terms=(term,))
+
+
+def _add_new(requirements: Iterable[NodeSelectorRequirement], to: list[NodeSelectorRequirement]) -> None:
+    known = {(one.key, one.operator, frozenset(one.values)) for one in to}
+    for one in requirements:
+        if (one.key, one.operator, frozenset(one.values)) not in known:
+            known.add((one.key, one.operator, frozenset(one.values)))
+            to.append(one)
+
+
+def _device(chosen: Chosen, spot: Spot, share: str) -> AllocatedDevice:
+    wanted, spec = chosen.wanted, spot.slice.spec
+    shared = chosen.amounts is not None
+    return AllocatedDevice(
+        request=wanted.name,
+        driver=spec.driver,
+        pool=spec.pool.name,
+        device=spot.device.name,
+        admin_access=True if wanted.has_admin_access else None,
+        tolerations=wanted.asked.tolerations,
+        binding_conditions=spot.device.binding_conditions,
+        binding_failure_conditions=spot.device.binding_failure_conditions,
+        share_id=str(uuid.uuid5(_SHARES, share)) if shared else None,
+        consumed_capacity={name: amount.text for name, amount in (chosen.amounts or {}).items()},
+    )
+
+
+def _configuration(
+    claim: ResourceClaim, selected: Sequence[Wanted], classes: Mapping[str, DeviceClass]
+) -> list[AllocationConfiguration]:
+    """The parameters of each class once, for all requests of it; then those of the claim."""
+    requests_of: dict[str, list[str]] = {}
+    for wanted in selected:
+        requests_of.setdefault(wanted.asked.device_class_name, []).append(wanted.name)
+    configuration = [
+        AllocationConfiguration(source="FromClass", requests=tuple(requests), opaque=given.opaque)
+        for class_name, requests in requests_of.items()
+        for given in (classes[class_name].spec.config if class_name in classes else ())
+    ]
+    for own in claim.spec.devices.config:
+        times = 1 if not own.requests else sum(w.request in own.requests or w.name in own.requests for w in selected)
+        configuration += [AllocationConfiguration(source="FromClaim", requests=own.requests, opaque=own.opaque)] * times
+    return configuration

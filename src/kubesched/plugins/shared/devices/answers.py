@@ -1,0 +1,159 @@
+"""What a search found on every row, kept per demand and repaired where devices, or their use, have changed.
+
+Between two pods that ask for the same, the devices of one node change. So one node is searched anew. Nodes that have
+alike devices, of which the same are in use, are searched once for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from kubesched.api.device_claims import ResourceClaim, ResourceClaimSpec
+from kubesched.api.devices import DeviceClass
+from kubesched.plugins.shared.devices.allocation import check_nodes
+from kubesched.plugins.shared.devices.demand import Demand, Problem
+from kubesched.plugins.shared.devices.inventory import Inventories, Inventory
+from kubesched.plugins.shared.devices.ledger import Ledger
+from kubesched.plugins.shared.devices.likeness import Likeness
+from kubesched.plugins.shared.devices.search import Found, Search
+from kubesched.plugins.shared.devices.selecting import Names, Selectors
+from kubesched.state.cluster import ClusterState
+from kubesched.state.columns import Bool, Int64
+
+IsOutOfTime = Callable[[], bool] | None
+"""Tells whether the search on all rows together has taken too long; None if it may take for ever."""
+
+_DEMANDS_KEPT = 64
+_LIKENESSES_KEPT = 32
+_OUTCOMES_KEPT = 1 << 15
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """How a search ended: with devices, with none, or with a problem."""
+
+    found: Found | None = None
+    problem: Problem | None = None
+    has_invalid_pools: bool = False
+
+
+class Answer:
+    """The outcomes of all rows for one demand."""
+
+    def __init__(self, demand: Demand) -> None:
+        self.demand = demand
+        self.position = -1
+        self.outcomes: list[Outcome] = []
+        self.fits: Bool = np.zeros(0, dtype=np.bool_)
+        self.scores: Int64 = np.zeros(0, dtype=np.int64)
+        self.failures: dict[int, Outcome] = {}
+        """Rows where nothing was found for another reason than that there is nothing."""
+        self.known: dict[Hashable, Outcome] = {}
+        """By shape and use of an inventory: how the search there ends."""
+
+    def set(self, row: int, outcome: Outcome) -> None:
+        self.outcomes[row] = outcome
+        found = outcome.found
+        self.fits[row] = found is not None
+        self.scores[row] = 0 if found is None else found.score
+        if outcome.problem is not None or (found is None and outcome.has_invalid_pools):
+            self.failures[row] = outcome
+        else:
+            self.failures.pop(row, None)
+
+
+class DeviceView:
+    """All that is known about devices on one cluster; profiles share it."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self.ledger = Ledger(state.objects, shares=state.features.device_capacity)
+        self.inventories = Inventories(state, self.ledger)
+        self._state = state
+        self.selectors = Selectors()
+        self._likenesses: dict[Names | None, Likeness] = {}
+        self._answers: dict[Hashable, Answer] = {}
+        self._encode = msgspec.json.Encoder().encode
+
+    def answer(self, specs: Sequence[ResourceClaimSpec], is_out_of_time: IsOutOfTime) -> Answer:
+        """The outcomes for claims that ask for this, up to date."""
+        self.inventories.refresh()
+        key = self._encode(specs), self._state.objects.version(DeviceClass)
+        answer = self._answers.pop(key, None)
+        if answer is None:
+            while len(self._answers) >= _DEMANDS_KEPT:
+                del self._answers[next(iter(self._answers))]
+            answer = Answer(self._demand(specs))
+        self._bring_up_to_date(answer, is_out_of_time)
+        self._answers[key] = answer
+        return answer
+
+    def words(self, problem: Problem, row: int, claims: Sequence[ResourceClaim]) -> str:
+        """A problem in words, as it is on one row."""
+        inventory = self.inventories.of(row)
+        pool = device = ""
+        if inventory.pools:
+            found = inventory.pools[problem.pool]
+            pool = f"{found.driver}/{found.name}"
+        if inventory.spots:
+            spot = inventory.spots[problem.spot]
+            spec = spot.slice.spec
+            device = f"{spec.driver}/{spec.pool.name}/{spot.device.name}"
+        claim, node = claims[problem.claim], self._state.nodes.names[row]
+        return problem.words.format(claim=claim.key, claim_name=claim.name, pool=pool, device=device, node=node)
+
+    def _demand(self, specs: Sequence[ResourceClaimSpec]) -> Demand:
+        classes = {found.name: found for found in self._state.objects.all(DeviceClass)}
+        demand = Demand(specs, classes, self.selectors, self._state.features)
+        names = demand.names
+        likeness = self._likenesses.get(names)
+        if likeness is None:
+            if len(self._likenesses) >= _LIKENESSES_KEPT:
+                self._likenesses.clear()
+                self.inventories.forget_shapes()
+            likeness = self._likenesses[names] = Likeness(names)
+        demand.look_with(likeness)
+        return demand
+
+    def _bring_up_to_date(self, answer: Answer, is_out_of_time: IsOutOfTime) -> None:
+        size, changes = self._state.nodes.size, self.inventories.changes
+        rows = changes.since(answer.position) if answer.position >= 0 and len(answer.outcomes) == size else None
+        if rows is None:
+            answer.outcomes = [Outcome()] * size
+            answer.fits = np.zeros(size, dtype=np.bool_)
+            answer.scores = np.zeros(size, dtype=np.int64)
+            answer.failures.clear()
+            rows = list(range(size))
+        outcomes: dict[Inventory, Outcome] = {}
+        given_up: Outcome | None = None
+        for row in rows:
+            inventory = self.inventories.of(row)
+            outcome = given_up or outcomes.get(inventory)
+            if outcome is None:
+                outcome = outcomes[inventory] = self._outcome(answer, inventory, is_out_of_time)
+                if outcome.problem is not None and outcome.problem.is_passing:
+                    given_up = outcome  # the attempt fails with it anyway; what is known helps the next one
+            answer.set(row, outcome)
+        answer.position = changes.position if given_up is None else -1
+
+    def _outcome(self, answer: Answer, inventory: Inventory, is_out_of_time: IsOutOfTime) -> Outcome:
+        use = inventory.use(self.ledger)
+        key = (answer.demand.likeness.shape_of(inventory), use)
+        outcome = answer.known.get(key)
+        if outcome is None:
+            try:
+                found = Search(answer.demand, inventory, use, is_out_of_time).run()
+                if found is not None:
+                    check_nodes(found, inventory)
+                outcome = Outcome(found, has_invalid_pools=inventory.has_invalid_pools)
+            except Problem as problem:
+                outcome = Outcome(problem=problem.with_traceback(None))
+                if problem.is_passing:
+                    return outcome
+            if len(answer.known) >= _OUTCOMES_KEPT:
+                answer.known.clear()
+            answer.known[key] = outcome
+        return outcome

@@ -1,0 +1,265 @@
+"""How many devices of a class each node can use, and how many of them are in use: what scoring goes by.
+
+As in kube-scheduler every device counts that is published for a node, whether or not a search would take it: also of
+pools that are incomplete or are being replaced, with taints, or with no counters left to draw from.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import NamedTuple
+
+import numpy as np
+
+from kubesched.api.devices import Device, DeviceClass, ResourceSlice
+from kubesched.framework.nodes import Nodes
+from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.plugins.shared.devices.device_kinds import DeviceKind, DeviceKinds
+from kubesched.plugins.shared.devices.likeness import Likeness
+from kubesched.plugins.shared.devices.pools import PoolId, Reach
+from kubesched.plugins.shared.devices.selecting import Selection
+from kubesched.state.cluster import ClusterState
+from kubesched.state.columns import Int64
+
+
+class _Portion:
+    """Devices of one slice that the same nodes can use. Compared by identity."""
+
+    __slots__ = ("__weakref__", "devices", "pool", "reach")
+
+    def __init__(self, pool: PoolId, reach: Reach, devices: tuple[tuple[str, DeviceKind], ...]) -> None:
+        self.pool = pool
+        self.reach = reach
+        self.devices = devices
+        """By name, of the kind that scoring takes them for."""
+
+    @property
+    def local_to(self) -> str:
+        """The only node that can use them; empty if there may be several."""
+        return self.reach.node_name
+
+
+class _Touched(NamedTuple):
+    """What may have made a difference since the last count."""
+
+    rows: set[int] | None
+    """Rows whose nodes changed; None for all."""
+    portions: list[_Portion]
+    """Portions that came or went, or of which devices were taken or given back."""
+
+
+class ClassCount:
+    """Per row the devices of one class: how many there are, and how many of those are in use."""
+
+    def __init__(self, selection: Selection) -> None:
+        self.capacity: Int64 = np.zeros(0, dtype=np.int64)
+        self.in_use: Int64 = np.zeros(0, dtype=np.int64)
+        self._selection = selection
+        self._likeness = Likeness(selection.names)
+        self._selected: weakref.WeakKeyDictionary[_Portion, tuple[str, ...] | None] = weakref.WeakKeyDictionary()
+
+    def selected(self, portion: _Portion) -> tuple[str, ...] | None:
+        """The devices that are of the class, by name; None if a selector breaks on one."""
+        if portion not in self._selected:
+            self._selected[portion] = self._select(portion)
+        return self._selected[portion]
+
+    def concerns(self, portion: _Portion) -> bool:
+        return self.selected(portion) != ()
+
+    def set(self, row: int, capacity: int, in_use: int) -> bool:
+        """Whether that is something new."""
+        if self.capacity[row] == capacity and self.in_use[row] == in_use:
+            return False
+        self.capacity[row], self.in_use[row] = capacity, in_use
+        return True
+
+    def extend(self, size: int) -> None:
+        more = np.zeros(max(0, size - len(self.capacity)), dtype=np.int64)
+        self.capacity = np.concatenate((self.capacity, more))
+        self.in_use = np.concatenate((self.in_use, more))
+
+    def _select(self, portion: _Portion) -> tuple[str, ...] | None:
+        names: list[str] = []
+        for name, kind in portion.devices:
+            answer = self._selection.judge(self._likeness.of(kind))
+            if answer is True:
+                names.append(name)
+            elif answer is not False:
+                return None
+        return tuple(names)
+
+
+class DeviceCounts:
+    """The counts of all classes that scores were asked about; profiles share them.
+
+    Once there are any they are followed before each attempt, and rows with new numbers are recorded as changed, so
+    that scores which are kept are repaired there.
+    """
+
+    def __init__(self, state: ClusterState) -> None:
+        view = state.companion(DeviceView)
+        self._state = state
+        self._ledger = view.ledger
+        self._selectors = view.selectors
+        self._kinds = DeviceKinds()
+        self._counts: dict[str, ClassCount] = {}
+        self._published: dict[str, list[_Portion]] = {}
+        """By slice."""
+        self._of_pool: dict[PoolId, dict[_Portion, None]] = {}
+        self._local: dict[str, dict[_Portion, None]] = {}
+        self._wide: dict[_Portion, None] = {}
+        self._class_version = self._slice_position = self._node_position = self._use_position = 0
+        state.followers.append(self.follow)
+
+    def of(self, device_class: DeviceClass) -> ClassCount:
+        """The count of a class, up to date."""
+        self.follow()
+        count = self._counts.get(device_class.name)
+        if count is None:
+            self._class_version = self._state.objects.version(DeviceClass)
+            self._catch_up()
+            count = self._counts[device_class.name] = ClassCount(self._selectors.of(device_class, ()))
+            self._count_everywhere(count)
+        return count
+
+    def follow(self) -> None:
+        """Count again where slices, nodes or the use of devices have changed."""
+        if not self._counts:
+            return
+        if self._class_version != self._state.objects.version(DeviceClass):
+            self._counts.clear()  # whatever was kept for any row went with the old classes
+            return
+        touched = self._catch_up()
+        if touched.rows or touched.portions or touched.rows is None:
+            for count in self._counts.values():
+                self._update(count, touched)
+
+    # -- counting -----------------------------------------------------------------------------------------------------
+
+    def _update(self, count: ClassCount, touched: _Touched) -> None:
+        table = self._state.nodes
+        count.extend(table.size)
+        portions = [portion for portion in touched.portions if count.concerns(portion)]
+        if touched.rows is None or not all(portion.local_to for portion in portions):
+            changed = self._count_everywhere(count)
+        else:
+            names = (portion.local_to for portion in portions)
+            rows = touched.rows | {table.row_of[name] for name in names if name in table.row_of}
+            changed = [row for row in sorted(rows) if count.set(row, *self._count_at(count, row))]
+        for row in changed:
+            table.load_changed(row)
+
+    def _count_everywhere(self, count: ClassCount) -> list[int]:
+        """Count on all rows; returns those with new numbers."""
+        table = self._state.nodes
+        count.extend(table.size)
+        before = count.capacity, count.in_use
+        capacity, in_use, is_broken = [0] * table.size, [0] * table.size, [False] * table.size
+        for name, portions in self._local.items():
+            row = table.row_of.get(name)
+            if row is not None:
+                for portion in portions:
+                    found = count.selected(portion)
+                    is_broken[row] |= found is None
+                    capacity[row] += len(found or ())
+                    in_use[row] += self._in_use(portion, found or ())
+        count.capacity, count.in_use = np.array(capacity, dtype=np.int64), np.array(in_use, dtype=np.int64)
+        is_counted = table.live[: table.size] & ~np.array(is_broken, dtype=np.bool_)
+        nodes = Nodes(self._state)
+        for portion in self._wide:
+            if count.concerns(portion):
+                rows, found = portion.reach.rows(nodes), count.selected(portion)
+                if found is None:
+                    is_counted[rows] = False
+                else:
+                    count.capacity[rows] += len(found)
+                    count.in_use[rows] += self._in_use(portion, found)
+        count.capacity *= is_counted
+        count.in_use *= is_counted
+        changed: list[int] = np.flatnonzero((count.capacity != before[0]) | (count.in_use != before[1])).tolist()
+        return changed
+
+    def _count_at(self, count: ClassCount, row: int) -> tuple[int, int]:
+        """Capacity and use on one row: none at all if a selector breaks on a device within reach."""
+        node = self._state.nodes.nodes[row]
+        if node is None:
+            return 0, 0
+        capacity = in_use = 0
+        wide = (one for one in self._wide if count.concerns(one) and one.reach.includes(node))
+        for portion in (*self._local.get(node.name, ()), *wide):
+            found = count.selected(portion)
+            if found is None:
+                return 0, 0
+            capacity += len(found)
+            in_use += self._in_use(portion, found)
+        return capacity, in_use
+
+    def _in_use(self, portion: _Portion, names: tuple[str, ...]) -> int:
+        """Who holds a share of a device counts as if it had all of it."""
+        use = self._ledger.use_of(portion.pool)
+        return sum(map(use.is_allocated, names))
+
+    # -- what changed -------------------------------------------------------------------------------------------------
+
+    def _catch_up(self) -> _Touched:
+        self._ledger.refresh()
+        portions = self._follow_slices()
+        rows = self._follow_nodes()
+        log = self._ledger.changes
+        pools = log.since(self._use_position)
+        self._use_position = log.position
+        if pools is None:
+            return _Touched(None, portions)
+        return _Touched(rows, portions + [one for pool in pools for one in self._of_pool.get(pool, ())])
+
+    def _follow_nodes(self) -> set[int] | None:
+        log = self._state.nodes.object_changes
+        rows = log.since(self._node_position)
+        self._node_position = log.position
+        return None if rows is None else set(rows)
+
+    def _follow_slices(self) -> list[_Portion]:
+        objects = self._state.objects
+        log = objects.changes(ResourceSlice)
+        keys = log.since(self._slice_position)
+        self._slice_position = log.position
+        if keys is None:
+            keys = sorted({*self._published, *(one.key for one in objects.all(ResourceSlice))})
+        touched: list[_Portion] = []
+        for key in keys:
+            gone = self._published.pop(key, [])
+            for portion in gone:
+                self._forget(portion)
+            slice_ = objects.get(ResourceSlice, key)
+            here = self._portions(slice_) if slice_ is not None else []
+            for portion in here:
+                self._of_pool.setdefault(portion.pool, {})[portion] = None
+                self._home_of(portion)[portion] = None
+            if here:
+                self._published[key] = here
+            touched += gone + here
+        return touched
+
+    def _forget(self, portion: _Portion) -> None:
+        of_pool, home = self._of_pool[portion.pool], self._home_of(portion)
+        del of_pool[portion], home[portion]
+        if not of_pool:
+            del self._of_pool[portion.pool]
+        if not home:
+            self._local.pop(portion.local_to, None)
+
+    def _home_of(self, portion: _Portion) -> dict[_Portion, None]:
+        return self._local.setdefault(portion.local_to, {}) if portion.local_to else self._wide
+
+    def _portions(self, slice_: ResourceSlice) -> list[_Portion]:
+        spec = slice_.spec
+        pool = (spec.driver, spec.pool.name)
+        if spec.per_device_node_selection:
+            return [_Portion(pool, Reach(one), (self._as_scored(spec.driver, one),)) for one in spec.devices]
+        return [_Portion(pool, Reach(spec), tuple(self._as_scored(spec.driver, one) for one in spec.devices))]
+
+    def _as_scored(self, driver: str, device: Device) -> tuple[str, DeviceKind]:
+        """Scoring tells selectors nothing of a device but attributes and capacity; so to them none is shared."""
+        seen = Device(attributes=device.attributes, capacity=device.capacity)
+        return device.name, self._kinds.of(driver, seen)

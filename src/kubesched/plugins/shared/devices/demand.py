@@ -1,0 +1,218 @@
+"""What the claims of a pod ask for, made ready to be searched for on any node.
+
+Pods that are alike ask for the same. What was found out about kinds of devices for one of them serves the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from weakref import WeakKeyDictionary
+
+from kubesched.api.device_claims import (
+    ALL_DEVICES,
+    EXACT_COUNT,
+    DeviceRequest,
+    DeviceSubRequest,
+    DeviceToleration,
+    ExactDeviceRequest,
+    ResourceClaimSpec,
+)
+from kubesched.api.devices import DeviceClass, DeviceTaint
+from kubesched.config.features import DEFAULT_FEATURES, Features
+from kubesched.plugins.shared.devices.capacity import Amounts, amounts_taken
+from kubesched.plugins.shared.devices.device_kinds import DeviceKind
+from kubesched.plugins.shared.devices.likeness import Likeness
+from kubesched.plugins.shared.devices.selecting import Names, Selection, Selectors
+
+BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
+
+
+class Problem(Exception):  # noqa: N818 - what is wrong with claims, classes or slices, rather than with a program
+    """Why a search cannot go on at all. The words may speak of the claim, a pool, a device and the node."""
+
+    def __init__(self, words: str, *, claim: int = 0, pool: int = 0, spot: int = 0, is_passing: bool = False) -> None:
+        super().__init__(words)
+        self.words = words
+        """With {claim}, {claim_name}, {pool}, {device} and {node} where those come."""
+        self.claim = claim
+        self.pool = pool
+        self.spot = spot
+        self.is_passing = is_passing
+        """Whether the same search may end otherwise another time: it took too long."""
+
+
+class Wanted:
+    """One request, or one of its alternatives, with what is known about kinds of devices."""
+
+    def __init__(
+        self,
+        request: str,
+        asked: ExactDeviceRequest | DeviceSubRequest,
+        selection: Selection,
+        *,
+        claim: int,
+        capacity: bool = True,
+    ) -> None:
+        """`capacity` if it may ask for some of a device."""
+        self.request = request
+        self.alternative = asked.name if isinstance(asked, DeviceSubRequest) else ""
+        self.name = f"{request}/{self.alternative}" if self.alternative else request
+        """As it is named in an allocation."""
+        self.asked = asked
+        self.claim = claim
+        self.takes_all = asked.allocation_mode == ALL_DEVICES
+        self.count = asked.count
+        self.has_admin_access = isinstance(asked, ExactDeviceRequest) and bool(asked.admin_access)
+        self.selection = selection
+        self.likeness = Likeness(None)
+        """By which devices that look the same to the demand are judged once."""
+        self._capacity: Mapping[str, str | int | float] = asked.capacity.requests if capacity and asked.capacity else {}
+        self._selected: WeakKeyDictionary[DeviceKind, bool | str] = WeakKeyDictionary()
+        self._amounts: WeakKeyDictionary[DeviceKind, Amounts | str] = WeakKeyDictionary()
+        self._kept_away: WeakKeyDictionary[DeviceKind, DeviceTaint | None] = WeakKeyDictionary()
+
+    def selects(self, kind: DeviceKind) -> bool:
+        """Whether the selectors of the class and of the request choose such devices. Raises a Problem if they break."""
+        kind = self.likeness.of(kind)
+        answer = self._selected.get(kind)
+        if answer is None:
+            answer = self._selected[kind] = self.selection.judge(kind)
+        if isinstance(answer, str):
+            raise Problem(answer, claim=self.claim)
+        return answer
+
+    def amounts(self, kind: DeviceKind) -> Amounts | str:
+        """What is taken of the capacities of such a device; or why it is not enough."""
+        kind = self.likeness.of(kind)
+        amounts = self._amounts.get(kind)
+        if amounts is None:
+            amounts = self._amounts[kind] = amounts_taken(self._capacity, kind)
+        return amounts
+
+    def kept_away_by(self, kind: DeviceKind) -> DeviceTaint | None:
+        """The first taint of such a device that is not tolerated."""
+        if not kind.taints:
+            return None
+        kind = self.likeness.of(kind)
+        if kind not in self._kept_away:
+            self._kept_away[kind] = next((taint for taint in kind.taints if self._is_kept_away(taint)), None)
+        return self._kept_away[kind]
+
+    def _is_kept_away(self, taint: DeviceTaint) -> bool:
+        return taint.effect in BLOCKING_EFFECTS and not any(_tolerates(t, taint) for t in self.asked.tolerations)
+
+
+@dataclass(frozen=True, eq=False)
+class ClaimDemand:
+    """One claim: its requests, each with its alternatives (one, if it has no others)."""
+
+    spec: ResourceClaimSpec
+    requests: tuple[tuple[Wanted, ...], ...]
+
+
+class Demand:
+    """Claims to be allocated together, in order. Compared by identity."""
+
+    def __init__(
+        self,
+        specs: Sequence[ResourceClaimSpec],
+        classes: Mapping[str, DeviceClass],
+        selectors: Selectors,
+        features: Features = DEFAULT_FEATURES,
+    ) -> None:
+        self.features = features
+        self.fault: Problem | None = None
+        """What is wrong with the claims or classes themselves, whatever the node."""
+        self.claims: tuple[ClaimDemand, ...] = ()
+        self.likeness = Likeness(None)
+        try:
+            self.claims = tuple(
+                ClaimDemand(
+                    spec,
+                    tuple(_wanted(request, i, classes, selectors, features) for request in spec.devices.requests),
+                )
+                for i, spec in enumerate(specs)
+            )
+        except Problem as problem:
+            self.fault = problem
+
+    @property
+    def names(self) -> Names | None:
+        """The attributes that are looked at; None for any."""
+        names: set[str] = set()
+        for claim in self.claims:
+            for constraint in claim.spec.devices.constraints:
+                names.add(constraint.match_attribute or constraint.distinct_attribute or "")
+            for wanted in chain.from_iterable(claim.requests):
+                selected_by = wanted.selection.names
+                if selected_by is None:
+                    return None
+                names |= selected_by
+        return frozenset(names)
+
+    def look_with(self, likeness: Likeness) -> None:
+        self.likeness = likeness
+        for claim in self.claims:
+            for wanted in chain.from_iterable(claim.requests):
+                wanted.likeness = likeness
+
+
+def _wanted(
+    request: DeviceRequest,
+    claim: int,
+    classes: Mapping[str, DeviceClass],
+    selectors: Selectors,
+    features: Features,
+) -> tuple[Wanted, ...]:
+    alternatives = request.first_available or ((request.exactly,) if request.exactly is not None else ())
+    if not features.device_capacity and not features.has_plain_devices:
+        _refuse_capacity(request, alternatives, claim)
+    made: list[Wanted] = []
+    for asked in alternatives:
+        name = asked.name if isinstance(asked, DeviceSubRequest) else request.name
+        where = f"claim {{claim}}, request {escaped(name)}"
+        for number, selector in enumerate(asked.selectors):
+            if selector.cel is None:
+                words = f"{where}, selector #{number}: CEL expression empty (unsupported selector type?)"
+                raise Problem(words, claim=claim)
+        found = classes.get(asked.device_class_name)
+        if found is None:
+            class_name = escaped(asked.device_class_name)
+            words = f'{where}: could not retrieve device class {class_name}: deviceclass "{class_name}" not found'
+            raise Problem(words, claim=claim)
+        if asked.allocation_mode not in (EXACT_COUNT, ALL_DEVICES):
+            raise Problem(f"{where}: unsupported count mode {escaped(asked.allocation_mode)}", claim=claim)
+        selection = selectors.of(found, asked.selectors)
+        made.append(Wanted(request.name, asked, selection, claim=claim, capacity=features.device_capacity))
+    return tuple(made)
+
+
+def _refuse_capacity(
+    request: DeviceRequest, alternatives: Sequence[ExactDeviceRequest | DeviceSubRequest], claim: int
+) -> None:
+    for asked in alternatives:
+        if asked.capacity is not None:
+            what = f"subrequest {asked.name}" if isinstance(asked, DeviceSubRequest) else f"request {request.name}"
+            reason = "has capacity requests, but the DRAConsumableCapacity feature is disabled"
+            raise Problem(f"claim {{claim}}, {escaped(what)}: {reason}", claim=claim)
+
+
+def escaped(text: str) -> str:
+    """Text that goes into the words of a problem as it is."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    match toleration.operator:
+        case "" | "Equal":
+            return toleration.value == taint.value
+        case "Exists":
+            return True
+        case _:
+            return False

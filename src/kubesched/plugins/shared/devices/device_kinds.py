@@ -1,0 +1,116 @@
+"""What tells one device from another, but for its name: devices that are alike are looked at once."""
+
+from __future__ import annotations
+
+import weakref
+from functools import lru_cache
+from typing import NamedTuple
+
+import msgspec
+
+from kubesched.api.devices import AttributeValue, CapacityPolicy, Device, DeviceTaint
+from kubesched.api.quantity import QuantityText, parse_quantity
+from kubesched.cel import Version, view_device
+from kubesched.cel.device import MODEST
+from kubesched.config.features import DEFAULT_FEATURES, Features
+
+_LONGEST = 3 * MODEST
+
+CounterName = tuple[str, str]
+"""A counter set, and a counter in it."""
+
+
+class Capacity(NamedTuple):
+    """How much a device has of something, exactly and as it was spelled."""
+
+    nano: int
+    text: QuantityText
+    policy: CapacityPolicy | None
+
+
+class DeviceKind:
+    """All of a device that its being chosen can depend on. Compared by identity: alike devices share one."""
+
+    __slots__ = (
+        "__weakref__",
+        "capacity",
+        "consumes",
+        "device",
+        "driver",
+        "frame",
+        "is_ordinary",
+        "is_shared",
+        "like",
+        "taints",
+    )
+
+    def __init__(self, driver: str, device: Device, frame: bytes, features: Features = DEFAULT_FEATURES) -> None:
+        self.driver = driver
+        self.like: dict[object, DeviceKind | None] = {}
+        """By who looks, the first kind that this one is equal to; None if that is this one."""
+        self.frame = frame
+        """Equal for kinds that differ in nothing but attributes."""
+        self.is_ordinary = _is_ordinary(device)
+        """Whether no attribute is such that every expression would break on it, or take longer because of it."""
+        self.device = device
+        """One such device."""
+        self.is_shared = device.allow_multiple_allocations and features.device_capacity
+        self.capacity = {
+            name: Capacity(
+                parse_quantity(given.value).nano(),
+                given.value,
+                given.request_policy if features.device_capacity else None,
+            )
+            for name, given in device.capacity.items()
+        }
+        self.consumes: tuple[tuple[CounterName, int], ...] = tuple(
+            ((used.counter_set, name), parse_quantity(counter.value).nano())
+            for used in device.consumes_counters
+            for name, counter in used.counters.items()
+        )
+        self.taints: tuple[DeviceTaint, ...] = device.taints if features.device_taints else ()
+
+    def attribute(self, name: str) -> tuple[str, AttributeValue] | None:
+        """The value of an attribute by its full name; an own attribute of the driver may go without the domain."""
+        found = self.device.attributes.get(name)
+        if found is None:
+            domain, slash, own = name.partition("/")
+            if slash and domain == self.driver:
+                found = self.device.attributes.get(own)
+        return None if found is None else found.typed
+
+
+class DeviceKinds:
+    """Finds or makes the kind of a device. A kind lives as long as it is used."""
+
+    def __init__(self, features: Features = DEFAULT_FEATURES) -> None:
+        self._features = features
+        self._known: weakref.WeakValueDictionary[bytes, DeviceKind] = weakref.WeakValueDictionary()
+        self._encode = msgspec.json.Encoder().encode
+
+    def of(self, driver: str, device: Device) -> DeviceKind:
+        frame = self._encode(
+            (driver, device.capacity, device.consumes_counters, device.taints, device.allow_multiple_allocations)
+        )
+        fingerprint = frame + self._encode(device.attributes)
+        found = self._known.get(fingerprint)
+        if found is None:
+            found = self._known[fingerprint] = DeviceKind(driver, device, frame, self._features)
+        return found
+
+
+def _is_ordinary(device: Device) -> bool:
+    if len(device.attributes) + len(device.capacity) > MODEST:
+        return False
+    for name, attribute in device.attributes.items():
+        typed = attribute.typed
+        if typed is None or len(name) > _LONGEST or (isinstance(typed[1], str) and len(typed[1]) > _LONGEST):
+            return False
+        if typed[0] == "version" and not _is_version(str(typed[1])):
+            return False
+    return True
+
+
+@lru_cache(maxsize=4096)
+def _is_version(text: str) -> bool:
+    return view_device("", {"version": Version(text)}, {}).problem is None

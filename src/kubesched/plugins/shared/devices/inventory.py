@@ -1,0 +1,324 @@
+"""The devices within reach of each node, in the order in which they are tried, and how much of them is in use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import NamedTuple, TypeVar
+
+from kubesched.api.devices import ResourceSlice
+from kubesched.api.node import Node
+from kubesched.config.features import Features
+from kubesched.framework.nodes import Nodes
+from kubesched.plugins.shared.devices.device_kinds import CounterName, DeviceKinds
+from kubesched.plugins.shared.devices.ledger import Ledger, PoolUse
+from kubesched.plugins.shared.devices.pools import Pool, PoolId, Reach, Spot, build_pool, newest
+from kubesched.state.changes import ChangeLog
+from kubesched.state.cluster import ClusterState
+
+K = TypeVar("K", str, PoolId)
+
+
+class Use(NamedTuple):
+    """How much of an inventory is in use. Equal where a search would find the same."""
+
+    busy: int
+    """A bit per spot: held by one claim alone."""
+    consumed: tuple[tuple[int, tuple[tuple[str, int], ...]], ...]
+    """By spot that is shared: what is consumed of its capacities, in billionths."""
+    counters: tuple[tuple[int, ...], ...]
+    """Per pool what is left of its counters; may be less than nothing."""
+
+
+class Inventory:
+    """The pools that a node can use. Nodes with the very same pools share one."""
+
+    def __init__(self, pools: tuple[Pool, ...], replaced: tuple[PoolId, ...] = ()) -> None:
+        self.pools = pools
+        self.replaced = replaced
+        """Pools of which the node sees only slices that are being replaced elsewhere, so that it cannot use them."""
+        self.shapes: dict[object, int] = {}
+        """See `Likeness.shape_of`."""
+        self._use: Use | None = None
+        self._versions: tuple[tuple[PoolUse, int], ...] = ()
+
+    @cached_property
+    def spots(self) -> tuple[Spot, ...]:
+        """All devices that may be allocated, in the order in which they are tried."""
+        return tuple(spot for pool in self.pools if pool.is_usable for spot in pool.spots)
+
+    @cached_property
+    def pool_of(self) -> tuple[int, ...]:
+        """Per spot the index of its pool."""
+        return tuple(i for i, pool in enumerate(self.pools) if pool.is_usable for _ in pool.spots)
+
+    @property
+    def pool_ids(self) -> tuple[PoolId, ...]:
+        """All pools whose slices make a difference to it."""
+        return *(pool.id for pool in self.pools), *self.replaced
+
+    @cached_property
+    def has_invalid_pools(self) -> bool:
+        return any(pool.fault for pool in self.pools)
+
+    def use(self, ledger: Ledger) -> Use:
+        uses = [ledger.use_of(pool.id) for pool in self.pools]
+        versions = tuple((use, use.version) for use in uses)
+        if self._use is None or versions != self._versions:
+            self._versions = versions
+            self._use = self._read(uses)
+        return self._use
+
+    def _read(self, uses: list[PoolUse]) -> Use:
+        busy, position = 0, 0
+        consumed: list[tuple[int, tuple[tuple[str, int], ...]]] = []
+        counters: list[tuple[int, ...]] = []
+        for pool, use in zip(self.pools, uses):
+            if not pool.is_usable:
+                counters.append(())
+                continue
+            for spot in pool.spots if use.exclusive or use.capacity else ():
+                name = spot.device.name
+                if name in use.exclusive:
+                    busy |= 1 << position
+                if name in use.capacity:
+                    consumed.append((position, tuple(sorted(use.capacity[name].items()))))
+                position += 1
+            if not use.exclusive and not use.capacity:
+                position += len(pool.spots)
+            counters.append(tuple(_left(pool, use).values()))
+        return Use(busy, tuple(consumed), tuple(counters))
+
+
+def _left(pool: Pool, use: PoolUse) -> dict[CounterName, int]:
+    left = dict(pool.counters)
+    if left:
+        devices = [*((spot.device.name, spot.kind) for spot in pool.spots), *pool.elsewhere]
+        for name, kind in devices:
+            if kind.consumes and use.is_allocated(name):
+                for counter, nano in kind.consumes:
+                    left[counter] -= nano
+    return left
+
+
+class _Published:
+    """A slice, and what nodes need to know of it."""
+
+    def __init__(self, slice_: ResourceSlice, features: Features) -> None:
+        spec = slice_.spec
+        self.slice = slice_
+        self._is_hidden = not features.device_partitions and (
+            spec.per_device_node_selection or bool(spec.shared_counters)
+        )
+        """Whether no node sees it: it needs a feature that is off. Its pool is not whole without it, though."""
+        self.pool: PoolId = (spec.driver, spec.pool.name)
+        self.is_for_everybody = bool(spec.shared_counters)
+        """Counters are needed wherever a device draws from them."""
+        self.local_to = "" if self.is_for_everybody or self._is_hidden else spec.node_name or ""
+        self._reach = Reach(spec)
+        per_device = spec.per_device_node_selection
+        self._devices = tuple(Reach(device) for device in spec.devices) if per_device else ()
+        self._by_device = per_device and not self._reach.is_said
+
+    def is_seen_from(self, node: Node) -> bool:
+        if self._is_hidden:
+            return False
+        if self.is_for_everybody:
+            return True
+        if self._by_device:
+            return any(reach.includes(node) for reach in self._devices)
+        return self._reach.includes(node)
+
+    def rows(self, nodes: Nodes) -> Iterable[int]:
+        if self._is_hidden:
+            return ()
+        if self.is_for_everybody:
+            return range(len(nodes))
+        if self._by_device:
+            return sorted({row for reach in self._devices for row in reach.rows(nodes)})
+        return self._reach.rows(nodes)
+
+    def reachable(self, node: Node) -> frozenset[int] | None:
+        """The devices that the node may use; None where the slice speaks for all of them."""
+        if not self.slice.spec.per_device_node_selection:
+            return None
+        return frozenset(i for i, reach in enumerate(self._devices) if reach.includes(node))
+
+
+class Inventories:
+    """The inventory of every row, kept in step with slices and nodes; `changes` tells whose search may end anew."""
+
+    def __init__(self, state: ClusterState, ledger: Ledger) -> None:
+        self.changes: ChangeLog[int] = ChangeLog()
+        self._state = state
+        self._ledger = ledger
+        self._kinds = DeviceKinds(state.features)
+        self._published: dict[str, _Published] = {}
+        self._of_pool: dict[PoolId, dict[str, _Published]] = {}
+        self._local: dict[str, dict[str, _Published]] = {}
+        self._wide: dict[str, _Published] = {}
+        """Slices that more than one node may use."""
+        self._built: dict[PoolId, dict[object, Pool | None]] = {}
+        self._rows: list[Inventory] = []
+        self._rows_of_pool: dict[PoolId, set[int]] = {}
+        self._alike: dict[tuple[object, ...], Inventory] = {}
+        """By the identity of their pools, and those that are replaced: inventories that many nodes have."""
+        self._nothing = Inventory(())
+        self._slice_position = self._node_position = self._use_position = 0
+
+    def of(self, row: int) -> Inventory:
+        return self._rows[row]
+
+    def forget_shapes(self) -> None:
+        """They will not be asked for again."""
+        for inventory in self._rows:
+            inventory.shapes.clear()
+
+    def refresh(self) -> None:
+        """Follow what has changed in slices, in nodes, and in the use of devices."""
+        self._ledger.refresh()
+        stale = self._follow_slices()
+        table = self._state.nodes
+        rows = table.object_changes.since(self._node_position)
+        self._node_position = table.object_changes.position
+        if rows is None or stale is None or len(self._rows) > table.size:
+            self._rebuild_all()
+        else:
+            stale.update(rows)
+            for row in sorted(stale | set(range(len(self._rows), table.size))):
+                self._rebuild(row)
+        self._follow_use()
+
+    def _follow_use(self) -> None:
+        log = self._ledger.changes
+        if log.position == self._use_position:
+            return
+        pools = log.since(self._use_position)
+        self._use_position = log.position
+        if pools is None:
+            self.changes.all_changed()
+            return
+        for pool in pools:
+            for row in self._rows_of_pool.get(pool, ()):
+                self.changes.record(row)
+
+    # -- slices -------------------------------------------------------------------------------------------------------
+
+    def _follow_slices(self) -> set[int] | None:
+        """The rows whose devices may be others now; None for all."""
+        objects = self._state.objects
+        log = objects.changes(ResourceSlice)
+        if log.position == self._slice_position:
+            return set()
+        keys = log.since(self._slice_position)
+        self._slice_position = log.position
+        everything = keys is None
+        if keys is None:
+            keys = [*self._published, *(one.key for one in objects.all(ResourceSlice))]
+        rows: set[int] = set()
+        for key in keys:
+            before = self._published.get(key)
+            after = objects.get(ResourceSlice, key)
+            for one in (before, self._publish(key, after)):
+                if one is None:
+                    continue
+                self._built.pop(one.pool, None)
+                rows |= self._rows_of_pool.get(one.pool, set())
+                row = self._state.nodes.row_of.get(one.local_to)
+                if not one.local_to:
+                    everything = True
+                elif row is not None:
+                    rows.add(row)
+        return None if everything else rows
+
+    def _publish(self, key: str, slice_: ResourceSlice | None) -> _Published | None:
+        before = self._published.pop(key, None)
+        if before is not None:
+            _drop(self._of_pool, before.pool, key)
+            if before.local_to:
+                _drop(self._local, before.local_to, key)
+            else:
+                del self._wide[key]
+        if slice_ is None:
+            return None
+        one = self._published[key] = _Published(slice_, self._state.features)
+        self._of_pool.setdefault(one.pool, {})[key] = one
+        self._home_of(one)[key] = one
+        return one
+
+    def _home_of(self, one: _Published) -> dict[str, _Published]:
+        return self._local.setdefault(one.local_to, {}) if one.local_to else self._wide
+
+    # -- rows ---------------------------------------------------------------------------------------------------------
+
+    def _rebuild_all(self) -> None:
+        table = self._state.nodes
+        wide: list[list[_Published]] = [[] for _ in range(table.size)]
+        nodes = Nodes(self._state)
+        for one in self._wide.values():
+            for row in one.rows(nodes):
+                wide[row].append(one)
+        self._rows_of_pool.clear()
+        self._alike.clear()
+        self._rows = [self._nothing] * table.size
+        for row in range(table.size):
+            node = table.nodes[row]
+            if node is not None:
+                self._set(row, self._build(node, [*self._local.get(node.name, {}).values(), *wide[row]]))
+        self.changes.all_changed()
+
+    def _rebuild(self, row: int) -> None:
+        if row == len(self._rows):
+            self._rows.append(self._nothing)
+        node = self._state.nodes.nodes[row]
+        inventory = self._nothing
+        if node is not None:
+            wide = [one for one in self._wide.values() if one.is_seen_from(node)]
+            inventory = self._build(node, [*self._local.get(node.name, {}).values(), *wide])
+        self._set(row, inventory)
+        self.changes.record(row)
+
+    def _set(self, row: int, inventory: Inventory) -> None:
+        for pool_id in self._rows[row].pool_ids:
+            rows = self._rows_of_pool.get(pool_id, set())
+            rows.discard(row)
+            if not rows:
+                self._rows_of_pool.pop(pool_id, None)
+        self._rows[row] = inventory
+        for pool_id in inventory.pool_ids:
+            self._rows_of_pool.setdefault(pool_id, set()).add(row)
+
+    def _build(self, node: Node, seen: list[_Published]) -> Inventory:
+        if not seen:
+            return self._nothing
+        by_pool: dict[PoolId, list[_Published]] = {}
+        for one in seen:
+            by_pool.setdefault(one.pool, []).append(one)
+        built = {pool_id: self._pool(node, pool_id, slices) for pool_id, slices in by_pool.items()}
+        pools = sorted(filter(None, built.values()), key=lambda pool: (pool.comes_last, pool.id))
+        replaced = tuple(pool_id for pool_id, pool in built.items() if pool is None)
+        if any(one.local_to for one in seen):
+            return Inventory(tuple(pools), replaced)  # no other node has these
+        key = *map(id, pools), *replaced
+        found = self._alike.get(key)
+        if found is None:
+            found = self._alike[key] = Inventory(tuple(pools), replaced)
+        return found
+
+    def _pool(self, node: Node, pool_id: PoolId, seen: list[_Published]) -> Pool | None:
+        by_name = {one.slice.name: one for one in seen}
+        current = newest(one.slice for one in seen)
+        reachable = [by_name[one.name].reachable(node) for one in current]
+        key = (tuple(one.name for one in current), tuple(reachable))
+        built = self._built.setdefault(pool_id, {})
+        if key not in built:
+            everywhere = (one.slice for one in self._of_pool[pool_id].values())
+            built[key] = build_pool(pool_id, current, everywhere, reachable, self._kinds, self._state.features)
+        return built[key]
+
+
+def _drop(groups: dict[K, dict[str, _Published]], group: K, key: str) -> None:
+    """Take one out of its group, and the group too if it was the last: nodes come and go for ever."""
+    del groups[group][key]
+    if not groups[group]:
+        del groups[group]

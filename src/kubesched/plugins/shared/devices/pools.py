@@ -1,0 +1,206 @@
+"""Pools of devices as they are seen from one node: which slices count, and whether they make a whole.
+
+Only the newest generation among the slices that a node can use counts. A pool of which slices are missing is
+incomplete, one whose slices contradict each other is invalid; no device is taken from either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from kubesched.api.devices import Device, ResourceSlice, ResourceSliceSpec
+from kubesched.api.node import Node
+from kubesched.api.quantity import parse_quantity
+from kubesched.api.selectors import NodeTerm, compile_node_selector, node_matches
+from kubesched.config.features import DEFAULT_FEATURES, Features
+from kubesched.framework.nodes import Nodes
+from kubesched.plugins.shared.devices.device_kinds import CounterName, DeviceKind, DeviceKinds
+
+
+class Reach:
+    """The nodes that a slice names, or a device of one: one node, all of them, or those that a selector matches."""
+
+    def __init__(self, source: ResourceSliceSpec | Device) -> None:
+        selector = source.node_selector
+        self.node_name = source.node_name or ""
+        self._all_nodes = source.all_nodes
+        self._terms: tuple[NodeTerm, ...] | None = None if selector is None else compile_node_selector(selector)
+
+    @property
+    def is_said(self) -> bool:
+        return bool(self.node_name) or self._all_nodes or self._terms is not None
+
+    def includes(self, node: Node) -> bool:
+        if self.node_name:
+            return node.name == self.node_name
+        return self._all_nodes or (self._terms is not None and node_matches(self._terms, node))
+
+    def rows(self, nodes: Nodes) -> list[int]:
+        """All rows within reach."""
+        if self.node_name:
+            row = nodes.state.nodes.row_of.get(self.node_name)
+            return [] if row is None else [row]
+        if self._all_nodes:
+            return list(range(len(nodes)))
+        return [] if self._terms is None else np.flatnonzero(nodes.selected_by(self._terms)).tolist()
+
+
+PoolId = tuple[str, str]
+"""Driver and name of a pool."""
+
+
+class Spot(NamedTuple):
+    """A device in its place in the order of search."""
+
+    device: Device
+    kind: DeviceKind
+    slice: ResourceSlice
+    is_reachable: bool
+    """Whether the node may use it, where that is said for each device rather than for the slice."""
+    is_withheld: bool = False
+    """Whether no claim gets it, since it has binding conditions and that feature is off."""
+
+    @property
+    def alternative_nodes(self) -> int:
+        """How many terms select its nodes, if that is more than one: an allocation cannot take those over.
+
+        -1 if it ties an allocation to the one node: then nothing is taken over, of this device or later ones.
+        """
+        place = self.device if self.slice.spec.per_device_node_selection else self.slice.spec
+        if place.node_name is not None or self.device.binds_to_node:
+            return -1
+        terms = place.node_selector.node_selector_terms if place.node_selector is not None else ()
+        return len(terms) if len(terms) > 1 else 0
+
+
+class Pool:
+    """A pool as seen from some nodes. Compared by identity."""
+
+    __slots__ = ("__weakref__", "counters", "driver", "elsewhere", "fault", "id", "is_incomplete", "name", "spots")
+
+    def __init__(
+        self,
+        pool_id: PoolId,
+        spots: tuple[Spot, ...] = (),
+        counters: dict[CounterName, int] | None = None,
+        elsewhere: tuple[tuple[str, DeviceKind], ...] = (),
+        *,
+        is_incomplete: bool = False,
+        fault: str = "",
+    ) -> None:
+        self.id = pool_id
+        self.driver, self.name = pool_id
+        self.spots = spots
+        self.counters = counters or {}
+        self.elsewhere = elsewhere
+        """Devices that only other nodes can use, but which draw from the same counters: names and kinds."""
+        self.is_incomplete = is_incomplete
+        self.fault = fault
+        """Why the pool is invalid; empty if it is not."""
+
+    @property
+    def is_usable(self) -> bool:
+        return not self.is_incomplete and not self.fault
+
+    @property
+    def comes_last(self) -> bool:
+        """Pools with devices that take a while to be ready are tried after all others."""
+        return any(spot.device.binding_conditions for spot in self.spots)
+
+    def shape(self, like: Callable[[DeviceKind], DeviceKind]) -> tuple[object, ...]:
+        """Equal for pools in which every search ends in the same places, for a demand to which some kinds are equal."""
+        spots = tuple(
+            (like(spot.kind), spot.is_reachable, spot.is_withheld, spot.alternative_nodes) for spot in self.spots
+        )
+        return self.driver, self.is_incomplete, bool(self.fault), spots, tuple(self.counters)
+
+
+def newest(slices: Iterable[ResourceSlice]) -> list[ResourceSlice]:
+    """The slices of the newest generation among some slices of one pool."""
+    found: list[ResourceSlice] = []
+    for candidate in slices:
+        generation = candidate.spec.pool.generation
+        if not found or generation > found[0].spec.pool.generation:
+            found = [candidate]
+        elif generation == found[0].spec.pool.generation:
+            found.append(candidate)
+    return found
+
+
+def build_pool(
+    pool_id: PoolId,
+    seen: Sequence[ResourceSlice],
+    everywhere: Iterable[ResourceSlice],
+    reachable: Sequence[frozenset[int] | None],
+    kinds: DeviceKinds,
+    features: Features = DEFAULT_FEATURES,
+) -> Pool | None:
+    """The pool made of the slices seen from a node; None if those are obsolete.
+
+    `seen` are of one generation, `everywhere` are all slices of the pool. `reachable` are per slice seen the devices
+    that the node may use, or None where that is all of them.
+    """
+    wanted, generation = seen[0].spec.pool.resource_slice_count, seen[0].spec.pool.generation
+    unseen: list[ResourceSlice] = []
+    if len(seen) != wanted:
+        every = list(everywhere)
+        if any(other.spec.pool.generation > generation for other in every):
+            return None  # the driver is replacing this generation
+        current = [other for other in every if other.spec.pool.generation == generation]
+        if len(current) != wanted:
+            return Pool(pool_id, is_incomplete=True)
+        names = {one.name for one in seen}
+        unseen = [other for other in current if other.name not in names]
+    in_order = sorted(zip(seen, reachable), key=lambda pair: pair[0].name)
+    counters: dict[CounterName, int] = {}
+    sets: set[str] = set()
+    for one, _ in in_order:
+        for counter_set in one.spec.shared_counters:
+            if counter_set.name in sets:
+                return Pool(pool_id, fault=f"duplicate counter set name {counter_set.name}")
+            sets.add(counter_set.name)
+            for name, counter in counter_set.counters.items():
+                counters[counter_set.name, name] = parse_quantity(counter.value).nano()
+    spots = tuple(
+        _spot(device, kinds, one, features, is_reachable=allowed is None or position in allowed)
+        for one, allowed in in_order
+        if not one.spec.shared_counters
+        for position, device in enumerate(one.spec.devices)
+    )
+    elsewhere = tuple(
+        (device.name, kinds.of(other.spec.driver, device)) for other in unseen for device in other.spec.devices
+    )
+    consumers = [*(spot.device for spot in spots), *(device for other in unseen for device in other.spec.devices)]
+    fault = _duplicate(spots) or (features.device_partitions and _unknown_counter(consumers, sets, counters))
+    return Pool(pool_id, fault=fault) if fault else Pool(pool_id, spots, counters, elsewhere)
+
+
+def _spot(device: Device, kinds: DeviceKinds, slice_: ResourceSlice, features: Features, *, is_reachable: bool) -> Spot:
+    if features.has_plain_devices and device.binds_to_node:
+        device = msgspec.structs.replace(device, binds_to_node=False)
+    is_withheld = bool(device.binding_conditions) and not features.device_binding_conditions
+    return Spot(device, kinds.of(slice_.spec.driver, device), slice_, is_reachable, is_withheld)
+
+
+def _duplicate(spots: Sequence[Spot]) -> str:
+    names: set[str] = set()
+    for spot in spots:
+        if spot.device.name in names:
+            return f"duplicate device name {spot.device.name}"
+        names.add(spot.device.name)
+    return ""
+
+
+def _unknown_counter(devices: Iterable[Device], sets: set[str], counters: dict[CounterName, int]) -> str:
+    for device in devices:
+        for used in device.consumes_counters:
+            if used.counter_set not in sets:
+                return f"counter set {used.counter_set} not found"
+            for name in used.counters:
+                if (used.counter_set, name) not in counters:
+                    return f"counter {name} not found in counter set {used.counter_set}"
+    return ""

@@ -1,0 +1,300 @@
+"""The search for devices on one node: first fit, depth first, turning back whenever it gets stuck.
+
+Claims in order, their requests in order, devices of a request in the order of the inventory and never backwards, so
+that every combination is tried once. The first solution is taken; nothing is optimised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kubesched.plugins.shared.devices.capacity import Amounts
+from kubesched.plugins.shared.devices.constraints import Constraint, begin
+from kubesched.plugins.shared.devices.demand import Demand, Problem, Wanted, escaped
+from kubesched.plugins.shared.devices.device_kinds import CounterName
+from kubesched.plugins.shared.devices.inventory import Inventory, Use
+
+MOST_DEVICES = 32
+"""Per claim."""
+BEST_ALTERNATIVE = 8
+"""The score of the first alternative; each further one scores one less."""
+
+_STEPS_BETWEEN_LOOKS = 64
+
+
+class Chosen(NamedTuple):
+    """A device for a request: which spot, and what is taken of its capacities if it is shared."""
+
+    wanted: Wanted
+    spot: int
+    amounts: Amounts | None
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """A solution: the devices of each claim, in the order in which they were chosen."""
+
+    claims: tuple[tuple[Chosen, ...], ...]
+    selected: tuple[tuple[Wanted, ...], ...]
+    """Per claim and request the alternative that was taken."""
+    score: int
+
+
+class _TooManyDevices(Exception):  # noqa: N818 - a turning point of the search, not an error
+    """More than a claim may have, whichever devices are chosen for the request at hand."""
+
+
+class Search:
+    """One search; to be used once."""
+
+    def __init__(
+        self, demand: Demand, inventory: Inventory, use: Use, is_out_of_time: Callable[[], bool] | None = None
+    ) -> None:
+        self._demand = demand
+        self._inventory = inventory
+        self._spots = inventory.spots
+        self._busy = use.busy
+        self._consumed = {spot: dict(amounts) for spot, amounts in use.consumed}
+        self._left: list[dict[CounterName, int]] = [
+            dict(zip(pool.counters, left)) for pool, left in zip(inventory.pools, use.counters)
+        ]
+        self._taken = [0] * len(demand.claims)
+        """Per claim a bit for each device that is given to it for now."""
+        self._shared: dict[int, list[Amounts]] = {}
+        """By spot: what is given away of a shared device for now."""
+        self._constraints: list[list[Constraint]] = []
+        self._constraints_of: dict[Wanted, list[Constraint]] = {}
+        self._devices_of: dict[Wanted, list[int]] = {}
+        """For requests that take all devices: which those are."""
+        self._drawn: list[bool] = []
+        """Per device taken, in order, whether it drew from counters."""
+        self._results: list[list[Chosen]] = [[] for _ in demand.claims]
+        self._selected: list[list[Wanted]] = [[] for _ in demand.claims]
+        self._is_out_of_time = is_out_of_time
+        self._steps = 0
+
+    def run(self) -> Found | None:
+        """The first solution; None if there is none. Raises a Problem."""
+        fault = self._demand.fault
+        if fault is not None:
+            raise Problem(fault.words, claim=fault.claim)
+        for number in range(len(self._demand.claims)):
+            self._prepare(number)
+        try:
+            if not self._claim(0):
+                return None
+        except _TooManyDevices:
+            raise Problem("allocation max size exceeded") from None
+        score = sum(
+            BEST_ALTERNATIVE - requests.index(taken)
+            for claim, selected in zip(self._demand.claims, self._selected)
+            for requests, taken in zip(claim.requests, selected)
+            if taken.alternative
+        )
+        return Found(tuple(map(tuple, self._results)), tuple(map(tuple, self._selected)), score)
+
+    # -- before the search --------------------------------------------------------------------------------------------
+
+    def _prepare(self, number: int) -> None:
+        claim = self._demand.claims[number]
+        fewest = sum(min(self._count(wanted) for wanted in alternatives) for alternatives in claim.requests)
+        if fewest > MOST_DEVICES:
+            words = f"claim {{claim}}: number of requested devices {fewest} exceeds the claim limit of {MOST_DEVICES}"
+            raise Problem(words, claim=number)
+        constraints: list[Constraint] = []
+        for position, asked in enumerate(claim.spec.devices.constraints):
+            constraint = begin(asked, knows_distinct=not self._demand.features.has_plain_devices)
+            if constraint is None:
+                words = f"claim {{claim}}, constraint #{position}: empty constraint (unsupported constraint type?)"
+                raise Problem(words, claim=number)
+            constraints.append(constraint)
+        self._constraints.append(constraints)
+
+    def _count(self, wanted: Wanted) -> int:
+        if not wanted.takes_all:
+            return wanted.count
+        name = escaped(wanted.alternative or wanted.request)
+        where = f"claim {{claim}}, request {name}: asks for all devices, but resource pool {{pool}} is currently"
+        found: list[int] = []
+        first = 0
+        for position, pool in enumerate(self._inventory.pools):
+            if not pool.is_usable:
+                fault = "being updated" if pool.is_incomplete else "invalid"
+                raise Problem(f"{where} {fault}", claim=wanted.claim, pool=position)
+            found += [spot for spot in range(first, first + len(pool.spots)) if self._suits(wanted, spot)]
+            first += len(pool.spots)
+        self._devices_of[wanted] = found
+        return len(found)
+
+    # -- the search ---------------------------------------------------------------------------------------------------
+
+    def _claim(self, number: int) -> bool:
+        return number == len(self._demand.claims) or self._request(number, 0)
+
+    def _request(self, claim: int, number: int) -> bool:
+        requests = self._demand.claims[claim].requests
+        if number == len(requests):
+            try:
+                return self._claim(claim + 1)
+            except _TooManyDevices:
+                return False  # with other devices for this claim, the next may have other alternatives
+        selected = self._selected[claim]
+        all_too_many = True
+        for wanted in requests[number]:
+            selected[number:] = [wanted]
+            try:
+                if self._devices(claim, number, wanted, 0, 0):
+                    return True
+                all_too_many = False
+            except _TooManyDevices:
+                continue  # another alternative may need fewer
+        if all_too_many:
+            raise _TooManyDevices
+        return False
+
+    def _devices(self, claim: int, request: int, wanted: Wanted, got: int, start: int) -> bool:
+        """Choose the devices that the request still needs, from a spot on; then all that comes after it."""
+        self._step()
+        of_all = self._devices_of[wanted] if wanted.takes_all else None
+        if of_all is not None and not of_all:
+            return False
+        count = wanted.count if of_all is None else len(of_all)
+        if got >= count:
+            return self._request(claim, request + 1)
+        if len(self._results[claim]) + count - got > MOST_DEVICES:
+            raise _TooManyDevices
+        blocked = self._blocked(claim, wanted)
+        for spot in range(start, len(self._spots)) if of_all is None else (of_all[got],):
+            if of_all is None and (blocked >> spot & 1 or not self._suits(wanted, spot)):
+                continue
+            if not self._take(claim, wanted, spot, must=of_all is not None):
+                continue
+            done = False
+            try:
+                done = self._devices(claim, request, wanted, got + 1, spot + 1)
+            finally:
+                if not done:
+                    self._give_back(claim, wanted, spot)
+            if done:
+                return True
+        return False
+
+    def _step(self) -> None:
+        self._steps += 1
+        if self._steps % _STEPS_BETWEEN_LOOKS == 0 and self._is_out_of_time is not None and self._is_out_of_time():
+            raise Problem("node {node}: timed out trying to allocate devices", is_passing=True)
+
+    # -- one device ---------------------------------------------------------------------------------------------------
+
+    def _blocked(self, claim: int, wanted: Wanted) -> int:
+        """A bit per device that the request cannot have, as it is in use. Admins look over the shoulder of others."""
+        if wanted.has_admin_access:
+            return self._taken[claim]
+        blocked = self._busy
+        for taken in self._taken:
+            blocked |= taken
+        return blocked
+
+    def _suits(self, wanted: Wanted, spot: int) -> bool:
+        """Whether the request may have the device, whichever claim has it now."""
+        place = self._spots[spot]
+        if place.is_withheld:
+            return False
+        return wanted.selects(place.kind) and place.is_reachable and self._has_room(wanted, spot)
+
+    def _has_room(self, wanted: Wanted, spot: int) -> bool:
+        kind = self._spots[spot].kind
+        amounts = wanted.amounts(kind)
+        if isinstance(amounts, str):
+            return False
+        consumed, shared = self._consumed.get(spot), self._shared.get(spot)
+        if not consumed and not shared:
+            return True
+        for name, amount in amounts.items():
+            total = amount.nano + (consumed.get(name, 0) if consumed else 0)
+            total += sum(share[name].nano for share in shared) if shared else 0
+            if total > kind.capacity[name].nano:
+                return False
+        return True
+
+    def _take(self, claim: int, wanted: Wanted, spot: int, *, must: bool = False) -> bool:
+        """Give the device to the request, if nothing speaks against it."""
+        kind = self._spots[spot].kind
+        if must and self._blocked(claim, wanted) >> spot & 1:
+            return False
+        if kind.consumes and not self._demand.features.device_partitions:
+            return False
+        draws = bool(kind.consumes) and not (kind.is_shared and (spot in self._consumed or spot in self._shared))
+        if draws and not self._draw(spot):
+            return False
+        if wanted.kept_away_by(kind) is not None:
+            self._put_back(spot, draws)
+            return False
+        concerned = self._concerned(claim, wanted)
+        for position, constraint in enumerate(concerned):
+            if not constraint.add(wanted.request, kind):
+                for added in reversed(concerned[:position]):
+                    added.remove(wanted.request)
+                self._put_back(spot, draws)
+                if must:
+                    name = escaped(wanted.alternative or wanted.request)
+                    words = f"claim {{claim}}, request {name}: cannot add device {{device}} because a claim constraint"
+                    raise Problem(f"{words} would not be satisfied", claim=claim, spot=spot)
+                return False
+        if must and not self._has_room(wanted, spot):
+            for added in reversed(concerned):
+                added.remove(wanted.request)
+            self._put_back(spot, draws)
+            return False
+        amounts: Amounts | None = None
+        if kind.is_shared:
+            found = wanted.amounts(kind)
+            assert not isinstance(found, str)
+            amounts = found
+            self._shared.setdefault(spot, []).append(amounts)
+        else:
+            self._taken[claim] |= 1 << spot
+        self._drawn.append(draws)
+        self._results[claim].append(Chosen(wanted, spot, amounts))
+        return True
+
+    def _give_back(self, claim: int, wanted: Wanted, spot: int) -> None:
+        chosen = self._results[claim].pop()
+        if chosen.amounts is not None:
+            self._shared[spot].pop()
+            if not self._shared[spot]:
+                del self._shared[spot]
+        else:
+            self._taken[claim] &= ~(1 << spot)
+        for constraint in reversed(self._concerned(claim, wanted)):
+            constraint.remove(wanted.request)
+        self._put_back(spot, self._drawn.pop())
+
+    def _concerned(self, claim: int, wanted: Wanted) -> list[Constraint]:
+        """The constraints that devices of the request must keep."""
+        concerned = self._constraints_of.get(wanted)
+        if concerned is None:
+            constraints = self._constraints[claim]
+            concerned = [one for one in constraints if one.concerns(wanted.request, wanted.alternative)]
+            self._constraints_of[wanted] = concerned
+        return concerned
+
+    # -- counters -----------------------------------------------------------------------------------------------------
+
+    def _draw(self, spot: int) -> bool:
+        """Take from the counters of the pool what the device needs; False if then there were too little of any."""
+        left = self._left[self._inventory.pool_of[spot]]
+        for counter, nano in self._spots[spot].kind.consumes:
+            left[counter] -= nano
+        if all(nano >= 0 for nano in left.values()):
+            return True
+        self._put_back(spot, True)
+        return False
+
+    def _put_back(self, spot: int, drawn: bool) -> None:
+        if drawn:
+            left = self._left[self._inventory.pool_of[spot]]
+            for counter, nano in self._spots[spot].kind.consumes:
+                left[counter] += nano
