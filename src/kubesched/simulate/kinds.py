@@ -136,10 +136,11 @@ def is_known(api_version: str, kind: str) -> bool:
     )
 
 
-def nearest_kind(kind: str) -> str:
-    """The kind that the author may have meant; empty if there is none."""
+def nearest_kind(api_version: str, kind: str) -> str:
+    """The kind that the author may have meant; empty if there is none. Other groups have kinds of their own."""
     by_lower = {name.lower(): name for _, name in BUILT_IN}
-    close = difflib.get_close_matches(kind.lower(), by_lower, n=1, cutoff=0.75)
+    cutoff = 0.6 if _is_of_kubernetes(api_version) else 0.85
+    close = difflib.get_close_matches(kind.lower(), by_lower, n=1, cutoff=cutoff)
     return by_lower[close[0]] if close else ""
 
 
