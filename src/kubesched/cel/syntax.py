@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import Enum
 
 import msgspec
@@ -117,26 +118,11 @@ class Bind(Node, frozen=True, eq=False):
     body: Node
 
 
-def children(node: Node) -> tuple[Node, ...]:
+def children(node: Node) -> Iterator[Node]:
     """The parts of a node, in order."""
-    match node:
-        case Select():
-            return (node.operand,)
-        case Index():
-            return (node.operand, node.key)
-        case Call():
-            return node.args if node.target is None else (node.target, *node.args)
-        case Logic():
-            return node.terms
-        case ListNode():
-            return node.elements
-        case MapNode():
-            return node.entries
-        case MapEntry():
-            return (node.key, node.value)
-        case Fold():
-            return tuple(part for part in (node.range, node.predicate, node.transform) if part is not None)
-        case Bind():
-            return (node.value, node.body)
-        case _:
-            return ()
+    for name in node.__struct_fields__:
+        part = getattr(node, name)
+        if isinstance(part, Node):
+            yield part
+        elif type(part) is tuple:
+            yield from (each for each in part if isinstance(each, Node))

@@ -86,7 +86,6 @@ class Opaque:
     """A value made by a library: equal only to one of its class, and an error to compare with anything else."""
 
     __slots__ = ()
-    type_name = ""
 
 
 TYPE_NAMES: dict[type, str] = {
@@ -115,7 +114,7 @@ _ORDERED = frozenset({bool, int, Uint, float, str, bytes, Duration, Timestamp})
 
 def type_name(value: Value) -> str:
     """The name of a value's type, as messages and type() give it."""
-    return TYPE_NAMES.get(type(value)) or str(value.type_name)
+    return TYPE_NAMES[type(value)]
 
 
 def equal(left: Value, right: Value) -> bool:
