@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from enum import Enum
+from typing import Any
 
 import msgspec
 
@@ -118,11 +119,20 @@ class Bind(Node, frozen=True, eq=False):
     body: Node
 
 
-def children(node: Node) -> Iterator[Node]:
+_PARTS: dict[type[Node], Callable[[Any], tuple[Node, ...]]] = {
+    Select: lambda node: (node.operand,),
+    Index: lambda node: (node.operand, node.key),
+    Call: lambda node: node.args if node.target is None else (node.target, *node.args),
+    Logic: lambda node: node.terms,
+    ListNode: lambda node: node.elements,
+    MapNode: lambda node: node.entries,
+    MapEntry: lambda node: (node.key, node.value),
+    Fold: lambda node: tuple(part for part in (node.range, node.predicate, node.transform) if part is not None),
+    Bind: lambda node: (node.value, node.body),
+}
+
+
+def children(node: Node) -> tuple[Node, ...]:
     """The parts of a node, in order."""
-    for name in node.__struct_fields__:
-        part = getattr(node, name)
-        if isinstance(part, Node):
-            yield part
-        elif type(part) is tuple:
-            yield from (each for each in part if isinstance(each, Node))
+    parts = _PARTS.get(type(node))
+    return parts(node) if parts else ()
