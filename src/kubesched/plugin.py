@@ -8,7 +8,8 @@ time. `kubesched.testing` is the front door for the tests of plugins, under the 
 from kubesched.api.custom import custom_kind
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.client import ClientError, ClusterClient
+from kubesched.framework.cycle import PODS_TO_ACTIVATE, Cycle
 from kubesched.framework.diagnosis import FilterOutcome
 from kubesched.framework.events import Action, ClusterEvent, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes, NodeView
@@ -38,10 +39,13 @@ from kubesched.state.facts import StateKey
 
 __all__ = [
     "MAX_NODE_SCORE",
+    "PODS_TO_ACTIVATE",
     "SKIP",
     "Action",
     "BindPlugin",
     "Bool",
+    "ClientError",
+    "ClusterClient",
     "ClusterEvent",
     "Code",
     "Cycle",

@@ -13,7 +13,7 @@ from tests.builders import Json
 from tests.integration.conftest import StartDaemon
 from tests.integration.daemon_process import Daemon
 from tests.integration.live_cluster import PATIENCE, LiveCluster, wait_until
-from tests.unit.scheduler.extender_server import ExtenderServer, filtering, passing
+from tests.unit.extenders.extender_server import ExtenderServer, filtering, passing
 
 from kubesched.api.kinds import NODES, PODS
 from kubesched.sandbox.api import PatchKind

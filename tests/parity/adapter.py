@@ -114,7 +114,7 @@ class _Replay:
         if skipped or pod is None:
             return {"pod": key, "outcome": "skipped", "skipped": skipped}
         entry: Json = {"pod": key, "profile": pod.spec.scheduler_name}
-        gate = self.engine.gate(pod)
+        gate = self.engine.pre_enqueue(pod)
         if gate is not None:
             return {**entry, "outcome": "gated", "preEnqueue": _status(gate)}
         if pod.is_terminating:

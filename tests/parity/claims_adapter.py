@@ -11,8 +11,8 @@ from kubesched.framework.client import ClusterClient
 from kubesched.framework.decision import Decision
 from kubesched.framework.plugin import Plugin
 from kubesched.plugins.dynamic_resources import DynamicResources
-from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt
+from kubesched.plugins.shared.devices.answers import DeviceView
 from kubesched.state.cluster import ClusterState
 
 Json = dict[str, Any]
@@ -55,7 +55,7 @@ class ClaimApi(ClusterClient):
 
 
 def attempt_of(decision: Decision) -> ClaimAttempt | None:
-    return None if decision.cycle is None else decision.cycle.notes.get(NOTES)
+    return None if decision.cycle is None else decision.cycle.find(NOTES)
 
 
 def node_allocations(decision: Decision, plugin: Plugin | None, feasible: list[str], state: ClusterState) -> Json:

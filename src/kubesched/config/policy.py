@@ -30,21 +30,7 @@ from kubesched.config.configuration import (
 from kubesched.config.defaults import DEFAULT_PLUGINS
 from kubesched.config.mistakes import InvalidConfigError, Mistake, invalid
 from kubesched.config.policy_file import (
-    ALIASES,
-    ALWAYS_ENABLED,
-    DEFAULT_PREDICATES,
-    DEFAULT_PRIORITIES,
-    FILTER_POINTS,
-    MANDATORY_PREDICATES,
-    NEUTRAL_PRIORITY,
-    NO_LABEL_PREFERENCE,
-    NO_SERVICE_AFFINITY,
-    NO_SERVICE_ANTI_AFFINITY,
-    PREDICATES,
-    PRIORITIES,
-    REMOVED,
-    SCORE_POINTS,
-    STRATEGIES,
+    TABLE,
     LabelsPresence,
     Policy,
     PredicatePolicy,
@@ -104,9 +90,9 @@ class _Work:
 
     def take_predicates(self, predicates: tuple[PredicatePolicy, ...] | None) -> None:
         if predicates is None:
-            self._predicates = set(DEFAULT_PREDICATES)
+            self._predicates = {*TABLE.mandatory_predicates, *TABLE.default_predicates}
             return
-        self._predicates = set(MANDATORY_PREDICATES)
+        self._predicates = set(TABLE.mandatory_predicates)
         for i, predicate in enumerate(predicates):
             self._take_predicate(f"predicates[{i}]", predicate)
         if self._labels and "NodeAffinity" not in self._filters():
@@ -117,13 +103,13 @@ class _Work:
             self._mistake("predicates", problem)
 
     def _take_predicate(self, path: str, predicate: PredicatePolicy) -> None:
-        name, argument = ALIASES.get(predicate.name, predicate.name), predicate.argument
-        if name in PREDICATES:
+        name, argument = TABLE.aliases.get(predicate.name, predicate.name), predicate.argument
+        if name in TABLE.predicates:
             if argument is not None:
                 self._mistake(f"{path}.argument", f"{predicate.name} takes no argument")
             self._predicates.add(name)
-        elif predicate.name in REMOVED:
-            self._mistake(f"{path}.name", f"{predicate.name}: {REMOVED[predicate.name]}")
+        elif predicate.name in TABLE.removed:
+            self._mistake(f"{path}.name", f"{predicate.name}: {TABLE.removed[predicate.name]}")
         elif argument is None:
             self._mistake(f"{path}.name", f'unknown predicate "{predicate.name}"')
         elif (argument.service_affinity is None) == (argument.labels_presence is None):
@@ -131,7 +117,7 @@ class _Work:
         elif argument.labels_presence is not None:
             self._take_labels(f"{path}.argument.labelsPresence.labels", argument.labels_presence)
         else:
-            self._mistake(f"{path}.argument.serviceAffinity", NO_SERVICE_AFFINITY)
+            self._mistake(f"{path}.argument.serviceAffinity", TABLE.removed_arguments["serviceAffinity"])
 
     def _take_labels(self, path: str, presence: LabelsPresence) -> None:
         for i, label in enumerate(presence.labels):
@@ -141,28 +127,28 @@ class _Work:
 
     def take_priorities(self, priorities: tuple[PriorityPolicy, ...] | None) -> None:
         if priorities is None:
-            self._weights = dict(DEFAULT_PRIORITIES)
+            self._weights = dict(TABLE.default_priorities)
             return
         for i, priority in enumerate(priorities):
             if not 0 < priority.weight <= _MAX_WEIGHT:
                 detail = f"must be from 1 to {_MAX_WEIGHT}"
                 self.mistakes.append(invalid(f"priorities[{i}].weight", priority.weight, detail))
             self._take_priority(f"priorities[{i}]", priority)
-        strategies = sorted(name for name in self._weights if name in STRATEGIES)
+        strategies = sorted(name for name in self._weights if name in TABLE.strategies)
         if len(strategies) > 1:
             problem = f"NodeResourcesFit follows one scoring strategy, so choose one of {', '.join(strategies)}"
             self._mistake("priorities", problem)
 
     def _take_priority(self, path: str, priority: PriorityPolicy) -> None:
-        name, argument = ALIASES.get(priority.name, priority.name), priority.argument
+        name, argument = TABLE.aliases.get(priority.name, priority.name), priority.argument
         ratio = argument.requested_to_capacity_ratio_arguments if argument else None
-        if name in PRIORITIES and name != _RATIO:
+        if name in TABLE.priorities and name != _RATIO:
             if argument is not None:
                 self._mistake(f"{path}.argument", f"{priority.name} takes no argument")
             self._weights[name] = priority.weight
-        elif priority.name in REMOVED:
-            self._mistake(f"{path}.name", f"{priority.name}: {REMOVED[priority.name]}")
-        elif priority.name == NEUTRAL_PRIORITY:
+        elif priority.name in TABLE.removed:
+            self._mistake(f"{path}.name", f"{priority.name}: {TABLE.removed[priority.name]}")
+        elif priority.name == TABLE.neutral_priority:
             return
         elif argument is None:
             missing = "needs the argument requestedToCapacityRatioArguments"
@@ -174,9 +160,9 @@ class _Work:
         elif ratio is not None:
             self._take_ratio(path, priority.weight, ratio)
         elif argument.label_preference is not None:
-            self._mistake(f"{path}.argument.labelPreference", NO_LABEL_PREFERENCE)
+            self._mistake(f"{path}.argument.labelPreference", TABLE.removed_arguments["labelPreference"])
         else:
-            self._mistake(f"{path}.argument.serviceAntiAffinity", NO_SERVICE_ANTI_AFFINITY)
+            self._mistake(f"{path}.argument.serviceAntiAffinity", TABLE.removed_arguments["serviceAntiAffinity"])
 
     def _take_ratio(self, path: str, weight: int, ratio: RequestedToCapacityRatioArguments) -> None:
         here = f"{path}.argument.requestedToCapacityRatioArguments"
@@ -189,7 +175,7 @@ class _Work:
 
     def _filters(self) -> list[str]:
         """The plugins that do the work of the predicates, each once, in the order predicates were checked."""
-        plugins = (plugin for name in PREDICATES if name in self._predicates for plugin in PREDICATES[name])
+        plugins = (plugin for name in TABLE.predicates if name in self._predicates for plugin in TABLE.predicates[name])
         return list(dict.fromkeys(plugins))
 
     def _scorers(self) -> dict[str, int]:
@@ -197,7 +183,7 @@ class _Work:
         so did kube-scheduler."""
         weights: dict[str, int] = {}
         for name in sorted(self._weights):
-            weights.setdefault(PRIORITIES[name], self._weights[name])
+            weights.setdefault(TABLE.priorities[name], self._weights[name])
         return weights
 
     def profile(self, policy: Policy) -> WrittenProfile:
@@ -208,13 +194,13 @@ class _Work:
         )
 
     def _plugins(self) -> Plugins:
-        always = [Plugin(name=name, weight=DEFAULT_PLUGINS[name]) for name in ALWAYS_ENABLED]
+        always = [Plugin(name=name, weight=DEFAULT_PLUGINS[name]) for name in TABLE.always_enabled]
         points: dict[str, list[Plugin]] = {}
         for name in self._filters():
-            for point in FILTER_POINTS[name]:
+            for point in TABLE.filter_points[name]:
                 points.setdefault(point, []).append(Plugin(name=name))
         for name, weight in self._scorers().items():
-            for point in SCORE_POINTS[name]:
+            for point in TABLE.score_points[name]:
                 scores = point == "score"
                 points.setdefault(point, []).append(Plugin(name=name, weight=weight if scores else 0))
         return Plugins(
@@ -228,7 +214,7 @@ class _Work:
             yield PluginConfig(name="InterPodAffinity", args=InterPodAffinityArgs(hard_pod_affinity_weight=weight))
         if self._labels:
             yield PluginConfig(name="NodeAffinity", args=_required_of_all_pods(self._labels))
-        for name, strategy in STRATEGIES.items():
+        for name, strategy in TABLE.strategies.items():
             if name in self._weights:
                 yield PluginConfig(name="NodeResourcesFit", args=self._scoring(strategy))
         if "EvenPodsSpreadPriority" in self._weights and "SelectorSpreadPriority" not in self._weights:

@@ -18,7 +18,7 @@ def ephemeral_claim(pod: Object, volume: Object) -> Object:
     template = volume["ephemeral"]["volumeClaimTemplate"]
     metadata = {**(template.get("metadata") or {}), "name": ephemeral_claim_name(pod, volume)}
     metadata["ownerReferences"] = [owner_reference(PODS, pod)]
-    return {"metadata": metadata, "spec": template["spec"]}
+    return {"metadata": metadata, "spec": template.get("spec") or {}}
 
 
 def resource_claim(pod: Object, entry: Object, template: Object) -> Object:

@@ -19,7 +19,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 def owner_reference(resource: Resource, owner: Object, *, controller: bool = True) -> Object:
     metadata = owner["metadata"]
     reference = {"apiVersion": resource.api_version, "kind": resource.kind}
-    reference |= {"name": metadata["name"], "uid": metadata["uid"]}
+    reference |= {"name": metadata["name"], "uid": metadata.get("uid", "")}
     return {**reference, "controller": True, "blockOwnerDeletion": True} if controller else reference
 
 

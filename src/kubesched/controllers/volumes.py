@@ -14,6 +14,7 @@ from kubesched.api.selectors import compile_selector
 from kubesched.api.well_known import STORAGE_CLASS
 
 _PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+_FILESYSTEM = "Filesystem"
 
 
 def class_of(obj: Object) -> str:
@@ -23,7 +24,7 @@ def class_of(obj: Object) -> str:
 
 
 def request_of(claim: Object) -> Quantity:
-    return parse_quantity(claim["spec"]["resources"]["requests"]["storage"])
+    return parse_quantity(((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage", 0))
 
 
 def is_claimed_by(volume: Object, claim: Object) -> bool:
@@ -41,14 +42,16 @@ def best_volume(claim: Object, volumes: Iterable[Object]) -> Object | None:
 
 
 def _capacity(volume: Object) -> Quantity:
-    return parse_quantity(volume["spec"]["capacity"]["storage"])
+    return parse_quantity((volume["spec"].get("capacity") or {}).get("storage", 0))
 
 
 def _suits(volume: Object, claim: Object) -> bool:
     wanted, offered = claim["spec"], volume["spec"]
-    if wanted.get("volumeMode") != offered.get("volumeMode") or class_of(volume) != class_of(claim):
+    if wanted.get("volumeMode", _FILESYSTEM) != offered.get("volumeMode", _FILESYSTEM) or class_of(volume) != class_of(
+        claim
+    ):
         return False
-    if not set(wanted["accessModes"]) <= set(offered["accessModes"]):
+    if not set(wanted.get("accessModes") or ()) <= set(offered.get("accessModes") or ()):
         return False
     if request_of(claim).exceeds(_capacity(volume)):
         return False
@@ -70,11 +73,11 @@ def provisioned_volume(
     terms = _topology(storage_class, node, driver)
     if terms is None:
         return None
-    metadata, provisioner = claim["metadata"], storage_class["provisioner"]
+    metadata, provisioner = claim["metadata"], storage_class.get("provisioner", "")
     name = f"pvc-{metadata['uid']}"
     spec: dict[str, Any] = {
-        "accessModes": claim["spec"]["accessModes"],
-        "capacity": {"storage": claim["spec"]["resources"]["requests"]["storage"]},
+        "accessModes": claim["spec"].get("accessModes") or [],
+        "capacity": dict((claim["spec"].get("resources") or {}).get("requests") or {}),
         "claimRef": {
             "apiVersion": "v1",
             "kind": "PersistentVolumeClaim",
@@ -85,7 +88,7 @@ def provisioned_volume(
         "csi": {"driver": provisioner, "volumeHandle": name},
         "persistentVolumeReclaimPolicy": storage_class.get("reclaimPolicy", "Delete"),
         "storageClassName": class_of(claim),
-        "volumeMode": claim["spec"].get("volumeMode", "Filesystem"),
+        "volumeMode": claim["spec"].get("volumeMode", _FILESYSTEM),
     }
     if terms:
         spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
@@ -104,7 +107,7 @@ def _topology(storage_class: Object, node: Object | None, driver: Object | None)
             return None
         keys = [each["key"] for each in fitting[0].get("matchLabelExpressions") or ()]
     else:
-        keys = _topology_keys(storage_class["provisioner"], driver)
+        keys = _topology_keys(storage_class.get("provisioner", ""), driver)
     found = [{"key": key, "operator": "In", "values": [labels[key]]} for key in keys if key in labels]
     return [{"matchExpressions": found}] if found else []
 

@@ -16,7 +16,7 @@ from kubesched.config.defaults import as_float32
 from kubesched.config.policy import translate
 from kubesched.daemon.checks import OptionsError, mistakes_in, mistakes_in_logging, read_text
 from kubesched.daemon.feature_gates import FeatureGates, GateError
-from kubesched.daemon.flags.table import FLAGS
+from kubesched.daemon.flags.parsing import FLAGS
 from kubesched.daemon.options import Options
 from kubesched.framework.plugin import PluginContext
 from kubesched.framework.profile import Profile

@@ -84,11 +84,14 @@ class Informers:
         await asyncio.gather(*(reflector.relist() for reflector in reflectors))
 
     def _handle_whole(self, originals: Originals, change: Change[WithOriginal[Any]]) -> None:
-        """Keep the original before its record is handled. The scheduler drops those of versions that are past."""
-        old, new = change
-        if new is not None and new.original is not None:
-            originals.keep(new.record, new.original)
-        self._handle(Change(None if old is None else old.record, None if new is None else new.record))
+        """Keep the original before its record is handled, and forget that of the version which is past then."""
+        old = None if change.old is None else change.old.record
+        new = None if change.new is None else change.new.record
+        if change.new is not None and change.new.original is not None:
+            originals.keep(change.new.record, change.new.original)
+        self._handle(Change(old, new))
+        if old is not None:
+            originals.forget(old, new)
 
 
 def _records(objects: Mapping[str, Any]) -> dict[str, Any]:

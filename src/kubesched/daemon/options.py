@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 
 from kubesched.config.duration import Duration
-from kubesched.daemon.flags.parsing import FlagError, sections
-from kubesched.daemon.flags.table import FLAGS
+from kubesched.daemon.flags.parsing import FLAGS, FlagError, sections
 from kubesched.daemon.flags.values import CertKey, ModuleLevel
 
 LONG = """\

@@ -1,6 +1,6 @@
 """An event loop in a thread of its own, and work done there as if it were done here.
 
-A scheduler may be busy for seconds without a pause: with an extender that does not answer, or a plugin that computes.
+A scheduler may be busy for seconds without a pause, with a plugin that computes.
 It has this thread. The lease, the health checks and the signals have the main thread, and never wait for it.
 """
 

@@ -21,6 +21,8 @@ from kubesched.daemon.metrics.listener import ClientMetrics, SchedulerMetrics
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.scheduling_log import SchedulingLog
 from kubesched.daemon.shadow import Shadow, log_and_count
+from kubesched.extenders.http_extender import close_all, extenders_of
+from kubesched.extenders.originals import originals_for
 from kubesched.framework.client import ClusterClient
 from kubesched.framework.registry import Registry
 from kubesched.kube.authentication import Clients
@@ -83,12 +85,15 @@ class Replica:
             recording = Recording(record, configuration, time.monotonic)
             client = RecordingClient(client, recording)
             listeners.append(recording)
+        originals = originals_for(configuration)
+        self._extenders = extenders_of(configuration, originals)
         self.scheduler = Scheduler(
             configuration,
             client,
             clock=time.monotonic,
             draw=random.randrange,
             plugins=plugins or in_tree(),
+            extenders=self._extenders,
             longest_wait=float(options.pod_max_in_unschedulable_pods_duration),
             stopwatch=time.perf_counter,
             listeners=listeners,
@@ -107,7 +112,7 @@ class Replica:
             connections.scheduler,
             self.scheduler.handle,
             custom=self.scheduler.custom_resources,
-            originals=self.scheduler.originals,
+            originals=originals,
         )
         self.comparer = CacheComparer(self.scheduler, self.informers, registry)
         lost = registry.add(_LOST_EVENTS)
@@ -128,13 +133,18 @@ class Replica:
 
     async def act(self) -> None:
         """It is our turn: schedule, or in shadow mode look on, until `stop`. `listen` must be running."""
-        if self._only_watches:
-            await self._watch()
-        elif self._listens_late:
-            async with running(self.informers.run()):
+        try:
+            if self._only_watches:
+                await self._watch()
+            elif self._listens_late:
+                async with running(self.informers.run()):
+                    await self._schedule()
+            else:
                 await self._schedule()
-        else:
-            await self._schedule()
+        finally:
+            if self.shadow is not None:
+                await self.shadow.stop()
+            await close_all(self._extenders)
 
     async def _schedule(self) -> None:
         """Schedule until `stop`, then finish what is under way.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 from kubesched.api.change import Change
@@ -14,6 +15,8 @@ from kubesched.daemon.metrics.catalogue import Series
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
+from kubesched.framework.extender import AnswersMissingError, ExtenderAnswers, Question
+from kubesched.scheduler.attempt.extender_turns import answer
 from kubesched.scheduler.listener import SchedulerListener
 
 Judgement = Literal["same", "tie", "lower", "rejected", "no-node", "error"]
@@ -50,7 +53,7 @@ class Comparison(NamedTuple):
 
 
 class Shadow(SchedulerListener):
-    """Judges a binding just before the cache knows of it."""
+    """Judges a binding just before the cache knows of it; with extenders, as soon as they have answered."""
 
     def __init__(
         self,
@@ -62,6 +65,8 @@ class Shadow(SchedulerListener):
         self._engine = engine
         self._clock = clock
         self._on_comparison = on_comparison
+        self._is_stopped = False
+        self._judging: set[asyncio.Task[None]] = set()
         self.counts: Counter[str] = Counter()
         self.differing: deque[Comparison] = deque(maxlen=_REMEMBERED)
         """The latest pods on which the two did not agree."""
@@ -75,10 +80,45 @@ class Shadow(SchedulerListener):
         """For /debug/shadow."""
         return {"counts": dict(self.counts), "differing": [comparison._asdict() for comparison in self.differing]}
 
+    async def stop(self) -> None:
+        """Judge no more."""
+        self._is_stopped = True
+        for task in self._judging:
+            task.cancel()
+        await asyncio.gather(*self._judging, return_exceptions=True)
+
     def _judge(self, pod: Pod, theirs: str) -> None:
-        if not self._engine.knows(pod.spec.scheduler_name):
+        if self._is_stopped or not self._engine.knows(pod.spec.scheduler_name):
             return
-        decision = self._engine.decide(pod, explain=True)
+        answers = self._engine.answers_for(pod)
+        try:
+            self._compare(pod, theirs, answers)
+        except AnswersMissingError as missing:
+            assert answers is not None
+            task = asyncio.create_task(self._judge_with_extenders(pod, theirs, answers, missing.questions))
+            self._judging.add(task)
+            task.add_done_callback(self._judging.discard)
+
+    async def _judge_with_extenders(
+        self, pod: Pod, theirs: str, answers: ExtenderAnswers, questions: Sequence[Question[Any, Any]]
+    ) -> None:
+        """By the time extenders have answered the pod is on its node: it is taken off for as long as we decide."""
+        state = self._engine.state
+        while questions:
+            await answer(questions)
+            placed, questions = state.placed(pod), ()
+            if placed is not None:
+                state.delete(placed.pod)
+            try:
+                self._compare(pod, theirs, answers)
+            except AnswersMissingError as missing:
+                questions = missing.questions
+            finally:
+                if placed is not None:
+                    state.apply(placed.pod)
+
+    def _compare(self, pod: Pod, theirs: str, answers: ExtenderAnswers | None) -> None:
+        decision = self._engine.decide(pod, explain=True, extender_answers=answers)
         judgement, why = _judged(decision, theirs)
         comparison = Comparison(self._clock(), pod.key, judgement, theirs, decision.node, why)
         self.counts[judgement] += 1

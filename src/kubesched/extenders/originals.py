@@ -14,10 +14,9 @@ _Version = tuple[str, str, str]
 
 
 class Originals:
-    """The originals of those objects that extenders may have to see, each of the very version that is believed in.
+    """The originals of those objects that extenders may have to see, each of the very version that the cache has.
 
-    Whoever watches the cluster keeps an original before the scheduler is told of its record, and the scheduler forgets
-    it when it is told of the next one. The two may be different threads, for every access is a single one to a dict.
+    Informers keep an original before the scheduler handles its record, and forget it when the next one is handled.
     """
 
     def __init__(self, configuration: SchedulerConfiguration) -> None:
@@ -82,7 +81,7 @@ def _mentions(container: Container, resources: frozenset[str]) -> bool:
 
 
 def _sees_pods(extender: ExtenderConfig) -> bool:
-    """Whoever only binds is told names."""
+    """One that only binds gets names."""
     return bool(extender.filter_verb or extender.prioritize_verb or extender.preempt_verb)
 
 

@@ -23,7 +23,7 @@ _Object = TypeVar("_Object", bound=KubeObject)
 
 
 class Questions:
-    """Questions to one extender, which is told the names of nodes only if it has a cache of them.
+    """Questions to one extender, which gets only the names of nodes if it has a cache of them.
 
     Objects are sent whole if there are originals of them, and else with what kubesched knows of them.
     """
@@ -175,8 +175,8 @@ def _value(fields: Mapping[str, msgspec.Raw], name: str, type_: type[T]) -> T | 
         return None
     try:
         return msgspec.json.decode(raw, type=type_ | None)
-    except msgspec.ValidationError as problem:
-        raise msgspec.ValidationError(f"{name}: {problem}") from None
+    except msgspec.ValidationError as error:
+        raise msgspec.ValidationError(f"{name}: {error}") from None
 
 
 def _with_lower_keys(value: Any) -> Any:

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, TypeVar
 
 from kubesched.api.pod import Pod
-from kubesched.framework.errors import PluginError, blaming
+from kubesched.framework.errors import NotDecidedError, PluginError, blaming
+from kubesched.framework.extender import ExtenderAnswers
 from kubesched.framework.status import Status
 from kubesched.framework.stopwatch import Stopwatch
 from kubesched.state.cluster import ClusterState
@@ -16,6 +17,10 @@ T = TypeVar("T")
 
 Deferred = Callable[[], Awaitable[Status | None]]
 """Work that may wait. What it answers, if anything, is what could not be done."""
+
+
+PODS_TO_ACTIVATE = StateKey[dict[str, Pod]]("kubernetes.io/pods-to-activate")
+"""Where plugins note other pods, by `namespace/name`, that are worth an attempt right after this one."""
 
 
 class CycleStateMissingError(LookupError):
@@ -29,10 +34,11 @@ class Cycle:
     """The pod, the cluster, and the notes of this attempt."""
 
     __slots__ = (
+        "_notes",
         "deferred",
+        "extender_answers",
         "facts",
         "latest",
-        "notes",
         "pod",
         "priority",
         "skipped_filters",
@@ -42,7 +48,13 @@ class Cycle:
         "watch_of_plugins",
     )
 
-    def __init__(self, pod: Pod, state: ClusterState, watch: Stopwatch | None = None) -> None:
+    def __init__(
+        self,
+        pod: Pod,
+        state: ClusterState,
+        watch: Stopwatch | None = None,
+        extender_answers: ExtenderAnswers | None = None,
+    ) -> None:
         self.pod = pod
         self.latest: Pod | None = pod
         """The pod as the watch last showed it, which may have changed since its turn came; None if it is gone."""
@@ -51,8 +63,10 @@ class Cycle:
         self.state = state
         self.watch = watch
         self.watch_of_plugins = watch if watch is not None and watch.is_detailed else None
+        self.extender_answers = extender_answers
+        """None if no extender has a say about this pod."""
         self.facts: PodFacts = state.facts(pod, keep_node_name=True)
-        self.notes: dict[object, Any] = {}
+        self._notes: dict[object, Any] = {}
         self.skipped_filters: set[str] = set()
         """Plugins whose pre_filter had nothing to do: their filters are not asked."""
         self.skipped_scores: set[str] = set()
@@ -71,7 +85,7 @@ class Cycle:
                 # Calls with a star take longer, which shows in pre-filters: several are asked of every pod.
                 return method(about, *more) if more else method(about)
             return self.watch_of_plugins.timed(plugin, point, method, about, *more)
-        except PluginError:
+        except (PluginError, NotDecidedError):
             raise
         except Exception as error:
             raise PluginError(plugin, error) from error
@@ -98,7 +112,7 @@ class Cycle:
 
     def write(self, key: StateKey[T], note: T) -> None:
         """Note something for a later extension point of this attempt."""
-        self.notes[key] = note
+        self._notes[key] = note
 
     def read(self, key: StateKey[T]) -> T:
         """What was written under this key in this attempt; missing is an error of the configuration."""
@@ -109,4 +123,4 @@ class Cycle:
 
     def find(self, key: StateKey[T]) -> T | None:
         """As `read`; None if nothing was written."""
-        return self.notes.get(key)
+        return self._notes.get(key)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.framework.answers import AnswerCache
 from kubesched.framework.cycle import Cycle, CycleStateMissingError
@@ -17,7 +18,7 @@ from kubesched.framework.decision import Decision, Draw, Outcome
 from kubesched.framework.diagnosis import Diagnosis, FilterOutcome
 from kubesched.framework.equivalence import EquivalenceCache
 from kubesched.framework.errors import PluginError, blaming
-from kubesched.framework.extender import Extender, ExtenderError, ask_to_filter
+from kubesched.framework.extender import AnswersOutdatedError, Extender, ExtenderAnswers, ExtenderError, Point
 from kubesched.framework.filters import FilterRunner, PreFilterOutcome
 from kubesched.framework.plugin import (
     FilterPlugin,
@@ -29,7 +30,7 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.profile import Profile
 from kubesched.framework.sampling import Sample, Sampler
-from kubesched.framework.scores import ExtendedScoreRunner, ScoreRunner
+from kubesched.framework.scores import ScoreRunner
 from kubesched.framework.status import Code, Status, error, unresolvable, unschedulable
 from kubesched.framework.stopwatch import Stopwatch
 from kubesched.state.cluster import ClusterState
@@ -58,23 +59,11 @@ class _BoundProfile:
             profile.at("filter", FilterPlugin),
             answers,
             equivalence,
-            extenders,
         )
-        self.search = _only_in_full if extenders else self.filters.search
-        pre_scores = profile.at("pre_score", PreScorePlugin)
-        self.scores = (
-            ExtendedScoreRunner(state, pre_scores, profile.scores, answers, equivalence, extenders)
-            if extenders
-            else ScoreRunner(state, pre_scores, profile.scores, answers, equivalence)
-        )
+        self.scores = ScoreRunner(state, profile.at("pre_score", PreScorePlugin), profile.scores, answers, equivalence)
         self.one_is_enough = not profile.scores and not any(e.filters or e.prioritizes for e in extenders)
-        """Whether there is nothing by which one node that fits could be told from another."""
+        """Whether there is nothing by which one node that fits could be better than another."""
         self.percentage = profile.percentage_of_nodes_to_score
-
-
-def _only_in_full(cycle: Cycle) -> FilterOutcome | None:
-    """The quick search gives no reasons; should extenders leave no node, those of all filters are due."""
-    return None
 
 
 class Engine:
@@ -98,20 +87,20 @@ class Engine:
         self.state = state
         self._draw = draw
         self._choose = choose
-        self._extenders = tuple(extenders)
+        self._deciding = tuple(e for e in extenders if e.filters or e.prioritizes or e.preempts)
         self._sampler = Sampler(state, percentage_of_nodes_to_score)
         answers = AnswerCache(state)
         equivalence = EquivalenceCache(state, answers)
         self._profiles = {
-            profile.name: _BoundProfile(profile, state, answers, equivalence, self._extenders) for profile in profiles
+            profile.name: _BoundProfile(profile, state, answers, equivalence, self._deciding) for profile in profiles
         }
 
     def knows(self, scheduler_name: str) -> bool:
         """Whether there is a profile of this name."""
         return scheduler_name in self._profiles
 
-    def gate(self, pod: Pod) -> Status | None:
-        """What keeps the pod from being looked at at all."""
+    def pre_enqueue(self, pod: Pod) -> Status | None:
+        """What keeps the pod from being looked at at all, if a PreEnqueue plugin does."""
         for plugin in self._profiles[pod.spec.scheduler_name].pre_enqueue:
             with blaming(plugin.name):
                 status = plugin.pre_enqueue(pod, self.state)
@@ -126,25 +115,45 @@ class Engine:
         explain: bool = False,
         watch: Stopwatch | None = None,
         find: Callable[[str], Pod | None] | None = None,
+        extender_answers: ExtenderAnswers | None = None,
     ) -> Decision:
         """Find the best node for a pod, or say why there is none. Nothing is changed.
 
         `find` has the latest version of a pod by its name, for plugins that make room; else this one is the latest.
+        AnswersMissingError if extenders have to be asked first; then decide again with the same `extender_answers`.
         """
         for follow in self.state.followers:
             follow()
         profile = self._profiles[pod.spec.scheduler_name]
-        cycle = Cycle(pod, self.state, watch)
+        if watch is not None and extender_answers is not None:
+            watch.restart()
+        cycle = Cycle(pod, self.state, watch, extender_answers)
         if find is not None:
             cycle.latest = find(pod.key)
         decision = Decision(pod, profile.name, Outcome.SCHEDULED, cycle)
         try:
             self._decide(decision, cycle, profile, explain)
-        except PluginError as problem:
-            if not isinstance(problem.cause, CycleStateMissingError):
+        except AnswersOutdatedError:
+            assert extender_answers is not None
+            extender_answers.renew()
+            return self.decide(pod, explain=explain, watch=watch, find=find, extender_answers=extender_answers)
+        except PluginError as failure:
+            if not isinstance(failure.cause, CycleStateMissingError):
                 raise
-            decision.outcome, decision.status = Outcome.ERROR, error(str(problem.cause))
+            decision.outcome, decision.status = Outcome.ERROR, error(str(failure.cause))
+        if extender_answers is not None:
+            extender_answers.wait_for_turn()
         return decision
+
+    def answers_for(self, pod: Pod) -> ExtenderAnswers | None:
+        """For the answers of extenders in one attempt at a pod; None if no extender has a say."""
+        if not self._deciding:
+            return None
+        interested = [extender for extender in self._deciding if extender.is_interested(pod)]
+        return ExtenderAnswers(interested, self._node_of) if interested else None
+
+    def _node_of(self, name: str) -> Node:
+        return self.state.nodes.node(self.state.nodes.row_of[name])
 
     def _decide(self, decision: Decision, cycle: Cycle, profile: _BoundProfile, explain: bool) -> None:
         if not self.state.nodes.live_count:
@@ -181,9 +190,9 @@ class Engine:
         only[row] = True
         outcome = profile.filters.run(cycle, only)
         status = outcome.status_of(row)
-        if status is None and self._extenders:
+        if status is None and cycle.extender_answers is not None:
             try:
-                status = ask_to_filter(self._extenders, cycle.pod, [self.state.nodes.node(row)]).get(name)
+                status = cycle.extender_answers.rejections(Point.NOMINATED_NODE, cycle.pod, [name]).get(name)
             except ExtenderError:
                 return None  # the search that follows asks again, and that answer counts
         return row if status is None else (row, status)
@@ -197,7 +206,10 @@ class Engine:
         nominated: int | tuple[int, Status] | None,
         explain: bool,
     ) -> None:
-        outcome = None if explain or pre_filter.names is not None else profile.search(cycle)
+        outcome = None
+        # The quick search gives no reasons; should extenders leave no node, those of all filters are due.
+        if not explain and pre_filter.names is None and cycle.extender_answers is None:
+            outcome = profile.filters.search(cycle)
         if outcome is None:
             outcome = profile.filters.run(cycle, self._considered(pre_filter), exhaustive=explain)
         decision.trace.filter_outcome = outcome
@@ -205,18 +217,13 @@ class Engine:
         if outcome.broken is not None and not decision.node:
             decision.outcome, decision.status = Outcome.ERROR, outcome.broken
             return
-        sample = self._sampler.sample(
-            outcome,
-            profile.percentage,
-            narrowed=pre_filter.names is not None,
-            one_is_enough=profile.one_is_enough,
-        )
-        if self._extenders:
+        sample = self._sample(cycle, profile, outcome, narrowed=pre_filter.names is not None)
+        if cycle.extender_answers is not None:
             try:
-                sample = self._ask_extenders(cycle, outcome, sample)
-            except ExtenderError as problem:
+                sample = self._ask_extenders(cycle.extender_answers, cycle.pod, outcome, sample)
+            except ExtenderError as failure:
                 if not decision.node:
-                    decision.outcome, decision.status = Outcome.ERROR, error(str(problem))
+                    decision.outcome, decision.status = Outcome.ERROR, error(str(failure))
                 return
         if sample.found == 0 and not decision.node:
             diagnosis = Diagnosis(self._live(), filter_outcome=outcome)
@@ -239,6 +246,8 @@ class Engine:
         if scores.broken is not None:
             decision.outcome, decision.status = Outcome.ERROR, scores.broken
             return
+        if cycle.extender_answers is not None:
+            cycle.extender_answers.wait_for_turn()
         best, names = scores.best(), self.state.nodes.names
         decision.score = best.score
         if self._choose is not None:
@@ -249,11 +258,31 @@ class Engine:
         decision.draw = Draw(best.among, drawn)
         decision.node = names[best.row(drawn, scores.nodes)]
 
-    def _ask_extenders(self, cycle: Cycle, outcome: FilterOutcome, sample: Sample) -> Sample:
+    def _sample(self, cycle: Cycle, profile: _BoundProfile, outcome: FilterOutcome, *, narrowed: bool) -> Sample:
+        """The nodes found. The search moves on once in an attempt: what was offered to extenders stays offered."""
+        answers, names = cycle.extender_answers, self.state.nodes.names
+        if answers is not None and answers.offered is not None:
+            rows = [row for row in np.flatnonzero(outcome.feasible).tolist() if names[row] in answers.offered]
+            feasible = np.zeros(len(outcome.feasible), dtype=np.bool_)
+            feasible[rows] = True
+            sample = Sample(feasible, len(rows), answers.evaluated)
+        else:
+            sample = self._sampler.sample(
+                outcome, profile.percentage, narrowed=narrowed, one_is_enough=profile.one_is_enough
+            )
+        if answers is not None:
+            found = [names[row] for row in np.flatnonzero(sample.feasible).tolist()]
+            is_whole = sample.found == int(np.count_nonzero(outcome.feasible))
+            answers.offer(found, sample.evaluated, is_whole=is_whole)
+        return sample
+
+    def _ask_extenders(self, answers: ExtenderAnswers, pod: Pod, outcome: FilterOutcome, sample: Sample) -> Sample:
         """What extenders leave of the nodes found; their rejections join the outcome."""
         table = self.state.nodes
-        nodes = [table.node(row) for row in np.flatnonzero(sample.feasible).tolist()]
-        rejected = {table.row_of[name]: s for name, s in ask_to_filter(self._extenders, cycle.pod, nodes).items()}
+        rejections = answers.rejections(Point.FILTER, pod, answers.found)
+        rejected = {table.row_of[name]: status for name, status in rejections.items()}
+        if sample.found == len(rejected):
+            answers.found_none(others_fit=bool((outcome.feasible & ~sample.feasible).any()))
         if not rejected:
             return sample
         rows = list(rejected)
@@ -293,6 +322,8 @@ class Engine:
 
     def _fail(self, decision: Decision, cycle: Cycle, profile: _BoundProfile, diagnosis: Diagnosis) -> None:
         """No node fits: ask the post-filters, one after another, whether room can be made."""
+        if cycle.extender_answers is not None:
+            cycle.extender_answers.wait_for_turn()
         cycle.start_lap()
         self._post_filter(decision, cycle, profile, diagnosis)
         if profile.post_filters:

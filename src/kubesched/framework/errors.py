@@ -16,12 +16,16 @@ class PluginError(Exception):
         self.cause = cause
 
 
+class NotDecidedError(Exception):
+    """No mistake of the plugin that was asked: the attempt has to wait for something before it can be decided."""
+
+
 @contextmanager
 def blaming(plugin: str) -> Iterator[None]:
     """Whatever is raised inside is a PluginError of this plugin, unless it is one of another plugin already."""
     try:
         yield
-    except PluginError:
+    except (PluginError, NotDecidedError):
         raise
     except Exception as error:
         raise PluginError(plugin, error) from error

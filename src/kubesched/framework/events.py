@@ -91,11 +91,11 @@ class ClusterEvent:
 
     @property
     def is_wildcard(self) -> bool:
-        """Whether it wakes every pod without asking anybody."""
+        """Whether it wakes every pod without asking any plugin."""
         return self.kind is Kind.ANY and self.action == Action.ALL
 
     def covers(self, happened: ClusterEvent) -> bool:
-        """Whether a plugin that registered this wants to hear of what happened."""
+        """Whether a plugin that registered this waits for what happened."""
         if self.kind is Kind.ANY and self.action == Action.ALL:
             return True
         pods = self.kind is Kind.POD and happened.kind in (Kind.ASSIGNED_POD, Kind.PENDING_POD)

@@ -1,23 +1,35 @@
 """Extenders: schedulers outside the process that may reject nodes, score them, spare victims and bind pods.
 
-Here is what one can be asked, and how answers of several are put together. How they are reached is not known here.
+Here is what one can be asked, and how answers of several are put together. Deciding never waits: a decision that lacks
+answers ends with AnswersMissingError, and is made again once they are there. How extenders are reached is not known
+here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from enum import Enum
+from functools import partial
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from msgspec.structs import replace
 
 from kubesched.api.errors import UserError
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.framework.status import MAX_NODE_SCORE, Status, unresolvable, unschedulable
+from kubesched.config import SchedulerConfiguration
+from kubesched.config.args import NodeResourcesFitArgs
+from kubesched.config.configuration import Profile
+from kubesched.framework.errors import NotDecidedError
+from kubesched.framework.status import Status, unresolvable, unschedulable
 
 EXTENDER = "Extender"
-"""Whom to blame for the rejections of all extenders. Any event may help a pod that they rejected."""
+"""The plugin that the rejections of all extenders count for. Any event may help a pod that they rejected."""
 
-MAX_EXTENDER_SCORE = 10
-SCALE = MAX_NODE_SCORE // MAX_EXTENDER_SCORE
+_FIT = "NodeResourcesFit"
+
+Subject = TypeVar("Subject")
+Answer = TypeVar("Answer")
 
 
 class ExtenderSettingsError(UserError):
@@ -61,46 +73,220 @@ class Extender(Protocol):
     prioritizes: bool
     preempts: bool
     binds: bool
+    keeps_accounts: bool
+    """Whether it counts by itself what pods take: then its answer is good only if the pods before have their nodes."""
 
     def is_interested(self, pod: Pod) -> bool:
         """Whether it wants to be asked about this pod at all."""
 
-    def filter(self, pod: Pod, nodes: Sequence[Node]) -> Filtered:
+    async def filter(self, pod: Pod, nodes: Sequence[Node]) -> Filtered:
         """Which of the nodes the pod may go to."""
 
-    def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> Callable[[], Mapping[str, int]]:
-        """How good nodes are, by name, from 0 to 10; those left out get nothing.
+    async def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> Mapping[str, int]:
+        """How good nodes are, by name, from 0 to 10; those left out get nothing."""
 
-        The call may merely begin to ask, for others to be asked meanwhile. What it returns waits for the answer.
-        """
-
-    def process_preemption(self, pod: Pod, victims: Mapping[str, NodeVictims]) -> Mapping[str, SparedVictims]:
+    async def process_preemption(self, pod: Pod, victims: Mapping[str, NodeVictims]) -> Mapping[str, SparedVictims]:
         """The nodes where preemption may go on, and the victims it would take there."""
 
-    def bind(self, pod: Pod, node_name: str) -> None:
+    async def bind(self, pod: Pod, node_name: str) -> None:
         """Bind the pod in the scheduler's stead."""
 
 
-def ask_to_filter(extenders: Iterable[Extender], pod: Pod, nodes: Sequence[Node]) -> dict[str, Status]:
-    """The nodes that extenders reject, and why. Each is asked about those that the ones before it let pass."""
-    standing, rejected = nodes, dict[str, Status]()
-    for extender in extenders:
-        if not standing:
-            break
-        if not extender.filters or not extender.is_interested(pod):
-            continue
+class Point(Enum):
+    """What an extender is asked about in an attempt, once at most for each."""
+
+    NOMINATED_NODE = "nominated node"
+    FILTER = "filter"
+    PRIORITIZE = "prioritize"
+    PREEMPTION = "preemption"
+
+
+class Question(Generic[Subject, Answer]):
+    """One question to one extender: open until `ask` is over."""
+
+    def __init__(self, verb: Callable[[Pod, Subject], Coroutine[Any, Any, Answer]], pod: Pod, about: Subject) -> None:
+        self.about = about
+        self.is_open = True
+        self._verb = verb
+        self._pod = pod
+        self._answer: Answer | None = None
+        self._failure: ExtenderError | None = None
+
+    async def ask(self) -> None:
         try:
-            answer = extender.filter(pod, standing)
-            _check_known(extender, answer, standing)
-        except ExtenderError:
-            if extender.ignorable:
+            self._answer = await self._verb(self._pod, self.about)
+        except ExtenderError as error:
+            self._failure = error
+        self.is_open = False
+
+    def fail(self, failure: ExtenderError) -> None:
+        """There will be no answer."""
+        self._failure, self.is_open = failure, False
+
+    @property
+    def has_answer(self) -> bool:
+        return self._answer is not None
+
+    @property
+    def answer(self) -> Answer:
+        """What the extender said, or the ExtenderError that it ended in; AnswersMissingError if it is still open."""
+        if self.is_open:
+            raise AnswersMissingError((self,))
+        if self._failure is not None:
+            raise self._failure
+        assert self._answer is not None
+        return self._answer
+
+
+class AnswersMissingError(NotDecidedError):
+    """There is no decision before these questions are answered; none if the pod has to wait for its turn."""
+
+    def __init__(self, questions: Sequence[Question[Any, Any]]) -> None:
+        super().__init__("extenders have not answered yet")
+        self.questions = questions
+
+
+class AnswersOutdatedError(NotDecidedError):
+    """The cluster moved on while extenders answered: what they let pass is not to be had any more."""
+
+
+class ExtenderAnswers:
+    """What extenders were asked in one attempt, and what they answered.
+
+    An attempt is decided on the nodes that were offered to extenders, as kube-scheduler decides on its snapshot: nodes
+    that came later do not count, and those that fit no longer drop out.
+    """
+
+    def __init__(self, interested: Sequence[Extender], node_of: Callable[[str], Node]) -> None:
+        """`node_of` has nodes by name: they are gone through only when there is a question to ask."""
+        self.offered: frozenset[str] | None = None
+        """The nodes that were found, and still fit; None if there was no search yet."""
+        self.found: Sequence[str] = ()
+        """The same, in order."""
+        self.evaluated = 0
+        """How many nodes were looked at for them."""
+        self.looks_ahead = False
+        """Whether it is not the pod's turn yet: questions may be asked, but nothing is decided."""
+        self._is_renewed = False
+        self._is_whole = True
+        self._lost = frozenset[str]()
+        self._interested = interested
+        self._node_of = node_of
+        self._asked: dict[tuple[Point, int], Question[Any, Any]] = {}
+
+    @property
+    def may_look_ahead(self) -> bool:
+        return not any(extender.keeps_accounts for extender in self._interested)
+
+    def wait_for_turn(self) -> None:
+        """To be called before anything is drawn or changed."""
+        if self.looks_ahead:
+            raise AnswersMissingError(())
+
+    def offer(self, found: Sequence[str], evaluated: int, *, is_whole: bool) -> None:
+        """These nodes were found, or are left of those that were. `is_whole`: there are no others that fit."""
+        self.found = found
+        if self.offered is None:
+            self.evaluated, self._is_whole, self.offered = evaluated, is_whole, frozenset(found)
+        elif len(found) < len(self.offered):
+            self._lost |= self.offered.difference(found)
+            self.offered = frozenset(found)
+
+    def found_none(self, *, others_fit: bool) -> None:
+        """No node is left. AnswersOutdatedError if that is only so because the cluster moved on."""
+        if self._lost - self._rejected() or (others_fit and self._is_whole):
+            self.give_up()
+
+    def give_up(self) -> None:
+        """AnswersOutdatedError, for everything to be asked anew; but only once."""
+        if not self._is_renewed:
+            raise AnswersOutdatedError
+
+    def renew(self) -> None:
+        self.offered, self._is_renewed = None, True
+        self._lost = frozenset()
+        self._asked.clear()
+
+    def _rejected(self) -> set[str]:
+        rejected = set[str]()
+        for (point, _), question in self._asked.items():
+            if point is Point.FILTER and question.has_answer:
+                rejected |= {node.name for node in question.about} - question.answer.passed
+        return rejected
+
+    # -- filter -------------------------------------------------------------------------------------------------------
+
+    def rejections(self, point: Point, pod: Pod, names: Sequence[str]) -> dict[str, Status]:
+        """The nodes that extenders reject, and why. Each is asked about those that the ones before it let pass."""
+        standing, rejected = names, dict[str, Status]()
+        for extender in self._interested:
+            if not standing:
+                break
+            if not extender.filters:
                 continue
-            raise
-        for node in standing:
-            if node.name not in answer.passed:
-                rejected[node.name] = _why(extender, answer, node.name)
-        standing = [node for node in standing if node.name in answer.passed]
-    return rejected
+            try:
+                answer = self._question(point, extender, partial(_filter, extender), pod, standing).answer
+            except ExtenderError:
+                if extender.ignorable:
+                    continue
+                raise
+            left_out = [name for name in standing if name not in answer.passed]
+            if left_out:
+                rejected |= {name: _why(extender, answer, name) for name in left_out}
+                standing = [name for name in standing if name in answer.passed]
+        return rejected
+
+    # -- prioritize ---------------------------------------------------------------------------------------------------
+
+    def scores(self, pod: Pod, names: Sequence[str]) -> list[tuple[Extender, list[int]]]:
+        """The scores of each extender that has any, a number per node, in their order. One that fails just has none."""
+        asked = [
+            (extender, self._question(Point.PRIORITIZE, extender, extender.prioritize, pod, names))
+            for extender in self._interested
+            if extender.prioritizes
+        ]
+        missing = [question for _, question in asked if question.is_open]
+        if missing:
+            raise AnswersMissingError(missing)
+        scores = []
+        for extender, question in asked:
+            try:
+                answer = question.answer
+            except ExtenderError:
+                continue  # without its preference; kube-scheduler ignores this of all extenders
+            scores.append((extender, [answer.get(name, 0) for name in names]))
+        return scores
+
+    # -- preemption ---------------------------------------------------------------------------------------------------
+
+    def preempting(self) -> list[Extender]:
+        return [extender for extender in self._interested if extender.preempts]
+
+    def about_victims(
+        self, extender: Extender, pod: Pod, victims: Mapping[str, NodeVictims]
+    ) -> Question[Mapping[str, NodeVictims], Mapping[str, SparedVictims]]:
+        """The question as it was asked, which may have been about other victims."""
+        key = (Point.PREEMPTION, self._interested.index(extender))
+        return self._asked.setdefault(key, Question(extender.process_preemption, pod, victims))
+
+    def _question(
+        self,
+        point: Point,
+        extender: Extender,
+        verb: Callable[[Pod, Sequence[Node]], Coroutine[Any, Any, Answer]],
+        pod: Pod,
+        names: Sequence[str],
+    ) -> Question[Sequence[Node], Answer]:
+        key = (point, self._interested.index(extender))
+        if key not in self._asked:
+            self._asked[key] = Question(verb, pod, [self._node_of(name) for name in names])
+        return self._asked[key]
+
+
+async def _filter(extender: Extender, pod: Pod, nodes: Sequence[Node]) -> Filtered:
+    answer = await extender.filter(pod, nodes)
+    _check_known(extender, answer, nodes)
+    return answer
 
 
 def _check_known(extender: Extender, answer: Filtered, asked: Sequence[Node]) -> None:
@@ -123,30 +309,39 @@ def _why(extender: Extender, answer: Filtered, name: str) -> Status:
     return status.by(EXTENDER)
 
 
-def ask_to_prioritize(
-    extenders: Iterable[Extender], pod: Pod, nodes: Sequence[Node]
-) -> Iterator[tuple[Extender, list[int]]]:
-    """The scores of each extender that has any, a number per node, in their order. One that fails just has none."""
-    asked = [extender for extender in extenders if extender.prioritizes and extender.is_interested(pod)]
-    answers = [extender.prioritize(pod, nodes) for extender in asked]
-    for extender, answer in zip(asked, answers, strict=True):
-        try:
-            scores = answer()
-        except ExtenderError:
-            continue  # a preference nobody could state is none; kube-scheduler ignores this of all extenders
-        yield extender, [scores.get(node.name, 0) for node in nodes]
-
-
-def ask_to_bind(extenders: Iterable[Extender], pod: Pod, node_name: str) -> bool:
+async def ask_to_bind(extenders: Iterable[Extender], pod: Pod, node_name: str) -> bool:
     """Whether an extender bound the pod. ExtenderError if one should have and could not."""
     for extender in extenders:
         if not extender.binds or not extender.is_interested(pod):
             continue
         try:
-            extender.bind(pod, node_name)
+            await extender.bind(pod, node_name)
         except ExtenderError:
             if extender.ignorable:
                 continue
             raise
         return True
     return False
+
+
+def ignoring_managed_resources(configuration: SchedulerConfiguration) -> SchedulerConfiguration:
+    """The configuration as profiles need it: resources that only extenders account for are none of NodeResourcesFit.
+
+    As in kube-scheduler, they take the place of those that its arguments name, if there are any at all.
+    """
+    ignored = tuple(
+        resource.name
+        for extender in configuration.extenders
+        for resource in extender.managed_resources
+        if resource.ignored_by_scheduler
+    )
+    if not ignored:
+        return configuration
+    profiles = tuple(_ignoring(profile, ignored) for profile in configuration.profiles)
+    return replace(configuration, profiles=profiles)
+
+
+def _ignoring(profile: Profile, resources: tuple[str, ...]) -> Profile:
+    args = profile.plugin_config.get(_FIT) or NodeResourcesFitArgs()
+    changed = replace(args, ignored_resources=resources)
+    return replace(profile, plugin_config={**profile.plugin_config, _FIT: changed})

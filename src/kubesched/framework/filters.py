@@ -13,7 +13,6 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import FilterOutcome, named
 from kubesched.framework.equivalence import EquivalenceCache
 from kubesched.framework.errors import PluginError
-from kubesched.framework.extender import Extender
 from kubesched.framework.nodes import Nodes, WhatIf
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
 from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Code, Status, error, unresolvable
@@ -64,11 +63,8 @@ class FilterRunner:
         filters: Sequence[FilterPlugin],
         answers: AnswerCache,
         equivalence: EquivalenceCache,
-        extenders: Sequence[Extender] = (),
     ) -> None:
         self.state = state
-        self.extenders = extenders
-        """For post-filters: a plugin that makes room must ask them as well."""
         self.pre_filters = tuple(pre_filters)
         self.filters = tuple(filters)
         self._answers = answers
@@ -209,8 +205,8 @@ class FilterRunner:
                 continue
             try:
                 status = self._check(plugin, cycle, world)
-            except Exception as problem:
-                raise PluginError(plugin.name, problem) from problem
+            except Exception as failure:
+                raise PluginError(plugin.name, failure) from failure
             if status is not None:
                 return named(plugin.name, status)
         return None

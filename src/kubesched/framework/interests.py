@@ -35,7 +35,7 @@ def interests_of(plugin: Plugin) -> tuple[Interest, ...]:
     """What the plugin registered, and what follows from it.
 
     As in kube-scheduler, who waits for new nodes is woken whenever taints change as well: a node that was tainted when
-    it came has not helped anybody yet.
+    it came has not helped any pod yet.
     """
     if not isinstance(plugin, _REJECTORS):
         return ()

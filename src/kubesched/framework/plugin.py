@@ -21,7 +21,6 @@ from kubesched.framework.client import ClusterClient, Handle
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import Diagnosis, FilterOutcome, Rejections
 from kubesched.framework.events import Interest
-from kubesched.framework.extender import Extender
 from kubesched.framework.nodes import Nodes, NodeView, WhatIf
 from kubesched.framework.status import Status
 from kubesched.framework.waiting import WaitingPods
@@ -100,7 +99,7 @@ class PreFilterPlugin(Plugin):
     """Looks at the pod once before any node is."""
 
     adjusts: ClassVar[bool] = False
-    """Whether what pre_filter wrote down depends on placed pods, so that add_pod and remove_pod must be told."""
+    """Whether what pre_filter wrote down depends on placed pods, so that `add_pod` and `remove_pod` must adjust it."""
 
     def pre_filter(self, cycle: Cycle) -> Status | frozenset[str] | None:
         """None to go on, SKIP to be left out, the names of the only nodes worth a look, or a rejection of them all."""
@@ -174,8 +173,6 @@ class WhatIfRunner(Protocol):
     """The filters of a profile on nodes as they would be if pods came or went, for plugins that make room."""
 
     filters: tuple[FilterPlugin, ...]
-    extenders: Sequence[Extender]
-    """To be asked as well about the room that is made."""
 
     def add_pod(self, cycle: Cycle, world: WhatIf, pod: PlacedPod) -> None:
         """Put a pod onto the single row of a view, also in what pre-filters wrote down about placed pods."""
@@ -291,7 +288,7 @@ class BindPlugin(Plugin):
 
 
 class PostBindPlugin(Plugin):
-    """Told after a pod was bound. May be `async def`."""
+    """Called after a pod was bound. May be `async def`."""
 
     def post_bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Any:
         raise NotImplementedError

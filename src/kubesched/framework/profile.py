@@ -94,7 +94,7 @@ class Profile:
             return plugin(args, context)
         except ProfileError:
             raise
-        except Exception as error:  # what a plugin of somebody else makes of its args is theirs to put right
+        except Exception as error:  # what a plugin makes of its args is for its author to put right
             given = "without args" if args is None else f"with the args {args}"
             raise ProfileError(
                 f"profile {self.name!r}: plugin {plugin.name!r} cannot be made {given}: {describe_with_place(error)}"

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kubesched.api.pod import Pod
 from kubesched.framework.answers import AnswerCache, all_in_range
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.equivalence import EquivalenceCache, ScoreGroup
-from kubesched.framework.extender import SCALE, Extender, ask_to_prioritize
+from kubesched.framework.extender import ExtenderAnswers
 from kubesched.framework.nodes import FeasibleNodes
 from kubesched.framework.plugin import PreScorePlugin, Scope, ScorePlugin
 from kubesched.framework.sampling import Sample
@@ -18,6 +19,9 @@ from kubesched.framework.status import MAX_NODE_SCORE, SKIP_EQUIVALENT, Code, St
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64
 from kubesched.state.facts import StateKey
+
+_MAX_EXTENDER_SCORE = 10
+_EXTENDER_SCALE = MAX_NODE_SCORE // _MAX_EXTENDER_SCORE
 
 Column = Int64 | Int32
 Scored = Column | int
@@ -149,7 +153,17 @@ class ScoreRunner:
                 continue
             cycle.ask(plugin.name, "Score", self._score, plugin, weight, cycle, result, explain)
         cycle.lap("Score", result.broken)
+        if cycle.extender_answers is not None and not result.broken:
+            self._add_extender_scores(cycle.extender_answers, cycle.pod, result, explain)
         return result
+
+    def _add_extender_scores(self, answers: ExtenderAnswers, pod: Pod, result: Scores, explain: bool) -> None:
+        names = [self.state.nodes.names[row] for row in np.flatnonzero(result.nodes.feasible).tolist()]
+        for extender, scores in answers.scores(pod, names):
+            weighted = _wrapped(score * extender.weight * _EXTENDER_SCALE for score in scores)
+            result.add_for_feasible(weighted)
+            if explain:
+                result.parts.append(PluginScores(extender.name, _wrapped(scores), weighted))
 
     def _group_without(self, skipped: tuple[str, ...]) -> ScoreGroup:
         group = self._groups.get(skipped)
@@ -201,34 +215,6 @@ class ScoreRunner:
             result.add_for_all(weighted)
         else:
             result.add_for_feasible(weighted)
-
-
-class ExtendedScoreRunner(ScoreRunner):
-    """A score runner to which extenders add their scores."""
-
-    def __init__(
-        self,
-        state: ClusterState,
-        pre_scores: Sequence[PreScorePlugin],
-        scores: Sequence[tuple[ScorePlugin, int]],
-        answers: AnswerCache,
-        equivalence: EquivalenceCache,
-        extenders: Sequence[Extender],
-    ) -> None:
-        super().__init__(state, pre_scores, scores, answers, equivalence)
-        self._extenders = extenders
-
-    def run(self, cycle: Cycle, sample: Sample, *, explain: bool = False) -> Scores:
-        result = super().run(cycle, sample, explain=explain)
-        if result.broken:
-            return result
-        nodes = [result.nodes.node(i) for i in range(sample.found)]
-        for extender, scores in ask_to_prioritize(self._extenders, cycle.pod, nodes):
-            weighted = _wrapped(score * extender.weight * SCALE for score in scores)
-            result.add_for_feasible(weighted)
-            if explain:
-                result.parts.append(PluginScores(extender.name, _wrapped(scores), weighted))
-        return result
 
 
 def _is_answered_together(plugin: ScorePlugin) -> bool:

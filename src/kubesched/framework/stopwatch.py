@@ -39,6 +39,12 @@ class Stopwatch:
         """What has passed since the last lap belongs to no extension point."""
         self._since = self._clock()
 
+    def restart(self) -> None:
+        """The attempt is decided anew: the parts measured so far do not count. Its beginning stays."""
+        self.laps.clear()
+        self.plugin_laps.clear()
+        self.start()
+
     def lap(self, point: str, status: Status | None = None) -> None:
         """An extension point is through."""
         now = self._clock()

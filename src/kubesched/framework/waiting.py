@@ -55,7 +55,7 @@ class WaitingPod:
         return self._refuse(unschedulable(reason).by(plugin))
 
     def preempt(self, plugin: str, reason: str) -> bool:
-        """The pod must give way to another. Nobody has anything against it, so it is tried again soon."""
+        """The pod must give way to another. No plugin rejected it, so it is tried again soon."""
         return self._refuse(error(reason).by(plugin))
 
     def _refuse(self, status: Status) -> bool:
@@ -66,7 +66,7 @@ class WaitingPod:
         return True
 
     def expire(self, now: float) -> None:
-        """Whoever has not answered in time has rejected the pod."""
+        """A plugin that has not answered in time has rejected the pod."""
         plugin, timeout = min(self._timeouts.items(), key=lambda item: item[1], default=("", LONGEST_WAIT))
         if plugin and now >= self._since + timeout:
             self.reject(plugin, f"rejected due to timeout after waiting {Duration(timeout)} at plugin {plugin}")

@@ -13,9 +13,8 @@ from msgspec.structs import replace
 from kubesched.api.errors import aggregated
 from kubesched.kube.errors import ConnectionSettingsError
 from kubesched.kube.kubeconfig import Cluster, Kubeconfig, User, load, mistakes_of_user
-from kubesched.kube.proxy import parsed_proxy
+from kubesched.kube.proxy import parsed_proxy, proxy_of_environment
 from kubesched.kube.tls import ServerTrust
-from kubesched.proxies import proxy_of_environment
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _EXEC_EXTENSION = "client.authentication.k8s.io/exec"

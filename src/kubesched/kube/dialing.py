@@ -10,9 +10,8 @@ from urllib.parse import urlsplit
 
 from kubesched.kube.errors import AnswerTimeoutError, ConnectionSettingsError, UnreachableError
 from kubesched.kube.http_connection import HttpConnection
-from kubesched.kube.proxy import TunnelHandshake, parsed_proxy
+from kubesched.kube.proxy import Proxy, TunnelHandshake, parsed_proxy, proxy_authorization
 from kubesched.kube.tls import Certificate, ServerTrust, TlsContexts
-from kubesched.proxies import Proxy, proxy_authorization
 
 DIAL_TIMEOUT = 30.0
 
@@ -60,14 +59,14 @@ class Dialer:
                 return await self._dial(certificate, lost)
         except TimeoutError:
             raise AnswerTimeoutError(f"dial tcp {where}: no connection within {timeout:g} s") from None
-        except ssl.SSLCertVerificationError as problem:
-            raise UnreachableError(f"dial tcp {where}: the server's certificate: {problem.verify_message}") from None
-        except ssl.SSLError as problem:
-            raise UnreachableError(f"dial tcp {where}: tls: {problem.reason or problem}") from None
-        except socket.gaierror as problem:
-            raise UnreachableError(f"dial tcp: lookup {self._first_host}: {problem.strerror}") from None
-        except OSError as problem:
-            raise UnreachableError(f"dial tcp {where}: {_words(problem)}") from None
+        except ssl.SSLCertVerificationError as error:
+            raise UnreachableError(f"dial tcp {where}: the server's certificate: {error.verify_message}") from None
+        except ssl.SSLError as error:
+            raise UnreachableError(f"dial tcp {where}: tls: {error.reason or error}") from None
+        except socket.gaierror as error:
+            raise UnreachableError(f"dial tcp: lookup {self._first_host}: {error.strerror}") from None
+        except OSError as error:
+            raise UnreachableError(f"dial tcp {where}: {_words(error)}") from None
 
     @property
     def _first_host(self) -> str:
@@ -131,10 +130,10 @@ def _keep_alive(sock: socket.socket) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 60_000)
 
 
-def _words(problem: OSError) -> str:
+def _words(error: OSError) -> str:
     """Without the address, which asyncio repeats in its own words."""
-    if isinstance(problem, ConnectionRefusedError):
+    if isinstance(error, ConnectionRefusedError):
         return "connect: connection refused"
-    if problem.errno is not None and problem.strerror and not problem.strerror.startswith("Connect call failed"):
-        return problem.strerror
-    return str(problem)
+    if error.errno is not None and error.strerror and not error.strerror.startswith("Connect call failed"):
+        return error.strerror
+    return str(error)

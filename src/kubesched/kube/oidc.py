@@ -16,9 +16,9 @@ from kubesched.kube.credentials import FixedAuthorization, basic, bearer
 from kubesched.kube.dialing import Dialer
 from kubesched.kube.errors import ConnectionSettingsError, CredentialsError, UnreachableError
 from kubesched.kube.http_connection import Answer
+from kubesched.kube.proxy import proxy_of_environment
 from kubesched.kube.tls import Certificate, ServerTrust
 from kubesched.kube.transport import Transport, user_agent
-from kubesched.proxies import proxy_of_environment
 
 _LEEWAY = 10.0  # seconds before its end at which a token counts as expired
 _TIMEOUT = 30.0

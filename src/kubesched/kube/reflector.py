@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 from kubesched.api.change import Change
-from kubesched.kube.backoff import Backoff
 from kubesched.kube.decoding import Codec, bookmark, version_number, watch_event
 from kubesched.kube.errors import ApiStatusError, KubeError, UnreachableError
 from kubesched.kube.known_objects import KnownObjects
@@ -23,7 +22,7 @@ BATCH = 100  # callbacks between two chances for others to run
 WATCH_SECONDS = (300, 600)  # a watch is asked to end after some time between these, so that load spreads over servers
 _HEALTHY = 1.0  # a watch that lived for so many seconds is resumed without a pause
 
-_log = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 Handler = Callable[[Change[T]], None]
@@ -66,7 +65,7 @@ class Reflector(Generic[T]):
         self._clock = clock
         self._sleep = sleep
         self._chance = chance
-        self._backoff = Backoff(clock=clock, random=chance)
+        self._backoff = RelistBackoff(clock=clock, random=chance)
         self._known = KnownObjects(codec)
         self._version = ""
         self._version_number = 0
@@ -177,15 +176,15 @@ class Reflector(Generic[T]):
             # A list of that version may still be had from a server that is ahead; only if not, ask for the newest.
             self._version_is_lost = self._needs_list or error.is_from_the_future
             self._needs_list = True
-            _log.info("%s: watch closed, listing again: %s", self.name, error)
+            log.info("%s: watch closed, listing again: %s", self.name, error)
         elif isinstance(error, NoStreamedListsError):
             self._streamed_lists = False
-            _log.info("%s: lists in pages: %s", self.name, error)
+            log.info("%s: lists in pages: %s", self.name, error)
             return True
         elif isinstance(error, UnreachableError) and self._was_healthy():
-            _log.info("%s: watch closed: %s", self.name, error)
+            log.info("%s: watch closed: %s", self.name, error)
         else:
-            _log.warning("%s: failed to list or watch: %s", self.name, error)
+            log.warning("%s: failed to list or watch: %s", self.name, error)
         return self._was_healthy()
 
     def _watch_seconds(self) -> int:
@@ -292,7 +291,7 @@ class Reflector(Generic[T]):
         elif type_ in ("ADDED", "MODIFIED"):
             yield from known.seen(obj, identity)
         else:
-            _log.error("%s: unknown watch event %s", self.name, type_)
+            log.error("%s: unknown watch event %s", self.name, type_)
         if known is self._known:
             self._reach(identity.version)
 
@@ -307,3 +306,33 @@ class Reflector(Generic[T]):
             self._handle(change)
             if not count % BATCH:
                 await self._sleep(0)
+
+
+class RelistBackoff:
+    """client-go's for reflectors: 0.8 s, doubling to 30 s, up to twice that by chance, forgotten after 2 minutes."""
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float],
+        random: Callable[[], float],
+        first: float = 0.8,
+        longest: float = 30.0,
+        forgotten_after: float = 120.0,
+    ) -> None:
+        self._clock = clock
+        self._random = random
+        self._first = first
+        self._longest = longest
+        self._forgotten_after = forgotten_after
+        self._next = first
+        self._last_at = float("-inf")
+
+    def pause(self) -> float:
+        """The seconds to wait now."""
+        now = self._clock()
+        if now - self._last_at > self._forgotten_after:
+            self._next = self._first
+        self._last_at = now
+        pause, self._next = self._next, min(2 * self._next, self._longest)
+        return pause * (1 + self._random())

@@ -79,7 +79,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         return ids
 
     def _reject_without_drivers(self, ids: Int32, wanted: Set[AttachedVolume], cycle: Cycle, nodes: Nodes) -> None:
-        """Of several drivers that a node lacks, the first by name is told."""
+        """Of several drivers that a node lacks, the first by name is reported."""
         objects = cycle.state.objects
         unmigrated = {volume.driver for volume in volumes_wanted(cycle.pod, objects, migrating=False)}
         for driver in sorted({volume.driver for volume in wanted}, reverse=True):

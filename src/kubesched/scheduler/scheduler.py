@@ -14,14 +14,12 @@ from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
-from kubesched.extenders.http_extender import extenders_of, with_ignored_resources
-from kubesched.extenders.originals import originals_for
 from kubesched.framework.client import ClusterClient
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle import PODS_TO_ACTIVATE, Cycle
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
 from kubesched.framework.errors import describe
-from kubesched.framework.extender import EXTENDER, Extender
+from kubesched.framework.extender import EXTENDER, AnswersMissingError, Extender, ignoring_managed_resources
 from kubesched.framework.interests import ANY_EVENT, custom_resources, interests_of
 from kubesched.framework.plugin import (
     PermitPlugin,
@@ -43,12 +41,9 @@ from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.scheduling_queue import LONGEST_WAIT, SchedulingQueue
 from kubesched.state.cluster import ClusterState
 
-__all__ = ["PODS_TO_ACTIVATE", "Attempt", "Scheduler"]
+__all__ = ["Attempt", "Scheduler"]
 
 _log = logging.getLogger(__name__)
-
-PODS_TO_ACTIVATE = "kubernetes.io/pods-to-activate"
-"""Where in the notes of a cycle plugins put pods, by name, that should be tried again at once."""
 
 WAITING = Status(Code.WAIT)
 
@@ -65,7 +60,7 @@ class Scheduler:
         draw: Callable[[int], int],
         plugins: Registry,
         choose: Callable[[list[str]], str] | None = None,
-        extenders: Sequence[Extender] | None = None,
+        extenders: Sequence[Extender] = (),
         longest_wait: float = LONGEST_WAIT,
         now: Callable[[], float] = time.time,
         stopwatch: Callable[[], float] = time.monotonic,
@@ -74,15 +69,12 @@ class Scheduler:
         """`plugins` are those that profiles may name; `client` is for what they and the scheduler write.
 
         `clock` tells seconds; `draw` decides among equally good nodes, unless `choose` does so by name.
-
         `now` is the time of day in seconds since 1970, for what objects say about times; `stopwatch` is for durations.
-        `extenders` are those of the configuration, if not given. ExtenderSettingsError if one of them cannot be used.
+        `extenders` have a say after the plugins, in this order; those of the configuration are made elsewhere.
         After `longest_wait` seconds a pod is tried again even if nothing happened.
         """
-        configuration = with_ignored_resources(configuration)
-        self.originals = originals_for(configuration) if extenders is None else None
-        """For extenders, to be filled by whoever tells of changes; None if nobody will ask for them."""
-        self.extenders = extenders_of(configuration, self.originals) if extenders is None else list(extenders)
+        configuration = ignoring_managed_resources(configuration)
+        self.extenders = list(extenders)
         self.listeners: list[SchedulerListener] = list(listeners)
         self._stopwatch = stopwatch
         features = configuration.features
@@ -150,8 +142,6 @@ class Scheduler:
             listener.handling(change)
         before = self._stopwatch() if self.listeners else 0.0
         events = self._event_handlers.handle(change)
-        if self.originals is not None and change.old is not None:
-            self.originals.forget(change.old, change.new)
         if self.listeners:
             seconds = self._stopwatch() - before
             for listener in self.listeners:
@@ -178,15 +168,18 @@ class Scheduler:
         popped = self.queue.pop()
         if popped is None:
             return None
-        attempt = Attempt(*popped)
+        attempt = Attempt(*popped, answers=self.engine.answers_for(popped[0].pod))
         for listener in self.listeners:
             listener.popped(attempt)
         return attempt
 
     def decide(self, attempt: Attempt) -> None:
-        """Find a node and assume the pod there, or find out why not."""
+        """Find a node and assume the pod there, or find out why not; or what to ask extenders before that."""
         try:
             self._decide(attempt)
+        except AnswersMissingError as missing:
+            attempt.phase, attempt.questions = "asking", missing.questions
+            return
         except Exception as problem:  # a plugin that breaks must not take a pod with it, let alone the scheduler
             _log.exception("the attempt at pod %s broke", attempt.queued.key)
             placed = self.state.placed(attempt.queued.pod)
@@ -198,12 +191,13 @@ class Scheduler:
 
     def _decide(self, attempt: Attempt) -> None:
         pod = attempt.queued.pod
-        if self._is_to_be_skipped(pod):
+        if self._is_to_be_skipped(pod, self.pods.get(pod.key) if attempt.phase == "asking" else pod):
             self.queue.done(pod)
             self.state.nominated.keep_only_name_of(pod)
             attempt.phase, attempt.outcome = "done", "skipped"
             return
-        decision = attempt.decision = self.engine.decide(pod, watch=attempt.watch, find=self.pods.get)
+        decision = self.engine.decide(pod, watch=attempt.watch, find=self.pods.get, extender_answers=attempt.answers)
+        attempt.decision = decision
         if decision.outcome is not Outcome.SCHEDULED:
             attempt.phase, attempt.failure = "failed", failure_of(decision)
             self._begin_preemption(attempt, decision)
@@ -313,10 +307,11 @@ class Scheduler:
         if attempt.watch is not None:
             attempt.watch.lap(EVICTION)
 
-    def _is_to_be_skipped(self, pod: Pod) -> bool:
-        if not self.engine.knows(pod.spec.scheduler_name):
+    def _is_to_be_skipped(self, pod: Pod, latest: Pod | None) -> bool:
+        """`latest` is the pod after extenders were asked about it."""
+        if not self.engine.knows(pod.spec.scheduler_name) or latest is None or latest.identity != pod.identity:
             return True
-        if pod.is_terminating:
+        if latest.is_terminating:
             note = f"skip schedule deleting pod: {pod.key}"
             self._client.record_event(
                 pod, related=None, type="Warning", reason="FailedScheduling", action="Scheduling", note=note
@@ -372,8 +367,9 @@ class Scheduler:
     def _activate_others(self, decision: Decision) -> None:
         """Pods that a plugin put aside in this attempt to be tried soon."""
         assert decision.cycle is not None
-        for pod in decision.cycle.notes.pop(PODS_TO_ACTIVATE, {}).values():
-            self.queue.activate(pod)
+        pods = decision.cycle.find(PODS_TO_ACTIVATE)
+        while pods:
+            self.queue.activate(pods.pop(next(iter(pods))))
 
     def _unreserve(self, decision: Decision) -> None:
         """Give everything back and forget the assumption."""

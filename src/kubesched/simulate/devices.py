@@ -13,13 +13,14 @@ from kubesched.api.device_claims import (
     ResourceClaimStatus,
     ResourceClaimTemplate,
 )
-from kubesched.api.meta import KubeObject, ObjectMeta, OwnerReference
+from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodResourceClaimStatus
+from kubesched.controllers.claims import resource_claim
 from kubesched.framework.decision import Decision
-from kubesched.plugins.dynamic_resources.answers import DeviceView
-from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt
+from kubesched.plugins.dynamic_resources.attempt import NOTES
 from kubesched.plugins.dynamic_resources.extended import IN_MEMORY_NAME
 from kubesched.plugins.dynamic_resources.writes import ReserveClaim, UnreserveClaim, applied, consumer_of
+from kubesched.plugins.shared.devices.answers import DeviceView
 from kubesched.simulate.volumes import Tell
 from kubesched.state.cluster import ClusterState
 
@@ -44,16 +45,13 @@ def made_for(pod: Pod, templates: Templates) -> tuple[Pod, list[ResourceClaim]]:
         template = templates.get(f"{pod.namespace}/{entry.resource_claim_template_name}")
         if entry.name in known or entry.resource_claim_template_name is None or template is None:
             continue
-        owner = OwnerReference(api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True)
-        meta = ObjectMeta(
-            name=f"{pod.name}-{entry.name}",
-            namespace=pod.namespace,
-            uid=f"claim/{pod.uid}/{entry.name}",
-            labels=template.spec.metadata.labels,
-            owner_references=(owner,),
+        made = resource_claim(msgspec.to_builtins(pod), msgspec.to_builtins(entry), msgspec.to_builtins(template))
+        claim, name = msgspec.convert(made, ResourceClaim), f"{pod.name}-{entry.name}"
+        meta = replace(
+            claim.metadata, name=name, generate_name="", namespace=pod.namespace, uid=f"claim/{pod.uid}/{entry.name}"
         )
-        claims.append(ResourceClaim(metadata=meta, spec=template.spec.spec))
-        statuses.append(PodResourceClaimStatus(name=entry.name, resource_claim_name=meta.name))
+        claims.append(replace(claim, metadata=meta))
+        statuses.append(PodResourceClaimStatus(name=entry.name, resource_claim_name=name))
     if not claims:
         return pod, []
     return replace(pod, status=replace(pod.status, resource_claim_statuses=tuple(statuses))), claims
@@ -139,7 +137,7 @@ def release_claims(pod: Pod, state: ClusterState) -> None:
 
 def settle_claims(decision: Decision, state: ClusterState) -> None:
     """What was set aside for a pod is its own from now on, as if it had been written and the watch had shown it."""
-    attempt: ClaimAttempt | None = decision.cycle.notes.get(NOTES) if decision.cycle is not None else None
+    attempt = decision.cycle.find(NOTES) if decision.cycle is not None else None
     if attempt is None:
         return
     ledger = state.companion(DeviceView).ledger

@@ -122,7 +122,7 @@ def explain_pod(cluster: SimulatedCluster, pod: Pod) -> Explanation:
     current_node, remark = pod.spec.node_name, _why_not_pending(pod)
     if current_node or pod.is_finished:
         pod = cluster.taken_off_its_node(pod)
-    gate = cluster.engine.gate(pod)
+    gate = cluster.engine.pre_enqueue(pod)
     decision = cluster.engine.decide(pod, explain=True)
     return _Trace(cluster, decision).explanation(current_node, remark, gate)
 

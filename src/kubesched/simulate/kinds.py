@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from kubesched.api.kinds import BUILT_IN, KINDS, Resource
@@ -45,6 +46,11 @@ def kind_of(api_version: Any, kind: Any, *, workloads: bool = False) -> ReadAs |
             return Mistake(field, "required field is missing")
         if not isinstance(value, str):
             return Mistake(field, f"expected a string, got {value!r}")
+    return _kind_of(api_version, kind, workloads)
+
+
+@lru_cache
+def _kind_of(api_version: str, kind: str, workloads: bool) -> ReadAs | Mistake | None:
     found = (workloads and _WORKLOADS.get(kind)) or _KINDS.get(kind)
     if not found or found.resource.api_version == api_version:
         return found or None

@@ -6,13 +6,10 @@ taken as it gave them. All mistakes are found before anything is refused.
 
 from __future__ import annotations
 
-import json
-import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -29,10 +26,9 @@ from kubesched.api.workloads import Namespace, PriorityClass
 from kubesched.api.yaml import YamlError, documents
 from kubesched.simulate.admission import Admission, Classes
 from kubesched.simulate.custom import CustomResources
+from kubesched.simulate.files import braced_yaml, bytes_of, json_values, sources_of
 from kubesched.simulate.kinds import DEFAULT_NAMESPACE, LIST, ReadAs, is_known, kind_of, nearest_kind
 from kubesched.simulate.workloads import trace_mistakes
-
-SUFFIXES = (".yaml", ".yml", ".json")
 
 
 class ManifestError(UserError):
@@ -59,8 +55,8 @@ def load(paths: Iterable[str], *, workloads: bool = False, custom: Iterable[str]
     `racks.v1.example.com`, that are read because plugins wait for them.
     """
     reading = _Reading(workloads, CustomResources(custom))
-    for source in _sources(paths, reading):
-        data = _bytes_of(source, reading)
+    for source in sources_of(paths, reading.say):
+        data = bytes_of(source, reading.say)
         if data is not None:
             reading.file("<stdin>" if source == "-" else source, data)
     return reading.finish()
@@ -73,32 +69,6 @@ def loads(
     reading = _Reading(workloads, CustomResources(custom))
     reading.file(source, text.encode() if isinstance(text, str) else text)
     return reading.finish()
-
-
-def _sources(paths: Iterable[str], reading: _Reading) -> list[str]:
-    found: dict[str, None] = {}
-    for path in paths:
-        directory = Path(path)
-        if path in ("-", "") or not directory.is_dir():
-            found[path] = None
-            continue
-        files = sorted(str(file) for file in directory.rglob("*") if file.suffix in SUFFIXES and file.is_file())
-        if not files:
-            reading.say(f"{path}: no manifests in this directory (looked for {', '.join(SUFFIXES)})")
-        found.update(dict.fromkeys(files))
-    return list(found)
-
-
-def _bytes_of(source: str, reading: _Reading) -> bytes | None:
-    try:
-        if source == "-":
-            return sys.stdin.buffer.read()
-        with open(source, "rb") as file:
-            return file.read()
-    except (OSError, ValueError) as error:
-        problem = error.strerror if isinstance(error, OSError) else None
-        reading.say(f"{source or repr(source)}: {problem or error}")
-        return None
 
 
 class _HeadMetadata(msgspec.Struct):
@@ -229,11 +199,11 @@ class _Reading:
             self._json(_Place(source, 1), data)
         except msgspec.DecodeError:
             text = data.decode()
-            pieces = list(_json_values(text))
+            pieces = list(json_values(text))
             if len(pieces) > 1:
                 for number, piece in enumerate(pieces, 1):
                     self._json(_Place(source, number), piece.encode())
-            elif (values := _braced_yaml(text)) is not None:
+            elif (values := braced_yaml(text)) is not None:
                 for number, value in enumerate(values, 1):
                     self._value(_Place(source, number), value)
             else:
@@ -361,31 +331,6 @@ class _Reading:
     ) -> None:
         for mistake in mistakes:
             self.say(f"{place} ({_title(subject)}): {mistake}", position)
-
-
-def _json_values(text: str) -> Iterator[str]:
-    """The values of JSON text that has one after another, as several kubectl calls print it."""
-    decoder, position = json.JSONDecoder(), 0
-    while (start := _skip_separators(text, position)) < len(text):
-        try:
-            _, position = decoder.raw_decode(text, start)
-        except ValueError:
-            return
-        yield text[start:position]
-
-
-def _braced_yaml(text: str) -> list[Any] | None:
-    """The documents of YAML that only looks like JSON, as `{kind: Pod}` does; None if it is not YAML either."""
-    try:
-        return [document.value for document in documents(f"--- {text}")]
-    except YamlError:
-        return None
-
-
-def _skip_separators(text: str, position: int) -> int:
-    while position < len(text) and (text[position].isspace() or text.startswith("---", position)):
-        position += 1 if text[position].isspace() else 3
-    return position
 
 
 def _own_or_listed(api_version: Any, kind: Any, list_version: Any, list_kind: Any) -> tuple[Any, Any]:

@@ -88,7 +88,7 @@ def place_one(cluster: SimulatedCluster, pod: Pod) -> Placed | Unplaced:
 
 def schedule(cluster: SimulatedCluster, pod: Pod) -> Decision:
     """Run PreEnqueue, the scheduling cycle and Reserve. A pod that finds a node stands there from now on."""
-    gate = cluster.engine.gate(pod)
+    gate = cluster.engine.pre_enqueue(pod)
     if gate is not None:
         cycle = Cycle(pod, cluster.state)
         return Decision(pod, pod.spec.scheduler_name, Outcome.GATED, cycle, status=gate)

@@ -89,7 +89,6 @@ class Simulation:
             clock=lambda: self.now,
             draw=random.Random(self._seed).randrange,
             plugins=plugins,
-            extenders=(),
             now=lambda: START.timestamp() + self.now,
             listeners=() if recording is None else (recording,),
         )
@@ -296,7 +295,7 @@ class Simulation:
             elif pod.is_terminating:
                 story.message = "is being deleted"
             else:
-                gate = engine.gate(pod)
+                gate = engine.pre_enqueue(pod)
                 story.message = gate.message if gate is not None else "waits for a Permit plugin"
 
 

@@ -6,17 +6,21 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from kubesched.api.meta import KubeObject, ObjectMeta, OwnerReference
+from kubesched.api.kinds import Object
+from kubesched.api.meta import KubeObject, ObjectMeta, Record
+from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.storage import (
     ClaimStatus,
+    CSINode,
     ObjectReference,
     PersistentVolume,
     PersistentVolumeClaim,
-    PersistentVolumeSpec,
     StorageClass,
 )
 from kubesched.api.well_known import BIND_COMPLETED, NO_PROVISIONER, SELECTED_NODE
+from kubesched.controllers.claims import ephemeral_claim
+from kubesched.controllers.volumes import best_volume, class_of, is_claimed_by, provisioned_volume
 from kubesched.framework.client import NOT_FOUND, ClientError
 from kubesched.simulate.admission import admitted_claim
 
@@ -33,9 +37,12 @@ class Volumes:
 
     def __init__(self, objects: Iterable[KubeObject], tell: Tell) -> None:
         self._tell = tell
+        self._version = 0
         self._claims: dict[str, PersistentVolumeClaim] = {}
         self._volumes: dict[str, PersistentVolume] = {}
         self._classes: dict[str, StorageClass] = {}
+        self._nodes: dict[str, Node] = {}
+        self._csi_nodes: dict[str, CSINode] = {}
         for obj in objects:
             match obj:
                 case PersistentVolumeClaim():
@@ -44,11 +51,15 @@ class Volumes:
                     self._volumes[obj.name] = obj
                 case StorageClass():
                     self._classes[obj.name] = obj
+                case Node():
+                    self._nodes[obj.name] = obj
+                case CSINode():
+                    self._csi_nodes[obj.name] = obj
 
     def settle(self) -> None:
         """Claims of classes that do not wait for a pod get their volume now."""
         for claim in list(self._claims.values()):
-            self._provision_at_once(claim)
+            self._bind_at_once(claim)
 
     def find(self, kind: str, key: str) -> PersistentVolume | PersistentVolumeClaim | None:
         return self._volumes.get(key) if kind == "PersistentVolume" else self._claims.get(key)
@@ -79,22 +90,14 @@ class Volumes:
     def pod_created(self, pod: Pod) -> None:
         """Ephemeral volumes get a claim that belongs to the pod."""
         for volume in pod.spec.volumes:
-            template = volume.ephemeral.volume_claim_template if volume.ephemeral else None
-            name = f"{pod.name}-{volume.name}"
-            if template is None or f"{pod.namespace}/{name}" in self._claims:
+            name = f"{pod.namespace}/{pod.name}-{volume.name}"
+            if volume.ephemeral is None or volume.ephemeral.volume_claim_template is None or name in self._claims:
                 continue
-            owner = OwnerReference(api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True)
-            meta = ObjectMeta(
-                name=name,
-                namespace=pod.namespace,
-                uid=f"claim/{pod.uid}/{volume.name}",
-                labels=template.metadata.labels,
-                owner_references=(owner,),
-            )
-            claim = PersistentVolumeClaim(metadata=meta, spec=template.spec)
-            made = admitted_claim(claim, self._classes.values())
+            claim = msgspec.convert(ephemeral_claim(_plain(pod), _plain(volume)), PersistentVolumeClaim)
+            meta = replace(claim.metadata, namespace=pod.namespace, uid=f"claim/{pod.uid}/{volume.name}")
+            made = admitted_claim(replace(claim, metadata=meta), self._classes.values())
             self._store_claim(made)
-            self._provision_at_once(made)
+            self._bind_at_once(made)
 
     def pod_gone(self, pod: Pod) -> None:
         """With the pod go the claims that were made for it alone, and their volumes."""
@@ -109,28 +112,43 @@ class Volumes:
             if held is not None:
                 self._tell(held, None)
 
-    def _provision_at_once(self, claim: PersistentVolumeClaim) -> None:
-        found = self._classes.get(claim.spec.storage_class_name or "")
-        if found is None or found.volume_binding_mode != "Immediate" or claim.spec.volume_name:
+    def _bind_at_once(self, claim: PersistentVolumeClaim) -> None:
+        """A claim that need not wait for a pod gets the best volume that is there, or one that is made for it."""
+        if claim.spec.volume_name:
             return
-        if found.provisioner != NO_PROVISIONER:
+        wanted = _plain(claim)
+        storage_class = self._classes.get(class_of(wanted))
+        if storage_class is not None and storage_class.volume_binding_mode == "WaitForFirstConsumer":
+            return
+        free = (volume for volume in self._volumes.values() if volume.status.phase != "Bound")
+        volumes = [_plain(volume) for volume in free]
+        reserved = next((volume for volume in volumes if is_claimed_by(volume, wanted)), None)
+        found = reserved or best_volume(wanted, volumes)
+        if found is not None:
+            self._bind(claim, self._volumes[found["metadata"]["name"]])
+        elif storage_class is not None and storage_class.provisioner != NO_PROVISIONER:
             self._provision(claim)
 
     def _provision(self, claim: PersistentVolumeClaim) -> None:
+        wanted, node_name = _plain(claim), claim.metadata.annotations.get(SELECTED_NODE, "")
+        storage_class = self._classes.get(class_of(wanted), StorageClass())
+        node, csi_node = self._nodes.get(node_name), self._csi_nodes.get(node_name)
+        made = provisioned_volume(
+            wanted,
+            _plain(storage_class),
+            None if node is None else _plain(node),
+            None if csi_node is None else _plain(csi_node),
+        )
+        if made is not None:
+            made["metadata"]["name"] = f"pvc-{claim.namespace}-{claim.name}"
+            self._bind(claim, msgspec.convert(made, PersistentVolume))
+
+    def _bind(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
         reference = ObjectReference(
             kind="PersistentVolumeClaim", namespace=claim.namespace, name=claim.name, uid=claim.metadata.uid
         )
-        spec = PersistentVolumeSpec(
-            capacity=claim.spec.resources.requests,
-            access_modes=claim.spec.access_modes,
-            storage_class_name=claim.spec.storage_class_name or "",
-            volume_mode=claim.spec.volume_mode,
-            claim_ref=reference,
-        )
-        self._bind(claim, PersistentVolume(metadata=ObjectMeta(name=f"pvc-{claim.namespace}-{claim.name}"), spec=spec))
-
-    def _bind(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
-        self._store_volume(replace(volume, status=replace(volume.status, phase="Bound")))
+        spec = replace(volume.spec, claim_ref=reference)
+        self._store_volume(replace(volume, spec=spec, status=replace(volume.status, phase="Bound")))
         annotations = {**claim.metadata.annotations, BIND_COMPLETED: "yes"}
         bound_claim = replace(
             claim,
@@ -141,9 +159,22 @@ class Volumes:
         self._store_claim(bound_claim)
 
     def _store_volume(self, volume: PersistentVolume) -> None:
+        volume = replace(volume, metadata=self._next_version(volume.metadata))
         self._tell(self._volumes.get(volume.name), volume)
         self._volumes[volume.name] = volume
 
     def _store_claim(self, claim: PersistentVolumeClaim) -> None:
+        claim = replace(claim, metadata=self._next_version(claim.metadata))
         self._tell(self._claims.get(claim.key), claim)
         self._claims[claim.key] = claim
+
+    def _next_version(self, metadata: ObjectMeta) -> ObjectMeta:
+        """By another version VolumeBinding sees that what it assumed of an object has come true."""
+        self._version += 1
+        return replace(metadata, resource_version=f"{metadata.resource_version.partition('.')[0]}.{self._version}")
+
+
+def _plain(record: Record) -> Object:
+    """As JSON, with what every stored object has."""
+    plain: Object = msgspec.to_builtins(record)
+    return {**plain, "metadata": {"uid": "", **plain.get("metadata", {})}, "spec": plain.get("spec", {})}

@@ -1,4 +1,4 @@
-"""What the scheduler believes about the cluster, as columns: a row per node, a NumPy column per fact.
+"""The cluster state, which is cache and snapshot in one, as columns: a row per node, a NumPy column per fact.
 
 One writer changes it; everything cached from it is repaired from its change log.
 """

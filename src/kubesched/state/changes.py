@@ -1,4 +1,4 @@
-"""What changed, in order, so that whoever caches something per row or per object repairs just that."""
+"""What changed, in order, so that a cache of something per row or per object repairs just that."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ChangeLog(Generic[C]):
             self._forgotten += half
 
     def all_changed(self) -> None:
-        """Something that all depend on changed: nobody can repair what was kept from before."""
+        """Something that all depend on changed: what was kept from before cannot be repaired."""
         self.position += 1
         self._forgotten = self.position
         self._changed.clear()

@@ -1,4 +1,6 @@
-"""The cluster as the scheduler believes it to be, and the few ways in which that belief changes.
+"""The cluster state: what kube-scheduler calls its cache and its snapshot, and the few ways in which it changes.
+
+There is one state and no copy of it. Nothing else runs while a pod is decided, so the cache is the snapshot.
 
     pending ── assume ──► assumed ── confirm (the watch shows it bound) ──► placed ── remove ──► gone
        ▲                     │
@@ -31,7 +33,7 @@ T = TypeVar("T")
 
 
 class ClusterState:
-    """Nodes, placed pods, match counts and all other objects. There is one writer; nobody else changes it."""
+    """Nodes, placed pods, match counts and all other objects. There is one writer: the scheduler."""
 
     def __init__(self, features: Features = DEFAULT_FEATURES) -> None:
         self.features = features
@@ -76,9 +78,9 @@ class ClusterState:
     # -- what the scheduler decides -----------------------------------------------------------------------------------
 
     def assume(self, pod: Pod, node_name: str, facts: PodFacts | None = None) -> Pod:
-        """Count the pod on the node before anybody else has heard of it. Returns the pod as it will be.
+        """Count the pod on the node before it is bound there. Returns the pod as it will be.
 
-        Whoever has the facts of the pod at hand saves looking for them.
+        A caller that has the facts of the pod at hand saves looking for them.
         """
         if pod.identity in self._placed:
             raise ValueError(f"pod {pod.key} is placed already")
@@ -89,7 +91,7 @@ class ClusterState:
         return placed
 
     def forget(self, pod: Pod) -> None:
-        """The assumption did not come true: the pod is pending again, and a promise made to it holds again."""
+        """The assumption did not come true: the pod is pending again, and nominated again if it was."""
         placed = self._placed.get(pod.identity)
         if placed is not None and placed.assumed:
             self._remove(pod.identity)

@@ -103,7 +103,7 @@ class MatchCounts:
         self._counters: dict[tuple[frozenset[str] | None, Selector, bool], MatchCounter] = {}
         self._terms: dict[Term, CarriedTerm] = {}
         self.terms_version = 0
-        """Changes whenever a term appears that nobody carried, or the last carrier of one goes."""
+        """Changes whenever a term appears that no pod carried, or the last carrier of one goes."""
 
     @property
     def terms(self) -> Collection[CarriedTerm]:

@@ -1,4 +1,4 @@
-"""Pods that have been promised a node, usually by preemption, and are not there yet."""
+"""Pods that are nominated to a node, usually by preemption, and are not there yet."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Nominator:
                 del self._by_node[node_name]
 
     def keep_only_name_of(self, pod: Pod) -> None:
-        """The pod is in no queue any more. Its nomination stays, but it claims nothing and goes before nobody.
+        """The pod is in no queue any more. Its nomination stays, but it claims nothing and goes before no other pod.
 
         As in kube-scheduler, which looks nominated pods up in its queue, and knows nothing but names of the others.
         """
@@ -51,5 +51,5 @@ class Nominator:
 
     @property
     def nodes(self) -> Collection[str]:
-        """The nodes that somebody is nominated to."""
+        """The nodes that pods are nominated to."""
         return self._by_node.keys()

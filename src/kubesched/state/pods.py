@@ -49,7 +49,7 @@ class PodTable:
         self.start: Float = np.zeros(_FIRST_PODS, dtype=np.float64)
         self.requests: Int64 = np.zeros((4, _FIRST_PODS), dtype=np.int64)
         self.ports: dict[tuple[str, int], dict[int, set[str]]] = {}
-        """(protocol, port) -> row -> addresses it is claimed on. A port has one holder, so whoever goes frees it."""
+        """(protocol, port) -> row -> addresses it is claimed on. A port has one holder: the pod that goes frees it."""
         self.claim_users: dict[str, dict[int, int]] = {}
         """claim -> row -> how many pods there use it."""
         self._free: list[int] = []

@@ -8,16 +8,9 @@ import pytest
 from kubesched import config
 from kubesched.config.args import InterPodAffinityArgs, NodeResourcesFitArgs, PodTopologySpreadArgs
 from kubesched.config.policy import translate
-from kubesched.config.policy_file import (
-    DEFAULT_PREDICATES,
-    DEFAULT_PRIORITIES,
-    FILTER_POINTS,
-    PREDICATES,
-    PRIORITIES,
-    SCORE_POINTS,
-)
+from kubesched.config.policy_file import TABLE
 
-TRANSLATABLE_PRIORITIES = sorted(PRIORITIES.keys() - {"RequestedToCapacityRatioPriority"})
+TRANSLATABLE_PRIORITIES = sorted(TABLE.priorities.keys() - {"RequestedToCapacityRatioPriority"})
 SHAPE = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
 
 
@@ -79,23 +72,23 @@ def test_empty_lists_leave_only_what_is_mandatory() -> None:
     assert "NodeResourcesFit" not in names(plugins.multi_point)
 
 
-@pytest.mark.parametrize("name", sorted(PREDICATES))
+@pytest.mark.parametrize("name", sorted(TABLE.predicates))
 def test_every_predicate_has_a_plugin_that_filters(name: str) -> None:
     filters = names(profile_of(predicates=[{"name": name}]).plugins.filter)
-    assert set(PREDICATES[name]) <= set(filters)
+    assert set(TABLE.predicates[name]) <= set(filters)
 
 
 @pytest.mark.parametrize("name", TRANSLATABLE_PRIORITIES)
 def test_every_priority_has_a_plugin_that_scores_with_its_weight(name: str) -> None:
     [plugin] = profile_of(priorities=priorities(name, weight=7)).plugins.score.enabled
-    assert (plugin.name, plugin.weight) == (PRIORITIES[name], 7)
+    assert (plugin.name, plugin.weight) == (TABLE.priorities[name], 7)
 
 
 def test_the_tables_agree_with_each_other() -> None:
-    assert PREDICATES.keys() >= DEFAULT_PREDICATES
-    assert PRIORITIES.keys() >= DEFAULT_PRIORITIES.keys()
-    assert {plugin for plugins in PREDICATES.values() for plugin in plugins} == FILTER_POINTS.keys()
-    assert set(PRIORITIES.values()) == SCORE_POINTS.keys()
+    assert TABLE.predicates.keys() >= {*TABLE.mandatory_predicates, *TABLE.default_predicates}
+    assert TABLE.priorities.keys() >= TABLE.default_priorities.keys()
+    assert {plugin for plugins in TABLE.predicates.values() for plugin in plugins} == TABLE.filter_points.keys()
+    assert set(TABLE.priorities.values()) == TABLE.score_points.keys()
 
 
 def test_volumes_are_also_reserved_and_bound() -> None:

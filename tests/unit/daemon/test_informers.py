@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.builders import Json
 from tests.sandbox_server import serving
-from tests.unit.scheduler.extender_server import settings
+from tests.unit.extenders.extender_server import settings
 from tests.unit.scheduler.memory_writer import MemoryCluster
 
 from kubesched.api.kinds import NODES, PODS
@@ -35,8 +35,7 @@ class Followed:
         self.scheduler = Scheduler(
             configuration, MemoryCluster(), clock=time.monotonic, draw=lambda among: 0, plugins=in_tree()
         )
-        assert self.scheduler.originals is not None
-        self.originals: Originals = self.scheduler.originals
+        self.originals = Originals(configuration)
         self.informers = Informers(client, self.scheduler.handle, originals=self.originals)
 
     def add_pod(self, name: str) -> None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+
+from tests.unit.extenders.extender_server import ExtenderServer, filtering, passing, settings
 from tests.unit.scheduler.memory_writer import MemoryCluster
 
 from kubesched import config
 from kubesched.api.change import Change
 from kubesched.daemon.shadow import Comparison, Shadow
+from kubesched.extenders.http_extender import close_all, extenders_of
+from kubesched.framework.extender import Extender
 from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
@@ -15,10 +21,15 @@ from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 class Watched:
     """A cluster that another scheduler rules, and a shadow that watches."""
 
-    def __init__(self, *objects: NodeBuilder | PodBuilder) -> None:
+    def __init__(self, *objects: NodeBuilder | PodBuilder, extenders: Sequence[Extender] = ()) -> None:
         self.cluster = MemoryCluster()
         self.scheduler = Scheduler(
-            config.default(), self.cluster, clock=lambda: 0.0, draw=lambda among: 0, plugins=in_tree()
+            config.default(),
+            self.cluster,
+            clock=lambda: 0.0,
+            draw=lambda among: 0,
+            plugins=in_tree(),
+            extenders=extenders,
         )
         self.told: list[Comparison] = []
         self.shadow = Shadow(self.scheduler.engine, clock=lambda: 7.0, on_comparison=self.told.append)
@@ -33,6 +44,31 @@ class Watched:
 
 EMPTY, FULL = make_node("empty").capacity(cpu="4"), make_node("full").capacity(cpu="4")
 LOAD = make_pod("load").requests(cpu="3").on("full")
+
+
+def test_extenders_are_asked_about_the_pod_as_if_it_were_on_no_node_yet() -> None:
+    server = ExtenderServer()
+    server.answers["filter"] = passing("full")
+    server.start()
+
+    async def story() -> Comparison:
+        extenders = extenders_of(settings(filtering(server)))
+        pod = make_pod("p").requests(cpu="1")
+        watched = Watched(EMPTY, FULL, LOAD, pod, extenders=extenders)
+        watched.scheduler.handle(Change(pod.build(), pod.on("full").build()))
+        async with asyncio.timeout(30):
+            while not watched.told:
+                await asyncio.sleep(0.01)
+        await close_all(extenders)
+        assert watched.scheduler.state.placed(pod.build()) is not None
+        return watched.told[0]
+
+    try:
+        comparison = asyncio.run(story())
+    finally:
+        server.stop()
+    assert (comparison.judgement, comparison.ours) == ("same", "full")
+    assert server.asked[0][1]["NodeNames"] == ["empty", "full"]
 
 
 def test_same_node_is_agreement() -> None:

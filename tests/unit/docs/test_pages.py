@@ -19,7 +19,7 @@ from kubesched.cli import main
 from kubesched.config.features import GATES_BY_FIELD
 from kubesched.daemon import cache_comparer, replica, shadow
 from kubesched.daemon.feature_gates import GATES, NOT_FOLLOWED, FeatureGates
-from kubesched.daemon.flags.table import FLAGS
+from kubesched.daemon.flags.parsing import FLAGS
 from kubesched.daemon.metrics.catalogue import CLIENT, HEALTH, PROCESS, SCHEDULER, Series
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.options import Options, parse_options

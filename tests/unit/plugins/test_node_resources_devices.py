@@ -14,7 +14,7 @@ from kubesched.api.devices import Device
 from kubesched.api.meta import KubeObject
 from kubesched.framework.decision import Decision
 from kubesched.plugins.dynamic_resources import DynamicResources
-from kubesched.plugins.dynamic_resources.answers import DeviceView
+from kubesched.plugins.shared.devices.answers import DeviceView
 from kubesched.state.cluster import ClusterState
 from kubesched.testing import NodeBuilder, make_node, make_pod, node_term
 

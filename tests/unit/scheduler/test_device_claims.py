@@ -21,9 +21,9 @@ from kubesched.api.device_claims import (
     DeviceCondition,
     ResourceClaim,
 )
-from kubesched.plugins.dynamic_resources.answers import DeviceView
-from kubesched.plugins.dynamic_resources.device_kinds import DeviceKind
 from kubesched.plugins.registry import in_tree
+from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.plugins.shared.devices.device_kinds import DeviceKind
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.recording.recording import Recording, RecordingClient
 from kubesched.scheduler.recording.replay import Replay

@@ -15,9 +15,9 @@ from kubesched import config
 from kubesched.api.device_claims import AllocatedDevice, DeviceRequest, ResourceClaim, ResourceClaimStatus
 from kubesched.api.devices import Device
 from kubesched.api.quantity import parse_quantity
-from kubesched.plugins.dynamic_resources.answers import DeviceView
-from kubesched.plugins.dynamic_resources.ledger import Ledger
 from kubesched.plugins.registry import in_tree
+from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.plugins.shared.devices.ledger import Ledger
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import make_node, make_pod
 

@@ -20,8 +20,8 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.plugin import PermitPlugin, Plugin, PreBindPlugin
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import Code, Status
-from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.registry import IN_TREE
+from kubesched.plugins.shared.devices.answers import DeviceView
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.loop import SchedulingLoop
 from kubesched.scheduler.scheduler import Attempt, Scheduler

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.scheduler.plugin_world import World
 
 from kubesched.api.pod import Pod
-from kubesched.framework.cycle import Cycle
+from kubesched.framework.cycle import PODS_TO_ACTIVATE, Cycle
 from kubesched.framework.events import Interest
 from kubesched.framework.plugin import (
     BindPlugin,
@@ -19,7 +19,6 @@ from kubesched.framework.plugin import (
     ReservePlugin,
 )
 from kubesched.framework.status import SKIP, Code, Status, error, unschedulable
-from kubesched.scheduler.scheduler import PODS_TO_ACTIVATE
 from kubesched.testing import make_pod
 
 
@@ -283,7 +282,7 @@ class TestBinding:
 
             def permit(self, cycle: Cycle, pod: Pod, node_name: str) -> tuple[Status | None, float]:
                 if pod.name == "a":
-                    cycle.notes[PODS_TO_ACTIVATE] = {"default/b": make_pod("b").build()}
+                    cycle.write(PODS_TO_ACTIVATE, {"default/b": make_pod("b").build()})
                     return None, 0
                 return unschedulable("alone"), 0
 

@@ -125,6 +125,43 @@ def test_pods_with_an_ephemeral_volume_get_a_claim_of_their_own() -> None:
     assert len(simulated(node("n1"), storage, pod("p", more=volume, duration="1m")).placed) == 1
 
 
+def test_claim_that_need_not_wait_gets_the_volume_that_is_there() -> None:
+    spec = "{storageClassName: '', accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}"
+    claim = f"---\n{{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {{name: data}}, spec: {spec}}}\n"
+    on_n2 = "{required: {nodeSelectorTerms: [{matchFields: [{key: metadata.name, operator: In, values: [n2]}]}]}}"
+    offered = f"{{capacity: {{storage: 2Gi}}, accessModes: [ReadWriteOnce], nodeAffinity: {on_n2}}}"
+    volume = f"---\n{{apiVersion: v1, kind: PersistentVolume, metadata: {{name: v}}, spec: {offered}}}\n"
+    using = pod("p", more="volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]")
+    assert story(simulated(node("n1"), node("n2"), claim, volume, using), "p").node == "n2"
+
+
+def test_claim_whose_first_pod_is_gone_binds_the_next_pod_to_no_node() -> None:
+    binding = "provisioner: disk.example, volumeBindingMode: WaitForFirstConsumer"
+    fast = f"---\n{{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {{name: fast}}, {binding}}}\n"
+    spec = "{storageClassName: fast, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}"
+    claim = f"---\n{{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {{name: data}}, spec: {spec}}}\n"
+    using = "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]"
+    first, second = pod("first", 4, duration="1m", more=using), pod("second", 6, arrival="2m", more=using)
+    report = simulated(node("n1"), node("n2", 8), fast, claim, pod("big", 8, duration="1m"), first, second)
+    assert (story(report, "first").node, story(report, "second").node) == ("n1", "n2")
+
+
+def test_volume_that_is_made_for_a_claim_stays_in_the_zone_of_its_first_pod() -> None:
+    binding = "provisioner: disk.example, volumeBindingMode: WaitForFirstConsumer"
+    fast = f"---\n{{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {{name: fast}}, {binding}}}\n"
+    spec = "{storageClassName: fast, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}"
+    claim = f"---\n{{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {{name: data}}, spec: {spec}}}\n"
+    driver = "{name: disk.example, nodeID: n1, topologyKeys: [topology.kubernetes.io/zone]}"
+    drivers = f"{{drivers: [{driver}]}}"
+    csi = f"---\n{{apiVersion: storage.k8s.io/v1, kind: CSINode, metadata: {{name: n1}}, spec: {drivers}}}\n"
+    using = "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]"
+    first = pod("first", 4, duration="1m", more=using)
+    second = pod("second", 6, arrival="2m", more=using)
+    report = simulated(node("n1"), node("n2", 8, "b"), fast, claim, csi, pod("big", 8, duration="1m"), first, second)
+    assert story(report, "first").node == "n1"
+    assert "1 node(s) didn't match PersistentVolume's node affinity" in story(report, "second").message
+
+
 def test_gated_pods_and_those_of_other_schedulers_say_what_they_wait_for() -> None:
     gated = pod("gated", more="schedulingGates: [{name: books}]")
     report = simulated(node("n1"), gated, pod("other", more="schedulerName: volcano"))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
 from kubesched.api.errors import UserError
-from kubesched.daemon.flags.values import FlagType
+from kubesched.daemon.flags.values import TYPES, FlagType
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,3 +147,14 @@ def _default(flag: Flag, value: Any) -> str:
     if shown in ("", "false", "0") or (shown == "[]" and flag.type.name == "strings"):
         return ""
     return f' (default "{shown}")' if flag.type.is_quoted else f" (default {shown})"
+
+
+def _table() -> Iterator[Flag]:
+    text = files(__package__).joinpath("flags.tsv").read_text(encoding="utf-8")
+    for line in text.splitlines()[2:]:
+        group, name, short, type_, help, warning = line.split("\t")
+        yield Flag(name, TYPES[type_], group, help, short, warning)
+
+
+FLAGS = FlagSet(_table())
+"""Every flag of kube-scheduler with its group, and those that only kubesched has: the rows of flags.tsv."""

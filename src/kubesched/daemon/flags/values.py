@@ -201,23 +201,25 @@ def _version(text: str) -> str:
     return text if text == "raw" or text.startswith("v") else str(parse_bool(text)).lower()
 
 
-STRING = FlagType("string", str, is_quoted=True)
-BOOL = FlagType("bool", parse_bool, lambda value: str(value).lower(), without_value="true")
-INT = FlagType("int", _integer(64))
-INT32 = FlagType("int32", _integer(32))
-FLOAT32 = FlagType("float32", _float, _show_float)
-DURATION = FlagType("duration", _duration)
-IP = FlagType("ip", _ip)
-QUANTITY = FlagType("quantity", _quantity)
-STRINGS = FlagType("strings", _strings, _show_list, lambda old, new: (*old, *new))
-INT32S = FlagType("int32Slice", _integers, _show_list, lambda old, new: (*old, *new))
-STRING_TO_STRING = FlagType("stringToString", _mapping, _show_mapping, lambda old, new: {**old, **new})
 MULTIMAP = FlagType("colonSeparatedMultimapStringString", _multimap, _show_multimap, _add_multimap)
-CERT_KEYS = FlagType(
-    "namedCertKey", _cert_keys, lambda pairs: f"[{';'.join(map(str, pairs))}]", lambda old, new: (*old, *new)
+_TYPES = (
+    FlagType("string", str, is_quoted=True),
+    FlagType("bool", parse_bool, lambda value: str(value).lower(), without_value="true"),
+    FlagType("int", _integer(64)),
+    FlagType("int32", _integer(32)),
+    FlagType("float32", _float, _show_float),
+    FlagType("duration", _duration),
+    FlagType("ip", _ip),
+    FlagType("quantity", _quantity),
+    FlagType("strings", _strings, _show_list, lambda old, new: (*old, *new)),
+    FlagType("int32Slice", _integers, _show_list, lambda old, new: (*old, *new)),
+    FlagType("stringToString", _mapping, _show_mapping, lambda old, new: {**old, **new}),
+    MULTIMAP,
+    FlagType("namedCertKey", _cert_keys, lambda pairs: f"[{';'.join(map(str, pairs))}]", lambda old, new: (*old, *new)),
+    FlagType("Level", _level),
+    FlagType(
+        "pattern=N,...", _module_levels, lambda levels: ",".join(f"{each.pattern}={each.level}" for each in levels)
+    ),
+    FlagType("version", _version, without_value="true"),
 )
-LEVEL = FlagType("Level", _level)
-MODULE_LEVELS = FlagType(
-    "pattern=N,...", _module_levels, lambda levels: ",".join(f"{each.pattern}={each.level}" for each in levels)
-)
-VERSION = FlagType("version", _version, without_value="true")
+TYPES = {each.name: each for each in _TYPES}

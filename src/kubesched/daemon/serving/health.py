@@ -21,7 +21,7 @@ class HealthCheck:
 
 PING = HealthCheck("ping", lambda: None)
 STUCK_AFTER = 180.0
-"""Seconds without a sign of life after which a thread is given up: more than any extender should be waited for."""
+"""Seconds without a sign of life after which a thread is given up: more than any plugin should compute."""
 
 
 def shutdown_check(is_stopping: Callable[[], bool]) -> HealthCheck:

@@ -112,13 +112,13 @@ def find_victims(cycle: Cycle, filters: tuple[FilterPlugin, ...], victims: Victi
     world = _Emptied(cycle.state, victims)
     failures: list[tuple[Status, Rows]] = []
     for plugin in filters:
-        verdicts = plugin.filter(cycle, world)
-        for verdict in np.unique(verdicts).tolist():
-            status = plugin.rejections.statuses[verdict]
+        ids = plugin.filter(cycle, world)
+        for rejection_id in np.unique(ids).tolist():
+            status = plugin.rejections.statuses[rejection_id]
             if status is not None:
-                failures.append((status.by(plugin.name), victims.rows[verdicts == verdict]))
-        if verdicts.any():
-            victims.keep(verdicts == 0)
+                failures.append((status.by(plugin.name), victims.rows[ids == rejection_id]))
+        if ids.any():
+            victims.keep(ids == 0)
             world = _Emptied(cycle.state, victims)
     on_totals = [plugin for plugin in filters if plugin.filter_scope is Scope.NODE_TOTALS]
     for rank in range(len(victims.index)):

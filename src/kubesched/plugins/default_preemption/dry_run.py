@@ -118,7 +118,7 @@ def dry_run(
         must_evict: Bool = np.asarray(result.many.leaves.any(axis=0))
         if not must_evict.all():
             for row in result.many.rows[~must_evict].tolist():
-                result.failures.append((_nobody_to_evict(table.names[row]), np.array([row])))
+                result.failures.append((_no_victims(table.names[row]), np.array([row])))
             result.many.keep(must_evict)
         rows = rows[by_itself]
     harmless = False
@@ -128,7 +128,7 @@ def dry_run(
         result.tried_singly += 1
         outcome = one_row(cycle, what_if, budgets, row)
         if isinstance(outcome, Candidate) and not outcome.victims:
-            outcome = _nobody_to_evict(table.names[row])
+            outcome = _no_victims(table.names[row])
         if isinstance(outcome, Status):
             result.failures.append((outcome, np.array([row])))
         else:
@@ -137,7 +137,7 @@ def dry_run(
     return result
 
 
-def _nobody_to_evict(name: str) -> Status:
+def _no_victims(name: str) -> Status:
     """The filters have nothing against the node: an extender has, and evicting pods will not change its mind."""
     return error(f'expected at least one victim pod on node "{name}"')
 

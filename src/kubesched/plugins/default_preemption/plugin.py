@@ -70,7 +70,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
     def post_filter(
         self, cycle: Cycle, diagnosis: Diagnosis, what_if: WhatIfRunner
     ) -> tuple[PostFilterResult | None, Status | None]:
-        if cycle.latest is None:  # deleted meanwhile: nobody is to be evicted for it
+        if cycle.latest is None:  # deleted meanwhile: no pod is to be evicted for it
             return None, error(f'preemption: pod "{cycle.pod.name}" not found')
         cycle.priority = cycle.latest.priority
         ineligible = why_not_eligible(cycle, diagnosis)
@@ -83,16 +83,16 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
         run = dry_run(
             cycle, what_if, potential, self._by_importance, enough=self._enough(len(potential)), start=self._next_start
         )
-        self._next_start += run.tried_singly
         if not run.found:
+            self._next_start += run.tried_singly
             return self._hopeless(run, diagnosis.node_count)
-        if what_if.extenders:
-            try:
-                run = narrow(cycle, what_if.extenders, run)
-            except ExtenderError as problem:
-                return PostFilterResult(details=PreemptionDetails(run=run)), error(f"preemption: {problem}")
-            if not run.found:
-                return PostFilterResult(details=PreemptionDetails(run=run)), NO_CANDIDATE
+        try:
+            run = narrow(cycle, run)
+        except ExtenderError as problem:
+            return PostFilterResult(details=PreemptionDetails(run=run)), error(f"preemption: {problem}")
+        self._next_start += run.tried_singly  # once in an attempt, even if it waited for extenders
+        if not run.found:
+            return PostFilterResult(details=PreemptionDetails(run=run)), NO_CANDIDATE
         names = cycle.state.nodes.names
         best = sorted(run.best_rows(), key=names.__getitem__)
         details = PreemptionDetails(run=run, best=tuple(best))

@@ -11,7 +11,6 @@ from kubesched.api.devices import DeviceClass
 from kubesched.api.pod import ExtendedResourceRequest, Pod
 from kubesched.api.selectors import NodeTerm
 from kubesched.framework.cycle import Cycle
-from kubesched.plugins.dynamic_resources.answers import Answer, DeviceView, IsOutOfTime
 from kubesched.plugins.dynamic_resources.extended import (
     IN_MEMORY_NAME,
     ExtendedDemand,
@@ -19,7 +18,8 @@ from kubesched.plugins.dynamic_resources.extended import (
     spec_with,
 )
 from kubesched.plugins.dynamic_resources.writes import ClaimWrite
-from kubesched.plugins.shared.device_resources import ServedResources
+from kubesched.plugins.shared.devices.answers import Answer, DeviceView, IsOutOfTime
+from kubesched.plugins.shared.devices.extended_resources import ServedResources
 from kubesched.state.columns import Bool, Int32
 from kubesched.state.facts import StateKey
 
@@ -49,7 +49,7 @@ class ClaimAttempt:
     lost: set[int] = field(default_factory=set)
     """Claims whose devices will not be ready."""
     variants: list[Variant] | None = None
-    verdicts: Int32 | None = None
+    rejection_ids: Int32 | None = None
     unavailable: dict[int, Bool] = field(default_factory=dict)
     """By index of a claim that is allocated: the rows that cannot use it."""
     allocations: dict[int, AllocationResult] = field(default_factory=dict)

@@ -20,7 +20,6 @@ from kubesched.plugins.dynamic_resources.binding import (
     must_wait,
 )
 from kubesched.plugins.dynamic_resources.extended import IN_MEMORY_NAME
-from kubesched.plugins.dynamic_resources.ledger import Ledger
 from kubesched.plugins.dynamic_resources.writes import (
     ClaimGoneAnotherWayError,
     CreateClaim,
@@ -30,6 +29,7 @@ from kubesched.plugins.dynamic_resources.writes import (
     consumer_of,
     write_claim,
 )
+from kubesched.plugins.shared.devices.ledger import Ledger
 
 _CREATED_CLAIMS = "scheduler_resourceclaim_creates_total"
 _AWAITED_DEVICES = "scheduler_dra_bindingconditions_allocations_total"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from kubesched.api.device_claims import ResourceClaim
+from kubesched.api.device_claims import DeviceRequest, ResourceClaim
+from kubesched.api.devices import DeviceClass
 from kubesched.api.pod import Pod, PodResourceClaim
-from kubesched.plugins.dynamic_resources.ledger import Ledger
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.status import Status, error, unresolvable
+from kubesched.plugins.shared.devices.ledger import Ledger
 
 
 class ClaimFault(Exception):  # noqa: N818 - something that the pod waits for
@@ -41,3 +44,17 @@ def _claim_name(pod: Pod, entry: PodResourceClaim) -> str | None:
         if made.name == entry.name:
             return made.resource_claim_name
     raise ClaimFault(f'pod "{pod.key}": ResourceClaim not created yet')
+
+
+def request_fault(claim: ResourceClaim, request: DeviceRequest, cycle: Cycle) -> Status | None:
+    """What is missing for a request to be looked at at all."""
+    asked = [(request.name, request.exactly)] if request.exactly is not None else []
+    asked += [(f"{request.name}/{other.name}", other) for other in request.first_available]  # type: ignore[misc]
+    if not asked:
+        return unresolvable(f"resource claim {claim.key}, request {request.name}: unknown request type")
+    for name, one in asked:
+        if not one.device_class_name:
+            return error(f"request {name}: unsupported request type")
+        if cycle.state.objects.get(DeviceClass, one.device_class_name) is None:
+            return unresolvable(f"request {name}: device class {one.device_class_name} does not exist")
+    return None

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 from kubesched.api.device_claims import ResourceClaim
 from kubesched.framework.plugin import Details, Section
-from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.dynamic_resources.attempt import ClaimAttempt, Variant
-from kubesched.plugins.dynamic_resources.capacity import Amounts
-from kubesched.plugins.dynamic_resources.constraints import begin
-from kubesched.plugins.dynamic_resources.demand import Wanted
-from kubesched.plugins.dynamic_resources.inventory import Inventory, Use
-from kubesched.plugins.dynamic_resources.ledger import DeviceId
-from kubesched.plugins.dynamic_resources.pools import Spot
-from kubesched.plugins.dynamic_resources.search import Chosen, Found
+from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.plugins.shared.devices.capacity import Amounts
+from kubesched.plugins.shared.devices.constraints import begin
+from kubesched.plugins.shared.devices.demand import Wanted
+from kubesched.plugins.shared.devices.inventory import Inventory, Use
+from kubesched.plugins.shared.devices.ledger import DeviceId
+from kubesched.plugins.shared.devices.pools import Spot
+from kubesched.plugins.shared.devices.search import Chosen, Found
 from kubesched.state.cluster import ClusterState
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.pod import Pod
 from kubesched.framework.events import Action, Hint, Interest, Kind
-from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.dynamic_resources.claims import ClaimFault, claims_of
+from kubesched.plugins.shared.devices.answers import DeviceView
 from kubesched.plugins.shared.hinting import is_same_pod, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
 
@@ -37,7 +37,7 @@ def after_claim(pod: Pod, old: ResourceClaim | None, new: ResourceClaim, state: 
 
 
 def after_pod(pod: Pod, old: Pod, new: Pod, state: ClusterState) -> Hint:
-    """The pod itself heard of a claim that was made for it, and now has all of them."""
+    """The status of the pod names a claim that was made for it, and now has all of them."""
     if not is_same_pod(pod, new):
         return Hint.SKIP
     try:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from kubesched.api.device_claims import AllocationResult, DeviceRequest, ResourceClaim
+from kubesched.api.device_claims import AllocationResult, ResourceClaim
 from kubesched.api.devices import DeviceClass
 from kubesched.api.pod import Pod
 from kubesched.api.selectors import compile_node_selector
@@ -37,12 +37,10 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Status, error, unresolvable, unschedulable
 from kubesched.plugins.dynamic_resources import hints
-from kubesched.plugins.dynamic_resources.allocation import allocations
-from kubesched.plugins.dynamic_resources.answers import DeviceView, IsOutOfTime
 from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt, Variant, find_variants
 from kubesched.plugins.dynamic_resources.binding import is_lost
 from kubesched.plugins.dynamic_resources.claim_binding import ClaimBinding
-from kubesched.plugins.dynamic_resources.claims import ClaimFault, claims_of
+from kubesched.plugins.dynamic_resources.claims import ClaimFault, claims_of, request_fault
 from kubesched.plugins.dynamic_resources.explaining import explain_claims
 from kubesched.plugins.dynamic_resources.extended import claim_for, spec_with
 from kubesched.plugins.dynamic_resources.scoring import score_of_allocated
@@ -53,7 +51,9 @@ from kubesched.plugins.dynamic_resources.writes import (
     UnreserveClaim,
 )
 from kubesched.plugins.shared.arithmetic import scaled_to_maximum
-from kubesched.plugins.shared.device_resources import extended_resources, served_by_devices
+from kubesched.plugins.shared.devices.allocation import allocations
+from kubesched.plugins.shared.devices.answers import DeviceView, IsOutOfTime
+from kubesched.plugins.shared.devices.extended_resources import extended_resources, served_by_devices
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64
 
@@ -152,7 +152,7 @@ class DynamicResources(
             if request.exactly is None and request.first_available and not self._knows_alternatives:
                 where = f"resource claim {claim.key}, request {request.name}"
                 return unresolvable(f"{where}: has subrequests, but the DRAPrioritizedList feature is disabled")
-            fault = _request_fault(claim, request, cycle)
+            fault = request_fault(claim, request, cycle)
             if fault is not None:
                 return fault
         return None
@@ -161,12 +161,12 @@ class DynamicResources(
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
         attempt = self._attempt(cycle)
-        if attempt.verdicts is None or len(attempt.verdicts) != cycle.state.nodes.size:
-            attempt.verdicts = self._judge(attempt, cycle)
-        return nodes.take(attempt.verdicts)
+        if attempt.rejection_ids is None or len(attempt.rejection_ids) != cycle.state.nodes.size:
+            attempt.rejection_ids = self._judge(attempt, cycle)
+        return nodes.take(attempt.rejection_ids)
 
     def _judge(self, attempt: ClaimAttempt, cycle: Cycle) -> Int32:
-        """The verdict on every row, the most telling one first."""
+        """The rejection ids of every row, the most telling one first."""
         everywhere, table = Nodes(cycle.state), cycle.state.nodes
         if attempt.has_leftover:
             return self.reject(~everywhere.none(), HAS_LEFTOVER)
@@ -174,16 +174,16 @@ class DynamicResources(
             attempt, cycle, self._view(cycle), served_by_devices(cycle), self._time_limit()
         )
         unavailable = self._unavailable(attempt, everywhere)
-        verdicts: Int32 = np.zeros(table.size, dtype=np.int32)
+        ids: Int32 = np.zeros(table.size, dtype=np.int32)
         for variant in attempt.variants:
             if variant.answer is None and not attempt.has_own_claims:
                 continue
-            verdicts[variant.rows & unavailable] = self.rejections.id_of(NOT_AVAILABLE)
+            ids[variant.rows & unavailable] = self.rejections.id_of(NOT_AVAILABLE)
             if variant.answer is not None:
-                self._reject_without_devices(verdicts, variant, cycle)
+                self._reject_without_devices(ids, variant, cycle)
         if attempt.has_extended_claim:
-            self._reject_unserved(verdicts, cycle)
-        return verdicts
+            self._reject_unserved(ids, cycle)
+        return ids
 
     def _unavailable(self, attempt: ClaimAttempt, nodes: Nodes) -> Bool:
         """Rows that cannot use a claim which is allocated."""
@@ -196,26 +196,26 @@ class DynamicResources(
             unavailable |= rows
         return unavailable
 
-    def _reject_without_devices(self, verdicts: Int32, variant: Variant, cycle: Cycle) -> None:
+    def _reject_without_devices(self, ids: Int32, variant: Variant, cycle: Cycle) -> None:
         answer, view = variant.answer, self._view(cycle)
         assert answer is not None
-        verdicts[variant.rows & ~answer.fits] = self.rejections.id_of(CANNOT_ALLOCATE)
+        ids[variant.rows & ~answer.fits] = self.rejections.id_of(CANNOT_ALLOCATE)
         live = cycle.state.nodes.live
         for row, outcome in answer.failures.items():
             if not variant.rows[row] or not live[row]:
                 continue
             if outcome.problem is None:
-                verdicts[row] = self.rejections.id_of(INVALID_POOLS)
+                ids[row] = self.rejections.id_of(INVALID_POOLS)
             else:
                 words = view.words(outcome.problem, row, variant.claims)
-                verdicts[row] = self.rejections.id_of(error(words))
+                ids[row] = self.rejections.id_of(error(words))
 
-    def _reject_unserved(self, verdicts: Int32, cycle: Cycle) -> None:
+    def _reject_unserved(self, ids: Int32, cycle: Cycle) -> None:
         """Rows that lack an extended resource which neither they nor any device offers."""
         for name in extended_resources(cycle) - served_by_devices(cycle):
             for row, node in enumerate(cycle.state.nodes.nodes):
                 if node is not None and name not in node.status.allocatable:
-                    verdicts[row] = self.rejections.id_of(CANNOT_FIT)
+                    ids[row] = self.rejections.id_of(CANNOT_FIT)
 
     def _time_limit(self) -> IsOutOfTime:
         """All nodes together get the time that kube-scheduler, which has many threads, gives each of them."""
@@ -230,7 +230,7 @@ class DynamicResources(
         self, cycle: Cycle, diagnosis: Diagnosis, what_if: WhatIfRunner
     ) -> tuple[PostFilterResult | None, Status | None]:
         """Give back an idle claim that keeps the pod from other nodes, or one left from an earlier attempt."""
-        attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
+        attempt = cycle.find(NOTES)
         if attempt is None:
             # Where an earlier pre-filter rejected the pod outright, this one was not asked, and kube-scheduler says so.
             return None, NO_CLAIMS if self.name in cycle.skipped_filters else error("not found")
@@ -249,15 +249,15 @@ class DynamicResources(
         return None, STILL_NOT_SCHEDULABLE
 
     def deallocatable(self, cycle: Cycle, diagnosis: Diagnosis) -> list[ResourceClaim]:
-        """Claims that are not available where the pod might run otherwise, and that nobody else uses."""
-        attempt, verdicts = self._attempt(cycle), diagnosis.filter_outcome
-        if attempt.verdicts is None or verdicts is None:
+        """Claims that are not available where the pod might run otherwise, and that no other pod uses."""
+        attempt, outcome = self._attempt(cycle), diagnosis.filter_outcome
+        if attempt.rejection_ids is None or outcome is None:
             return []
-        refused = attempt.verdicts == self.rejections.id_of(NOT_AVAILABLE)
+        refused = attempt.rejection_ids == self.rejections.id_of(NOT_AVAILABLE)
         asked = [
             row
-            for row in np.flatnonzero(refused & verdicts.considered).tolist()
-            if (said := verdicts.status_of(row)) is not None and said.plugin == self.name
+            for row in np.flatnonzero(refused & outcome.considered).tolist()
+            if (said := outcome.status_of(row)) is not None and said.plugin == self.name
         ]
         return [
             attempt.claims[index]
@@ -268,7 +268,7 @@ class DynamicResources(
     # -- which node is best -------------------------------------------------------------------------------------------
 
     def score_question(self, cycle: Cycle) -> Hashable:
-        is_asked = NOTES in cycle.notes or self.name in cycle.skipped_filters
+        is_asked = cycle.find(NOTES) is not None or self.name in cycle.skipped_filters
         if self._knows_alternatives and not is_asked:
             raise CycleStateMissingError(self.name)
         return ASKED_ANEW if self._may_differ(cycle) else None
@@ -289,7 +289,7 @@ class DynamicResources(
     # -- once a node is chosen ----------------------------------------------------------------------------------------
 
     def reserve(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
-        attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
+        attempt = cycle.find(NOTES)
         if attempt is None or not attempt.to_allocate:
             return None
         if attempt.variants is None:
@@ -327,7 +327,7 @@ class DynamicResources(
 
     def unreserve(self, cycle: Cycle, pod: Pod, node_name: str) -> None:
         """What was set aside is free again; what was written already is to be taken back."""
-        attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
+        attempt = cycle.find(NOTES)
         if attempt is None:
             return
         ledger = self._view(cycle).ledger
@@ -344,12 +344,12 @@ class DynamicResources(
             cycle.defer(self._binding(cycle, attempt).undo)
 
     def pre_bind_pre_flight(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
-        attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
+        attempt = cycle.find(NOTES)
         return SKIP if attempt is None or not attempt.claims else None
 
     async def pre_bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
         """Write the claims of the pod, and wait for devices that take a while to be ready."""
-        attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
+        attempt = cycle.find(NOTES)
         if attempt is None:
             return None
         binding = self._binding(cycle, attempt)
@@ -373,12 +373,11 @@ class DynamicResources(
         """Whether scores may differ from node to node, for this pod or for one that is like it but has other claims."""
         if not self._knows_alternatives:
             return False
-        attempt: ClaimAttempt | None = cycle.notes.get(NOTES)
+        attempt = cycle.find(NOTES)
         return attempt is not None and bool(attempt.claims or cycle.pod.spec.resource_claims)
 
     def _attempt(self, cycle: Cycle) -> ClaimAttempt:
-        attempt: ClaimAttempt = cycle.read(NOTES)
-        return attempt
+        return cycle.read(NOTES)
 
     def _binding(self, cycle: Cycle, attempt: ClaimAttempt) -> ClaimBinding:
         return ClaimBinding(attempt, self._view(cycle).ledger, self.context)
@@ -387,20 +386,6 @@ class DynamicResources(
         return cycle.state.companion(DeviceView)
 
 
-def _request_fault(claim: ResourceClaim, request: DeviceRequest, cycle: Cycle) -> Status | None:
-    """What is missing for a request to be looked at at all."""
-    asked = [(request.name, request.exactly)] if request.exactly is not None else []
-    asked += [(f"{request.name}/{other.name}", other) for other in request.first_available]  # type: ignore[misc]
-    if not asked:
-        return unresolvable(f"resource claim {claim.key}, request {request.name}: unknown request type")
-    for name, one in asked:
-        if not one.device_class_name:
-            return error(f"request {name}: unsupported request type")
-        if cycle.state.objects.get(DeviceClass, one.device_class_name) is None:
-            return unresolvable(f"request {name}: device class {one.device_class_name} does not exist")
-    return None
-
-
 def _is_idle(claim: ResourceClaim, pod: Pod) -> bool:
-    """Whether nobody uses the claim, but perhaps the pod itself."""
+    """Whether no pod uses the claim, but perhaps this one."""
     return all(consumer.uid == pod.uid for consumer in claim.status.reserved_for)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kubesched.api.device_claims import ResourceClaim
-from kubesched.plugins.dynamic_resources.search import BEST_ALTERNATIVE
+from kubesched.plugins.shared.devices.search import BEST_ALTERNATIVE
 
 
 def score_of_allocated(claims: Iterable[ResourceClaim]) -> int:

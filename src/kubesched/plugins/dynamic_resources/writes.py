@@ -33,7 +33,7 @@ class ReserveClaim:
     consumer: ConsumerReference
     allocation: AllocationResult | None
     now: str
-    """When the devices are allocated, if nobody has said so yet; empty where time does not matter."""
+    """When the devices are allocated, if the claim does not say so yet; empty where time does not matter."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class UnreserveClaim:
 
 @dataclass(frozen=True)
 class DeallocateClaim:
-    """The devices of a claim that nobody uses are free again."""
+    """The devices of a claim that no pod uses are free again."""
 
     claim: ResourceClaim
 

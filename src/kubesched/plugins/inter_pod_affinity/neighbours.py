@@ -46,7 +46,7 @@ class Neighbours:
 
     @classmethod
     def of(cls, cycle: Cycle) -> Neighbours | None:
-        """The neighbours of the pod, or None if nobody minds who is near."""
+        """The neighbours of the pod, or None if no term concerns it."""
         if not cycle.facts.terms and not cycle.state.matches.terms:
             return None
         terms = any(term.kind.startswith("required") for term in cycle.facts.terms)

@@ -13,8 +13,8 @@ from kubesched.api.requests import Quantities, is_scalar, whole
 from kubesched.config.args import ResourceSpec
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes, NodeTotals
-from kubesched.plugins.dynamic_resources.counting import DeviceCounts
-from kubesched.plugins.shared.device_resources import ServedResources, is_served, may_be_served
+from kubesched.plugins.shared.devices.counting import DeviceCounts
+from kubesched.plugins.shared.devices.extended_resources import ServedResources, is_served, may_be_served
 from kubesched.state.columns import Int64, ResourceIds
 
 

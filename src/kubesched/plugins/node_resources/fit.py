@@ -42,7 +42,7 @@ from kubesched.plugins.node_resources.allocation import Allocation
 from kubesched.plugins.node_resources.shortages import details_of, shortage_of
 from kubesched.plugins.node_resources.strategies import strategy
 from kubesched.plugins.shared.arithmetic import wrapped
-from kubesched.plugins.shared.device_resources import served_by_devices
+from kubesched.plugins.shared.devices.extended_resources import served_by_devices
 from kubesched.state.columns import Bool, Int32, Int64, ResourceIds
 from kubesched.state.facts import StateKey
 from kubesched.state.nodes import NodeTable

@@ -8,7 +8,7 @@ from kubesched.api.pod import Pod
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.requests import PODS, Quantities, is_countable, pod_requests, whole
 from kubesched.framework.events import Action, Hint, Interest, Kind
-from kubesched.plugins.shared.device_resources import is_served
+from kubesched.plugins.shared.devices.extended_resources import is_served
 from kubesched.plugins.shared.hinting import has_node, is_same_pod, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
 
@@ -26,7 +26,7 @@ def interests(*, device_classes: bool = True) -> tuple[Interest, ...]:
 
 
 def after_pod(pod: Pod, old: Pod, new: Pod | None, state: ClusterState) -> Hint:
-    """Whoever leaves makes room, if only for one more pod; who shrinks must give up something that is wanted."""
+    """A pod that leaves makes room, if only for one more; one that shrinks must give up something that is wanted."""
     if new is None:
         return queue_if(has_node(old))
     if is_same_pod(pod, new):

@@ -24,7 +24,7 @@ def is_same_pod(pod: Pod, other: Pod) -> bool:
 
 
 def has_node(pod: Pod) -> bool:
-    """Whether it is on a node, or has been promised one: then others make way for it."""
+    """Whether it is on a node, or is nominated to one: then others make way for it."""
     return bool(pod.spec.node_name or pod.status.nominated_node_name)
 
 

@@ -41,7 +41,7 @@ class AttachedVolume(NamedTuple):
 
 
 class VolumeFaultError(Exception):
-    """A volume of a pod that cannot be told. One named in the old way matters only to nodes with CSI drivers."""
+    """A volume of a pod that cannot be identified. One named in the old way matters only to nodes with CSI drivers."""
 
     def __init__(self, status: Status, *, only_with_csi: bool = False) -> None:
         super().__init__(status.message)
@@ -61,10 +61,10 @@ def _attachable_count(pod: Pod) -> int:
 def volumes_wanted(pod: Pod, objects: ObjectStore, *, migrating: bool = True) -> set[AttachedVolume]:
     """The volumes a pending pod needs attached. All its claims must exist and be its own.
 
-    Without `migrating`, in-tree disks are left out: they are nobody's on nodes that know of no CSI driver.
+    Without `migrating`, in-tree disks are left out: they count for no driver on nodes that have no CSI driver.
     """
     volumes: set[AttachedVolume | None] = set()
-    for volume in pod.spec.volumes:  # in their order, since the first fault is told
+    for volume in pod.spec.volumes:  # in their order, since the first fault is reported
         use = claim_behind(pod, volume)
         if use is not None:
             volumes.add(_volume_used(pod, use, objects, migrating))
@@ -74,7 +74,7 @@ def volumes_wanted(pod: Pod, objects: ObjectStore, *, migrating: bool = True) ->
 
 
 def volumes_in_use(pod: Pod, objects: ObjectStore) -> set[AttachedVolume]:
-    """The volumes attached for a placed pod, as far as they can be told."""
+    """The volumes attached for a placed pod, as far as they can be identified."""
     volumes: set[AttachedVolume | None] = set()
     for use in claims_used(pod):
         with suppress(VolumeFaultError):
@@ -162,7 +162,7 @@ class AttachmentColumns:
         return self._by_pods + self._attached
 
     def attached(self, node_name: str) -> set[AttachedVolume]:
-        """What the cluster says is attached to a node, whoever uses it."""
+        """What the cluster says is attached to a node, whatever pod uses it."""
         attached: set[AttachedVolume] = set()
         for attachment in self._by_node.get(node_name, ()):
             name = attachment.spec.source.persistent_volume_name

@@ -30,7 +30,7 @@ def claim_behind(pod: Pod, volume: Volume) -> ClaimUse | None:
 
 
 def foreign_claim_fault(pod: Pod, claim: PersistentVolumeClaim) -> str:
-    """Why a claim cannot serve an ephemeral volume of the pod: it was made for somebody else. Empty if it can."""
+    """Why a claim cannot serve an ephemeral volume of the pod: it was made for another pod. Empty if it can."""
     owner = claim.metadata.controller
     if owner is not None and owner.uid == pod.uid:
         return ""

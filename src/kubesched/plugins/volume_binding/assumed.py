@@ -20,7 +20,7 @@ class Assumed(Generic[K]):
         self._assumed: dict[str, K] = {}
         self._seen = 0
         self._on_change = on_change
-        """Told the name of an object when something is assumed of it, or no longer is."""
+        """Called with the name of an object when something is assumed of it, or no longer is."""
 
     def get(self, name: str, namespace: str = "") -> K | None:
         """The object as assumed, or else as last seen; None if it does not exist."""

@@ -18,11 +18,11 @@ NO_VOLUME = -1
 def best_offers(wish: Wish, offers: Offers, nodes: Nodes, taken: Sequence[Int64]) -> Int64:
     """Per row the serial number of the volume to bind. `taken` is what other claims of the pod get on each row.
 
-    A volume promised to the claim is the only one it can have, be it within reach or not.
+    A volume reserved for the claim is the only one it can have, be it within reach or not.
     """
     chosen = np.full(len(nodes), NO_VOLUME, dtype=np.int64)
     undecided = ~nodes.none()
-    for offer in offers.promised_to(wish):
+    for offer in offers.reserved_for(wish):
         open_here = undecided & ~_is_taken(offer, taken, nodes)
         chosen[open_here & within(nodes, offer.reach)] = offer.serial
         undecided &= ~open_here

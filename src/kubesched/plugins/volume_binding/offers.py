@@ -58,7 +58,7 @@ class Wish:
         self._selector = None if spec.selector is None else compile_selector(spec.selector)
 
     def may_have(self, offer: Offer) -> bool:
-        """Whether the volume is large enough and of the right kind: all that counts for one promised to the claim."""
+        """Whether the volume is large enough and of the right kind: all that counts for one reserved for the claim."""
         return (
             offer.order[0] >= self.size
             and offer.mode == self._mode
@@ -112,7 +112,7 @@ class Shelf:
 
 
 class Offers:
-    """All volumes that are free or promised to a claim, kept in step with the watch and with what is assumed."""
+    """All volumes that are free or reserved for a claim, kept in step with the watch and with what is assumed."""
 
     def __init__(self, objects: ObjectStore) -> None:
         self.touched: set[str] = set()
@@ -124,7 +124,7 @@ class Offers:
         self._offers: dict[str, Offer] = {}
         self._by_serial: dict[int, Offer] = {}
         self._shelves: dict[str, Shelf] = {}
-        self._promised: dict[str, list[Offer]] = {}
+        self._reserved: dict[str, list[Offer]] = {}
 
     def refresh(self, assumed: Assumed[PersistentVolume]) -> None:
         assumed.expire()
@@ -144,11 +144,11 @@ class Offers:
         """The free volumes of the class that is asked for."""
         return self._shelves.get(wish.class_name) or Shelf()
 
-    def promised_to(self, wish: Wish) -> list[Offer]:
+    def reserved_for(self, wish: Wish) -> list[Offer]:
         """Volumes of the class that name the claim as theirs, and suit it."""
         return [
             offer
-            for offer in self._promised.get(wish.claim.key, ())
+            for offer in self._reserved.get(wish.claim.key, ())
             if (reference := offer.volume.spec.claim_ref) is not None
             and reference.uid in ("", wish.claim.metadata.uid)
             and class_of(offer.volume) == wish.class_name
@@ -179,8 +179,8 @@ class Offers:
     def _make(self, offer: Offer) -> None:
         reference = offer.volume.spec.claim_ref
         if reference is not None and not offer.volume.metadata.deletion_timestamp:
-            promised = self._promised.setdefault(f"{reference.namespace}/{reference.name}", [])
-            insort(promised, offer, key=_ORDER)
+            reserved = self._reserved.setdefault(f"{reference.namespace}/{reference.name}", [])
+            insort(reserved, offer, key=_ORDER)
         elif _is_free(offer.volume):
             self._shelves.setdefault(class_of(offer.volume), Shelf()).put(offer)
 
@@ -188,9 +188,9 @@ class Offers:
         reference = offer.volume.spec.claim_ref
         if reference is not None and not offer.volume.metadata.deletion_timestamp:
             key = f"{reference.namespace}/{reference.name}"
-            self._promised[key].remove(offer)
-            if not self._promised[key]:
-                del self._promised[key]
+            self._reserved[key].remove(offer)
+            if not self._reserved[key]:
+                del self._reserved[key]
         elif _is_free(offer.volume):
             self._shelves[class_of(offer.volume)].take(offer)
 

@@ -53,7 +53,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         super().__init__(args, context)
         scores = self.context.features.storage_capacity_scoring
         self._scorer = CapacityScorer(args.shape if args else None) if scores else None
-        self._verdict_of_troubles = self._number_troubles()
+        self._id_of_troubles = self._number_troubles()
         self.bind_within = float((args or VolumeBindingArgs()).bind_timeout_seconds)
 
     def events_to_register(self) -> tuple[Interest, ...]:
@@ -79,13 +79,13 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         troubles = np.zeros(len(nodes), dtype=np.intp)
         for bit, rows in enumerate(findings.troubles):
             troubles += rows << bit
-        verdicts: Int32 = self._verdict_of_troubles[troubles]
+        found: Int32 = self._id_of_troubles[troubles]
         for rows, reason in findings.untranslatable:
-            verdicts[rows] = self.rejections.id_of(error(reason))
-        return verdicts
+            found[rows] = self.rejections.id_of(error(reason))
+        return found
 
     def _number_troubles(self) -> Int32:
-        """The verdict on every combination of troubles, a bit each."""
+        """The rejection id of every combination of troubles, a bit each."""
         combinations = [[reason for bit, reason in enumerate(_REASONS) if n >> bit & 1] for n in range(16)]
         ids = [self.rejections.id_of(unresolvable(*found) if found else None) for found in combinations]
         return np.array(ids, dtype=np.int32)
@@ -150,8 +150,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
 
     def writes(self, cycle: Cycle) -> VolumeWrites | None:
         """What was set aside for the pod and must be written before it is bound; None if it needs nothing."""
-        writes: VolumeWrites | None = cycle.notes.get(RESERVED)
-        return writes
+        return cycle.find(RESERVED)
 
     def _find(self, cycle: Cycle, nodes: Nodes) -> Findings:
         return self._search(cycle.state).find(self._claims(cycle), nodes)

@@ -13,6 +13,7 @@ from kubesched.api.custom import read_custom
 from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, WATCHED, Object, Resource
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
+from kubesched.extenders.originals import Originals
 from kubesched.sandbox.api import Api, Event
 from kubesched.scheduler.scheduler import Scheduler
 
@@ -24,9 +25,20 @@ _RECORDS = {kind.resource: kind.record for kind in WATCHED}
 class Feed:
     """Follows the API. `on_news` is called when there is something to `deliver`."""
 
-    def __init__(self, api: Api, on_news: Callable[[], object], *, custom: Iterable[str] = ()) -> None:
-        """`custom` are resources that only plugins know, followed as soon as somebody defines them."""
+    def __init__(
+        self,
+        api: Api,
+        on_news: Callable[[], object],
+        *,
+        custom: Iterable[str] = (),
+        originals: Originals | None = None,
+    ) -> None:
+        """`custom` are resources that only plugins know, followed as soon as they are defined.
+
+        `originals` gets objects whole.
+        """
         self._api = api
+        self._originals = originals
         self._undefined = set(custom)
         self._looks_for_definitions = False
         self._unseen: deque[Event] = deque()
@@ -67,25 +79,25 @@ class Feed:
             new = None if event.type == "DELETED" else _record(event)
             if new is not None:
                 self._known[key] = new
-                _keep_original(scheduler, new, event)
+                self._keep_original(new, event)
             if old is not None or new is not None:
                 scheduler.handle(Change(old, new))
+            if self._originals is not None and old is not None:
+                self._originals.forget(old, new)
             self._unseen.popleft()  # only now: while there is something unseen, nobody needs to be called
         return bool(self._unseen)
+
+    def _keep_original(self, new: KubeObject, event: Event) -> None:
+        """For extenders: they may read what the scheduler does not."""
+        if self._originals is not None and self._originals.wants(new):
+            metadata = {name: value for name, value in event.object["metadata"].items() if name != "managedFields"}
+            header = {"apiVersion": event.resource.api_version, "kind": event.resource.kind}
+            self._originals.keep(new, msgspec.json.encode({**header, **event.object, "metadata": metadata}))
 
     def _remember(self, event: Event) -> None:
         self._unseen.append(event)
         if len(self._unseen) == 1:
             self._on_news()
-
-
-def _keep_original(scheduler: Scheduler, new: KubeObject, event: Event) -> None:
-    """For extenders: they may read what the scheduler does not."""
-    originals = scheduler.originals
-    if originals is not None and originals.wants(new):
-        metadata = {name: value for name, value in event.object["metadata"].items() if name != "managedFields"}
-        header = {"apiVersion": event.resource.api_version, "kind": event.resource.kind}
-        originals.keep(new, msgspec.json.encode({**header, **event.object, "metadata": metadata}))
 
 
 def _record(event: Event) -> KubeObject | None:

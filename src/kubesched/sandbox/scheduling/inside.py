@@ -7,6 +7,8 @@ import random
 from collections.abc import Callable, Iterable
 
 from kubesched.config import SchedulerConfiguration
+from kubesched.extenders.http_extender import close_all, extenders_of
+from kubesched.extenders.originals import originals_for
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import in_tree
 from kubesched.sandbox.api import Api
@@ -37,6 +39,9 @@ class SchedulerInside:
         """To be made on a running event loop, whose clock the scheduler goes by."""
         running = asyncio.get_running_loop()
         self._running = running
+        self.originals = originals_for(configuration)
+        """What extenders may see; None without such extenders."""
+        self._extenders = extenders_of(configuration, self.originals)
         waiter = ObjectWaiter()
         self.scheduler = Scheduler(
             configuration,
@@ -44,11 +49,12 @@ class SchedulerInside:
             clock=running.time,
             draw=draw,
             plugins=plugins or in_tree(),
+            extenders=self._extenders,
             listeners=(waiter, *listeners),
         )
         self._loop = SchedulingLoop(self.scheduler)
         news = lambda: running.call_soon(self._deliver)  # noqa: E731
-        self._feed = Feed(api, news, custom=self.scheduler.custom_resources)
+        self._feed = Feed(api, news, custom=self.scheduler.custom_resources, originals=self.originals)
 
     @property
     def unfinished(self) -> int:
@@ -63,6 +69,7 @@ class SchedulerInside:
         """Finish what was decided, and decide no more."""
         self._feed.stop()
         await self._loop.stop(within=5.0)
+        await close_all(self._extenders)
 
     def _deliver(self) -> None:
         # Never in the middle of a write: a change is told only after the call that made it has returned.

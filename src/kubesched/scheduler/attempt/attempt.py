@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from kubesched.framework.decision import Decision
+from kubesched.framework.extender import ExtenderAnswers, Question
 from kubesched.framework.status import Code, Status
 from kubesched.framework.stopwatch import Stopwatch
 from kubesched.scheduler.queue.queued_pod import QueuedPod
@@ -27,7 +30,9 @@ class Failure:
 
 @dataclass(slots=True)
 class Attempt:
-    """Phases: popped; then failed, assumed, or waiting for a Permit plugin (and then assumed or denied); then done."""
+    """Phases: popped; asking, as long as extenders have not answered; then failed, assumed, or waiting for a Permit
+    plugin (and then assumed or denied); then done.
+    """
 
     queued: QueuedPod
     popped_from: str
@@ -39,6 +44,10 @@ class Attempt:
     victims: tuple[PlacedPod, ...] = ()
     watch: Stopwatch | None = None
     """Measures the attempt, if anybody cares."""
+    answers: ExtenderAnswers | None = None
+    """Of extenders; None if none has a say about the pod."""
+    questions: Sequence[Question[Any, Any]] = ()
+    """What they have to be asked before the attempt is decided."""
     evicted: bool = False
     """Whether all victims are on their way out."""
 

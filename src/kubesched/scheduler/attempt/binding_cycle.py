@@ -180,7 +180,7 @@ class BindingCycle:
         assert cycle is not None
         if self._binders:
             try:
-                if await asyncio.to_thread(ask_to_bind, self._binders, pod, decision.node):
+                if await ask_to_bind(self._binders, pod, decision.node):
                     return None
             except ExtenderError as problem:
                 return error(str(problem))

@@ -95,7 +95,6 @@ class Replay:
                 clock=lambda: self._now,
                 draw=lambda _: self._drawn,
                 plugins=plugins,
-                extenders=(),
             )
         except (config.ConfigError, ProfileError) as error:
             raise ReplayError(f"line 1: config: {error}") from error

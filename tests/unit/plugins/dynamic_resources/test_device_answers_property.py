@@ -21,10 +21,10 @@ from tests.device_builders import (
 from kubesched.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.device_claims import DeviceConstraint, ResourceClaim
 from kubesched.api.devices import Device, DeviceClass, ResourceSlice
-from kubesched.plugins.dynamic_resources.answers import DeviceView
-from kubesched.plugins.dynamic_resources.demand import Demand, Problem
-from kubesched.plugins.dynamic_resources.search import Search
-from kubesched.plugins.dynamic_resources.selecting import Selectors
+from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.plugins.shared.devices.demand import Demand, Problem
+from kubesched.plugins.shared.devices.search import Search
+from kubesched.plugins.shared.devices.selecting import Selectors
 from kubesched.state.cluster import ClusterState
 from kubesched.testing import make_node
 

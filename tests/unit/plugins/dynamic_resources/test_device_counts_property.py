@@ -11,8 +11,8 @@ from tests.device_builders import allocated, attribute_is, device, make_claim, m
 from kubesched.api.affinity import NodeSelector
 from kubesched.api.devices import Device, DeviceClass, ResourceSlice
 from kubesched.api.node import Node
-from kubesched.plugins.dynamic_resources.answers import DeviceView
-from kubesched.plugins.dynamic_resources.counting import DeviceCounts
+from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.plugins.shared.devices.counting import DeviceCounts
 from kubesched.state.cluster import ClusterState
 from kubesched.testing import make_node, node_term
 

@@ -8,11 +8,7 @@ from tests.device_builders import allocated, device, make_claim, make_class, mak
 from kubesched.api.device_claims import FINALIZER, AllocatedDevice, AllocationResult, DeviceAllocation, ResourceClaim
 from kubesched.api.pod import ResourceRequirements
 from kubesched.api.quantity import Family, family_of, parse_quantity, spell
-from kubesched.plugins.dynamic_resources.device_kinds import DeviceKinds
 from kubesched.plugins.dynamic_resources.extended import demand_of
-from kubesched.plugins.dynamic_resources.ledger import Ledger
-from kubesched.plugins.dynamic_resources.pools import build_pool
-from kubesched.plugins.dynamic_resources.relevance import attributes_read_by
 from kubesched.plugins.dynamic_resources.writes import (
     ClaimGoneAnotherWayError,
     DeallocateClaim,
@@ -21,7 +17,11 @@ from kubesched.plugins.dynamic_resources.writes import (
     applied,
     consumer_of,
 )
-from kubesched.plugins.shared.device_resources import ServedResources
+from kubesched.plugins.shared.devices.device_kinds import DeviceKinds
+from kubesched.plugins.shared.devices.extended_resources import ServedResources
+from kubesched.plugins.shared.devices.ledger import Ledger
+from kubesched.plugins.shared.devices.pools import build_pool
+from kubesched.plugins.shared.devices.relevance import attributes_read_by
 from kubesched.state.objects import ObjectStore
 from kubesched.testing import make_pod
 

@@ -31,11 +31,11 @@ from kubesched.framework.events import Hint
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import PluginContext
 from kubesched.plugins.dynamic_resources import DynamicResources
-from kubesched.plugins.dynamic_resources.answers import DeviceView
 from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt
 from kubesched.plugins.dynamic_resources.extended import claim_for
 from kubesched.plugins.dynamic_resources.hints import after_claim
 from kubesched.plugins.dynamic_resources.writes import DeallocateClaim, DeleteClaim, UnreserveClaim
+from kubesched.plugins.shared.devices.answers import DeviceView
 from kubesched.state.cluster import ClusterState
 from kubesched.testing import make_node, make_pod, node_term
 
@@ -310,8 +310,7 @@ def cycle_of(state: ClusterState, asking: Pod) -> Cycle:
 
 def attempt_of(decision: Decision) -> ClaimAttempt:
     assert decision.cycle is not None
-    attempt: ClaimAttempt = decision.cycle.notes[NOTES]
-    return attempt
+    return decision.cycle.read(NOTES)
 
 
 def reserve(state: ClusterState, asking: Pod) -> Decision:

@@ -19,10 +19,10 @@ from kubesched.api.device_claims import DeviceConstraint, ResourceClaim
 from kubesched.api.devices import CapacityPolicy, CapacityRange, DeviceCapacity, DeviceClass, ResourceSlice
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.node import Node
-from kubesched.plugins.dynamic_resources.answers import DeviceView
-from kubesched.plugins.dynamic_resources.demand import Demand, Problem
-from kubesched.plugins.dynamic_resources.search import Search
-from kubesched.plugins.dynamic_resources.selecting import Selectors
+from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.plugins.shared.devices.demand import Demand, Problem
+from kubesched.plugins.shared.devices.search import Search
+from kubesched.plugins.shared.devices.selecting import Selectors
 from kubesched.state.cluster import ClusterState
 
 SAME_NUMA = DeviceConstraint(match_attribute=f"{DRIVER}/numa")

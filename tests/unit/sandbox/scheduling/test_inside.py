@@ -10,7 +10,7 @@ from typing import Any
 from tests import virtual_time
 from tests.builders import Json
 from tests.sandbox_server import fresh_api
-from tests.unit.scheduler.extender_server import ExtenderServer, filtering
+from tests.unit.extenders.extender_server import ExtenderServer, filtering
 
 from kubesched import config
 from kubesched.api.custom import custom_kind
@@ -276,15 +276,16 @@ def test_extender_sees_objects_whole() -> None:
             cluster.api.patch(PODS, "default", "a", label, kind=PatchKind.APPLY, manager="kubectl")
             assert cluster.shown("a")["metadata"]["managedFields"]
             expected = [cluster.shown("a"), cluster.api.get(NODES, "", "n1")]
-            await asyncio.sleep(0.1)
-            assert cluster.node_of("a") == "n1"
-            assert cluster.inside.scheduler.originals is not None
-            assert len(cluster.inside.scheduler.originals) == 1  # that of the node
+            async with asyncio.timeout(10):
+                while cluster.node_of("a") != "n1":
+                    await asyncio.sleep(0.01)
+            assert cluster.inside.originals is not None
+            assert len(cluster.inside.originals) == 1  # that of the node
             sent = extender.asked[0][1]
             assert [sent["Pod"], *sent["Nodes"]["items"]] == [_without_managed_fields(obj) for obj in expected]
 
     try:
-        virtual_time.run(story())
+        asyncio.run(story())  # the extender answers in real time
     finally:
         extender.stop()
 

@@ -10,10 +10,10 @@ from kubesched.api.devices import ResourceSlice
 from kubesched.api.node import Node
 from kubesched.config.features import Features
 from kubesched.framework.nodes import Nodes
-from kubesched.plugins.dynamic_resources.device_kinds import CounterName, DeviceKinds
-from kubesched.plugins.dynamic_resources.ledger import Ledger, PoolUse
-from kubesched.plugins.dynamic_resources.pools import Pool, PoolId, Spot, build_pool, newest
-from kubesched.plugins.dynamic_resources.reach import Reach
+from kubesched.plugins.shared.devices.device_kinds import CounterName, DeviceKinds
+from kubesched.plugins.shared.devices.ledger import Ledger, PoolUse
+from kubesched.plugins.shared.devices.pools import Pool, PoolId, Spot, build_pool, newest
+from kubesched.plugins.shared.devices.reach import Reach
 from kubesched.state.changes import ChangeLog
 from kubesched.state.cluster import ClusterState
 
@@ -24,7 +24,7 @@ class Use(NamedTuple):
     """How much of an inventory is in use. Equal where a search would find the same."""
 
     busy: int
-    """A bit per spot: held by somebody for himself."""
+    """A bit per spot: held by one claim alone."""
     consumed: tuple[tuple[int, tuple[tuple[str, int], ...]], ...]
     """By spot that is shared: what is consumed of its capacities, in billionths."""
     counters: tuple[tuple[int, ...], ...]
@@ -171,7 +171,7 @@ class Inventories:
         return self._rows[row]
 
     def forget_shapes(self) -> None:
-        """Whoever asked for them will not ask again."""
+        """They will not be asked for again."""
         for inventory in self._rows:
             inventory.shapes.clear()
 
@@ -299,7 +299,7 @@ class Inventories:
         pools = sorted(filter(None, built.values()), key=lambda pool: (pool.comes_last, pool.id))
         replaced = tuple(pool_id for pool_id, pool in built.items() if pool is None)
         if any(one.local_to for one in seen):
-            return Inventory(tuple(pools), replaced)  # nobody else has these
+            return Inventory(tuple(pools), replaced)  # no other node has these
         key = *map(id, pools), *replaced
         found = self._alike.get(key)
         if found is None:

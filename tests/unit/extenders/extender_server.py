@@ -7,25 +7,31 @@ import json
 import socket
 import ssl
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterable
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
+import uvloop
 from tests.builders import Json, make_cluster
 
 from kubesched import config as configuration
 from kubesched.api.meta import KubeObject
-from kubesched.extenders.http_extender import extenders_of, with_ignored_resources
+from kubesched.api.pod import Pod
+from kubesched.extenders.http_extender import HTTPExtender, close_all, extenders_of
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
+from kubesched.framework.extender import AnswersMissingError, ExtenderAnswers, ignoring_managed_resources
 from kubesched.framework.plugin import PluginContext
 from kubesched.framework.profile import Profile
 from kubesched.plugins.registry import in_tree
+from kubesched.scheduler.attempt.extender_turns import answer
+from kubesched.scheduler.scheduler import Attempt, Scheduler
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
+T = TypeVar("T")
 Answers = Callable[[Json], Any]
 
 POD = make_pod("p").build()
@@ -51,6 +57,8 @@ Answer = Answers | Redirect | bytes | int
 
 class _Quiet(ThreadingHTTPServer):
     """Says nothing about clients that did not wait for their answer: some tests are about those."""
+
+    request_queue_size = 100
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         if not isinstance(sys.exception(), ConnectionError):
@@ -163,10 +171,41 @@ def decide(
     pod: PodBuilder | Any, *objects: KubeObject | PodBuilder | NodeBuilder, by: list[Json], explain: bool = False
 ) -> Decision:
     """The decision on a cluster of these objects, with these extenders."""
-    config = with_ignored_resources(settings(*by))
+    config = ignoring_managed_resources(settings(*by))
     profiles = [Profile(profile, in_tree(), PluginContext()) for profile in config.profiles]
-    engine = Engine(make_cluster(*objects), profiles, lambda among: 0, extenders=extenders_of(config))
-    return engine.decide(pod.build() if isinstance(pod, PodBuilder) else pod, explain=explain)
+    extenders = extenders_of(config)
+    engine = Engine(make_cluster(*objects), profiles, lambda among: 0, extenders=extenders)
+    pod = pod.build() if isinstance(pod, PodBuilder) else pod
+    return asked(lambda: decided(engine, pod, engine.answers_for(pod), explain=explain), extenders)
+
+
+async def decided(engine: Engine, pod: Pod, answers: ExtenderAnswers | None, *, explain: bool = False) -> Decision:
+    """The decision when all questions are answered."""
+    while True:
+        try:
+            return engine.decide(pod, explain=explain, extender_answers=answers)
+        except AnswersMissingError as missing:
+            await answer(missing.questions)
+
+
+async def decide_attempt(scheduler: Scheduler, attempt: Attempt) -> None:
+    """The same for an attempt of a scheduler."""
+    scheduler.decide(attempt)
+    while attempt.phase == "asking":
+        await answer(attempt.questions)
+        scheduler.decide(attempt)
+
+
+def asked(question: Callable[[], Coroutine[Any, Any, T]], extenders: Iterable[HTTPExtender]) -> T:
+    """What comes of asking these extenders, which hang up afterwards."""
+
+    async def ask() -> T:
+        try:
+            return await question()
+        finally:
+            await close_all(extenders)
+
+    return uvloop.run(ask())
 
 
 def passing(*names: str, **more: Any) -> Answers:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kubesched.api.device_claims import DeviceConstraint
 from kubesched.api.devices import AttributeValue
-from kubesched.plugins.dynamic_resources.device_kinds import DeviceKind
+from kubesched.plugins.shared.devices.device_kinds import DeviceKind
 
 Value = tuple[str, AttributeValue]
 """The type of an attribute, and its value."""

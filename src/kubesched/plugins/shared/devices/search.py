@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kubesched.plugins.dynamic_resources.capacity import Amounts
-from kubesched.plugins.dynamic_resources.constraints import Constraint, begin
-from kubesched.plugins.dynamic_resources.demand import Demand, Problem, Wanted, escaped
-from kubesched.plugins.dynamic_resources.device_kinds import CounterName
-from kubesched.plugins.dynamic_resources.inventory import Inventory, Use
+from kubesched.plugins.shared.devices.capacity import Amounts
+from kubesched.plugins.shared.devices.constraints import Constraint, begin
+from kubesched.plugins.shared.devices.demand import Demand, Problem, Wanted, escaped
+from kubesched.plugins.shared.devices.device_kinds import CounterName
+from kubesched.plugins.shared.devices.inventory import Inventory, Use
 
 MOST_DEVICES = 32
 """Per claim."""
@@ -198,7 +198,7 @@ class Search:
         return blocked
 
     def _suits(self, wanted: Wanted, spot: int) -> bool:
-        """Whether the request may have the device, whoever has it now."""
+        """Whether the request may have the device, whichever claim has it now."""
         place = self._spots[spot]
         if place.is_withheld:
             return False

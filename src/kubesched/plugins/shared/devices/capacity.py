@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kubesched.api.devices import CapacityPolicy
 from kubesched.api.quantity import Family, QuantityText, family_of, parse_quantity, spell
-from kubesched.plugins.dynamic_resources.device_kinds import Capacity, DeviceKind
+from kubesched.plugins.shared.devices.device_kinds import Capacity, DeviceKind
 
 _NANO = 10**9
 

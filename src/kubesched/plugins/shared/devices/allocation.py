@@ -14,10 +14,10 @@ from kubesched.api.device_claims import (
     ResourceClaim,
 )
 from kubesched.api.devices import DeviceClass
-from kubesched.plugins.dynamic_resources.demand import Problem, Wanted
-from kubesched.plugins.dynamic_resources.inventory import Inventory
-from kubesched.plugins.dynamic_resources.pools import Spot
-from kubesched.plugins.dynamic_resources.search import Chosen, Found
+from kubesched.plugins.shared.devices.demand import Problem, Wanted
+from kubesched.plugins.shared.devices.inventory import Inventory
+from kubesched.plugins.shared.devices.pools import Spot
+from kubesched.plugins.shared.devices.search import Chosen, Found
 
 _SHARES = uuid.UUID("6f1c7f4e-4d63-4f0b-9f27-7a0b8a1d3b52")
 """Of the names from which the ids of shares are made."""

@@ -9,9 +9,9 @@ import weakref
 from itertools import count
 
 from kubesched.api.devices import DeviceAttribute
-from kubesched.plugins.dynamic_resources.device_kinds import DeviceKind
-from kubesched.plugins.dynamic_resources.inventory import Inventory
-from kubesched.plugins.dynamic_resources.relevance import Names
+from kubesched.plugins.shared.devices.device_kinds import DeviceKind
+from kubesched.plugins.shared.devices.inventory import Inventory
+from kubesched.plugins.shared.devices.relevance import Names
 
 _SHAPES_KEPT = 1 << 13
 
@@ -27,7 +27,7 @@ class Likeness:
         self._shapes: dict[object, int] = {}
 
     def of(self, kind: DeviceKind) -> DeviceKind:
-        """The first kind of device that was seen and cannot be told from this one."""
+        """The first kind of device that was seen and is equal to this one for the demand."""
         if self._names is None or not kind.is_ordinary:
             return kind
         if self not in kind.like:
@@ -42,7 +42,7 @@ class Likeness:
         shape = inventory.shapes.get(self)
         if shape is None:
             if len(self._shapes) > _SHAPES_KEPT:
-                self._shapes.clear()  # numbers never come again, so at worst somebody searches once more
+                self._shapes.clear()  # numbers never come again, so at worst a search is repeated
             key = tuple(pool.shape(self.of) for pool in inventory.pools)
             shape = self._shapes.get(key)
             if shape is None:

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import uvloop
 from msgspec.structs import replace
 from tests.builders import Json
-from tests.unit.scheduler.extender_server import (
+from tests.unit.extenders.extender_server import (
     POD,
     A,
     B,
     ExtenderServer,
+    asked,
     assert_ends_with_error,
     decide,
     filtering,
     passing,
     settings,
 )
-from tests.unit.scheduler.odd_servers import Tunnels
+from tests.unit.extenders.odd_servers import Tunnels
 
 from kubesched.extenders.http_extender import HTTPExtender
+from kubesched.framework.extender import ExtenderSettingsError
 
 CERTIFICATE = """\
 -----BEGIN CERTIFICATE-----
@@ -100,17 +104,49 @@ def test_kept_connection_leads_through_a_proxy(tls: ExtenderServer, monkeypatch:
     trusted = {"caData": encoded(CERTIFICATE)}
     config = settings(filtering(tls, urlPrefix="https://extender.test/scheduler", tlsConfig=trusted)).extenders[0]
     extender = HTTPExtender(config)
-    for _ in range(2):
-        assert extender.filter(POD, (A.build(), B.build())).passed == {"b"}
-    del extender
+
+    async def ask_twice() -> list[frozenset[str]]:
+        return [(await extender.filter(POD, (A.build(), B.build()))).passed for _ in range(2)]
+
+    assert asked(ask_twice, [extender]) == [{"b"}, {"b"}]
     proxy.stop()
-    assert [asked.split(b"\r\n")[0] for asked in proxy.asked] == [b"CONNECT extender.test:443 HTTP/1.1"]
+    assert [line.split(b"\r\n")[0] for line in proxy.asked] == [b"CONNECT extender.test:443 HTTP/1.1"]
     assert (len(tls.asked), tls.connections) == (2, 1)
+
+
+def test_proxy_that_is_reached_by_tls_leads_to_an_extender_that_is_as_well(
+    tls: ExtenderServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "cert.pem", tmp_path / "key.pem")
+
+    async def lead(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        far_reader, far_writer = await asyncio.open_connection("127.0.0.1", tls.port)
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        await asyncio.gather(pump(reader, far_writer), pump(far_reader, writer))
+
+    async def story() -> frozenset[str]:
+        async with await asyncio.start_server(lead, "127.0.0.1", 0, ssl=context) as proxy:
+            monkeypatch.setenv("HTTPS_PROXY", f"https://127.0.0.1:{proxy.sockets[0].getsockname()[1]}")
+            address = {"urlPrefix": "https://extender.test/scheduler", "tlsConfig": {"insecure": True}}
+            extender = HTTPExtender(settings(filtering(tls, **address)).extenders[0])
+            answer = await extender.filter(POD, (A.build(), B.build()))
+            await extender.close()
+            return answer.passed
+
+    assert uvloop.run(story()) == {"b"}
+
+
+async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(65536):
+        writer.write(data)
+    writer.close()
 
 
 def test_certificates_are_checked_even_if_the_address_does_without_tls() -> None:
     config = settings({"urlPrefix": "http://extender.test", "tlsConfig": {"caFile": "/does/not/exist"}}).extenders[0]
-    with pytest.raises(ValueError, match="No such file"):
+    with pytest.raises(ExtenderSettingsError, match="No such file"):
         HTTPExtender(config)
 
 
@@ -134,17 +170,11 @@ def test_client_certificate_is_shown(mutual_tls: ExtenderServer, tmp_path: Path,
 )
 def test_certificates_that_cannot_be_used_are_refused_at_once(tls_config: Json, words: str) -> None:
     extender = settings({"urlPrefix": "https://extender.test", "tlsConfig": tls_config}).extenders[0]
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ExtenderSettingsError, match=words):
         HTTPExtender(extender)
 
 
 def test_address_that_is_none_is_refused_at_once(server: ExtenderServer) -> None:
     extender = settings({"urlPrefix": server.url}).extenders[0]
-    with pytest.raises(ValueError, match="expected an address"):
+    with pytest.raises(ExtenderSettingsError, match="expected an address"):
         HTTPExtender(replace(extender, url_prefix="extender.test:80"))
-
-
-def test_proxy_that_speaks_tls_cannot_lead_to_an_extender_that_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HTTPS_PROXY", "https://me:secret@proxy.test")
-    with pytest.raises(ValueError, match=r"HTTPS_PROXY: proxy\.test: a proxy that is reached by TLS"):
-        HTTPExtender(settings({"urlPrefix": "https://extender.test"}).extenders[0])

@@ -17,8 +17,8 @@ from kubesched.cel import (
     compile_selector,
     view_device,
 )
-from kubesched.plugins.dynamic_resources.device_kinds import DeviceKind
-from kubesched.plugins.dynamic_resources.relevance import Names, attributes_read_by
+from kubesched.plugins.shared.devices.device_kinds import DeviceKind
+from kubesched.plugins.shared.devices.relevance import Names, attributes_read_by
 
 _EXPRESSIONS_KEPT = 1024
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 
 import pytest
-from tests.unit.scheduler.extender_server import (
+import uvloop
+from tests.unit.extenders.extender_server import (
     POD,
     A,
     B,
@@ -19,67 +20,104 @@ from tests.unit.scheduler.extender_server import (
     passing,
     settings,
 )
-from tests.unit.scheduler.odd_servers import HangingUp, Impatient, Tunnels
+from tests.unit.extenders.odd_servers import HangingUp, Impatient, Tunnels
 
+from kubesched.extenders.client import MOST_REQUESTS, ExtenderClient, PostError
 from kubesched.extenders.http_extender import HTTPExtender
-from kubesched.extenders.posting import MOST_REQUESTS, PostError, Server
-from kubesched.framework.extender import ExtenderError, Filtered
+from kubesched.framework.extender import ExtenderError, ExtenderSettingsError
 
 NODES = (A.build(), B.build())
 
 
-def extender(server: ExtenderServer, **more: object) -> HTTPExtender:
-    return HTTPExtender(settings(filtering(server, **more)).extenders[0])
+class Asked:
+    """One extender, asked again and again on the same event loop."""
+
+    def __init__(self, runner: asyncio.Runner, extender: HTTPExtender) -> None:
+        self._runner = runner
+        self._extender = extender
+
+    def ask(self) -> frozenset[str]:
+        return self._runner.run(self._extender.filter(POD, NODES)).passed
+
+    def hang_up(self) -> None:
+        self._runner.run(self._extender.close())
 
 
-def ask(asked: HTTPExtender) -> Filtered:
-    return asked.filter(POD, NODES)
+Connect = Callable[..., Asked]
+
+
+@pytest.fixture
+def connect() -> Iterator[Connect]:
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # as the daemon has it
+        connected: list[Asked] = []
+
+        def connect(server: ExtenderServer, **more: object) -> Asked:
+            connected.append(Asked(runner, HTTPExtender(settings(filtering(server, **more)).extenders[0])))
+            return connected[-1]
+
+        yield connect
+        for asked in connected:
+            asked.hang_up()
+
+
+def posted(client: ExtenderClient, *posts: tuple[str, bytes], repeatable: bool = True) -> list[bytes]:
+    """What comes back, one after another."""
+
+    async def post() -> list[bytes]:
+        try:
+            return [await client.post(verb, body, repeatable=repeatable) for verb, body in posts]
+        finally:
+            await client.close()
+
+    return uvloop.run(post())
 
 
 # -- connections are kept ---------------------------------------------------------------------------------------------
 
 
-def test_one_connection_serves_call_after_call(server: ExtenderServer) -> None:
+def test_one_connection_serves_call_after_call(connect: Connect, server: ExtenderServer) -> None:
     server.answers["filter"] = passing("b")
-    asked = extender(server)
+    asked = connect(server)
     for _ in range(5):
-        assert ask(asked).passed == {"b"}
+        assert asked.ask() == {"b"}
     assert (len(server.asked), server.connections) == (5, 1)
 
 
-def test_server_that_keeps_no_connection_is_served_with_one_for_each_call(server: ExtenderServer) -> None:
+def test_server_that_keeps_no_connection_is_served_with_one_for_each_call(
+    connect: Connect, server: ExtenderServer
+) -> None:
     server.speak_http_1_0()
     server.answers["filter"] = passing("b")
-    asked = extender(server)
-    assert [ask(asked).passed for _ in range(2)] == [{"b"}] * 2
+    asked = connect(server)
+    assert [asked.ask() for _ in range(2)] == [{"b"}] * 2
     assert server.connections == 2
 
 
-def test_connection_that_the_server_closed_while_idle_costs_nothing(server: ExtenderServer) -> None:
+def test_connection_that_the_server_closed_while_idle_costs_nothing(connect: Connect, server: ExtenderServer) -> None:
     server.answers["filter"] = passing("b")
-    asked = extender(server)
-    ask(asked)
+    asked = connect(server)
+    asked.ask()
     server.hang_up()
-    assert ask(asked).passed == {"b"}
+    assert asked.ask() == {"b"}
     assert (len(server.asked), server.connections) == (2, 2)
 
 
-def test_connection_is_kept_after_an_error_that_is_told_politely(server: ExtenderServer) -> None:
+def test_connection_is_kept_after_an_error_that_is_told_politely(connect: Connect, server: ExtenderServer) -> None:
     server.answers["filter"] = lambda question: {"Error": "not now"}
-    asked = extender(server)
+    asked = connect(server)
     for _ in range(2):
         with pytest.raises(ExtenderError, match="not now"):
-            ask(asked)
+            asked.ask()
     assert server.connections == 1
 
 
-def test_connection_is_not_kept_after_a_call_that_ran_out_of_time(server: ExtenderServer) -> None:
+def test_connection_is_not_kept_after_a_call_that_ran_out_of_time(connect: Connect, server: ExtenderServer) -> None:
     server.answers["filter"] = server.never
-    asked = extender(server, httpTimeout="300ms")
+    asked = connect(server, httpTimeout="300ms")
     with pytest.raises(ExtenderError, match="no answer within 300ms"):
-        ask(asked)
+        asked.ask()
     server.answers["filter"] = passing("a")
-    assert ask(asked).passed == {"a"}
+    assert asked.ask() == {"a"}
     assert server.connections == 2
 
 
@@ -87,18 +125,29 @@ def test_name_that_cannot_be_looked_up_in_time_ends_the_call_in_time(
     server: ExtenderServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", lambda *asked, **more: server.released.wait(30) and [])
-    with pytest.raises(ExtenderError, match="no answer within 50ms"):
-        ask(extender(server, urlPrefix="http://extender.test", httpTimeout="50ms"))
-    server.released.set()
+
+    async def ask() -> None:
+        client = ExtenderClient("http://extender.test", timeout=0.05)
+        with pytest.raises(PostError, match="no answer within 50ms"):
+            await client.post("filter", b"{}")
+        server.released.set()
+        await client.close()
+
+    asyncio.run(ask())
 
 
-def test_threads_that_ask_at_once_get_their_own_answers(server: ExtenderServer) -> None:
+def test_questions_at_the_same_time_get_their_own_answers(server: ExtenderServer) -> None:
     server.answers["echo"] = lambda question: question
-    echo = Server(server.url, timeout=5)
-    questions = [str(number).encode() for number in range(200)]
-    with ThreadPoolExecutor(4) as threads:
-        assert list(threads.map(lambda question: echo.post("echo", question), questions)) == questions
-    assert server.connections <= 4
+    echo = ExtenderClient(server.url, timeout=5)
+    questions = [str(number).encode() for number in range(50)]
+
+    async def ask() -> list[bytes]:
+        try:
+            return list(await asyncio.gather(*(echo.post("echo", question) for question in questions)))
+        finally:
+            await echo.close()
+
+    assert uvloop.run(ask()) == questions
 
 
 @pytest.fixture
@@ -109,26 +158,22 @@ def hanging_up() -> Iterator[HangingUp]:
 
 
 def test_question_is_asked_again_if_the_server_gives_up_the_kept_connection(hanging_up: HangingUp) -> None:
-    server = Server(hanging_up.url, timeout=5)
-    assert server.post("filter", b"{}") == b"{}"
-    assert server.post("filter", b"{}") == b"{}"
-    del server
+    client = ExtenderClient(hanging_up.url, timeout=5)
+    assert posted(client, ("filter", b"{}"), ("filter", b"{}")) == [b"{}", b"{}"]
     assert hanging_up.calls == 3
 
 
 def test_order_that_may_have_been_read_is_not_given_again(hanging_up: HangingUp) -> None:
-    server = Server(hanging_up.url, timeout=5)
-    assert server.post("bind", b"{}", repeatable=False) == b"{}"
-    with pytest.raises(PostError, match="closed connection without response"):
-        server.post("bind", b"{}", repeatable=False)
-    del server
+    client = ExtenderClient(hanging_up.url, timeout=5)
+    with pytest.raises(PostError, match="Server disconnected"):
+        posted(client, ("bind", b"{}"), ("bind", b"{}"), repeatable=False)
     assert hanging_up.calls == 2
 
 
-def test_answer_to_a_question_that_was_not_read_to_its_end_is_heard() -> None:
+def test_answer_to_a_question_that_was_not_read_to_its_end_counts() -> None:
     impatient = Impatient()
     with pytest.raises(PostError, match=r"failed filter with extender at URL http://.*/filter, code 413"):
-        Server(impatient.url, timeout=5).post("filter", b" " * 20_000_000)
+        posted(ExtenderClient(impatient.url, timeout=5), ("filter", b" " * 20_000_000))
     impatient.stop()
 
 
@@ -209,11 +254,13 @@ def test_credentials_go_with_a_redirect_only_on_the_same_server(server: Extender
 # -- proxies ----------------------------------------------------------------------------------------------------------
 
 
-def test_request_in_the_clear_is_handed_to_the_proxy(server: ExtenderServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_request_in_the_clear_is_handed_to_the_proxy(
+    connect: Connect, server: ExtenderServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HTTP_PROXY", server.url.replace("http://", "http://me:secret@"))
     server.answers["filter"] = passing("b")
-    asked = extender(server, urlPrefix="http://extender.test:8080/scheduler/")
-    assert [ask(asked).passed for _ in range(2)] == [{"b"}] * 2
+    asked = connect(server, urlPrefix="http://extender.test:8080/scheduler/")
+    assert [asked.ask() for _ in range(2)] == [{"b"}] * 2
     assert server.requests[0].line == "POST http://extender.test:8080/scheduler/filter"
     assert server.requests[0].headers["Host"] == "extender.test:8080"
     assert server.requests[0].headers["Proxy-Authorization"] == "Basic bWU6c2VjcmV0"
@@ -222,18 +269,28 @@ def test_request_in_the_clear_is_handed_to_the_proxy(server: ExtenderServer, mon
 
 @pytest.mark.parametrize(("name", "value"), [("NO_PROXY", "127.0.0.0/8"), ("no_proxy", "*"), ("UNRELATED", "")])
 def test_what_is_near_is_reached_without_a_proxy(
-    server: ExtenderServer, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+    connect: Connect, server: ExtenderServer, monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     monkeypatch.setenv(name, value)
     server.answers["filter"] = passing("b")
-    assert ask(extender(server)).passed == {"b"}
+    assert connect(server).ask() == {"b"}
 
 
-def test_proxy_that_is_none_is_refused_at_once(server: ExtenderServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxy_that_is_none_is_refused_at_once(
+    connect: Connect, server: ExtenderServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HTTP_PROXY", "ftp://proxy.test")
-    with pytest.raises(ValueError, match=r"HTTP_PROXY: expected a proxy such as"):
-        extender(server, urlPrefix="http://extender.test")
+    with pytest.raises(ExtenderSettingsError, match=r"HTTP_PROXY: expected a proxy such as"):
+        connect(server, urlPrefix="http://extender.test")
+
+
+def test_socks_proxy_is_refused_at_once(
+    connect: Connect, server: ExtenderServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "socks5://proxy.test")
+    with pytest.raises(ExtenderSettingsError, match=r"HTTP_PROXY: expected an HTTP proxy: a SOCKS proxy cannot"):
+        connect(server, urlPrefix="http://extender.test")
 
 
 @pytest.fixture
@@ -243,23 +300,11 @@ def tunnels(server: ExtenderServer) -> Iterator[Tunnels]:
     tunnels.stop()
 
 
-def test_socks_proxy_leads_to_the_extender(
-    server: ExtenderServer, tunnels: Tunnels, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HTTP_PROXY", f"socks5://127.0.0.1:{tunnels.port}")
-    server.answers["filter"] = passing("b")
-    asked = extender(server, urlPrefix="http://extender.test/scheduler")
-    assert ask(asked).passed == {"b"}
-    del asked
-    assert tunnels.asked == [b"\x05\x01\x00\x03\x0dextender.test\x00\x50"]
-    assert server.requests[0].line == "POST /scheduler/filter"
-
-
 def test_proxy_that_refuses_ends_the_attempt(
     server: ExtenderServer, tunnels: Tunnels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{tunnels.port}")
     tunnels.refuses = True
     decision = decide(POD, A, by=[filtering(server, urlPrefix="https://extender.test/scheduler")])
-    assert_ends_with_error(decision, f'proxy 127.0.0.1:{tunnels.port}: it answered "HTTP/1.1 403 Forbidden"')
+    assert_ends_with_error(decision, "the proxy answered 403 Forbidden")
     assert tunnels.asked[0].startswith(b"CONNECT extender.test:443 HTTP/1.1\r\n")

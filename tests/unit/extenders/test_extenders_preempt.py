@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.builders import Json
 from tests.reading import nominated, statuses, victims
-from tests.unit.scheduler.extender_server import (
+from tests.unit.extenders.extender_server import (
     A,
     Answers,
     B,
@@ -73,7 +73,7 @@ def test_extender_that_agrees_to_nothing_ends_preemption(server: ExtenderServer)
         (500, "code 500"),
     ],
 )
-def test_trouble_in_preemption_is_told_and_nobody_has_to_go(
+def test_trouble_in_preemption_is_in_the_message_and_no_pod_has_to_go(
     server: ExtenderServer, answer: Answers | int, words: str
 ) -> None:
     server.answers["preempt"] = answer
@@ -93,7 +93,7 @@ def test_node_for_which_an_ignorable_extender_names_no_victims_is_left_out(serve
     assert nominated(preempt(preempting(server, ignorable=True))) == "b"
 
 
-def test_nobody_has_to_go_where_only_an_extender_is_against_it(server: ExtenderServer) -> None:
+def test_no_pod_has_to_go_where_only_an_extender_is_against_it(server: ExtenderServer) -> None:
     server.answers["filter"] = passing(FailedAndUnresolvableNodes={"a": "too far"}, FailedNodes={"b": "too noisy"})
     small = make_pod("p").priority(10)
     decision = decide(small, A, B, make_pod("on-a").on("a"), make_pod("on-b").on("b"), by=[filtering(server)])
@@ -111,11 +111,11 @@ def test_every_node_where_only_an_extender_is_against_it_is_named(server: Extend
     server.answers["filter"] = passing(FailedNodes={"a": "too noisy", "b": "too noisy"})
     small = make_pod("p").priority(10)
     decision = decide(small, A, B, make_pod("on-a").on("a"), make_pod("on-b").on("b"), by=[filtering(server)])
-    nobody = [f'expected at least one victim pod on node "{name}"' for name in ("a", "b")]
-    assert decision.message.endswith(f"preemption: [{', '.join(nobody)}]")
+    victimless = [f'expected at least one victim pod on node "{name}"' for name in ("a", "b")]
+    assert decision.message.endswith(f"preemption: [{', '.join(victimless)}]")
 
 
-def test_nobody_has_to_go_there_for_a_pod_with_neighbours_in_mind_either(server: ExtenderServer) -> None:
+def test_no_pod_has_to_go_there_for_a_pod_with_neighbours_in_mind_either(server: ExtenderServer) -> None:
     server.answers["filter"] = passing(FailedNodes={"a": "too noisy"})
     picky = make_pod("p").priority(10).pod_anti_affinity(HOSTNAME, app="other")
     decision = decide(picky, A, make_pod("on-a").on("a"), by=[filtering(server)])

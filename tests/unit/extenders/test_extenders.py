@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
 from http.server import BaseHTTPRequestHandler
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.builders import Json
 from tests.reading import scores_of
-from tests.unit.scheduler.extender_server import (
+from tests.unit.extenders.extender_server import (
     POD,
     A,
     B,
     C,
     ExtenderServer,
+    asked,
     assert_ends_with_error,
     decide,
+    decide_attempt,
     filtering,
     passing,
     settings,
 )
 from tests.unit.scheduler.memory_writer import MemoryCluster
 
-from kubesched.extenders.http_extender import extenders_of
+from kubesched.extenders.http_extender import HTTPExtender, extenders_of
 from kubesched.framework.decision import Outcome
 from kubesched.framework.extender import ExtenderError, ask_to_bind
 from kubesched.plugins.registry import in_tree
@@ -165,6 +166,7 @@ def test_slow_extender_ends_the_attempt_in_time(server: ExtenderServer) -> None:
 def test_extender_that_drips_its_answer_ends_the_attempt_in_time(server: ExtenderServer) -> None:
     def drip(handler: BaseHTTPRequestHandler, answer: object, question: Json) -> None:
         try:
+            handler.wfile.write(b"HTTP/1.1 200 OK\r\nX-Drip: ")
             while not server.released.wait(0.01):
                 handler.wfile.write(b"H")
         except OSError:
@@ -231,13 +233,14 @@ def test_after_trouble_with_the_nominated_node_the_search_goes_on(server: Extend
 # -- bind -------------------------------------------------------------------------------------------------------------
 
 
-def binding(server: ExtenderServer, **more: Any) -> list[Any]:
-    return list(extenders_of(settings({"urlPrefix": server.url, "bindVerb": "bind", **more})))
+def binds(server: ExtenderServer, **more: Any) -> bool:
+    extenders = extenders_of(settings({"urlPrefix": server.url, "bindVerb": "bind", **more}))
+    return asked(lambda: ask_to_bind(extenders, POD, "a"), extenders)
 
 
 def test_extender_binds_in_the_place_of_the_scheduler(server: ExtenderServer) -> None:
     server.answers["bind"] = lambda question: {}
-    assert ask_to_bind(binding(server), POD, "a")
+    assert binds(server)
     assert server.asked == [
         ("bind", {"PodName": "p", "PodNamespace": "default", "PodUID": "uid-of-p", "Node": "a"}),
     ]
@@ -246,12 +249,12 @@ def test_extender_binds_in_the_place_of_the_scheduler(server: ExtenderServer) ->
 def test_binding_that_fails_is_an_error_unless_the_extender_may_be_ignored(server: ExtenderServer) -> None:
     server.answers["bind"] = lambda question: {"Error": "the node is gone"}
     with pytest.raises(ExtenderError, match="the node is gone"):
-        ask_to_bind(binding(server), POD, "a")
-    assert not ask_to_bind(binding(server, ignorable=True), POD, "a")
+        binds(server)
+    assert not binds(server, ignorable=True)
 
 
 def test_scheduler_binds_pods_that_no_extender_cares_for(server: ExtenderServer) -> None:
-    assert not ask_to_bind(binding(server, managedResources=[{"name": "example.com/gpu"}]), POD, "a")
+    assert not binds(server, managedResources=[{"name": "example.com/gpu"}])
     assert server.asked == []
 
 
@@ -263,15 +266,27 @@ def attempt(cluster: MemoryCluster, scheduler: Scheduler) -> Attempt:
     cluster.tell(scheduler)
     found = scheduler.pop()
     assert found is not None
-    scheduler.decide(found)
-    asyncio.run(scheduler.finish(found))
+
+    async def carry_out() -> None:
+        await decide_attempt(scheduler, found)
+        await scheduler.finish(found)
+
+    asked(carry_out, cast(list[HTTPExtender], scheduler.extenders))
     cluster.tell(scheduler)
     return found
 
 
 def living(*extenders: Json) -> tuple[MemoryCluster, Scheduler]:
     cluster = MemoryCluster()
-    scheduler = Scheduler(settings(*extenders), cluster, clock=lambda: 0.0, draw=lambda among: 0, plugins=in_tree())
+    config = settings(*extenders)
+    scheduler = Scheduler(
+        config,
+        cluster,
+        clock=lambda: 0.0,
+        draw=lambda among: 0,
+        plugins=in_tree(),
+        extenders=extenders_of(config),
+    )
     for obj in (A.build(), B.build(), POD):
         cluster.put(obj)
     return cluster, scheduler

@@ -14,7 +14,7 @@ import msgspec
 from kubesched.api.devices import Device, ResourceSlice
 from kubesched.api.quantity import parse_quantity
 from kubesched.config.features import DEFAULT_FEATURES, Features
-from kubesched.plugins.dynamic_resources.device_kinds import CounterName, DeviceKind, DeviceKinds
+from kubesched.plugins.shared.devices.device_kinds import CounterName, DeviceKind, DeviceKinds
 
 PoolId = tuple[str, str]
 """Driver and name of a pool."""
@@ -29,7 +29,7 @@ class Spot(NamedTuple):
     is_reachable: bool
     """Whether the node may use it, where that is said for each device rather than for the slice."""
     is_withheld: bool = False
-    """Whether nobody gets it, since it has binding conditions and that feature is off."""
+    """Whether no claim gets it, since it has binding conditions and that feature is off."""
 
     @property
     def alternative_nodes(self) -> int:
@@ -79,7 +79,7 @@ class Pool:
         return any(spot.device.binding_conditions for spot in self.spots)
 
     def shape(self, like: Callable[[DeviceKind], DeviceKind]) -> tuple[object, ...]:
-        """Equal for pools in which every search ends in the same places, for whoever cannot tell some kinds apart."""
+        """Equal for pools in which every search ends in the same places, for a demand to which some kinds are equal."""
         spots = tuple(
             (like(spot.kind), spot.is_reachable, spot.is_withheld, spot.alternative_nodes) for spot in self.spots
         )

@@ -21,11 +21,11 @@ from kubesched.api.device_claims import (
 )
 from kubesched.api.devices import DeviceClass, DeviceTaint
 from kubesched.config.features import DEFAULT_FEATURES, Features
-from kubesched.plugins.dynamic_resources.capacity import Amounts, amounts_taken
-from kubesched.plugins.dynamic_resources.device_kinds import DeviceKind
-from kubesched.plugins.dynamic_resources.likeness import Likeness
-from kubesched.plugins.dynamic_resources.relevance import Names
-from kubesched.plugins.dynamic_resources.selecting import Selection, Selectors
+from kubesched.plugins.shared.devices.capacity import Amounts, amounts_taken
+from kubesched.plugins.shared.devices.device_kinds import DeviceKind
+from kubesched.plugins.shared.devices.likeness import Likeness
+from kubesched.plugins.shared.devices.relevance import Names
+from kubesched.plugins.shared.devices.selecting import Selection, Selectors
 
 BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
 

@@ -1,4 +1,4 @@
-"""A plugin of an installed package explains itself in `explain`, as those that come with kubesched do."""
+"""A plugin of an installed package writes objects in PreBind and explains itself, as those in tree do."""
 
 from __future__ import annotations
 
@@ -12,17 +12,21 @@ from tests.installed_plugin import install_plugin
 from kubesched.cli.main import main
 
 PLUGIN = """
-from kubesched.framework.plugin import Details, ExplainPlugin, FilterPlugin, Section
-from kubesched.framework.status import unschedulable
+from kubesched.plugin import Details, ExplainPlugin, FilterPlugin, PreBindPlugin, Section, unschedulable
 
 TOO_HOT = unschedulable("node(s) are too hot")
 
 
-class CoolNodes(FilterPlugin, ExplainPlugin):
+class CoolNodes(FilterPlugin, PreBindPlugin, ExplainPlugin):
     name = "CoolNodes"
 
     def filter_node(self, cycle, node):
         return TOO_HOT if int(node.labels["degrees"]) > 30 else None
+
+    async def pre_bind(self, cycle, pod, node_name):
+        node = await self.context.client.get("Node", node_name)
+        warmer = {"degrees": str(int(node["metadata"]["labels"]["degrees"]) + 20)}
+        await self.context.client.patch("Node", node_name, {"metadata": {"labels": warmer}})
 
     def explain(self, cycle, outcome, node):
         table = cycle.state.nodes
@@ -82,3 +86,13 @@ def test_json_has_the_data_under_the_name_of_the_plugin(config: str) -> None:
     found = json.loads(explain(config, "-o", "json", n1=35, n2=41).stdout)
     assert found["CoolNodes"] == {"n1": 35, "n2": 41}
     assert (found["shortages"], found["devices"]) == ([], [])
+
+
+def test_what_the_plugin_writes_before_binding_is_seen_by_the_next_pod(config: str) -> None:
+    nodes = [NODE % ("n1", 20), NODE % ("n2", 20)]
+    manifests = "".join([*nodes, POD, POD.replace("web", "two"), POD.replace("web", "three")])
+    result = CliRunner().invoke(main, ("simulate", "-f", "-", "--config", config, "-o", "json"), input=manifests)
+    pods = {pod["pod"]: pod for pod in json.loads(result.stdout)["pods"]}
+    assert sorted(pod["node"] for pod in pods.values()) == ["", "n1", "n2"]
+    [waiting] = [pod for pod in pods.values() if not pod["node"]]
+    assert waiting["message"].startswith("0/2 nodes are available: 2 node(s) are too hot.")

@@ -13,12 +13,12 @@ import numpy as np
 
 from kubesched.api.devices import Device, DeviceClass, ResourceSlice
 from kubesched.framework.nodes import Nodes
-from kubesched.plugins.dynamic_resources.answers import DeviceView
-from kubesched.plugins.dynamic_resources.device_kinds import DeviceKind, DeviceKinds
-from kubesched.plugins.dynamic_resources.likeness import Likeness
-from kubesched.plugins.dynamic_resources.pools import PoolId
-from kubesched.plugins.dynamic_resources.reach import Reach
-from kubesched.plugins.dynamic_resources.selecting import Selection
+from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.plugins.shared.devices.device_kinds import DeviceKind, DeviceKinds
+from kubesched.plugins.shared.devices.likeness import Likeness
+from kubesched.plugins.shared.devices.pools import PoolId
+from kubesched.plugins.shared.devices.reach import Reach
+from kubesched.plugins.shared.devices.selecting import Selection
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int64
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.unit.scheduler.extender_server import ExtenderServer
+from tests.unit.extenders.extender_server import ExtenderServer
 
 
 @pytest.fixture

@@ -14,14 +14,14 @@ import numpy as np
 
 from kubesched.api.device_claims import ResourceClaim, ResourceClaimSpec
 from kubesched.api.devices import DeviceClass
-from kubesched.plugins.dynamic_resources.allocation import check_nodes
-from kubesched.plugins.dynamic_resources.demand import Demand, Problem
-from kubesched.plugins.dynamic_resources.inventory import Inventories, Inventory
-from kubesched.plugins.dynamic_resources.ledger import Ledger
-from kubesched.plugins.dynamic_resources.likeness import Likeness
-from kubesched.plugins.dynamic_resources.relevance import Names
-from kubesched.plugins.dynamic_resources.search import Found, Search
-from kubesched.plugins.dynamic_resources.selecting import Selectors
+from kubesched.plugins.shared.devices.allocation import check_nodes
+from kubesched.plugins.shared.devices.demand import Demand, Problem
+from kubesched.plugins.shared.devices.inventory import Inventories, Inventory
+from kubesched.plugins.shared.devices.ledger import Ledger
+from kubesched.plugins.shared.devices.likeness import Likeness
+from kubesched.plugins.shared.devices.relevance import Names
+from kubesched.plugins.shared.devices.search import Found, Search
+from kubesched.plugins.shared.devices.selecting import Selectors
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int64
 

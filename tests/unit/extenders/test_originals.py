@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.builders import Json
-from tests.unit.scheduler.extender_server import ExtenderServer, filtering, passing, settings
+from tests.unit.extenders.extender_server import ExtenderServer, asked, decide_attempt, filtering, passing, settings
 from tests.unit.scheduler.memory_writer import MemoryCluster
 
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.extenders.http_extender import extenders_of
 from kubesched.extenders.originals import Originals, originals_for
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.plugins.registry import in_tree
@@ -124,11 +125,19 @@ def test_there_are_never_more_originals_than_objects(happenings: list[tuple[str,
 
 
 class Watching:
-    """A scheduler that is told of records, and has their originals."""
+    """A scheduler that handles records, and has their originals."""
 
     def __init__(self, *extenders: Json) -> None:
+        config = settings(*extenders)
+        self.originals = Originals(config)
+        self._extenders = extenders_of(config, self.originals)
         self.scheduler = Scheduler(
-            settings(*extenders), MemoryCluster(), clock=lambda: 0.0, draw=lambda among: 0, plugins=in_tree()
+            config,
+            MemoryCluster(),
+            clock=lambda: 0.0,
+            draw=lambda among: 0,
+            plugins=in_tree(),
+            extenders=self._extenders,
         )
         self._version = 0
 
@@ -144,17 +153,16 @@ class Watching:
         record = versioned(new, self._version)
         self._keep(record)
         self.scheduler.handle(Change(old, record))
+        self.originals.forget(old, record)
 
     def _keep(self, record: KubeObject) -> None:
-        originals = self.scheduler.originals
-        assert originals is not None
-        if originals.wants(record):
-            originals.keep(record, original(record, version=self._version))
+        if self.originals.wants(record):
+            self.originals.keep(record, original(record, version=self._version))
 
     def decide(self) -> Decision:
         attempt = self.scheduler.pop()
         assert attempt is not None
-        self.scheduler.decide(attempt)
+        asked(lambda: decide_attempt(self.scheduler, attempt), self._extenders)
         assert attempt.decision is not None
         return attempt.decision
 
@@ -186,9 +194,7 @@ def test_object_without_an_original_arrives_as_it_is_known(server: ExtenderServe
     watching = Watching(filtering(server))
     watching.add(NODE)
     pod = watching.add(WAITING)
-    originals = watching.scheduler.originals
-    assert originals is not None
-    originals.forget(pod)
+    watching.originals.forget(pod)
     assert watching.decide().node == "a"
     sent = server.asked[0][1]["Pod"]
     assert "more" not in sent
@@ -210,7 +216,6 @@ def test_victims_arrive_whole(server: ExtenderServer) -> None:
 def test_nothing_is_kept_of_a_pod_that_has_found_its_node(server: ExtenderServer) -> None:
     watching = Watching(filtering(server))
     pod = watching.add(WAITING)
-    assert watching.scheduler.originals is not None
-    assert len(watching.scheduler.originals) == 1
+    assert len(watching.originals) == 1
     watching.update(pod, PodBuilder(pod).on("a").build())
-    assert len(watching.scheduler.originals) == 0
+    assert len(watching.originals) == 0

@@ -11,7 +11,7 @@ import msgspec
 from kubesched.api.device_claims import EXTENDED_RESOURCE_CLAIM, AllocatedDevice, AllocationResult, ResourceClaim
 from kubesched.api.pod import Pod
 from kubesched.api.quantity import Family, family_as_written, parse_quantity, spell
-from kubesched.plugins.dynamic_resources.pools import PoolId
+from kubesched.plugins.shared.devices.pools import PoolId
 from kubesched.state.changes import ChangeLog
 from kubesched.state.objects import ObjectStore
 
@@ -69,7 +69,7 @@ class Ledger:
     """All claims that hold devices, and those that are about to."""
 
     def __init__(self, objects: ObjectStore, *, shares: bool = True) -> None:
-        """Without `shares`, whoever has some of a device has all of it."""
+        """Without `shares`, a claim that has some of a device has all of it."""
         self.changes: ChangeLog[PoolId] = ChangeLog()
         """The pools whose use changed."""
         self._objects = objects
@@ -106,7 +106,7 @@ class Ledger:
     # -- what is decided and written ----------------------------------------------------------------------------------
 
     def set_aside(self, claim: ResourceClaim, allocation: AllocationResult) -> None:
-        """From now on the devices are taken, though nobody else has heard of it."""
+        """From now on the devices are taken, though nothing has been written yet."""
         identity = identity_of(claim)
         self._pending[identity] = allocation
         self._count_pending(identity)
@@ -182,7 +182,7 @@ class Ledger:
                 del self._gone[next(iter(self._gone))]
         assumed = self._assumed.get(key)
         if assumed is not None and (claim is None or _is_at_least(claim, assumed)):
-            del self._assumed[key]  # also if it came and went before anybody looked
+            del self._assumed[key]  # also if it came and went between two looks
         for gone in (before, claim):
             if gone is not None and _is_for_extended_resources(gone):
                 self._index(gone, is_there=gone is claim)

@@ -47,7 +47,7 @@ class DeviceKind:
     def __init__(self, driver: str, device: Device, frame: bytes, features: Features = DEFAULT_FEATURES) -> None:
         self.driver = driver
         self.like: dict[object, DeviceKind | None] = {}
-        """By who looks, the first kind that this one cannot be told from; None if that is this one."""
+        """By who looks, the first kind that this one is equal to; None if that is this one."""
         self.frame = frame
         """Equal for kinds that differ in nothing but attributes."""
         self.is_ordinary = _is_ordinary(device)
@@ -81,7 +81,7 @@ class DeviceKind:
 
 
 class DeviceKinds:
-    """Finds or makes the kind of a device. A kind lives as long as somebody uses it."""
+    """Finds or makes the kind of a device. A kind lives as long as it is used."""
 
     def __init__(self, features: Features = DEFAULT_FEATURES) -> None:
         self._features = features

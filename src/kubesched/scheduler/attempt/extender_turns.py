@@ -1,0 +1,101 @@
+"""Attempts that wait for extenders: they are asked side by side, and their outcomes come in the order of the queue."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kubesched.framework.errors import describe
+from kubesched.framework.extender import ExtenderError, Question
+from kubesched.scheduler.attempt.attempt import Attempt
+
+AT_MOST = 16
+"""So many pods wait for extenders at a time: a pod of higher priority that comes meanwhile gets its turn after them."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, eq=False)
+class _Turn:
+    attempt: Attempt
+    asking: asyncio.Task[None] | None = None
+    asked_all: bool = False
+    """Whether no question is left before the pod's turn."""
+
+
+class ExtenderTurns:
+    """Attempts in the order in which their pods were popped.
+
+    The first is decided as soon as its answers are there. Those behind it may look ahead: extenders are asked about
+    them, but nothing is decided.
+    """
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        """`wake` is called when there may be something to decide."""
+        self._wake = wake
+        self._turns: list[_Turn] = []
+
+    def __len__(self) -> int:
+        return len(self._turns)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._turns) >= AT_MOST
+
+    def join(self, attempt: Attempt) -> None:
+        self._turns.append(_Turn(attempt))
+
+    def leave(self, attempt: Attempt) -> None:
+        """It is decided."""
+        self._turns.remove(self._turn_of(attempt))
+
+    def ready(self) -> Attempt | None:
+        """An attempt to be decided now, or to look ahead."""
+        for place, turn in enumerate(self._turns):
+            answers = turn.attempt.answers
+            assert answers is not None
+            answers.looks_ahead = place > 0
+            if turn.asking is None and (place == 0 or (not turn.asked_all and answers.may_look_ahead)):
+                return turn.attempt
+        return None
+
+    def ask(self, attempt: Attempt) -> None:
+        """Ask what is open. Without a question the attempt waits for its turn."""
+        turn = self._turn_of(attempt)
+        turn.asked_all = not attempt.questions
+        if attempt.questions:
+            turn.asking = asyncio.create_task(answer(attempt.questions), name=f"ask about {attempt.queued.key}")
+            turn.asking.add_done_callback(lambda task: self._answered(turn))
+
+    async def stop(self) -> None:
+        """Ask no more. What is not decided yet stays so."""
+        tasks = [turn.asking for turn in self._turns if turn.asking is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _answered(self, turn: _Turn) -> None:
+        turn.asking = None
+        self._wake()
+
+    def _turn_of(self, attempt: Attempt) -> _Turn:
+        return next(turn for turn in self._turns if turn.attempt is attempt)
+
+
+async def answer(questions: Sequence[Question[Any, Any]]) -> None:
+    """Have all questions answered, side by side if they are several."""
+    if len(questions) == 1:
+        await _ask(questions[0])
+    else:
+        await asyncio.gather(*map(_ask, questions))
+
+
+async def _ask(question: Question[Any, Any]) -> None:
+    try:
+        await question.ask()
+    except Exception as error:  # an extender that breaks must not take the pod with it, let alone the scheduler
+        _log.exception("an extender broke")
+        question.fail(ExtenderError(describe(error)))
