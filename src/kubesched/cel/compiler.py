@@ -13,19 +13,7 @@ from kubesched.cel.errors import AbsorbableError
 from kubesched.cel.folds import fold
 from kubesched.cel.functions import Function, Overload
 from kubesched.cel.operators import index, optional_index, present
-from kubesched.cel.syntax import (
-    Bind,
-    Call,
-    Fold,
-    Ident,
-    Index,
-    ListNode,
-    Literal,
-    Logic,
-    MapNode,
-    Node,
-    Select,
-)
+from kubesched.cel.syntax import Bind, Call, Fold, Ident, Index, ListNode, Literal, Logic, MapNode, Node, Select
 from kubesched.cel.types import Kind
 from kubesched.cel.values import TypeValue, Value
 
