@@ -6,7 +6,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kubesched.scheduler.attempt.attempt import Attempt
+from kubesched.scheduler.attempt.attempt import Attempt, AttemptOutcome
 from kubesched.scheduler.listener import SchedulerListener
 
 _REMEMBERED = 200
@@ -34,9 +34,10 @@ class Chronicle(SchedulerListener):
         self._latest: OrderedDict[str, str] = OrderedDict()
 
     def finished(self, attempt: Attempt) -> None:
-        self.outcomes[attempt.outcome] += 1
+        outcome = attempt.outcome or ""
+        self.outcomes[outcome] += 1
         self.victims += len(attempt.victims)
-        outcome = "preempts" if attempt.victims else attempt.outcome
+        outcome = "preempts" if attempt.victims else outcome
         entry = Entry(self._clock(), attempt.queued.key, outcome, _reason(attempt))
         if self._says_something_new(entry):
             self.entries.append(entry)
@@ -45,7 +46,7 @@ class Chronicle(SchedulerListener):
     @property
     def errors(self) -> int:
         """Attempts that ended because something broke, rather than because no node would do."""
-        return self.outcomes["error"] + self.outcomes["bind-error"]
+        return self.outcomes[AttemptOutcome.ERROR] + self.outcomes[AttemptOutcome.BIND_ERROR]
 
     def _says_something_new(self, entry: Entry) -> bool:
         """A pod that is tried in vain again and again has nothing new to tell."""

@@ -33,7 +33,7 @@ Tell = Callable[[KubeObject | None, KubeObject | None], None]
 
 
 class Volumes:
-    """All claims and volumes; every change is told."""
+    """All claims and volumes; the world is given every change."""
 
     def __init__(self, objects: Iterable[KubeObject], tell: Tell) -> None:
         self._tell = tell
