@@ -12,12 +12,12 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
-from kubesched.kube.credentials import FixedAuthorization, basic, bearer
+from kubesched.kube.credentials import Credentials, FixedAuthorization, basic, bearer
 from kubesched.kube.dialing import Dialer
 from kubesched.kube.errors import ConnectionSettingsError, CredentialsError, UnreachableError
 from kubesched.kube.http_connection import Answer
 from kubesched.kube.proxy import proxy_of_environment
-from kubesched.kube.tls import Certificate, ServerTrust
+from kubesched.kube.tls import ServerTrust
 from kubesched.kube.transport import Transport, user_agent
 
 _LEEWAY = 10.0  # seconds before its end at which a token counts as expired
@@ -40,7 +40,7 @@ class _Tokens(msgspec.Struct, frozen=True):
     refresh_token: str = ""
 
 
-class OidcCredentials:
+class OidcCredentials(Credentials):
     """New tokens are kept in memory only: the kubeconfig is not ours to change, and may be read-only."""
 
     def __init__(
@@ -65,9 +65,6 @@ class OidcCredentials:
             if bearer(self._token) == refused and self._refresh_token:
                 await self._refresh()
         return bearer(self._token) != refused
-
-    def certificate(self) -> Certificate | None:
-        return None
 
     async def _refresh(self) -> None:
         if not self._refresh_token:

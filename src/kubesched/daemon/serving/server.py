@@ -48,10 +48,8 @@ class SecureServer:
         """
         options = self._options = served.options
         self._tls = ServingTls(options, served.now)
-        tokens = None
-        if authentication is not None:
-            ttl = options.authentication_token_webhook_cache_ttl
-            tokens = TokenReviewer(authentication, ttl=ttl, clock=clock)
+        ttl = options.authentication_token_webhook_cache_ttl
+        tokens = None if authentication is None else TokenReviewer(authentication, ttl=ttl, clock=clock)
         self._authenticator = Authenticator(tokens)
         self._authorities = AuthoritySource(options, authentication, self._trust)
         access = None
