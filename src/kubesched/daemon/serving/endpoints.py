@@ -15,8 +15,7 @@ from prometheus_client import ProcessCollector
 
 from kubesched.config import SchedulerConfiguration
 from kubesched.daemon.feature_gates import FeatureGates
-from kubesched.daemon.metrics.catalogue import HEALTH
-from kubesched.daemon.metrics.family import CONTENT_TYPE, Family, exposition
+from kubesched.daemon.metrics.family import CONTENT_TYPE, HEALTH, Family, exposition
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.options import Options
 from kubesched.daemon.serving import pages, profiling
