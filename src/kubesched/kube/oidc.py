@@ -7,7 +7,6 @@ import base64
 import binascii
 import time
 from collections.abc import Callable, Mapping
-from typing import TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
@@ -24,18 +23,15 @@ _LEEWAY = 10.0  # seconds before its end at which a token counts as expired
 _TIMEOUT = 30.0
 _FORM = "application/x-www-form-urlencoded"
 
-T = TypeVar("T")
-
 
 class _Claims(msgspec.Struct, frozen=True):
     exp: float
 
 
-class _Metadata(msgspec.Struct, frozen=True):
+class _Reply(msgspec.Struct, frozen=True):
+    """What a provider says: where to ask for tokens, or the tokens."""
+
     token_endpoint: str = ""
-
-
-class _Tokens(msgspec.Struct, frozen=True):
     id_token: str = ""
     refresh_token: str = ""
 
@@ -70,7 +66,7 @@ class OidcCredentials(Credentials):
         if not self._refresh_token:
             raise CredentialsError("oidc: no valid id-token, and cannot refresh without refresh-token")
         issuer = self._config["idp-issuer-url"]
-        metadata = await self._asked(f"{issuer.rstrip('/')}/.well-known/openid-configuration", b"", _Metadata)
+        metadata = await self._asked(f"{issuer.rstrip('/')}/.well-known/openid-configuration", b"")
         if not metadata.token_endpoint:
             raise CredentialsError(f"oidc: {issuer}: discovery object doesn't contain a token_endpoint")
         tokens = await self._tokens(metadata.token_endpoint)
@@ -82,7 +78,7 @@ class OidcCredentials(Credentials):
         self._token = tokens.id_token
         self._refresh_token = tokens.refresh_token or self._refresh_token
 
-    async def _tokens(self, endpoint: str) -> _Tokens:
+    async def _tokens(self, endpoint: str) -> _Reply:
         """Providers differ in where they want the secret: in a header, or in the form."""
         client, secret = self._config["client-id"], self._config.get("client-secret", "")
         form = {"grant_type": "refresh_token", "refresh_token": self._refresh_token}
@@ -90,13 +86,13 @@ class OidcCredentials(Credentials):
             authorization = basic(quote(client, safe=""), quote(secret, safe=""))
             answer = await self._answer(endpoint, urlencode(form).encode(), authorization)
             if answer.status == 200:
-                return _read(answer, endpoint, _Tokens)
+                return _read(answer, endpoint)
             form["client_secret"] = secret
         form["client_id"] = client
-        return await self._asked(endpoint, urlencode(form).encode(), _Tokens)
+        return await self._asked(endpoint, urlencode(form).encode())
 
-    async def _asked(self, url: str, form: bytes, type_: type[T]) -> T:
-        return _read(await self._answer(url, form, ""), url, type_)
+    async def _asked(self, url: str, form: bytes) -> _Reply:
+        return _read(await self._answer(url, form, ""), url)
 
     async def _answer(self, url: str, form: bytes, authorization: str) -> Answer:
         """Providers are asked once an hour or so: no connection is kept."""
@@ -125,12 +121,12 @@ def _trust(config: Mapping[str, str]) -> ServerTrust:
         raise ConnectionSettingsError("oidc: idp-certificate-authority-data: expected a base64 string") from None
 
 
-def _read(answer: Answer, url: str, type_: type[T]) -> T:
+def _read(answer: Answer, url: str) -> _Reply:
     if answer.status != 200:
         words = " ".join(answer.body[:80].decode(errors="replace").split())
         raise CredentialsError(f"oidc: {url}: failed to refresh token: status {answer.status}: {words}")
     try:
-        return msgspec.json.decode(answer.body, type=type_)
+        return msgspec.json.decode(answer.body, type=_Reply)
     except msgspec.DecodeError as error:
         raise CredentialsError(f"oidc: {url}: the answer cannot be read: {error}") from None
 
