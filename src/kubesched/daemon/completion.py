@@ -80,7 +80,7 @@ def completed(options: Options) -> Completed:
         gates = FeatureGates.parse(options.feature_gates)
     except GateError as error:
         raise OptionsError(str(error)) from None
-    if mistakes := mistakes_in_logging(options, gates) or mistakes_in(options):
+    if mistakes := list(mistakes_in_logging(options, gates)) or mistakes_in(options):
         raise OptionsError(*mistakes)
     result = Completed(
         options=options,

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 import msgspec
 
 from kubesched.daemon.flags.values import ModuleLevel
-from kubesched.daemon.log.log import VALUES, level_of, verbosity_of
+from kubesched.daemon.log import VALUES, level_of, verbosity_of
 from kubesched.daemon.options import Options
 
 _OWN = frozenset({*logging.makeLogRecord({}).__dict__, "message", "asctime", "taskName", VALUES})
