@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kubesched.api.device_claims import DeviceRequest, ResourceClaim
 from kubesched.api.devices import DeviceClass
 from kubesched.api.pod import Pod, PodResourceClaim
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.status import Status, error, unresolvable
 from kubesched.plugins.shared.devices.ledger import Ledger
+from kubesched.plugins.shared.devices.search import BEST_ALTERNATIVE
 
 
 class ClaimFault(Exception):  # noqa: N818 - something that the pod waits for
@@ -58,3 +61,17 @@ def request_fault(claim: ResourceClaim, request: DeviceRequest, cycle: Cycle) ->
         if cycle.state.objects.get(DeviceClass, one.device_class_name) is None:
             return unresolvable(f"request {name}: device class {one.device_class_name} does not exist")
     return None
+
+
+def score_of_allocated(claims: Iterable[ResourceClaim]) -> int:
+    """What claims that have their devices already add to the score of every node."""
+    score = 0
+    for claim in claims:
+        if claim.status.allocation is None:
+            continue
+        given = {device.request for device in claim.status.allocation.devices.results}
+        for request in claim.spec.devices.requests:
+            for position, alternative in enumerate(request.first_available):
+                if f"{request.name}/{alternative.name}" in given:
+                    score += BEST_ALTERNATIVE - position
+    return score

@@ -40,10 +40,9 @@ from kubesched.plugins.dynamic_resources import hints
 from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt, Variant, find_variants
 from kubesched.plugins.dynamic_resources.binding import is_lost
 from kubesched.plugins.dynamic_resources.claim_binding import ClaimBinding
-from kubesched.plugins.dynamic_resources.claims import ClaimFault, claims_of, request_fault
+from kubesched.plugins.dynamic_resources.claims import ClaimFault, claims_of, request_fault, score_of_allocated
 from kubesched.plugins.dynamic_resources.explaining import explain_claims
 from kubesched.plugins.dynamic_resources.extended import claim_for, spec_with
-from kubesched.plugins.dynamic_resources.scoring import score_of_allocated
 from kubesched.plugins.dynamic_resources.writes import (
     ClaimGoneAnotherWayError,
     DeallocateClaim,

@@ -16,8 +16,7 @@ from kubesched.framework.nodes import Nodes
 from kubesched.plugins.shared.devices.answers import DeviceView
 from kubesched.plugins.shared.devices.device_kinds import DeviceKind, DeviceKinds
 from kubesched.plugins.shared.devices.likeness import Likeness
-from kubesched.plugins.shared.devices.pools import PoolId
-from kubesched.plugins.shared.devices.reach import Reach
+from kubesched.plugins.shared.devices.pools import PoolId, Reach
 from kubesched.plugins.shared.devices.selecting import Selection
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int64

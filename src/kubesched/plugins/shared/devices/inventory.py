@@ -12,8 +12,7 @@ from kubesched.config.features import Features
 from kubesched.framework.nodes import Nodes
 from kubesched.plugins.shared.devices.device_kinds import CounterName, DeviceKinds
 from kubesched.plugins.shared.devices.ledger import Ledger, PoolUse
-from kubesched.plugins.shared.devices.pools import Pool, PoolId, Spot, build_pool, newest
-from kubesched.plugins.shared.devices.reach import Reach
+from kubesched.plugins.shared.devices.pools import Pool, PoolId, Reach, Spot, build_pool, newest
 from kubesched.state.changes import ChangeLog
 from kubesched.state.cluster import ClusterState
 
