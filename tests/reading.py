@@ -68,5 +68,4 @@ def _by_name(decision: Decision, column: npt.NDArray[Any] | int) -> dict[str, in
 
 
 def _names(decision: Decision) -> list[str]:
-    assert decision.cycle is not None
     return decision.cycle.state.nodes.names

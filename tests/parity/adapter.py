@@ -167,7 +167,6 @@ class _Replay:
     def _pre_filter(self, decision: Decision) -> Json:
         outcome = decision.trace.pre_filter
         assert outcome is not None
-        assert decision.cycle is not None
         entry: Json = {"code": "Success", "skip": sorted(decision.cycle.skipped_filters)}
         if outcome.rejected is not None:
             entry.update(_status(outcome.rejected))
@@ -178,7 +177,6 @@ class _Replay:
     def _filters(self, decision: Decision) -> Json:
         outcome = decision.trace.filter_outcome
         assert outcome is not None
-        assert decision.cycle is not None
         names = self.state.nodes.names
         rows = np.flatnonzero(outcome.considered).tolist()
         first = {row: outcome.status_of(row) for row in rows}
@@ -247,7 +245,6 @@ class _Replay:
 
     def _preemption(self, decision: Decision) -> Json:
         assert decision.diagnosis is not None
-        assert decision.cycle is not None
         ineligible = why_not_eligible(decision.cycle, decision.diagnosis)
         if ineligible:
             return {"eligible": False, "reason": ineligible}
@@ -287,7 +284,6 @@ class _Replay:
 
     def _bind(self, entry: Json, pod: Pod) -> None:
         cycle = self._decision.cycle
-        assert cycle is not None
         self.state.assume(pod, entry["chosen"])
         done: list[ReservePlugin] = []
         for plugin in self.profiles[entry["profile"]].at("reserve", ReservePlugin):
@@ -328,7 +324,7 @@ class _Replay:
         cycle.deferred = ()
 
     def _carry_out(self, pod: Pod, decision: Decision) -> None:
-        if self.case["mode"] == "sequence-bind" and decision.cycle is not None:
+        if self.case["mode"] == "sequence-bind":
             self._run_deferred(decision.cycle)
         result = decision.post_filter
         if result is None or result.nominated is None:

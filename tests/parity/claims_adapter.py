@@ -55,7 +55,7 @@ class ClaimApi(ClusterClient):
 
 
 def attempt_of(decision: Decision) -> ClaimAttempt | None:
-    return None if decision.cycle is None else decision.cycle.find(NOTES)
+    return decision.cycle.find(NOTES)
 
 
 def node_allocations(decision: Decision, plugin: Plugin | None, feasible: list[str], state: ClusterState) -> Json:
@@ -63,7 +63,6 @@ def node_allocations(decision: Decision, plugin: Plugin | None, feasible: list[s
     attempt = attempt_of(decision)
     if attempt is None or not isinstance(plugin, DynamicResources) or attempt.variants is None:
         return {}
-    assert decision.cycle is not None
     found: Json = {}
     for name in feasible:
         row = state.nodes.row_of[name]
@@ -85,7 +84,6 @@ def deallocatable(decision: Decision, plugin: Plugin | None) -> list[str]:
     attempt = attempt_of(decision)
     if attempt is None or decision.diagnosis is None or not isinstance(plugin, DynamicResources):
         return []
-    assert decision.cycle is not None
     return sorted(claim.name for claim in plugin.deallocatable(decision.cycle, decision.diagnosis))
 
 

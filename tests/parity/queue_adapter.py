@@ -15,11 +15,12 @@ from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.framework.events import ClusterEvent
 from kubesched.plugins.registry import in_tree
+from kubesched.scheduler.attempt.attempt import Assumed, Attempt, Done, Popped
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.queue.scheduling_queue import POP_FROM_BACKOFF
 from kubesched.scheduler.run_now import run_now
-from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.scheduler.scheduler import Scheduler
 
 Json = dict[str, Any]
 
@@ -122,7 +123,7 @@ class _Replay(SchedulerListener):
         return {}
 
     def _begin(self, *, until: str) -> Json:
-        if any(attempt.phase != "assumed" for attempt in self.open):
+        if any(not isinstance(attempt.state, Assumed) for attempt in self.open):
             return {"outcome": "busy"}
         attempt = self.scheduler.pop()
         if attempt is None:
@@ -132,9 +133,9 @@ class _Replay(SchedulerListener):
             self.open.append(attempt)
             return {**entry, "outcome": "popped"}
         self.scheduler.decide(attempt)
-        if until == "decision" and attempt.phase != "done":
+        if until == "decision" and not isinstance(attempt.state, Done):
             self.open.append(attempt)
-            return {**entry, "outcome": attempt.phase, "code": attempt.code, "host": attempt.node}
+            return {**entry, "outcome": attempt.state.phase, "code": _code(attempt), "host": attempt.node}
         return {**entry, **self._finish(attempt)}
 
     def _end(self, pod: str | None) -> Json:
@@ -143,14 +144,14 @@ class _Replay(SchedulerListener):
             return {"outcome": "no open attempt"}
         self.open.remove(attempt)
         popped = attempt.queued.pod.key
-        if attempt.phase not in ("failed", "assumed", "done"):
+        if isinstance(attempt.state, Popped):
             self.scheduler.decide(attempt)
         return {"popped": popped, **self._finish(attempt)}
 
     def _finish(self, attempt: Attempt) -> Json:
-        if attempt.phase != "done":
+        if not isinstance(attempt.state, Done):
             run_now(self.scheduler.finish(attempt))
-        return {"outcome": attempt.outcome, "code": attempt.code, "host": attempt.node}
+        return {"outcome": attempt.outcome, "code": _code(attempt), "host": attempt.node}
 
     # -- time ---------------------------------------------------------------------------------------------------------
 
@@ -196,7 +197,7 @@ class _Replay(SchedulerListener):
         self.api.journal = Journal()
 
     def _state(self) -> Json:
-        waiting = [attempt for attempt in self.open if attempt.phase == "assumed"]
+        waiting = [attempt for attempt in self.open if isinstance(attempt.state, Assumed)]
         return describe(self.scheduler, self.now, waiting)
 
     def moved(self, queued: QueuedPod, event: str, place: str) -> None:
@@ -208,3 +209,8 @@ class _Replay(SchedulerListener):
 
     def caught_up(self, queued: QueuedPod, events: Sequence[ClusterEvent]) -> None:
         self.replayed += [event.label for event in events]
+
+
+def _code(attempt: Attempt) -> str:
+    """The status code of a failure."""
+    return "" if attempt.failure is None else str(attempt.failure.status.code)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.queue.queued_pod import QueuedPod
-from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.scheduler.scheduler import Scheduler
 
 Json = dict[str, Any]
 

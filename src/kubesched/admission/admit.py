@@ -141,7 +141,7 @@ def _wishes(obj: Object) -> Object:
 
 
 def is_graceful(resource: Resource, obj: Object) -> bool:
-    """Whether deleting the object only asks it to end, and somebody else removes it later."""
+    """Whether deleting the object only asks it to end, and a kubelet or a controller removes it later."""
     return deletion_grace(resource, obj, None) > 0
 
 

@@ -31,8 +31,8 @@ def _check(definition: Object, mistakes: Mistakes) -> None:
         mistakes.invalid("metadata.name", name_of(definition), 'must be spec.names.plural+"."+spec.group')
     if not group:
         mistakes.required("spec.group")
-    elif told := names.subdomain(group):
-        mistakes.invalid("spec.group", group, ",".join(told))
+    elif words := names.subdomain(group):
+        mistakes.invalid("spec.group", group, ",".join(words))
     elif "." not in group:
         mistakes.invalid("spec.group", group, "should be a domain with at least one dot")
     _check_scope(text(spec, "scope"), mistakes)
@@ -52,8 +52,8 @@ def _check_versions(spec: Object, mistakes: Mistakes) -> None:
     for i, version in enumerate(versions):
         where = f"spec.versions[{i}]"
         name = text(version, "name")
-        if told := names.label_1035(name):
-            mistakes.invalid(f"{where}.name", name, ",".join(told))
+        if words := names.label_1035(name):
+            mistakes.invalid(f"{where}.name", name, ",".join(words))
         seen.append(name)
         stored += version.get("storage") is True
         schema = mapping(version, "schema").get("openAPIV3Schema")
@@ -91,11 +91,11 @@ def _check_names(given: Object, mistakes: Mistakes) -> None:
         name = text(given, key)
         if not name:
             mistakes.required(f"spec.names.{key}")
-        elif told := names.label_1035(name.lower()):
-            mistakes.invalid(f"spec.names.{key}", name, ",".join(told))
+        elif words := names.label_1035(name.lower()):
+            mistakes.invalid(f"spec.names.{key}", name, ",".join(words))
     for i, name in enumerate(sequence(given, "shortNames")):
-        if told := names.label_1035(name):
-            mistakes.invalid(f"spec.names.shortNames[{i}]", name, ",".join(told))
+        if words := names.label_1035(name):
+            mistakes.invalid(f"spec.names.shortNames[{i}]", name, ",".join(words))
 
 
 def _check_update(new: Object, old: Object, mistakes: Mistakes) -> None:

@@ -42,9 +42,7 @@ def _check_claim_spec(spec: Object, where: str, mistakes: Mistakes) -> None:
     for i, request in enumerate(requests):
         at = f"{field}.requests[{i}]"
         name = _check_request_name(request, at, mistakes)
-        if name in known:
-            mistakes.duplicate(f"{at}.name", name)
-        known.add(name)
+        mistakes.unique(f"{at}.name", name, known)
         known.update(f"{name}/{sub}" for sub in _check_request(request, at, mistakes))
     for key in ("constraints", "config"):
         for i, each in enumerate(sequence(devices, key)):
@@ -61,10 +59,7 @@ def _check_claim_spec(spec: Object, where: str, mistakes: Mistakes) -> None:
 
 def _check_request_name(request: Object, where: str, mistakes: Mistakes) -> str:
     name = text(request, "name")
-    if not name:
-        mistakes.required(f"{where}.name")
-    else:
-        mistakes.invalid_each(f"{where}.name", name, names.label(name))
+    mistakes.named(f"{where}.name", name, names.label)
     return name
 
 
@@ -88,10 +83,7 @@ def _check_request(request: Object, where: str, mistakes: Mistakes) -> list[str]
 
 def _check_device_request(request: Object, where: str, mistakes: Mistakes) -> None:
     name = text(request, "deviceClassName")
-    if not name:
-        mistakes.required(f"{where}.deviceClassName")
-    else:
-        mistakes.invalid_each(f"{where}.deviceClassName", name, names.subdomain(name))
+    mistakes.named(f"{where}.deviceClassName", name, names.subdomain)
     _check_selectors(request, where, mistakes)
     mode, count = text(request, "allocationMode"), request.get("count") or 0
     if mode not in _MODES:
@@ -169,17 +161,14 @@ def _check_class(device_class: Object, mistakes: Mistakes) -> None:
 def _check_slice(slice_: Object, mistakes: Mistakes) -> None:
     spec = mapping(slice_, "spec")
     driver = text(spec, "driver")
-    if not driver:
-        mistakes.required("spec.driver")
-    else:
-        mistakes.invalid_each("spec.driver", driver, names.subdomain(driver))
+    mistakes.named("spec.driver", driver, names.subdomain)
     _check_pool(mapping(spec, "pool"), mistakes)
     places = [key for key in _PLACES if spec.get(key) not in (None, False, "")]
     if not places:
         mistakes.required("spec", _ONE_PLACE)
     elif len(places) > 1:
-        told = ", ".join(f"`{key}`" for key in places)
-        mistakes.invalid("spec", f"{{{told}}}", f"{_ONE_PLACE}, but multiple fields are set")
+        words = ", ".join(f"`{key}`" for key in places)
+        mistakes.invalid("spec", f"{{{words}}}", f"{_ONE_PLACE}, but multiple fields are set")
     selector = spec.get("nodeSelector")
     if selector is not None:
         check_node_selector(selector, "spec.nodeSelector", mistakes)
@@ -205,9 +194,7 @@ def _check_devices(devices: list[Object], mistakes: Mistakes) -> None:
     for i, device in enumerate(devices):
         where = f"spec.devices[{i}]"
         name = _check_request_name(device, where, mistakes)
-        if name in seen:
-            mistakes.duplicate(f"{where}.name", name)
-        seen.add(name)
+        mistakes.unique(f"{where}.name", name, seen)
         for key, attribute in mapping(device, "attributes").items():
             _check_attribute(attribute, f"{where}.attributes[{key}]", mistakes)
         capacities = mapping(device, "capacity")

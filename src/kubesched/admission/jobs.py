@@ -69,8 +69,7 @@ def _check(job: Object, mistakes: Mistakes) -> None:
             mistakes.invalid("spec.template.metadata.labels", template_labels(spec), MISMATCH)
     check_counts(spec, _COUNTS, mistakes)
     mode = text(spec, "completionMode")
-    if mode not in ("NonIndexed", "Indexed"):
-        mistakes.unsupported("spec.completionMode", mode, ("NonIndexed", "Indexed"))
+    mistakes.one_of("spec.completionMode", mode, ("NonIndexed", "Indexed"))
     if mode == "Indexed" and spec.get("completions") is None:
         mistakes.required("spec.completions", "when completion mode is Indexed")
     check_template(spec, mistakes)

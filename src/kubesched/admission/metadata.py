@@ -36,8 +36,8 @@ def check_metadata(resource: Resource, obj: Object, name_rule: NameRule, mistake
     name = text(metadata, "name")
     if not name:
         mistakes.required("metadata.name", "name or generateName is required")
-    elif told := name_rule(name):
-        mistakes.invalid_each("metadata.name", name, told)
+    elif words := name_rule(name):
+        mistakes.invalid_each("metadata.name", name, words)
     _check_namespace(resource, text(metadata, "namespace"), mistakes)
     if metadata.get("labels"):
         check_labels(mapping(metadata, "labels"), "metadata.labels", mistakes)
@@ -55,16 +55,16 @@ def _check_namespace(resource: Resource, namespace: str, mistakes: Mistakes) -> 
             mistakes.forbidden("metadata.namespace", "not allowed on this type")
     elif not namespace:
         mistakes.required("metadata.namespace")
-    elif told := names.label(namespace):
-        mistakes.invalid_each("metadata.namespace", namespace, told)
+    elif words := names.label(namespace):
+        mistakes.invalid_each("metadata.namespace", namespace, words)
 
 
 def check_labels(labels: dict[str, str], field: str, mistakes: Mistakes) -> None:
     for key, value in labels.items():
-        if told := names.label_key(key):
-            mistakes.invalid_each(field, key, told)
-        if told := names.label_value(value):
-            mistakes.invalid_each(field, value, told)
+        if words := names.label_key(key):
+            mistakes.invalid_each(field, key, words)
+        if words := names.label_value(value):
+            mistakes.invalid_each(field, value, words)
 
 
 def check_annotations(annotations: dict[str, str], field: str, mistakes: Mistakes) -> None:
@@ -101,6 +101,6 @@ def check_metadata_update(new: Object, old: Object, mistakes: Mistakes) -> None:
     if "deletionTimestamp" in before:
         known = before.get("finalizers") or []
         if added := sorted(set(sequence(metadata, "finalizers")) - set(known)):
-            told = ", ".join(f'"{each}"' for each in added)
+            words = ", ".join(f'"{each}"' for each in added)
             why = "no new finalizers can be added if the object is being deleted, found new finalizers"
-            mistakes.forbidden("metadata.finalizers", f"{why} []string{{{told}}}")
+            mistakes.forbidden("metadata.finalizers", f"{why} []string{{{words}}}")

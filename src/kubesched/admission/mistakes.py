@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from kubesched.api.api_error import ApiError, invalid
@@ -64,6 +64,19 @@ class Mistakes:
         """The field holds one of these values."""
         if value not in supported:
             self.unsupported(field, value, supported)
+
+    def named(self, field: str, name: Any, rule: Callable[[Any], Iterable[str]]) -> None:
+        """The field holds a name or a number as the rule wants it."""
+        if not name:
+            self.required(field)
+        else:
+            self.invalid_each(field, name, rule(name))
+
+    def unique(self, field: str, value: Any, seen: set[Any]) -> None:
+        """No earlier item has this value; the next ones may not either."""
+        if value in seen:
+            self.duplicate(field, value)
+        seen.add(value)
 
     def not_negative(self, field: str, value: int | None) -> None:
         if value is not None and value < 0:

@@ -24,9 +24,9 @@ Words = tuple[str, ...]
 """What is wrong; nothing when all is well."""
 
 
-def _pattern(told: str, pattern: str, *examples: str) -> str:
+def _pattern(words: str, pattern: str, *examples: str) -> str:
     shown = " or ".join(f"'{example}', " for example in examples)
-    return f"{told} (e.g. {shown}regex used for validation is '{pattern}')"
+    return f"{words} (e.g. {shown}regex used for validation is '{pattern}')"
 
 
 def _too_long(limit: int) -> str:
@@ -82,20 +82,13 @@ def label(name: str) -> Words:
     """Names that become part of a DNS name: of containers, namespaces, volumes, ..."""
     if _is_label(name) and len(name) <= 63:
         return ()
-    told = "must not contain dots" if _is_subdomain(name) else _LABEL_WORDS
-    return _found((len(name) > 63, _too_long(63)), (not _is_label(name), told))
+    words = "must not contain dots" if _is_subdomain(name) else _LABEL_WORDS
+    return _found((len(name) > 63, _too_long(63)), (not _is_label(name), words))
 
 
 def label_1035(name: str) -> Words:
     """Names that must not begin with a digit."""
     return _found((len(name) > 63, _too_long(63)), (not _is_label_1035(name), _LABEL_1035_WORDS))
-
-
-def path_segment(name: str) -> Words:
-    """Any name that can stand in a URL: of custom types' subjects, roles, ..."""
-    if name in (".", ".."):
-        return (f"may not be '{name}'",)
-    return tuple(f"may not contain '{sign}'" for sign in "/%" if sign in name)
 
 
 @lru_cache(maxsize=4096)
@@ -109,7 +102,7 @@ def label_key(key: str) -> Words:
         )
     if len(parts) == 2:
         prefix = parts[0]
-        found += [f"prefix part {told}" for told in (subdomain(prefix) if prefix else ("must be non-empty",))]
+        found += [f"prefix part {words}" for words in (subdomain(prefix) if prefix else ("must be non-empty",))]
     name = parts[-1]
     if not name:
         found.append("name part must be non-empty")
@@ -150,4 +143,4 @@ def port_number(port: int) -> Words:
 
 
 def _found(*checks: tuple[bool, str]) -> Words:
-    return tuple(told for wrong, told in checks if wrong)
+    return tuple(words for wrong, words in checks if wrong)

@@ -37,8 +37,8 @@ def _check_taints(taints: list[Object], mistakes: Mistakes) -> None:
         where = f"spec.taints[{i}]"
         check_key(taint, "key", where, mistakes)
         value, effect = text(taint, "value"), text(taint, "effect")
-        if told := names.label_value(value):
-            mistakes.invalid(f"{where}.value", value, ";".join(told))
+        if words := names.label_value(value):
+            mistakes.invalid(f"{where}.value", value, ";".join(words))
         if not effect:
             mistakes.required(f"{where}.effect")
         elif effect not in EFFECTS:

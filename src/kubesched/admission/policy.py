@@ -36,8 +36,8 @@ def _check_priority_class(priority_class: Object, mistakes: Mistakes) -> None:
         if SYSTEM_PRIORITY_CLASSES.get(name) != value:
             why = f"priority class names with '{_SYSTEM}' prefix are reserved for system use only. error: "
             known = f"value of {name} PriorityClass must be {SYSTEM_PRIORITY_CLASSES.get(name)}"
-            told = known if name in SYSTEM_PRIORITY_CLASSES else f"{name} is not a known system priority class"
-            mistakes.forbidden("metadata.name", why + told)
+            words = known if name in SYSTEM_PRIORITY_CLASSES else f"{name} is not a known system priority class"
+            mistakes.forbidden("metadata.name", why + words)
     elif value > _HIGHEST:
         mistakes.forbidden("value", f"maximum allowed value of a user defined priority is {_HIGHEST}")
     policy = text(priority_class, "preemptionPolicy")

@@ -48,8 +48,8 @@ def check_requirements(resources: Object, where: str, claims: frozenset[str], mi
 
 
 def _check_container_resource(name: str, field: str, mistakes: Mistakes) -> None:
-    if told := names.label_key(name):
-        mistakes.invalid_each(field, name, told)
+    if words := names.label_key(name):
+        mistakes.invalid_each(field, name, words)
     elif "/" not in name:
         if not is_huge_page(name):
             mistakes.invalid(field, name, "must be a standard resource type or fully qualified")
@@ -68,12 +68,12 @@ def _check_overcommit(
             if not flexible:
                 mistakes.required(f"{where}.limits", "Limit must be set for non overcommitable resources")
             continue
-        told = f"{name} limit of {resources['limits'][name]}"
+        words = f"{name} limit of {resources['limits'][name]}"
         asked = str(resources["requests"][name])
         if not flexible and (amount.exceeds(limit) or limit.exceeds(amount)):
-            mistakes.invalid(f"{where}.requests", asked, f"must be equal to {told}")
+            mistakes.invalid(f"{where}.requests", asked, f"must be equal to {words}")
         elif amount.exceeds(limit):
-            mistakes.invalid(f"{where}.requests", asked, f"must be less than or equal to {told}")
+            mistakes.invalid(f"{where}.requests", asked, f"must be less than or equal to {words}")
 
 
 def _check_claims(resources: Object, where: str, claims: frozenset[str], mistakes: Mistakes) -> None:

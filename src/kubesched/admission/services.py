@@ -58,7 +58,7 @@ def _give_addresses(service: Object, reader: Reader) -> None:
 
 
 def _free_address(own: str, taken: set[str]) -> str:
-    """The same service gets the same address again, unless somebody has it."""
+    """The same service gets the same address again, unless another service has it."""
     start = zlib.crc32(own.encode(errors="replace"))
     free = (str(IPv4Address(_FIRST_ADDRESS + (start + i) % _ADDRESSES)) for i in range(_ADDRESSES))
     return next(address for address in free if address not in taken)
@@ -99,15 +99,13 @@ def _check_ports(ports: list[Object], mistakes: Mistakes) -> None:
             mistakes.required(f"{where}.name")
         elif name:
             mistakes.invalid_each(f"{where}.name", name, names.label(name))
-            if name in seen:
-                mistakes.duplicate(f"{where}.name", name)
-            seen.add(name)
+            mistakes.unique(f"{where}.name", name, seen)
         number, protocol = port.get("port") or 0, text(port, "protocol")
         mistakes.invalid_each(f"{where}.port", number, names.port_number(number))
         mistakes.one_of(f"{where}.protocol", protocol, ("SCTP", "TCP", "UDP"))
         target = port.get("targetPort")
-        told = names.port_name(target) if isinstance(target, str) else names.port_number(target or 0)
-        mistakes.invalid_each(f"{where}.targetPort", target or 0, told)
+        words = names.port_name(target) if isinstance(target, str) else names.port_number(target or 0)
+        mistakes.invalid_each(f"{where}.targetPort", target or 0, words)
         if (protocol, number) in served:
             mistakes.duplicate(where, {"protocol": protocol, "port": number})
         served.add((protocol, number))

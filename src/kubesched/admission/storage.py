@@ -44,9 +44,7 @@ def _check_topology(term: Object, where: str, mistakes: Mistakes) -> None:
             mistakes.required(f"{field}.values")
         check_key(expression, "key", field, mistakes)
         key = text(expression, "key")
-        if key in seen:
-            mistakes.duplicate(f"{field}.key", key)
-        seen.add(key)
+        mistakes.unique(f"{field}.key", key, seen)
 
 
 def _class_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
@@ -63,9 +61,7 @@ def _check_csi_node(node: Object, mistakes: Mistakes) -> None:
         field = f"spec.drivers[{i}]"
         name, node_id = text(driver, "name"), text(driver, "nodeID")
         _check_driver_name(name, f"{field}.name", mistakes)
-        if name in seen:
-            mistakes.duplicate(f"{field}.name", name)
-        seen.add(name)
+        mistakes.unique(f"{field}.name", name, seen)
         if not node_id:
             mistakes.required(f"{field}.nodeID")
         elif len(node_id) > _NODE_ID_LIMIT:
@@ -120,16 +116,13 @@ def _check_driver(driver: Object, mistakes: Mistakes) -> None:
 
 def _driver_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
     before = mapping(old, "spec")
-    for key, told in (("attachRequired", "attachedRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")):
-        mistakes.immutable(f"spec.{told}", new["spec"].get(key), before.get(key))
+    for key, words in (("attachRequired", "attachedRequired"), ("volumeLifecycleModes", "volumeLifecycleModes")):
+        mistakes.immutable(f"spec.{words}", new["spec"].get(key), before.get(key))
 
 
 def _check_capacity(capacity: Object, mistakes: Mistakes) -> None:
     name = text(capacity, "storageClassName")
-    if not name:
-        mistakes.required("storageClassName")
-    else:
-        mistakes.invalid_each("storageClassName", name, names.subdomain(name))
+    mistakes.named("storageClassName", name, names.subdomain)
     for key in ("capacity", "maximumVolumeSize"):
         if capacity.get(key) is not None and parse_quantity(capacity[key]).amount < 0:
             mistakes.invalid(key, str(capacity[key]), "must be greater than or equal to 0")

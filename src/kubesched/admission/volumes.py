@@ -37,8 +37,7 @@ _CLAIM_STAYS = (
 def _check_access_modes(spec: Object, where: str, mistakes: Mistakes) -> None:
     modes = sequence(spec, "accessModes")
     for mode in modes:
-        if mode not in ACCESS_MODES:
-            mistakes.unsupported(f"{where}.accessModes", mode, ACCESS_MODES)
+        mistakes.one_of(f"{where}.accessModes", mode, ACCESS_MODES)
     if "ReadWriteOncePod" in modes and len(modes) > 1:
         mistakes.forbidden(f"{where}.accessModes", "may not use ReadWriteOncePod with other access modes")
 
@@ -101,7 +100,7 @@ def _claim_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
     spec, before = dict(new["spec"]), mapping(old, "spec")
     bound = mapping(old, "status").get("phase") == "Bound"
     if not text(before, "volumeName"):
-        spec.pop("volumeName", None)  # set once, by whoever binds the claim
+        spec.pop("volumeName", None)  # set once, when the claim is bound
     if "storageClassName" not in before:
         spec.pop("storageClassName", None)  # a default class that came later
     if bound:

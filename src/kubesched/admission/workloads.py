@@ -247,8 +247,7 @@ def _check_stateful_set(stateful_set: Object, mistakes: Mistakes) -> None:
 def _check_update_strategy(spec: Object, mistakes: Mistakes) -> None:
     strategy, where = mapping(spec, "updateStrategy"), "spec.updateStrategy"
     kind = text(strategy, "type")
-    if kind not in ("RollingUpdate", "OnDelete"):
-        mistakes.unsupported(f"{where}.type", kind, ("RollingUpdate", "OnDelete"))
+    mistakes.one_of(f"{where}.type", kind, ("RollingUpdate", "OnDelete"))
     rolling = mapping(strategy, "rollingUpdate")
     if kind == "OnDelete" and rolling:
         why = "only allowed for updateStrategy 'RollingUpdate'"

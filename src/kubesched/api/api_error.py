@@ -105,7 +105,7 @@ def unsupported_media_type(accepted: Sequence[str]) -> ApiError:
 
 
 def unprocessable(why: str) -> ApiError:
-    """A patch that can be read but not carried out; the reason is told as a cause."""
+    """A patch that can be read but not carried out; the reason is one of its causes."""
     message = "the server rejected our request due to an error in our request"
     causes = [{"reason": "UnexpectedServerResponse", "message": why}]
     return ApiError(422, "Invalid", message, {"causes": causes})

@@ -49,7 +49,7 @@ class CapacityRange(Record, frozen=True):
 
 
 class CapacityPolicy(Record, frozen=True):
-    """Which shares of a capacity may be asked for, and how much is taken if nobody says."""
+    """Which shares of a capacity may be asked for, and how much is taken by default."""
 
     default: QuantityText | None = None
     valid_values: tuple[QuantityText, ...] = ()

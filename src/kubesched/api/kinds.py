@@ -176,3 +176,13 @@ KINDS: dict[str, Kind] = {
 
 WATCHED: tuple[Kind, ...] = tuple(kind for kind in KINDS.values() if kind.watched)
 """All that decisions depend on."""
+
+
+def resource_named(name: str) -> Resource | None:
+    """By the kind of its objects (`ConfigMap`), or as `plural.version.group`; None if Kubernetes has no such kind."""
+    if name in KINDS:
+        return KINDS[name].resource
+    if name.count(".") >= 2:
+        plural, version, group = name.split(".", 2)
+        return Resource(group, version, plural, kind="")
+    return next((resource for resource in BUILT_IN.values() if resource.kind == name), None)

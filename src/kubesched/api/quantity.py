@@ -18,7 +18,7 @@ _MIN_SCALE = -9
 _MAX_INT64 = 2**63 - 1
 _NARROW_DIGITS = 18
 _FAR = 1000
-"""Exponents further from zero than this change nothing that anybody can see, but would take ages to work out."""
+"""Exponents further from zero than this change nothing visible, but would take ages to work out."""
 
 _SPELLING = re.compile(
     r"(?P<sign>[+-]?)0*(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?"

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from kubesched.api.kinds import BUILT_IN, KINDS, PODS, Resource
+from kubesched.api.kinds import PODS, Resource, resource_named
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.daemon.doubt import certain, leaves_doubt, says_the_same
@@ -136,7 +136,7 @@ class LiveClient(ClusterClient):
             reason=reason,
             action=action,
             note=note,
-            # Whoever does something to a pod for another one is the scheduler of that other one.
+            # A victim's event comes from the scheduler of the preemptor.
             controller=(related or pod).spec.scheduler_name,
         )
 
@@ -177,13 +177,7 @@ class LiveClient(ClusterClient):
 
 
 def _resource(kind: str) -> Resource:
-    """By the kind of its objects, or as `plural.version.group`."""
-    if kind in KINDS:
-        return KINDS[kind].resource
-    if kind.count(".") >= 2:
-        plural, version, group = kind.split(".", 2)
-        return Resource(group, version, plural, kind="")
-    found = next((each for each in BUILT_IN.values() if each.kind == kind), None)
+    found = resource_named(kind)
     if found is None:
         raise ClientError(NOT_FOUND, f"{kind}: neither a kind that Kubernetes has, nor plural.version.group")
     return found

@@ -10,8 +10,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.daemon.log import Log
-from kubesched.framework.engine import NO_NODES
-from kubesched.scheduler.attempt.attempt import Attempt
+from kubesched.scheduler.attempt.attempt import Attempt, AttemptOutcome, Done
 from kubesched.scheduler.listener import SchedulerListener
 
 log = Log(__name__)
@@ -57,16 +56,17 @@ class SchedulingLog(SchedulerListener):
 
     def finished(self, attempt: Attempt) -> None:
         pod, decision, failure = attempt.queued.key, attempt.decision, attempt.failure
-        if attempt.outcome == "bound" and decision is not None:
+        if attempt.outcome is AttemptOutcome.BOUND and decision is not None:
             if log.enabled(2):
                 log.info("Successfully bound pod to node", v=2, pod=pod, node=attempt.node,
                          evaluatedNodes=decision.evaluated, feasibleNodes=decision.feasible)  # fmt: skip
-        elif failure is not None and attempt.is_rejected:
-            if failure.message == NO_NODES:
+        elif failure is not None and failure.is_rejection:
+            if decision is not None and decision.found_no_nodes:
                 log.info("Unable to schedule pod; no nodes are registered to the cluster; waiting", v=2, pod=pod)
             else:
                 log.info("Unable to schedule pod; no fit; waiting", v=2, pod=pod, err=failure.message)
-            for victim in attempt.victims if attempt.evicted else ():
+            was_evicted = isinstance(attempt.state, Done) and attempt.state.evicted
+            for victim in attempt.victims if was_evicted else ():
                 log.info("Preemptor Pod preempted victim Pod", v=2, preemptor=pod, victim=victim.pod.key,
                          node=failure.nominated)  # fmt: skip
         elif failure is not None:

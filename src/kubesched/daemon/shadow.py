@@ -158,7 +158,6 @@ def _judged(decision: Decision, theirs: str) -> tuple[Judgement, str]:
 def _rejection(decision: Decision, node: str) -> str:
     """Why the node would not have been taken here; nothing if it fits."""
     cycle, outcome = decision.cycle, decision.trace.filter_outcome
-    assert cycle is not None
     row = cycle.state.nodes.row_of.get(node)
     if row is None or not cycle.state.nodes.live[row]:
         return "the node is not known here"
@@ -173,7 +172,6 @@ def _rejection(decision: Decision, node: str) -> str:
 
 def _compared_by_score(decision: Decision, theirs: str) -> tuple[Judgement, str]:
     scores, cycle = decision.trace.scores, decision.cycle
-    assert cycle is not None
     if decision.pod.status.nominated_node_name == decision.node or scores is None or scores.broken:
         return "lower", f"the pod had been nominated to {decision.node}"
     names = cycle.state.nodes.names

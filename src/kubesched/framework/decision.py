@@ -48,7 +48,7 @@ class Decision:
     pod: Pod
     profile: str
     outcome: Outcome
-    cycle: Cycle | None = None
+    cycle: Cycle
     node: str = ""
     score: int = 0
     draw: Draw = field(default_factory=Draw)
@@ -60,6 +60,11 @@ class Decision:
     post_filter: PostFilterResult | None = None
     post_filter_status: Status | None = None
     trace: Trace = field(default_factory=Trace)
+
+    @property
+    def found_no_nodes(self) -> bool:
+        """Whether there were no nodes to look at."""
+        return self.outcome is Outcome.UNSCHEDULABLE and self.diagnosis is None
 
     @property
     def message(self) -> str:

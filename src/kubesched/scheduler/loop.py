@@ -10,7 +10,7 @@ from typing import Any
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.framework.events import ClusterEvent
-from kubesched.scheduler.attempt.attempt import Attempt
+from kubesched.scheduler.attempt.attempt import Asking, Attempt, Done, Failed, WaitingOnPermit
 from kubesched.scheduler.attempt.extender_turns import ExtenderTurns
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.scheduler import Scheduler
@@ -107,14 +107,14 @@ class SchedulingLoop(SchedulerListener):
                 return False  # an answer of an extender will wake us
             self._scheduler.decide(attempt)
             if attempt.answers is not None:
-                if attempt.phase == "asking":
-                    self._extender_turns.ask(attempt)
+                if isinstance(attempt.state, Asking):
+                    self._extender_turns.ask(attempt, attempt.state.questions)
                     continue
                 self._extender_turns.leave(attempt)
             task = self._carry_out(attempt)
             if task is not None and attempt.victims and self._scheduler.evicts_first:
                 await asyncio.wait((task,))  # nothing is decided before its victims are on their way out
-            elif attempt.phase == "failed":
+            elif isinstance(attempt.state, Failed):
                 # Its nomination must be known before the next decision, or two preemptors choose the same victims.
                 # The task that was just made runs up to its first write before we go on.
                 await asyncio.sleep(0)
@@ -134,10 +134,10 @@ class SchedulingLoop(SchedulerListener):
 
     def _carry_out(self, attempt: Attempt) -> asyncio.Task[None] | None:
         """What is left to be done, under way; None if there is nothing, or not yet."""
-        if attempt.phase == "waiting":
+        if isinstance(attempt.state, WaitingOnPermit):
             wait = self._begin(self._scheduler.wait(attempt), attempt)
             self._waits[attempt.queued.identity] = wait, self._alarm(attempt)
-        elif attempt.phase != "done":
+        elif not isinstance(attempt.state, Done):
             return self._begin(self._finish(attempt), attempt)
         return None
 

@@ -15,7 +15,7 @@ from kubesched.api.device_claims import (
 )
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodResourceClaimStatus
-from kubesched.controllers.claims import resource_claim
+from kubesched.controllers.volumes import resource_claim
 from kubesched.framework.decision import Decision
 from kubesched.plugins.dynamic_resources.attempt import NOTES
 from kubesched.plugins.dynamic_resources.extended import IN_MEMORY_NAME
@@ -58,7 +58,7 @@ def made_for(pod: Pod, templates: Templates) -> tuple[Pod, list[ResourceClaim]]:
 
 
 class DeviceClaims:
-    """All claims; every change is told."""
+    """All claims; the world is given every change."""
 
     def __init__(self, objects: Iterable[KubeObject], tell: Tell) -> None:
         given = list(objects)
@@ -77,7 +77,7 @@ class DeviceClaims:
         return pod
 
     def pod_gone(self, pod: Pod) -> None:
-        """With the pod go the claims that were made for it alone; others that nobody uses give back their devices."""
+        """With the pod go the claims that were made for it alone; others that no pod uses give back their devices."""
         for claim in self._claims_of(pod):
             owner = claim.metadata.controller
             if claim.is_reserved_for(pod.uid):
@@ -137,7 +137,7 @@ def release_claims(pod: Pod, state: ClusterState) -> None:
 
 def settle_claims(decision: Decision, state: ClusterState) -> None:
     """What was set aside for a pod is its own from now on, as if it had been written and the watch had shown it."""
-    attempt = decision.cycle.find(NOTES) if decision.cycle is not None else None
+    attempt = decision.cycle.find(NOTES)
     if attempt is None:
         return
     ledger = state.companion(DeviceView).ledger

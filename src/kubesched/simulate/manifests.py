@@ -361,7 +361,7 @@ def _key(obj: Object) -> str:
 
 
 def _unknown_kind(api_version: str, kind: str, places: Sequence[_Place]) -> str:
-    nearest = nearest_kind(kind)
+    nearest = nearest_kind(api_version, kind)
     more = f" and {len(places) - 1} more" if len(places) > 1 else ""
     hint = f', did you mean "{nearest}"?' if nearest and nearest != kind else ", left out"
     return f'{places[0]}{more}: unknown kind "{kind}" in {api_version}{hint}'

@@ -103,7 +103,6 @@ def schedule(cluster: SimulatedCluster, pod: Pod) -> Decision:
 
 def _assume_and_reserve(cluster: SimulatedCluster, decision: Decision) -> Status | None:
     """Put the pod on its node; if a plugin cannot set aside what it needs, all is as before and its status returned."""
-    assert decision.cycle is not None
     pod, node, state = decision.pod, decision.node, cluster.state
     assumed = state.assume(pod, node)
     asked: list[ReservePlugin] = []

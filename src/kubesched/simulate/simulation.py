@@ -21,11 +21,12 @@ from kubesched.config import SchedulerConfiguration
 from kubesched.framework.client import ClusterClient
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import all_plugins
+from kubesched.scheduler.attempt.attempt import Attempt, Done, WaitingOnPermit
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.queue.scheduling_queue import LONGEST_WAIT
 from kubesched.scheduler.recording.recording import Recording, RecordingClient
 from kubesched.scheduler.run_now import run_now
-from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.scheduler.scheduler import Scheduler
 from kubesched.simulate.cluster import created_at
 from kubesched.simulate.meter import Meter
 from kubesched.simulate.report import PodStory, Preempted, SimulationReport
@@ -197,9 +198,9 @@ class Simulation:
                 progress(self._placed, self._expected)
 
     def _carry_out(self, attempt: Attempt) -> None:
-        if attempt.phase == "waiting":
+        if isinstance(attempt.state, WaitingOnPermit):
             return
-        if attempt.phase != "done":
+        if not isinstance(attempt.state, Done):
             run_now(self._scheduler.finish(attempt))
         self._attempts += 1
         pod, failure = attempt.queued.pod, attempt.failure

@@ -12,7 +12,7 @@ import msgspec
 from kubesched.api.change import Change
 from kubesched.api.custom import CustomObject, read_custom
 from kubesched.api.device_claims import ResourceClaim
-from kubesched.api.kinds import KINDS
+from kubesched.api.kinds import KINDS, resource_named
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
@@ -110,7 +110,7 @@ class World(ClusterClient):
             case PersistentVolume() | PersistentVolumeClaim():
                 self._volumes.delete(stored)
             case _:
-                del self._others[kind, stored.key]
+                del self._others[_kind_of(stored), stored.key]
                 self._tell(stored, None)
 
     async def wait(
@@ -129,7 +129,7 @@ class World(ClusterClient):
             case "PersistentVolume" | "PersistentVolumeClaim":
                 found = self._volumes.find(kind, key)
             case _:
-                found = self._others.get((kind, key))
+                found = self._others.get((kind if kind in KINDS else _resource_name(kind), key))
         if found is None:
             raise ClientError(NOT_FOUND, f'{kind} "{name}" not found')
         return found
@@ -146,7 +146,7 @@ class World(ClusterClient):
             case PersistentVolumeClaim():
                 self._volumes.claim_changed(new)
             case _:
-                self._others[kind, new.key] = new
+                self._others[_kind_of(new), new.key] = new
                 self._tell(old, new)
         return new
 
@@ -208,7 +208,15 @@ def _plain(obj: KubeObject) -> Json:
 
 
 def _record(kind: str, obj: Json) -> KubeObject:
-    return msgspec.convert(obj, KINDS[kind].record) if kind in KINDS else read_custom(kind, obj)
+    return msgspec.convert(obj, KINDS[kind].record) if kind in KINDS else read_custom(_resource_name(kind), obj)
+
+
+def _resource_name(kind: str) -> str:
+    """What objects that have no record are kept under: `plural.version.group`."""
+    found = resource_named(kind)
+    if found is None:
+        raise ClientError(NOT_FOUND, f"{kind}: neither a kind that Kubernetes has, nor plural.version.group")
+    return f"{found.plural}.{found.version}.{found.group}"
 
 
 def _merged(target: Any, patch: Any) -> Any:

@@ -141,3 +141,27 @@ def test_unknown_option_is_named(command: str) -> None:
 def test_unknown_format_is_named_with_those_that_there_are(command: str, known: str) -> None:
     said = lines(command, "-f", "node.yaml", "-o", "xml")
     assert said[-1] == f"Error: Invalid value for '-o' / '--output': 'xml' is not one of 'table', {known}."
+
+
+def test_mistakes_of_every_sort_in_manifests_end_a_command_with_code_2() -> None:
+    Path("pods.yaml").write_text(
+        "{apiVersion: v1, kind: Pod, metadata: {name: a}, spec: {nodSelector: {}, priority: high}}\n---\n"
+        "{apiVersion: v1, kind: Pod, metadata: {name: b}, spec: {priorityClassName: vip, dnsPolicy: Some}}\n"
+    )
+    assert lines("place", "-f", "pods.yaml") == [
+        'pods.yaml: document 1 (Pod default/a): unknown field "spec.nodSelector", did you mean "nodeSelector"?',
+        'pods.yaml: document 1 (Pod default/a): spec.priority: expected an integer, got "high"',
+        'pods.yaml: document 2 (Pod default/b): spec.dnsPolicy: Unsupported value: "Some": supported values: '
+        '"ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"',
+        "pods.yaml: document 2 (Pod default/b): spec.priorityClassName: no PriorityClass with name vip was found",
+    ]
+
+
+def test_unknown_kind_is_refused_only_when_nothing_else_was_there() -> None:
+    Path("odd.yaml").write_text("{apiVersion: v1, kind: Pdo, metadata: {name: a}}\n")
+    warning = 'odd.yaml: document 1: unknown kind "Pdo" in v1, did you mean "Pod"?'
+    assert lines("place", "-f", "odd.yaml") == [warning]
+    Path("cluster.yaml").write_text(f"{NODE}---\n{POD}")
+    result = CliRunner().invoke(main, ["place", "-f", "cluster.yaml", "-f", "odd.yaml"])
+    assert result.exit_code == 0
+    assert f"Warning: {warning}" in result.stderr

@@ -6,7 +6,7 @@ import io
 from collections.abc import Callable
 
 import pytest
-from tests.unit.scheduler.memory_writer import MemoryCluster, Running
+from tests.unit.scheduler.memory_cluster import MemoryCluster, Running
 
 from kubesched import config
 from kubesched.api.change import Change

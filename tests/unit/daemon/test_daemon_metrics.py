@@ -7,7 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.unit.daemon.metric_values import value_of
 from tests.unit.kube.scripted_server import Exchange, answering, serving, talking_to
 from tests.unit.plugins import volume_builders as volumes
-from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal
+from tests.unit.scheduler.memory_cluster import MemoryCluster, Refusal
 from tests.unit.scheduler.world import World
 
 from kubesched import config

@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.builders import Json
 from tests.sandbox_server import serving
 from tests.unit.extenders.extender_server import settings
-from tests.unit.scheduler.memory_writer import MemoryCluster
+from tests.unit.scheduler.memory_cluster import MemoryCluster
 
 from kubesched.api.kinds import NODES, PODS
 from kubesched.daemon.informers import Informers

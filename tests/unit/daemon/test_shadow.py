@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from tests.unit.extenders.extender_server import ExtenderServer, filtering, passing, settings
-from tests.unit.scheduler.memory_writer import MemoryCluster
+from tests.unit.scheduler.memory_cluster import MemoryCluster
 
 from kubesched import config
 from kubesched.api.change import Change

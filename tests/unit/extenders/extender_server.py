@@ -27,8 +27,9 @@ from kubesched.framework.extender import AnswersMissingError, ExtenderAnswers, i
 from kubesched.framework.plugin import PluginContext
 from kubesched.framework.profile import Profile
 from kubesched.plugins.registry import in_tree
+from kubesched.scheduler.attempt.attempt import Asking, Attempt
 from kubesched.scheduler.attempt.extender_turns import answer
-from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 T = TypeVar("T")
@@ -191,8 +192,8 @@ async def decided(engine: Engine, pod: Pod, answers: ExtenderAnswers | None, *, 
 async def decide_attempt(scheduler: Scheduler, attempt: Attempt) -> None:
     """The same for an attempt of a scheduler."""
     scheduler.decide(attempt)
-    while attempt.phase == "asking":
-        await answer(attempt.questions)
+    while isinstance(attempt.state, Asking):
+        await answer(attempt.state.questions)
         scheduler.decide(attempt)
 
 

@@ -22,13 +22,14 @@ from tests.unit.extenders.extender_server import (
     passing,
     settings,
 )
-from tests.unit.scheduler.memory_writer import MemoryCluster
+from tests.unit.scheduler.memory_cluster import MemoryCluster
 
 from kubesched.extenders.http_extender import HTTPExtender, extenders_of
 from kubesched.framework.decision import Outcome
 from kubesched.framework.extender import ExtenderError, ask_to_bind
 from kubesched.plugins.registry import in_tree
-from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.scheduler.attempt.attempt import Attempt
+from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import make_pod
 
 # -- filter -----------------------------------------------------------------------------------------------------------

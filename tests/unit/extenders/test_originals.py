@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.builders import Json
 from tests.unit.extenders.extender_server import ExtenderServer, asked, decide_attempt, filtering, passing, settings
-from tests.unit.scheduler.memory_writer import MemoryCluster
+from tests.unit.scheduler.memory_cluster import MemoryCluster
 
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject

@@ -10,7 +10,7 @@ import pytest
 from tests import virtual_time
 from tests.builders import Json
 from tests.unit.extenders.extender_server import ExtenderServer, filtering, settings
-from tests.unit.scheduler.memory_writer import MemoryCluster
+from tests.unit.scheduler.memory_cluster import MemoryCluster
 
 from kubesched import config
 from kubesched.api.meta import KubeObject
@@ -113,10 +113,10 @@ class Living(SchedulerListener):
 
     def decided(self, attempt: Attempt) -> None:
         self.decided_pods.append(attempt.queued.pod.name)
-        self.outcomes[attempt.queued.pod.name] = attempt.outcome
+        self.outcomes[attempt.queued.pod.name] = attempt.outcome or ""
 
     def finished(self, attempt: Attempt) -> None:
-        self.outcomes[attempt.queued.pod.name] = attempt.outcome
+        self.outcomes[attempt.queued.pod.name] = attempt.outcome or ""
 
     async def see(self, *objects: NodeBuilder | PodBuilder | KubeObject) -> None:
         for each in objects:

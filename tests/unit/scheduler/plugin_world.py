@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.scheduler.memory_writer import MemoryCluster, Running
+from tests.unit.scheduler.memory_cluster import MemoryCluster, Running
 
 from kubesched import config
 from kubesched.api.pod import Pod
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import IN_TREE
-from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.scheduler.attempt.attempt import Attempt
+from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import make_node
 
 

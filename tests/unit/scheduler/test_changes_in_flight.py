@@ -6,7 +6,7 @@ import pytest
 from tests.unit.scheduler.world import World
 
 from kubesched.api.pod import PersistentVolumeClaimSource, PodCondition, Volume
-from kubesched.scheduler.scheduler import Attempt
+from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.testing import PodBuilder, make_node, make_pod, node_term
 
 VIP = make_pod("vip").requests(cpu="4").priority(10)

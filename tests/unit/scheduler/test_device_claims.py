@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 from tests.device_builders import device, make_claim, make_class, make_slice, with_claims
-from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal, Running
+from tests.unit.scheduler.memory_cluster import MemoryCluster, Refusal, Running
 from tests.unit.scheduler.world import World
 
 from kubesched import config
@@ -24,10 +24,11 @@ from kubesched.api.device_claims import (
 from kubesched.plugins.registry import in_tree
 from kubesched.plugins.shared.devices.answers import DeviceView
 from kubesched.plugins.shared.devices.device_kinds import DeviceKind
+from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.recording.recording import Recording, RecordingClient
 from kubesched.scheduler.recording.replay import Replay
-from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import PodBuilder, make_node, make_pod
 
 P = with_claims(make_pod("p"), "c")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec.structs import replace
 from tests.device_builders import device, make_claim, make_class, make_counters, make_slice, request, with_claims
-from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal, Running
+from tests.unit.scheduler.memory_cluster import MemoryCluster, Refusal, Running
 
 from kubesched import config
 from kubesched.api.device_claims import AllocatedDevice, DeviceRequest, ResourceClaim, ResourceClaimStatus

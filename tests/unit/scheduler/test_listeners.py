@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 
 from msgspec.structs import replace
-from tests.unit.scheduler.memory_writer import MemoryCluster, Running
+from tests.unit.scheduler.memory_cluster import MemoryCluster, Running
 from tests.unit.scheduler.world import World
 
 from kubesched import config

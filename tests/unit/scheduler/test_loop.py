@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 from tests import virtual_time
 from tests.device_builders import device, make_claim, make_class, make_slice, with_claims
-from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal
+from tests.unit.scheduler.memory_cluster import MemoryCluster, Refusal
 
 from kubesched import config
 from kubesched.api.meta import KubeObject
@@ -22,9 +22,10 @@ from kubesched.framework.registry import Registry
 from kubesched.framework.status import Code, Status
 from kubesched.plugins.registry import IN_TREE
 from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.loop import SchedulingLoop
-from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 
@@ -73,7 +74,7 @@ class Living(SchedulerListener):
 
     @property
     def outcomes(self) -> list[str]:
-        return [attempt.outcome for attempt in self.attempts]
+        return [attempt.outcome or "" for attempt in self.attempts]
 
 
 class Doorkeeper(PermitPlugin):

@@ -19,6 +19,7 @@ from kubesched.framework.plugin import (
     ReservePlugin,
 )
 from kubesched.framework.status import SKIP, Code, Status, error, unschedulable
+from kubesched.scheduler.attempt.attempt import WaitingOnPermit
 from kubesched.testing import make_pod
 
 
@@ -88,7 +89,7 @@ class TestWaiting:
     def test_a_waiting_pod_holds_its_place_and_others_go_on(self, world: World) -> None:
         attempt = world.attempt()
         world.add(make_pod("b").requests(cpu="1").build())
-        assert attempt.phase == "waiting"
+        assert isinstance(attempt.state, WaitingOnPermit)
         assert world.finish(world.attempt()).outcome == "unschedulable"
         assert world.scheduler.permitted() == []
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.unit.plugins import volume_builders as volumes
-from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal, Running
+from tests.unit.scheduler.memory_cluster import MemoryCluster, Refusal, Running
 from tests.unit.scheduler.plugin_world import World
 
 from kubesched.api.meta import KubeObject

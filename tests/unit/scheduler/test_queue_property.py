@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal, Running
+from tests.unit.scheduler.memory_cluster import MemoryCluster, Refusal, Running
 
 from kubesched import config
 from kubesched.api.pod import Pod
 from kubesched.api.requests import pod_requests
 from kubesched.framework.interests import interests_of
 from kubesched.plugins.registry import in_tree
+from kubesched.scheduler.attempt.attempt import Assumed, Attempt, Done, Failed, Popped
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
-from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 POD_NAMES = ("p0", "p1", "p2", "p3", "p4", "p5")
@@ -45,12 +46,12 @@ class Open:
 
     @property
     def is_over(self) -> bool:
-        return self.attempt.phase == "done" if self.writing is None else self.writing.is_over
+        return isinstance(self.attempt.state, Done) if self.writing is None else self.writing.is_over
 
     @property
     def is_binding(self) -> bool:
         """After a binding that failed the pod is back in the queue, while the failure is still being reported."""
-        return self.attempt.phase == "assumed" and self.attempt.failure is None
+        return isinstance(self.attempt.state, Assumed)
 
 
 @st.composite
@@ -221,7 +222,7 @@ class QueueAtWork(RuleBasedStateMachine):
 
     @invariant()
     def no_pod_is_tried_twice_at_once(self) -> None:
-        tried = [one.uid for one in self.open if one.attempt.phase == "popped" or one.is_binding]
+        tried = [one.uid for one in self.open if isinstance(one.attempt.state, Popped) or one.is_binding]
         assert len(tried) == len(set(tried))
 
     @invariant()
@@ -243,7 +244,7 @@ class QueueAtWork(RuleBasedStateMachine):
     @invariant()
     def nothing_is_remembered_for_attempts_that_are_over(self) -> None:
         in_flight = {queued.pod.uid for queued in self.queue.in_flight()}
-        assert in_flight == {one.uid for one in self.open if one.attempt.phase == "popped"}
+        assert in_flight == {one.uid for one in self.open if isinstance(one.attempt.state, Popped)}
         if not in_flight:
             assert self.queue.in_flight_events() == []
 
@@ -310,10 +311,10 @@ class QueueAtWork(RuleBasedStateMachine):
     def _decide_what_is_popped(self) -> None:
         """One decision at a time. A failure is reported at once; only what is written about it may wait."""
         for one in self.open:
-            if one.attempt.phase == "popped":
+            if isinstance(one.attempt.state, Popped):
                 self.scheduler.decide(one.attempt)
-                assert one.attempt.phase in ("assumed", "failed", "done")
-                if one.attempt.phase == "failed":
+                assert isinstance(one.attempt.state, Assumed | Failed | Done)
+                if isinstance(one.attempt.state, Failed):
                     self._write(one)
 
     def _write(self, one: Open) -> None:

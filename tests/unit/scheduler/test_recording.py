@@ -6,7 +6,7 @@ import io
 import json
 
 import pytest
-from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal, Running
+from tests.unit.scheduler.memory_cluster import MemoryCluster, Refusal, Running
 
 from kubesched import config
 from kubesched.plugins.registry import in_tree

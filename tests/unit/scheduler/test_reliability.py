@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.scheduler.memory_writer import Refusal
+from tests.unit.scheduler.memory_cluster import Refusal
 from tests.unit.scheduler.world import World, names
 
+from kubesched.scheduler.attempt.attempt import Assumed
 from kubesched.testing import PodBuilder, make_node, make_pod
 
 POD = make_pod("pod").requests(cpu="1")
@@ -134,7 +135,7 @@ def test_pod_assumed_anew_before_the_watch_shows_its_binding_ends_where_it_was_b
     world.finish(world.decided(), tell=False)
     world.pass_seconds(3)
     again = world.decided()
-    assert again.phase == "assumed"
+    assert isinstance(again.state, Assumed)
     world.cluster.tell(world.scheduler)
     world.finish(again)
     (bound,) = world.cluster.bindings

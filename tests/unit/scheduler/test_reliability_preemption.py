@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.scheduler.memory_writer import Refusal, Running
+from tests.unit.scheduler.memory_cluster import Refusal, Running
 from tests.unit.scheduler.world import World, names
 
-from kubesched.scheduler.scheduler import Attempt
+from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.testing import make_node, make_pod
 
 

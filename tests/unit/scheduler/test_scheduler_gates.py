@@ -11,7 +11,7 @@ from tests.device_builders import (
     results_changed,
     with_claims,
 )
-from tests.unit.scheduler.memory_writer import MemoryCluster, Refusal, Running
+from tests.unit.scheduler.memory_cluster import MemoryCluster, Refusal, Running
 from tests.unit.scheduler.world import World, names
 
 from kubesched import config

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from tests.unit.scheduler.memory_writer import MemoryCluster, Running
+from tests.unit.scheduler.memory_cluster import MemoryCluster, Running
 
 from kubesched import config
 from kubesched.api.meta import KubeObject
 from kubesched.config.features import DEFAULT_FEATURES
 from kubesched.plugins.registry import in_tree
+from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
-from kubesched.scheduler.scheduler import Attempt, Scheduler
+from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import NodeBuilder, PodBuilder
 
 

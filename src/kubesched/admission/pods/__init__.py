@@ -1,18 +1,19 @@
-"""Pods: defaults, what the admission plugins of a plain cluster do, what may be written and what may change."""
+"""Pods: defaults, priorities and other admission of a plain cluster, what may be written and what may change."""
 
 from __future__ import annotations
 
-from kubesched.admission.metadata import labels_of
+from kubesched.admission.metadata import labels_of, metadata_of, name_of
 from kubesched.admission.mistakes import Mistakes
 from kubesched.admission.pods.containers import KINDS, fill_pods_container
-from kubesched.admission.pods.priority import give_priority
 from kubesched.admission.pods.scheduling import merge_label_keys, tolerate_node_trouble
 from kubesched.admission.pods.spec import check_pod_spec, fill_pod_spec
 from kubesched.admission.pods.updates import check_pod_update, resized, with_ephemeral_containers
-from kubesched.admission.reading import fill, filled, mapping, sequence
+from kubesched.admission.reading import fill, filled, mapping, sequence, text
 from kubesched.admission.resources import quality_of_service, request_for_the_whole
 from kubesched.admission.rules import Reader, Rules
-from kubesched.api.kinds import Object
+from kubesched.api.api_error import ApiError, forbidden
+from kubesched.api.kinds import PODS, PRIORITY_CLASSES, Object
+from kubesched.api.well_known import SYSTEM_PRIORITY_CLASSES
 
 __all__ = ["check_pod_spec", "deletion_grace", "fill_pod_spec"]
 
@@ -69,7 +70,7 @@ def _new_status(pod: Object) -> Object:
 
 
 def deletion_grace(pod: Object, requested: int | None) -> int:
-    """How many seconds a pod has to end; none if nobody runs it, or it has ended already."""
+    """How many seconds a pod has to end; none if no node runs it, or it has ended already."""
     spec, status = mapping(pod, "spec"), mapping(pod, "status")
     if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
         return 0
@@ -90,3 +91,45 @@ RULES = Rules(
     takes={"resize": resized, "ephemeralcontainers": with_ephemeral_containers},
     counts_generations=True,
 )
+
+
+def give_priority(pod: Object, reader: Reader) -> None:
+    """Set priority and preemptionPolicy; a pod may not say otherwise than its class."""
+    spec = pod["spec"]
+    wanted = text(spec, "priorityClassName")
+    found = _named(wanted, reader) if wanted else _default(reader)
+    if found is None:
+        raise _refused(pod, "priorityClassName", f"no PriorityClass with name {wanted} was found")
+    name = text(metadata_of(found), "name")
+    value = found.get("value") or 0
+    given = spec.get("priority")
+    if given is not None and given != value:
+        why = f"the integer value of priority ({given}) must not be provided in pod spec; "
+        why += f"priority admission controller computed {value} from the given PriorityClass name"
+        raise _refused(pod, "priority", why)
+    policy = text(found, "preemptionPolicy") or "PreemptLowerPriority"
+    said = text(spec, "preemptionPolicy")
+    if said and said != policy:
+        why = f"the string value of PreemptionPolicy ({said}) must not be provided in pod spec; "
+        why += f"priority admission controller computed {policy} from the given PriorityClass name"
+        raise _refused(pod, "preemptionPolicy", why)
+    spec["priority"], spec["preemptionPolicy"] = value, policy
+    if name:
+        spec["priorityClassName"] = name
+
+
+def _named(name: str, reader: Reader) -> Object | None:
+    found = reader.find(PRIORITY_CLASSES, "", name)
+    if found is None and name in SYSTEM_PRIORITY_CLASSES:
+        return {"metadata": {"name": name}, "value": SYSTEM_PRIORITY_CLASSES[name]}
+    return found
+
+
+def _default(reader: Reader) -> Object:
+    """The class for pods that name none; of several the one with the lowest value."""
+    marked = [each for each in reader.select(PRIORITY_CLASSES) if each.get("globalDefault") is True]
+    return min(marked, key=lambda each: each.get("value") or 0) if marked else {}
+
+
+def _refused(pod: Object, field: str, why: str) -> ApiError:
+    return forbidden(PODS, name_of(pod), why, f"spec.{field}")

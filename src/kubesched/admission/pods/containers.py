@@ -91,10 +91,7 @@ def _check_container(
     container: Object, volumes: frozenset[str], claims: frozenset[str], where: str, mistakes: Mistakes
 ) -> None:
     name = text(container, "name")
-    if not name:
-        mistakes.required(f"{where}.name")
-    elif told := names.label(name):
-        mistakes.invalid_each(f"{where}.name", name, told)
+    mistakes.named(f"{where}.name", name, names.label)
     image = text(container, "image")
     if not image:
         mistakes.required(f"{where}.image")
@@ -143,14 +140,9 @@ def _check_ports(ports: list[Object], host_ports: set[tuple[str, str, int]], whe
         field = f"{where}[{i}]"
         if name := text(port, "name"):
             mistakes.invalid_each(f"{field}.name", name, names.port_name(name))
-            if name in seen:
-                mistakes.duplicate(f"{field}.name", name)
-            seen.add(name)
+            mistakes.unique(f"{field}.name", name, seen)
         inside, outside = port.get("containerPort"), port.get("hostPort")
-        if not inside:
-            mistakes.required(f"{field}.containerPort")
-        elif told := names.port_number(inside):
-            mistakes.invalid_each(f"{field}.containerPort", inside, told)
+        mistakes.named(f"{field}.containerPort", inside, names.port_number)
         protocol = text(port, "protocol")
         mistakes.one_of(f"{field}.protocol", protocol, _PROTOCOLS)
         if outside:
@@ -180,7 +172,7 @@ def _check_handler(kind: str, handler: Object, where: str, mistakes: Mistakes) -
             mistakes.required(f"{where}.command")
         return
     port = handler.get("port")
-    told = names.port_name(port) if isinstance(port, str) else names.port_number(port or 0)
-    mistakes.invalid_each(f"{where}.port", port or 0, told)
+    words = names.port_name(port) if isinstance(port, str) else names.port_number(port or 0)
+    mistakes.invalid_each(f"{where}.port", port or 0, words)
     if kind == "httpGet":
         mistakes.one_of(f"{where}.scheme", text(handler, "scheme"), ("HTTP", "HTTPS"))

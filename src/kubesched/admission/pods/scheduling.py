@@ -55,8 +55,8 @@ def _check_toleration(toleration: Object, where: str, mistakes: Mistakes) -> Non
     if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
         mistakes.invalid(f"{where}.effect", effect, "effect must be 'NoExecute' when `tolerationSeconds` is set")
     if operator in ("", "Equal"):
-        if told := names.label_value(value):
-            mistakes.invalid(f"{where}.operator", value, ";".join(told))
+        if words := names.label_value(value):
+            mistakes.invalid(f"{where}.operator", value, ";".join(words))
     elif operator == "Exists":
         if value:
             mistakes.invalid(f"{where}.operator", value, "value must be empty when `operator` is 'Exists'")
@@ -74,9 +74,7 @@ def check_gates(gates: list[Object], where: str, mistakes: Mistakes) -> None:
     for i, gate in enumerate(gates):
         name = text(gate, "name")
         mistakes.invalid_each(f"{where}[{i}]", name, names.label_key(name))
-        if name in seen:
-            mistakes.duplicate(f"{where}[{i}]", name)
-        seen.add(name)
+        mistakes.unique(f"{where}[{i}]", name, seen)
 
 
 # -- affinity ---------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The spec of a pod, of its own or in the template of a workload."""
+"""The spec of a pod, of its own or in the template of a workload; its volumes, too."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from kubesched.admission.metadata import check_labels
 from kubesched.admission.mistakes import Mistakes
 from kubesched.admission.pods.containers import KINDS, check_containers, fill_container
 from kubesched.admission.pods.scheduling import check_affinity, check_gates, check_spread, check_tolerations
-from kubesched.admission.pods.volumes import check_volumes, fill_volume
 from kubesched.admission.reading import fill, mapping, quantities, sequence, text
 from kubesched.admission.resources import check_amount, check_requirements
 from kubesched.api.kinds import Object
@@ -110,3 +109,48 @@ def _check_claims(claims: list[Object], where: str, mistakes: Mistakes) -> froze
         for key in sources:
             mistakes.invalid_each(f"{field}.{key}", claim[key], names.subdomain(claim[key]))
     return frozenset(seen)
+
+
+_MODE = 0o644
+_WITH_MODE = ("configMap", "secret", "projected", "downwardAPI")
+
+
+def fill_volume(volume: Object) -> None:
+    if not any(key != "name" for key in volume):
+        volume["emptyDir"] = {}
+    for key in _WITH_MODE:
+        if volume.get(key) is not None:
+            fill(mapping(volume, key), "defaultMode", _MODE)
+    if volume.get("hostPath") is not None:
+        fill(mapping(volume, "hostPath"), "type", "")
+    template = mapping(mapping(volume, "ephemeral"), "volumeClaimTemplate")
+    if template.get("spec") is not None:
+        fill(mapping(template, "spec"), "volumeMode", "Filesystem")
+
+
+def check_volumes(volumes: list[Object], where: str, mistakes: Mistakes) -> frozenset[str]:
+    """The names that containers may mount."""
+    seen: set[str] = set()
+    for i, volume in enumerate(volumes):
+        field = f"{where}[{i}]"
+        _check_source(volume, field, mistakes)
+        name = text(volume, "name")
+        mistakes.named(f"{field}.name", name, names.label)
+        mistakes.unique(f"{field}.name", name, seen)
+    return frozenset(seen)
+
+
+def _check_source(volume: Object, where: str, mistakes: Mistakes) -> None:
+    sources = [key for key in volume if key != "name" and volume.get(key) is not None]
+    if not sources:
+        mistakes.required(where, "must specify a volume type")
+    for key in sources[1:]:
+        mistakes.forbidden(f"{where}.{key}", "may not specify more than 1 volume type")
+    if "persistentVolumeClaim" in sources and not text(volume["persistentVolumeClaim"], "claimName"):
+        mistakes.required(f"{where}.persistentVolumeClaim.claimName")
+    if "ephemeral" in sources and not mapping(volume["ephemeral"], "volumeClaimTemplate"):
+        mistakes.required(f"{where}.ephemeral.volumeClaimTemplate")
+    if "csi" in sources and not text(volume["csi"], "driver"):
+        mistakes.required(f"{where}.csi.driver")
+    if "hostPath" in sources and not text(volume["hostPath"], "path"):
+        mistakes.required(f"{where}.hostPath.path")

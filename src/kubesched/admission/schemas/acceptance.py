@@ -1,7 +1,7 @@
 """The quick yes: one C-level conversion tells whether an object fits the field table.
 
-Each type becomes a msgspec struct that forbids unknown fields. A yes is certain; a no only means that somebody
-should look closer. Pods are created by the thousand, so this must cost a few microseconds.
+Each type becomes a msgspec struct that forbids unknown fields. A yes is certain; a no only means that
+checking.py has to look closer. Pods are created by the thousand, so this must cost a few microseconds.
 """
 
 from __future__ import annotations

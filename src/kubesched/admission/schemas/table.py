@@ -140,11 +140,6 @@ def release() -> str:
     return _file().release
 
 
-def type_names() -> list[str]:
-    """The full names of all types in the table."""
-    return list(_file().types)
-
-
 def parse_field(text: str) -> Field:
     """A field as fields.json spells it."""
     spelled, *words = text.split(" ", 1)

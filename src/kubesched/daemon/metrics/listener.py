@@ -16,7 +16,7 @@ from kubesched.framework.status import Code
 from kubesched.framework.stopwatch import Stopwatch
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.volume_binding.plugin import VolumeBinding
-from kubesched.scheduler.attempt.attempt import EVICTION, Attempt
+from kubesched.scheduler.attempt.attempt import EVICTION, Assumed, Attempt, AttemptOutcome, Done, Failed
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 
@@ -26,6 +26,7 @@ SAMPLED_PERCENT = 10
 _MANY_ATTEMPTS = 15
 _PERMIT_WAIT = "PermitWait"
 """What a stopwatch calls the time that a pod waited for Permit plugins."""
+_BINDING_FAILED = {AttemptOutcome.BIND_UNSCHEDULABLE: "unschedulable", AttemptOutcome.BIND_ERROR: "error"}
 _ONCE_A_NODE_IS_FOUND = frozenset({"Reserve", "Unreserve", "Permit"})
 
 
@@ -96,7 +97,7 @@ class SchedulerMetrics(SchedulerListener):
             attempt.queued.first_tried = watch.started
 
     def decided(self, attempt: Attempt) -> None:
-        if attempt.outcome == "skipped":
+        if isinstance(attempt.state, Done):  # skipped
             return
         watch = _watch_of(attempt)
         later = sum(seconds for point, _, seconds in watch.laps if point in _ONCE_A_NODE_IS_FOUND)
@@ -104,18 +105,18 @@ class SchedulerMetrics(SchedulerListener):
         if attempt.decision is not None:
             self._note_evaluations(attempt.decision)
             self._note_preemption(attempt.decision)
-        if attempt.phase == "failed":
-            status = attempt.failure.status if attempt.failure is not None else None
-            if status is not None and status.code is Code.ERROR and status.plugin == VolumeBinding.name:
+        if isinstance(attempt.state, Failed):
+            failure = attempt.state.failure
+            if not failure.is_rejection and failure.status.plugin == VolumeBinding.name:
                 self._volume_errors.child("predicate").inc()
-            self._attempted(attempt, "unschedulable" if attempt.is_rejected else "error")
+            self._attempted(attempt, "unschedulable" if failure.is_rejection else "error")
 
     def permitted(self, attempts: Sequence[Attempt]) -> None:
         for attempt in attempts:
             _watch_of(attempt).lap(_PERMIT_WAIT, attempt.failure.status if attempt.failure is not None else None)
 
     def finishing(self, attempt: Attempt) -> None:
-        if attempt.phase == "assumed":
+        if isinstance(attempt.state, Assumed):
             self._binding.add(attempt.queued.identity)
             self._bindings.set(len(self._binding))
 
@@ -127,7 +128,7 @@ class SchedulerMetrics(SchedulerListener):
         self._binding.discard(attempt.queued.identity)
         self._bindings.set(len(self._binding))
         watch, queued = _watch_of(attempt), attempt.queued
-        if attempt.outcome == "bound":
+        if attempt.outcome is AttemptOutcome.BOUND:
             self._attempted(attempt, "scheduled")
             self._attempts_needed.observe(queued.attempts)
             if queued.first_tried is not None:
@@ -135,8 +136,8 @@ class SchedulerMetrics(SchedulerListener):
                 self._sli.child(tries).observe(self._clock() - queued.first_tried)
             if queued.flushed:
                 self._after_flush.inc()
-        elif attempt.outcome.startswith("bind-"):
-            self._attempted(attempt, attempt.outcome.removeprefix("bind-"))
+        elif attempt.outcome in _BINDING_FAILED:
+            self._attempted(attempt, _BINDING_FAILED[attempt.outcome])
             if attempt.failure is not None and attempt.failure.status.plugin == VolumeBinding.name:
                 self._volume_errors.child("bind").inc()
         self._note_laps(attempt, watch)
@@ -159,7 +160,7 @@ class SchedulerMetrics(SchedulerListener):
             if point == _PERMIT_WAIT:
                 self._permit_wait.child(status).observe(seconds)
             elif point == EVICTION:
-                result = "success" if attempt.evicted else "error"
+                result = "success" if isinstance(attempt.state, Done) and attempt.state.evicted else "error"
                 self._evictions.child(result).inc()
                 self._eviction_seconds.child(result).observe(seconds)
             else:
@@ -177,7 +178,7 @@ class SchedulerMetrics(SchedulerListener):
 
     def _note_evaluations(self, decision: Decision) -> None:
         cycle, trace = decision.cycle, decision.trace
-        if cycle is None or trace.pre_filter is None:
+        if trace.pre_filter is None:
             return
         self._filtered[decision.profile, frozenset(cycle.skipped_filters)] += 1
         if trace.scores is not None:

@@ -13,10 +13,10 @@ from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.extender import ExtenderError
 from kubesched.framework.plugin import PluginContext, PostFilterPlugin, PostFilterResult, PreEnqueuePlugin, WhatIfRunner
 from kubesched.framework.status import Code, Status, error, unresolvable, unschedulable
+from kubesched.plugins.default_preemption.all_at_once import ByImportance
 from kubesched.plugins.default_preemption.dry_run import DryRun, dry_run
 from kubesched.plugins.default_preemption.eviction import Evicting, Eviction
 from kubesched.plugins.default_preemption.extenders import narrow
-from kubesched.plugins.default_preemption.importance import ByImportance
 from kubesched.plugins.shared.hinting import waits_for
 from kubesched.state.cluster import ClusterState
 from kubesched.state.pods import PlacedPod

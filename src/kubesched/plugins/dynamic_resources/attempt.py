@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,6 +21,7 @@ from kubesched.plugins.dynamic_resources.extended import (
 from kubesched.plugins.dynamic_resources.writes import ClaimWrite
 from kubesched.plugins.shared.devices.answers import Answer, DeviceView, IsOutOfTime
 from kubesched.plugins.shared.devices.extended_resources import ServedResources
+from kubesched.plugins.shared.devices.search import BEST_ALTERNATIVE
 from kubesched.state.columns import Bool, Int32
 from kubesched.state.facts import StateKey
 
@@ -126,3 +128,17 @@ def _variant(
     if is_last_extended:
         specs.append(spec_with(extended.requests))
     return Variant(rows, view.answer(specs, is_out_of_time), extended, claims)
+
+
+def score_of_allocated(claims: Iterable[ResourceClaim]) -> int:
+    """What claims that have their devices already add to the score of every node."""
+    score = 0
+    for claim in claims:
+        if claim.status.allocation is None:
+            continue
+        given = {device.request for device in claim.status.allocation.devices.results}
+        for request in claim.spec.devices.requests:
+            for position, alternative in enumerate(request.first_available):
+                if f"{request.name}/{alternative.name}" in given:
+                    score += BEST_ALTERNATIVE - position
+    return score

@@ -1,24 +1,25 @@
-"""The claims of a pod: named by it, or made for it from templates."""
+"""The claims of a pod, named by it or made for it from templates; and what may help a pod that cannot have them."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 from kubesched.api.device_claims import DeviceRequest, ResourceClaim
 from kubesched.api.devices import DeviceClass
 from kubesched.api.pod import Pod, PodResourceClaim
 from kubesched.framework.cycle import Cycle
+from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.status import Status, error, unresolvable
+from kubesched.plugins.shared.devices.answers import DeviceView
 from kubesched.plugins.shared.devices.ledger import Ledger
-from kubesched.plugins.shared.devices.search import BEST_ALTERNATIVE
+from kubesched.plugins.shared.hinting import is_same_pod, queue_if, waits_for
+from kubesched.state.cluster import ClusterState
 
 
-class ClaimFault(Exception):  # noqa: N818 - something that the pod waits for
+class ClaimNotReadyError(Exception):
     """Why a pod cannot have one of its claims yet, in the words that users see."""
 
 
 def claims_of(pod: Pod, ledger: Ledger) -> list[ResourceClaim]:
-    """The claims of a pod, in its order. Raises ClaimFault."""
+    """The claims of a pod, in its order. Raises ClaimNotReadyError."""
     claims: list[ResourceClaim] = []
     for entry in pod.spec.resource_claims:
         name = _claim_name(pod, entry)
@@ -26,13 +27,15 @@ def claims_of(pod: Pod, ledger: Ledger) -> list[ResourceClaim]:
             continue  # nothing was made from the template, on purpose
         claim = ledger.claim(name, pod.namespace)
         if claim is None:
-            raise ClaimFault(f'could not find ResourceClaim "{pod.namespace}/{name}"')
+            raise ClaimNotReadyError(f'could not find ResourceClaim "{pod.namespace}/{name}"')
         if claim.metadata.deletion_timestamp:
-            raise ClaimFault(f'resourceclaim "{claim.name}" is being deleted')
+            raise ClaimNotReadyError(f'resourceclaim "{claim.name}" is being deleted')
         if entry.resource_claim_name is None:
             owner = claim.metadata.controller
             if owner is None or owner.uid != pod.uid:
-                raise ClaimFault(f"ResourceClaim {claim.key} was not created for Pod {pod.key} (Pod is not owner)")
+                raise ClaimNotReadyError(
+                    f"ResourceClaim {claim.key} was not created for Pod {pod.key} (Pod is not owner)"
+                )
         claims.append(claim)
     return claims
 
@@ -41,15 +44,15 @@ def _claim_name(pod: Pod, entry: PodResourceClaim) -> str | None:
     if entry.resource_claim_name is not None:
         return entry.resource_claim_name
     if entry.resource_claim_template_name is None:
-        fault = f'pod "{pod.key}", spec.resourceClaim "{entry.name}": none of the supported fields are set'
-        raise ClaimFault(fault)
+        words = f'pod "{pod.key}", spec.resourceClaim "{entry.name}": none of the supported fields are set'
+        raise ClaimNotReadyError(words)
     for made in pod.status.resource_claim_statuses:
         if made.name == entry.name:
             return made.resource_claim_name
-    raise ClaimFault(f'pod "{pod.key}": ResourceClaim not created yet')
+    raise ClaimNotReadyError(f'pod "{pod.key}": ResourceClaim not created yet')
 
 
-def request_fault(claim: ResourceClaim, request: DeviceRequest, cycle: Cycle) -> Status | None:
+def request_rejection(claim: ResourceClaim, request: DeviceRequest, cycle: Cycle) -> Status | None:
     """What is missing for a request to be looked at at all."""
     asked = [(request.name, request.exactly)] if request.exactly is not None else []
     asked += [(f"{request.name}/{other.name}", other) for other in request.first_available]  # type: ignore[misc]
@@ -63,15 +66,38 @@ def request_fault(claim: ResourceClaim, request: DeviceRequest, cycle: Cycle) ->
     return None
 
 
-def score_of_allocated(claims: Iterable[ResourceClaim]) -> int:
-    """What claims that have their devices already add to the score of every node."""
-    score = 0
-    for claim in claims:
-        if claim.status.allocation is None:
-            continue
-        given = {device.request for device in claim.status.allocation.devices.results}
-        for request in claim.spec.devices.requests:
-            for position, alternative in enumerate(request.first_available):
-                if f"{request.name}/{alternative.name}" in given:
-                    score += BEST_ALTERNATIVE - position
-    return score
+_NEW_OR_CHANGED = Action.ADD | Action.UPDATE
+
+
+def interests() -> tuple[Interest, ...]:
+    return (
+        waits_for(Kind.NODE, Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
+        waits_for(Kind.RESOURCE_CLAIM, _NEW_OR_CHANGED, after_claim),
+        waits_for(Kind.POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, after_pod),
+        waits_for(Kind.DEVICE_CLASS, _NEW_OR_CHANGED),
+        waits_for(Kind.RESOURCE_SLICE, _NEW_OR_CHANGED),
+    )
+
+
+def after_claim(pod: Pod, old: ResourceClaim | None, new: ResourceClaim, state: ClusterState) -> Hint:
+    """Any claim gave back its devices, or one of the pod's own came or changed its status."""
+    try:
+        claims = claims_of(pod, state.companion(DeviceView).ledger)
+    except ClaimNotReadyError:
+        return Hint.SKIP
+    if old is not None and old.status.allocation is not None and new.status.allocation is None:
+        return Hint.QUEUE
+    if all(claim.metadata.uid != new.metadata.uid for claim in claims):
+        return Hint.SKIP
+    return queue_if(old is None or old.status != new.status)
+
+
+def after_pod(pod: Pod, old: Pod, new: Pod, state: ClusterState) -> Hint:
+    """The pod's status names a claim that was made for it, and now it has all of them."""
+    if not is_same_pod(pod, new):
+        return Hint.SKIP
+    try:
+        claims_of(new, state.companion(DeviceView).ledger)
+    except ClaimNotReadyError:
+        return Hint.SKIP
+    return Hint.QUEUE

@@ -36,11 +36,9 @@ from kubesched.framework.plugin import (
     WhatIfRunner,
 )
 from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Status, error, unresolvable, unschedulable
-from kubesched.plugins.dynamic_resources import hints
-from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt, Variant, find_variants
-from kubesched.plugins.dynamic_resources.binding import is_lost
-from kubesched.plugins.dynamic_resources.claim_binding import ClaimBinding
-from kubesched.plugins.dynamic_resources.claims import ClaimFault, claims_of, request_fault, score_of_allocated
+from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt, Variant, find_variants, score_of_allocated
+from kubesched.plugins.dynamic_resources.claim_binding import ClaimBinding, is_lost
+from kubesched.plugins.dynamic_resources.claims import ClaimNotReadyError, claims_of, interests, request_rejection
 from kubesched.plugins.dynamic_resources.explaining import explain_claims
 from kubesched.plugins.dynamic_resources.extended import claim_for, spec_with
 from kubesched.plugins.dynamic_resources.writes import (
@@ -99,7 +97,7 @@ class DynamicResources(
         self._knows_alternatives = features.device_alternatives
 
     def events_to_register(self) -> tuple[Interest, ...]:
-        return hints.interests()
+        return interests()
 
     # -- before any node ----------------------------------------------------------------------------------------------
 
@@ -108,8 +106,8 @@ class DynamicResources(
             return None
         try:
             claims_of(pod, state.companion(DeviceView).ledger)
-        except ClaimFault as fault:
-            return unresolvable(str(fault))
+        except ClaimNotReadyError as missing:
+            return unresolvable(str(missing))
         return None
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
@@ -121,8 +119,8 @@ class DynamicResources(
         ledger = self._view(cycle).ledger
         try:
             attempt.claims = claims_of(pod, ledger)
-        except ClaimFault as fault:
-            return unresolvable(str(fault))
+        except ClaimNotReadyError as missing:
+            return unresolvable(str(missing))
         if served_by_devices(cycle):
             attempt.claims.append(ledger.extended_claim_of(pod) or claim_for(pod))
             attempt.has_extended_claim = True
@@ -151,9 +149,9 @@ class DynamicResources(
             if request.exactly is None and request.first_available and not self._knows_alternatives:
                 where = f"resource claim {claim.key}, request {request.name}"
                 return unresolvable(f"{where}: has subrequests, but the DRAPrioritizedList feature is disabled")
-            fault = request_fault(claim, request, cycle)
-            if fault is not None:
-                return fault
+            rejection = request_rejection(claim, request, cycle)
+            if rejection is not None:
+                return rejection
         return None
 
     # -- nodes --------------------------------------------------------------------------------------------------------

@@ -124,7 +124,7 @@ def _check(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json)
     if isinstance(write, DeallocateClaim):
         known = {consumer.uid for consumer in write.claim.status.reserved_for}
         if any(one.get("uid") not in known for one in (stored.get("status") or {}).get("reservedFor") or ()):
-            raise ClaimGoneAnotherWayError(f"claim {name} got reserved for somebody else in the meantime")
+            raise ClaimGoneAnotherWayError(f"claim {name} got reserved for another pod in the meantime")
     if not isinstance(write, ReserveClaim):
         return
     is_allocated = (stored.get("status") or {}).get("allocation") is not None

@@ -24,7 +24,7 @@ from kubesched.plugins.shared.volume_claims import (
     claim_not_found,
     claims_used,
     class_of,
-    foreign_claim_fault,
+    why_foreign,
 )
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int64, grown
@@ -103,7 +103,7 @@ def _volume_used(pod: Pod, use: ClaimUse, objects: ObjectStore, migrating: bool 
     if claim is None:
         missing = f"looking up PVC {pod.namespace}/{use.name}: {claim_not_found(use.name)}"
         raise VolumeFaultError(unresolvable(missing))
-    if use.is_ephemeral and (fault := foreign_claim_fault(pod, claim)):
+    if use.is_ephemeral and (fault := why_foreign(pod, claim)):
         raise VolumeFaultError(error(fault))
     return _volume_behind(claim, objects, migrating)
 

@@ -29,7 +29,7 @@ def claim_behind(pod: Pod, volume: Volume) -> ClaimUse | None:
     return None if volume.ephemeral is None else ClaimUse(f"{pod.name}-{volume.name}", is_ephemeral=True)
 
 
-def foreign_claim_fault(pod: Pod, claim: PersistentVolumeClaim) -> str:
+def why_foreign(pod: Pod, claim: PersistentVolumeClaim) -> str:
     """Why a claim cannot serve an ephemeral volume of the pod: it was made for another pod. Empty if it can."""
     owner = claim.metadata.controller
     if owner is not None and owner.uid == pod.uid:

@@ -23,7 +23,7 @@ from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Status, error, unr
 from kubesched.plugins.shared.volume_claims import claims_used
 from kubesched.plugins.volume_binding import hints
 from kubesched.plugins.volume_binding.matching import NO_VOLUME
-from kubesched.plugins.volume_binding.pod_claims import PodClaims, claim_fault, claims_of
+from kubesched.plugins.volume_binding.pod_claims import PodClaims, claims_of, why_not_ready
 from kubesched.plugins.volume_binding.scoring import CapacityScorer
 from kubesched.plugins.volume_binding.search import Findings, VolumeSearch
 from kubesched.plugins.volume_binding.writes import RESERVED, VolumeWrites, bind_volumes, bound_to, made_for
@@ -63,9 +63,9 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         pod, objects = cycle.pod, cycle.state.objects
         if not pod.spec.volumes or not claims_used(pod):
             return SKIP_EQUIVALENT
-        fault = claim_fault(pod, objects)
-        if fault:
-            return unresolvable(fault)
+        missing = why_not_ready(pod, objects)
+        if missing:
+            return unresolvable(missing)
         claims = claims_of(pod, cycle.state.companion(VolumeSearch).claims, objects)
         if isinstance(claims, Status):
             return claims

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kubesched.api.pod import Pod
 from kubesched.api.storage import PersistentVolumeClaim, StorageClass
 from kubesched.framework.status import Status, error, unresolvable
-from kubesched.plugins.shared.volume_claims import claim_not_found, claims_used, class_of, foreign_claim_fault, is_bound
+from kubesched.plugins.shared.volume_claims import claim_not_found, claims_used, class_of, is_bound, why_foreign
 from kubesched.plugins.volume_binding.assumed import Assumed
 from kubesched.state.objects import ObjectStore
 
@@ -24,7 +24,7 @@ class PodClaims:
     delayed: Claims = ()
 
 
-def claim_fault(pod: Pod, objects: ObjectStore) -> str:
+def why_not_ready(pod: Pod, objects: ObjectStore) -> str:
     """Why the pod cannot have one of its claims, whatever the node. Empty if it can have them all."""
     for use in claims_used(pod):
         claim = objects.get(PersistentVolumeClaim, use.name, pod.namespace)
@@ -37,13 +37,13 @@ def claim_fault(pod: Pod, objects: ObjectStore) -> str:
             return f'persistentvolumeclaim "{use.name}" bound to non-existent persistentvolume "{volume}"'
         if claim.metadata.deletion_timestamp:
             return f'persistentvolumeclaim "{use.name}" is being deleted'
-        if use.is_ephemeral and (fault := foreign_claim_fault(pod, claim)):
-            return fault
+        if use.is_ephemeral and (foreign := why_foreign(pod, claim)):
+            return foreign
     return ""
 
 
 def claims_of(pod: Pod, assumed: Assumed[PersistentVolumeClaim], objects: ObjectStore) -> PodClaims | Status:
-    """The claims of a pod without faults; or, if one should have its volume by now, that the pod must wait."""
+    """The claims of a pod that all are there; or, if one should have its volume by now, that the pod must wait."""
     bound: list[PersistentVolumeClaim] = []
     delayed: list[PersistentVolumeClaim] = []
     must_wait = False

@@ -1,9 +1,8 @@
-"""The API server without its wire: what Kubernetes promises about objects, as calls."""
+"""The API server without its wire: what Kubernetes guarantees about objects, as calls."""
 
 from __future__ import annotations
 
-from kubesched.sandbox.api.bootstrap import bootstrap
-from kubesched.sandbox.api.core import Api
+from kubesched.sandbox.api.core import Api, bootstrap
 from kubesched.sandbox.api.reading import Event
 from kubesched.sandbox.api.selecting import Selection, selection
 from kubesched.sandbox.api.stamps import Stamps

@@ -7,7 +7,7 @@ from typing import Any
 from kubesched.api.api_error import ApiError, bad_request
 from kubesched.api.kinds import PODS, Object
 from kubesched.api.well_known import REGION, ZONE
-from kubesched.sandbox.api.preconditions import check_storage
+from kubesched.sandbox.api.reading import check_storage
 
 _TOPOLOGY = (ZONE, REGION)
 

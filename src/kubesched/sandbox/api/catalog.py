@@ -1,13 +1,12 @@
-"""Which resources are served at this moment, and in which table and shape their objects are stored."""
+"""What is served: built-in resources and those that CustomResourceDefinitions add, and how stored objects are shown."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kubesched.admission.kinds import SERVED
 from kubesched.api.kinds import CORE_EVENTS, EVENTS, Object, Resource
-from kubesched.sandbox.api import custom, event_shapes
 
 Shape = Callable[[Object], Object]
 
@@ -17,9 +16,6 @@ class View(NamedTuple):
 
     shown: Shape
     stored: Shape
-
-
-_NEWER_EVENTS = View(event_shapes.newer, event_shapes.older)
 
 
 class Catalog:
@@ -52,9 +48,9 @@ class Catalog:
         name = definition["metadata"]["name"]
         self.forget(name)
         # A definition of the same name does not replace what is built in.
-        resources = tuple(each for each in custom.resources_of(definition) if _key(each) not in self._resources)
+        resources = tuple(each for each in resources_of(definition) if _key(each) not in self._resources)
         self._custom[name] = resources
-        storage = custom.storage_version(definition)
+        storage = storage_version(definition)
         for resource in resources:
             self._resources[_key(resource)] = resource
             if len(resources) > 1 or resource.api_version != storage:
@@ -84,3 +80,105 @@ def _key(resource: Resource) -> tuple[str, str, str]:
 
 def _relabelled(api_version: str) -> Shape:
     return lambda obj: {**obj, "apiVersion": api_version}
+
+
+_TO_NEWER = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "reportingComponent": "reportingController",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+}
+_TO_OLDER = {newer: older for older, newer in _TO_NEWER.items()}
+
+
+def newer_event(event: Object) -> Object:
+    """As events.k8s.io/v1 shows it."""
+    shown = _renamed(event, _TO_NEWER)
+    shown["apiVersion"] = "events.k8s.io/v1"
+    return shown
+
+
+def stored_event(event: Object) -> Object:
+    """As it is stored."""
+    stored = _renamed(event, _TO_OLDER)
+    stored["apiVersion"] = "v1"
+    # core/v1 has both as required fields; a client of the older shape relies on them.
+    stored.setdefault("involvedObject", {})
+    stored.setdefault("source", {})
+    return stored
+
+
+def _renamed(event: Object, names: dict[str, str]) -> dict[str, Any]:
+    return {names.get(key, key): value for key, value in event.items()}
+
+
+_NEWER_EVENTS = View(newer_event, stored_event)
+
+
+def resources_of(definition: Object) -> tuple[Resource, ...]:
+    """One resource for every version that is served."""
+    spec = definition["spec"]
+    names = _accepted_names(spec)
+    return tuple(
+        Resource(
+            group=spec["group"],
+            version=version["name"],
+            plural=names["plural"],
+            kind=names["kind"],
+            namespaced=spec.get("scope", "Namespaced") == "Namespaced",
+            short_names=tuple(names.get("shortNames") or ()),
+            categories=tuple(names.get("categories") or ()),
+            subresources=tuple(sorted(version.get("subresources") or ())),
+            singular=names["singular"],
+        )
+        for version in spec["versions"]
+        if version.get("served", True)
+    )
+
+
+def storage_version(definition: Object) -> str:
+    """The apiVersion under which objects are stored."""
+    spec = definition["spec"]
+    name = next((version["name"] for version in spec["versions"] if version.get("storage")), None)
+    return f"{spec['group']}/{name or spec['versions'][0]['name']}"
+
+
+def version_of(definition: Object, version: str) -> Object:
+    """What a definition says of one of its versions."""
+    found: Object = next(entry for entry in definition["spec"]["versions"] if entry["name"] == version)
+    return found
+
+
+def established(definition: Object, now: str) -> Object:
+    """The definition with its names filled in, and the status of one that is served."""
+    spec = definition["spec"]
+    names = _accepted_names(spec)
+    stored = [version["name"] for version in spec["versions"] if version.get("storage")]
+    known = definition.get("status") or {}
+    before = known.get("storedVersions") or []
+    status = {
+        "conditions": known.get("conditions")
+        or [
+            _condition("NamesAccepted", "NoConflicts", "no conflicts found", now),
+            _condition("Established", "InitialNamesAccepted", "the initial names have been accepted", now),
+        ],
+        "acceptedNames": names,
+        "storedVersions": [*before, *(name for name in stored if name not in before)],
+    }
+    spec = {**spec, "names": names, "scope": spec.get("scope", "Namespaced")}
+    spec.setdefault("conversion", {"strategy": "None"})
+    return {**definition, "spec": spec, "status": status}
+
+
+def _accepted_names(spec: Object) -> Object:
+    names = dict(spec["names"])
+    names.setdefault("singular", names["kind"].lower())
+    names.setdefault("listKind", f"{names['kind']}List")
+    return names
+
+
+def _condition(kind: str, reason: str, message: str, now: str) -> Object:
+    return {"type": kind, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message}

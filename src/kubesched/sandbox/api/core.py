@@ -5,18 +5,33 @@ from __future__ import annotations
 from typing import Any
 
 from kubesched.api.api_error import bad_request
-from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, NODES, POD_DISRUPTION_BUDGETS, PODS, Object, Resource
+from kubesched.api.kinds import (
+    CONFIG_MAPS,
+    CORE_EVENTS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    NAMESPACES,
+    NODES,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    PRIORITY_CLASSES,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    Object,
+    Resource,
+)
+from kubesched.api.well_known import SYSTEM_PRIORITY_CLASSES
 from kubesched.sandbox.api import binding as bindings
-from kubesched.sandbox.api import custom
 from kubesched.sandbox.api import eviction as evictions
-from kubesched.sandbox.api.options import DeleteOptions
-from kubesched.sandbox.api.preconditions import check_delete, check_update, metadata_of
+from kubesched.sandbox.api.catalog import version_of
+from kubesched.sandbox.api.deleting import DeleteOptions
+from kubesched.sandbox.api.reading import Event, check_delete, check_update, metadata_of
 from kubesched.sandbox.api.scale import WORKLOAD, ScalePaths, custom_paths, scale_of, scaled
+from kubesched.sandbox.api.stamps import seconds_of
 from kubesched.sandbox.api.writing import PatchKind, Writing, patched
 
 
 class Api(Writing):
-    """Objects with everything that Kubernetes promises about them. Single-threaded, synchronous."""
+    """Objects with everything that Kubernetes guarantees about them. Single-threaded, synchronous."""
 
     def bind(self, namespace: str, name: str, binding: Object, *, dry_run: bool = False) -> None:
         """Assign a pod to a node, once."""
@@ -86,4 +101,73 @@ class Api(Writing):
 
     def _scale_paths(self, resource: Resource) -> ScalePaths:
         definition = self.find(CUSTOM_RESOURCE_DEFINITIONS, "", resource.qualified)
-        return WORKLOAD if definition is None else custom_paths(custom.version_of(definition, resource.version))
+        return WORKLOAD if definition is None else custom_paths(version_of(definition, resource.version))
+
+
+SYSTEM_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+_DESCRIPTIONS = {
+    "system-cluster-critical": (
+        "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."
+    ),
+    "system-node-critical": "Used for system critical pods that must not be moved from their current node.",
+}
+
+
+def bootstrap(api: Api, *, authority: str = "", port: int = 443) -> None:
+    """Create what is missing, and from now on give every namespace its service account and the cluster's CA.
+
+    A server that was restarted finds its objects and creates only what was deleted.
+    """
+    _follow_namespaces(api, authority)
+    for name in SYSTEM_NAMESPACES:
+        _ensure(api, NAMESPACES, "", {"metadata": {"name": name}})
+    for name, value in SYSTEM_PRIORITY_CLASSES.items():
+        named = {"metadata": {"name": name}, "value": value, "description": _DESCRIPTIONS[name]}
+        _ensure(api, PRIORITY_CLASSES, "", named)
+    _ensure(api, SERVICES, "default", _kubernetes_service(port))
+    # What components with delegated authentication read first.
+    authentication = {"metadata": {"name": "extension-apiserver-authentication"}, "data": {"client-ca-file": authority}}
+    _ensure(api, CONFIG_MAPS, "kube-system", authentication)
+
+
+def _kubernetes_service(port: int) -> Object:
+    labels = {"component": "apiserver", "provider": "kubernetes"}
+    ports = [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": port}]
+    spec = {"type": "ClusterIP", "clusterIP": "10.96.0.1", "clusterIPs": ["10.96.0.1"], "ports": ports}
+    return {"metadata": {"name": "kubernetes", "labels": labels}, "spec": spec}
+
+
+def _follow_namespaces(api: Api, authority: str) -> None:
+    def furnish(event: Event) -> None:
+        metadata = event.object["metadata"]
+        if event.type != "ADDED" or "deletionTimestamp" in metadata:
+            return
+        _ensure(api, SERVICE_ACCOUNTS, metadata["name"], {"metadata": {"name": "default"}})
+        if authority:
+            certificate = {"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": authority}}
+            _ensure(api, CONFIG_MAPS, metadata["name"], certificate)
+
+    api.subscribe((NAMESPACES,), furnish)
+
+
+def _ensure(api: Api, resource: Resource, namespace: str, obj: Object) -> None:
+    if api.find(resource, namespace, obj["metadata"]["name"]) is None:
+        api.create(resource, namespace, obj, manager="kube-apiserver")
+
+
+EVENT_SECONDS = 3600.0
+
+
+def expire_events(api: Api, *, after: float = EVENT_SECONDS) -> int:
+    """Remove events that nothing was added to for so long; returns how many."""
+    oldest = api.stamps.time() - after
+    expired = [record.object["metadata"] for record in api.records(CORE_EVENTS) if _last_seen(record.object) < oldest]
+    for metadata in expired:
+        api.delete(CORE_EVENTS, metadata["namespace"], metadata["name"], grace=0)
+    return len(expired)
+
+
+def _last_seen(event: Object) -> float:
+    series = event.get("series") or {}
+    times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event["metadata"]["creationTimestamp"])
+    return max(seconds_of(text) for text in times if text)

@@ -10,10 +10,9 @@ from kubesched.admission import admit_create, admit_update, deletion_grace
 from kubesched.api.api_error import already_exists, bad_request, forbidden, invalid, method_not_allowed, not_found
 from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, Object, Resource
 from kubesched.api.schema import Mistake
-from kubesched.sandbox.api import custom, deleting
-from kubesched.sandbox.api.catalog import table_of
-from kubesched.sandbox.api.preconditions import check_delete, check_update, metadata_of
-from kubesched.sandbox.api.reading import Reading
+from kubesched.sandbox.api import deleting
+from kubesched.sandbox.api.catalog import established, table_of
+from kubesched.sandbox.api.reading import Reading, check_delete, check_update, metadata_of
 from kubesched.sandbox.api.stamps import identity
 from kubesched.sandbox.patching import apply, json_patch, merge_patch, strategic_merge, track
 
@@ -128,7 +127,7 @@ class Writing(Reading):
         new = {**obj, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
         new = admit_create(resource, new, self)
         if resource is CUSTOM_RESOURCE_DEFINITIONS:
-            new = custom.established(new, self.stamps.now())
+            new = established(new, self.stamps.now())
         if self.record(resource, namespace, metadata["name"]) is not None:
             raise already_exists(resource, metadata["name"])
         if manager is not None:
@@ -143,7 +142,7 @@ class Writing(Reading):
         new = {**new, "apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
         new = admit_update(resource, old, new, subresource, self)
         if resource is CUSTOM_RESOURCE_DEFINITIONS and not subresource:
-            new = custom.established(new, self.stamps.now())
+            new = established(new, self.stamps.now())
         if manager is not None:
             new = track(resource, old, new, manager=manager, subresource=subresource, now=self.stamps.now())
         if new == old:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from kubesched.sandbox.http.faults import FaultError, Faults, Rule, parse_fault
-from kubesched.sandbox.http.kubeconfig import kubeconfig, write_kubeconfig
-from kubesched.sandbox.http.security import ExposedError, self_signed, server_context
+from kubesched.sandbox.http.security import ExposedError, kubeconfig, self_signed, server_context, write_kubeconfig
 from kubesched.sandbox.http.server import Server
 
 __all__ = [

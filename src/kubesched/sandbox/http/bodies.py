@@ -10,7 +10,7 @@ from kubesched.admission.schemas import decoding_error, field_mistakes, strict_d
 from kubesched.api.api_error import bad_request, unsupported_media_type
 from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.api import Api, PatchKind
-from kubesched.sandbox.api.options import DeleteOptions
+from kubesched.sandbox.api.deleting import DeleteOptions
 from kubesched.sandbox.http.content import decode, decode_json, decode_yaml, duplicates, media_type, too_large
 from kubesched.sandbox.http.query import Query
 

@@ -8,8 +8,8 @@ from kubesched.api.api_error import method_not_allowed, no_such_resource
 from kubesched.api.kinds import Object
 from kubesched.sandbox import discovery, openapi
 from kubesched.sandbox.api import Api
-from kubesched.sandbox.http.accepting import Accepted, negotiate
 from kubesched.sandbox.http.answers import formatted, large_answer
+from kubesched.sandbox.http.content import Accepted, negotiate
 from kubesched.sandbox.http.query import Query
 
 VERSION = {

@@ -163,7 +163,7 @@ def _check_match(asked: int | None, match: str) -> None:
 
 
 def too_large_version(asked: int, current: int) -> ApiError:
-    """What a client is told whose resourceVersion lies in the future."""
+    """The answer to a client whose resourceVersion lies in the future."""
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     message = f"Too large resource version: {asked}, current: {current}"
     return ApiError(504, "Timeout", message, {"causes": [cause]}, retry_after=1)

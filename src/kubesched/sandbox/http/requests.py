@@ -10,17 +10,13 @@ from kubesched.admission.kinds import REVIEWS
 from kubesched.api.api_error import ApiError, bad_request, method_not_allowed, no_such_resource, not_found
 from kubesched.api.kinds import PODS, SERVICE_ACCOUNTS, Object, Resource
 from kubesched.sandbox.api import Api, PatchKind, Selection, selection
-from kubesched.sandbox.api.deleting import RETURNED_WHEN_DELETED
-from kubesched.sandbox.api.identities import Tokens, User
-from kubesched.sandbox.api.options import DeleteOptions
-from kubesched.sandbox.api.reviews import review
-from kubesched.sandbox.http.accepting import Accepted, negotiate
+from kubesched.sandbox.api.deleting import RETURNED_WHEN_DELETED, DeleteOptions
+from kubesched.sandbox.api.identities import Tokens, User, review
 from kubesched.sandbox.http.answers import formatted, json_answer, large_answer, success
 from kubesched.sandbox.http.bodies import Bodies, Body
-from kubesched.sandbox.http.content import JSON
+from kubesched.sandbox.http.content import JSON, Accepted, negotiate
 from kubesched.sandbox.http.lists import Lists
-from kubesched.sandbox.http.paths import Target
-from kubesched.sandbox.http.query import Query
+from kubesched.sandbox.http.query import Query, Target
 from kubesched.sandbox.http.shapes import Shapes
 from kubesched.sandbox.http.watching import Watching
 

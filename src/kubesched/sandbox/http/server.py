@@ -12,7 +12,7 @@ from aiohttp import web
 
 from kubesched.api.api_error import ApiError, bad_request, method_not_allowed
 from kubesched.sandbox.api import Api
-from kubesched.sandbox.api.expiry import expire_events
+from kubesched.sandbox.api.core import expire_events
 from kubesched.sandbox.api.identities import ADMIN, ANONYMOUS, Tokens, User
 from kubesched.sandbox.http.answers import error_answer, json_answer
 from kubesched.sandbox.http.bodies import read
@@ -20,8 +20,7 @@ from kubesched.sandbox.http.content import LARGEST_BODY, decode_json
 from kubesched.sandbox.http.documents import PUBLIC, Documents
 from kubesched.sandbox.http.faults import FaultError, Faults, Rule
 from kubesched.sandbox.http.lists import Lists
-from kubesched.sandbox.http.paths import target_of
-from kubesched.sandbox.http.query import Query
+from kubesched.sandbox.http.query import Query, target_of
 from kubesched.sandbox.http.requests import Asked, Requests, fault_subject
 from kubesched.sandbox.http.security import check_exposure
 from kubesched.sandbox.http.watches import Watches

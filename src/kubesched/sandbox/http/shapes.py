@@ -9,8 +9,8 @@ from typing import Any
 from kubesched.api.api_error import bad_request
 from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, Object, Resource
 from kubesched.sandbox.api import Api
-from kubesched.sandbox.api.custom import version_of
-from kubesched.sandbox.http.accepting import Accepted
+from kubesched.sandbox.api.catalog import version_of
+from kubesched.sandbox.http.content import Accepted
 from kubesched.sandbox.tables import table
 
 Shape = Callable[[Object], Object]

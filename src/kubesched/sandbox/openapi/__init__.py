@@ -6,7 +6,6 @@ insists on protobuf; the JSON that is served at /openapi/v2 is for other clients
 
 from __future__ import annotations
 
-from kubesched.sandbox.openapi.v2 import openapi_v2
-from kubesched.sandbox.openapi.v3 import openapi_v3, openapi_v3_index
+from kubesched.sandbox.openapi.documents import openapi_v2, openapi_v3, openapi_v3_index
 
 __all__ = ["openapi_v2", "openapi_v3", "openapi_v3_index"]

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kubesched.admission.schemas.table import definition_of
 from kubesched.api.kinds import Object, Resource
-from kubesched.sandbox.discovery.subresources import Subresource, subresources
+from kubesched.sandbox.discovery import Subresource, subresources
 from kubesched.sandbox.openapi.types import PATCH, kind_name, list_name, name_of_kind
 
 PATCH_TYPES = ("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")

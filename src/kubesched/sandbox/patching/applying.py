@@ -11,9 +11,7 @@ from msgspec.structs import replace
 from kubesched.admission.schemas.table import Type, object_type
 from kubesched.api.api_error import ApiError, bad_request
 from kubesched.api.kinds import Object, Resource
-from kubesched.sandbox.patching.combining import combined, without
-from kubesched.sandbox.patching.comparing import Comparison, everything
-from kubesched.sandbox.patching.declared import undeclared
+from kubesched.sandbox.patching.combining import Comparison, combined, everything, without
 from kubesched.sandbox.patching.fieldsets import Fields, Path, json_text, spelled
 from kubesched.sandbox.patching.owners import (
     NEVER_OWNED,
@@ -26,6 +24,7 @@ from kubesched.sandbox.patching.owners import (
     write_owners,
 )
 from kubesched.sandbox.patching.structure import fields_of, with_declared_parents
+from kubesched.sandbox.patching.tracking import undeclared
 
 BEFORE_FIRST_APPLY = "before-first-apply"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"

@@ -1,14 +1,17 @@
-"""Field ownership after creates, updates and patches other than apply."""
+"""Which manager owns which fields: noted after a write, and what an apply declares that is no field."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from msgspec.structs import replace
 
-from kubesched.admission.schemas.table import Type, object_type
+from kubesched.admission.schemas.table import CUSTOM, Type, object_type
+from kubesched.api.api_error import ApiError, bad_request
 from kubesched.api.kinds import Object, Resource
-from kubesched.sandbox.patching.comparing import Comparison
+from kubesched.sandbox.patching.combining import Comparison
+from kubesched.sandbox.patching.fieldsets import Path, field_step, spelled
 from kubesched.sandbox.patching.owners import (
     NEVER_OWNED,
     Owner,
@@ -20,6 +23,7 @@ from kubesched.sandbox.patching.owners import (
     without_fields,
     write_owners,
 )
+from kubesched.sandbox.patching.structure import is_declared, is_listing, is_mapping, item_steps, present, type_of_field
 
 
 def track(
@@ -72,3 +76,49 @@ def _after_update(type_: Type, old: Object, new: Object, owners: Owners, writer:
         kept = mine.fields - removed if mine is not None else frozenset()
         after[writer.id] = replace(writer, fields=kept | written)
     return capped(after)
+
+
+def undeclared(resource: Resource, applied: Object) -> ApiError | None:
+    """The 400 for fields that do not exist and lists whose items cannot be told apart."""
+    errors = [f"{spelled(path)}: {why}" for path, why in _errors(object_type(resource), applied, ())]
+    if not errors:
+        return None
+    metadata = applied.get("metadata")
+    namespace, name = (
+        (metadata.get("namespace", ""), metadata.get("name", "")) if isinstance(metadata, dict) else ("", "")
+    )
+    subject = f"{namespace}/{name}; {resource.api_version}, Kind={resource.kind}"
+    told = errors[0] if len(errors) == 1 else "errors:\n" + "\n".join(f"  {error}" for error in errors)
+    return bad_request(f"failed to create typed patch object ({subject}): {told}")
+
+
+def _errors(type_: Type, value: Any, path: Path) -> Iterator[tuple[Path, str]]:
+    if is_mapping(type_, value):
+        for name, child in present(value):
+            inner = (*path, field_step(name))
+            if type_.shape == "struct" and type_.name != CUSTOM and not is_declared(type_, name):
+                yield inner, "field not declared in schema"
+            else:
+                yield from _errors(type_of_field(type_, name), child, inner)
+    elif is_listing(type_, value):
+        yield from _list_errors(type_, value, path)
+    elif type_.shape == "list" and not isinstance(value, list):
+        yield path, f"expected list, got {value!r}"
+    elif type_.shape in ("map", "struct") and not isinstance(value, dict):
+        yield path, f"expected map, got {value!r}"
+
+
+def _list_errors(type_: Type, items: list[Any], path: Path) -> Iterator[tuple[Path, str]]:
+    seen: set[str] = set()
+    for position, (step, item) in enumerate(zip(item_steps(type_, items), items)):
+        if step.startswith("i:"):
+            keys = " ".join(f'"{key}"' for key in type_.keys)
+            yield (
+                path,
+                f"element {position}: associative list with keys has an element that omits all key fields [{keys}]",
+            )
+        elif step in seen:
+            yield path, f"duplicate entries for key {spelled((step,))}"
+        else:
+            seen.add(step)
+            yield from _errors(type_.item, item, (*path, step))

@@ -117,7 +117,7 @@ class Store:
         self._untold.append(change)
         if self._telling:
             return
-        # A listener may write in turn; what it wrote is told to everyone after what it was told.
+        # A listener may write in turn; all listeners learn of that after the change at hand.
         self._telling = True
         try:
             while self._untold:

@@ -71,7 +71,7 @@ class SqliteStore(Store):
         return self._durable
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
-        """From now on commits run in a thread, and what they made durable is told in this loop."""
+        """From now on commits run in a thread, and listeners learn in this loop what became durable."""
         self._loop = loop
 
     async def durable(self, revision: int) -> None:

@@ -8,9 +8,8 @@ from typing import Literal
 
 from kubesched.api import kinds
 from kubesched.api.kinds import CONTROLLER_REVISIONS, Object, Resource
-from kubesched.sandbox.tables import core, nodes, pods, storage, workloads
-from kubesched.sandbox.tables.ages import human_duration
-from kubesched.sandbox.tables.column import Column
+from kubesched.sandbox.tables import core, pods, storage, workloads
+from kubesched.sandbox.tables.column import Column, human_duration
 from kubesched.sandbox.tables.custom import custom_columns
 
 __all__ = ["human_duration", "table"]
@@ -28,8 +27,8 @@ _COLUMNS: Mapping[Resource, tuple[Column, ...]] = {
     kinds.EVENTS: core.EVENTS,
     kinds.JOBS: workloads.JOBS,
     kinds.LEASES: core.LEASES,
-    kinds.NAMESPACES: nodes.NAMESPACES,
-    kinds.NODES: nodes.COLUMNS,
+    kinds.NAMESPACES: core.NAMESPACES,
+    kinds.NODES: core.NODES,
     kinds.PERSISTENT_VOLUMES: storage.VOLUMES,
     kinds.PERSISTENT_VOLUME_CLAIMS: storage.CLAIMS,
     kinds.PODS: pods.COLUMNS,

@@ -9,8 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from kubesched.api.kinds import Object
-from kubesched.sandbox.tables.ages import since
-from kubesched.sandbox.tables.column import AGE, NAME, Cell, Column, count, word
+from kubesched.sandbox.tables.column import AGE, NAME, Cell, Column, count, since, word
 
 Step = tuple[str, ...]
 _STEP = re.compile(

@@ -5,8 +5,21 @@ from __future__ import annotations
 from datetime import datetime
 
 from kubesched.api.kinds import Object
-from kubesched.sandbox.tables.ages import human_duration, moment
-from kubesched.sandbox.tables.column import AGE, NAME, NONE, Column, at, count, each, field, is_leaving, is_true, word
+from kubesched.sandbox.tables.column import (
+    AGE,
+    NAME,
+    NONE,
+    Column,
+    at,
+    count,
+    each,
+    field,
+    human_duration,
+    is_leaving,
+    is_true,
+    moment,
+    word,
+)
 
 _GATED = "SchedulingGated"
 _LOST = "NodeLost"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 
 from kubesched.api.kinds import Object
-from kubesched.sandbox.tables.ages import human_duration, moment
 from kubesched.sandbox.tables.column import (
     AGE,
     NAME,
@@ -15,9 +14,11 @@ from kubesched.sandbox.tables.column import (
     count,
     each,
     field,
+    human_duration,
     is_leaving,
     is_true,
     labels,
+    moment,
     number,
     selector,
     word,

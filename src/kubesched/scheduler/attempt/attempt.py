@@ -1,10 +1,21 @@
-"""One attempt to schedule one pod, from its turn in the queue to the outcome."""
+"""One attempt to schedule one pod: the states that it goes through, from its turn in the queue to the outcome.
+
+    Popped ──► Asking (extenders) ──► Popped's other ways
+       ├─────► Failed ──────────────────────────► Done
+       ├─────► Assumed ──► (bound) ─────────────► Done
+       │          │  └───► Denied ──────────────► Done
+       ├─────► WaitingOnPermit ──► Assumed, Denied
+       └─────► Done (skipped)
+
+`Scheduler.decide` leaves Popped, `Scheduler.permitted` leaves WaitingOnPermit, and `Scheduler.finish` leads to Done.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from enum import StrEnum
+from typing import Any, ClassVar, TypeAlias
 
 from kubesched.framework.decision import Decision
 from kubesched.framework.extender import ExtenderAnswers, Question
@@ -17,6 +28,34 @@ EVICTION = "Eviction"
 """What the stopwatch of an attempt calls the time that the eviction of victims took."""
 
 
+class Phase(StrEnum):
+    """What recordings call the states."""
+
+    POPPED = "popped"
+    ASKING = "asking"
+    FAILED = "failed"
+    WAITING = "waiting"
+    ASSUMED = "assumed"
+    DENIED = "denied"
+    DONE = "done"
+
+
+class AttemptOutcome(StrEnum):
+    """How an attempt ended."""
+
+    BOUND = "bound"
+    UNSCHEDULABLE = "unschedulable"
+    """A plugin said no, before the pod was assumed anywhere for good."""
+    ERROR = "error"
+    """Something broke before that."""
+    BIND_UNSCHEDULABLE = "bind-unschedulable"
+    """A Permit, PreBind or Bind plugin said no to a pod that was assumed."""
+    BIND_ERROR = "bind-error"
+    """The same, but something broke."""
+    SKIPPED = "skipped"
+    """There was nothing to do: the pod is being deleted, or is assumed already, or waits for another scheduler."""
+
+
 @dataclass(slots=True)
 class Failure:
     """Why an attempt failed, and what is to be done about a nomination: None leaves it alone, "" clears it."""
@@ -27,36 +66,120 @@ class Failure:
     unschedulable_plugins: set[str] = field(default_factory=set)
     pending_plugins: set[str] = field(default_factory=set)
 
+    @property
+    def is_rejection(self) -> bool:
+        """Whether a plugin said no, rather than that something broke."""
+        return self.status.code is not Code.ERROR
 
-@dataclass(slots=True)
-class Attempt:
-    """Phases: popped; asking, as long as extenders have not answered; then failed, assumed, or waiting for a Permit
-    plugin (and then assumed or denied); then done.
-    """
 
-    queued: QueuedPod
-    popped_from: str
-    phase: str = "popped"
-    outcome: str = ""
-    node: str = ""
+@dataclass(frozen=True, slots=True)
+class Popped:
+    """It is the pod's turn, and nothing is decided. The pod is in flight: events of this time are kept for it."""
+
+    phase: ClassVar = Phase.POPPED
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Extenders have to be asked before the attempt can be decided. The pod is in flight, and decided anew then."""
+
+    phase: ClassVar = Phase.ASKING
+    questions: Sequence[Question[Any, Any]]
+    """Empty if all is asked, but other pods have their turn first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """No node was found, or Reserve or Permit refused the one that was: nothing is assumed. In flight until it is
+    reported, and back in the queue then."""
+
+    phase: ClassVar = Phase.FAILED
+    failure: Failure
+    decision: Decision | None
+    """None if there was not even a decision, because something broke."""
+    victims: tuple[PlacedPod, ...] = ()
+    """The pods that are to be evicted so that there will be a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingOnPermit:
+    """The pod is assumed on its node, and a Permit plugin asked to wait."""
+
+    phase: ClassVar = Phase.WAITING
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Assumed:
+    """The pod is assumed on its node, all is reserved, and all plugins permit it: it is to be bound."""
+
+    phase: ClassVar = Phase.ASSUMED
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """The pod is assumed and will not be bound: Permit was denied, or binding failed. What was reserved is yet to be
+    given back."""
+
+    phase: ClassVar = Phase.DENIED
+    failure: Failure
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The attempt is over: the pod is bound, back in the queue, or left alone."""
+
+    phase: ClassVar = Phase.DONE
+    outcome: AttemptOutcome
     decision: Decision | None = None
     failure: Failure | None = None
     victims: tuple[PlacedPod, ...] = ()
-    watch: Stopwatch | None = None
-    """Measures the attempt, if anybody cares."""
-    answers: ExtenderAnswers | None = None
-    """Of extenders; None if none has a say about the pod."""
-    questions: Sequence[Question[Any, Any]] = ()
-    """What they have to be asked before the attempt is decided."""
     evicted: bool = False
     """Whether all victims are on their way out."""
 
-    @property
-    def code(self) -> str:
-        """The status code of a failure."""
-        return "" if self.failure is None else str(self.failure.status.code)
+
+AttemptState: TypeAlias = Popped | Asking | Failed | WaitingOnPermit | Assumed | Denied | Done
+
+_ON_A_NODE = (AttemptOutcome.BOUND, AttemptOutcome.BIND_UNSCHEDULABLE, AttemptOutcome.BIND_ERROR)
+
+
+@dataclass(slots=True, eq=False)
+class Attempt:
+    """The pod, where it came from, and the state of the attempt. The properties are for listeners and reports."""
+
+    queued: QueuedPod
+    popped_from: str
+    state: AttemptState = Popped()
+    watch: Stopwatch | None = None
+    """Measures the attempt, if a listener has given it one."""
+    answers: ExtenderAnswers | None = None
+    """Of extenders; None if none has a say about the pod."""
 
     @property
-    def is_rejected(self) -> bool:
-        """Whether it failed because somebody said no, rather than because something broke."""
-        return self.failure is not None and self.failure.status.code is not Code.ERROR
+    def decision(self) -> Decision | None:
+        return None if isinstance(self.state, Popped | Asking) else self.state.decision
+
+    @property
+    def failure(self) -> Failure | None:
+        return self.state.failure if isinstance(self.state, Failed | Denied | Done) else None
+
+    @property
+    def victims(self) -> tuple[PlacedPod, ...]:
+        return self.state.victims if isinstance(self.state, Failed | Done) else ()
+
+    @property
+    def outcome(self) -> AttemptOutcome | None:
+        """None until it is over."""
+        return self.state.outcome if isinstance(self.state, Done) else None
+
+    @property
+    def node(self) -> str:
+        """Where the pod is or was assumed; empty if it was not, or not for good."""
+        match self.state:
+            case WaitingOnPermit(decision) | Assumed(decision) | Denied(_, decision):
+                return decision.node
+            case Done(outcome, Decision() as decision) if outcome in _ON_A_NODE:
+                return decision.node
+        return ""

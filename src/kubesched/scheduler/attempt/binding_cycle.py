@@ -21,7 +21,7 @@ from kubesched.framework.extender import Extender, ExtenderError, ask_to_bind
 from kubesched.framework.plugin import BindPlugin, Plugin, PostBindPlugin, PreBindPlugin
 from kubesched.framework.profile import Profile
 from kubesched.framework.status import SKIP, Code, Status, error
-from kubesched.scheduler.attempt.attempt import Attempt, Failure
+from kubesched.scheduler.attempt.attempt import Failure
 from kubesched.scheduler.cluster_events import ASSIGNED_POD_DELETED
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.state.cluster import ClusterState
@@ -51,41 +51,35 @@ class BindingCycle:
         self._tells_expected_node = state.features.expected_node_told
         self.pre_binding = pre_binding
 
-    async def run(self, attempt: Attempt) -> Failure | None:
+    async def run(self, pod: Pod, decision: Decision) -> Failure | None:
         """None once the pod is bound. If that fails, it is still to be taken back."""
-        pod, decision = attempt.queued.pod, attempt.decision
-        assert decision is not None
-        profile, watch = self._profiles[decision.profile], attempt.watch
-        if watch is not None:
-            watch.start()
+        profile, cycle = self._profiles[decision.profile], decision.cycle
+        cycle.start_lap()
         try:
             status = await self._pre_bind_unless_stopped(profile, decision)
-            if watch is not None:
-                watch.lap("PreBind", status)
+            cycle.lap("PreBind", status)
             if status is None:
                 status = await self._bind(profile, decision)
-                if watch is not None:
-                    watch.lap("Bind", status)
+                cycle.lap("Bind", status)
         except Exception as problem:  # of a plugin, or of a client that raises other errors than its own
             _log.exception("binding pod %s broke", pod.key)
             status = error(describe(problem))
         if status is not None:
             return Failure(status, status.message)
-        note = f"Successfully assigned {pod.key} to {attempt.node}"
+        note = f"Successfully assigned {pod.key} to {decision.node}"
         self._client.record_event(pod, related=None, type="Normal", reason="Scheduled", action="Binding", note=note)
         for plugin in profile.at("post_bind", PostBindPlugin):
             try:
-                await _finished(plugin.post_bind(decision.cycle, pod, attempt.node))  # type: ignore[arg-type]
+                await _finished(plugin.post_bind(cycle, pod, decision.node))
             except Exception:  # it is bound all the same
                 _log.exception("PostBind plugin %s broke for pod %s", plugin.name, pod.key)
-        if watch is not None:
-            watch.lap("PostBind")
+        cycle.lap("PostBind")
         return None
 
     async def take_back(self, decision: Decision) -> Pod | None:
-        """Unreserve and forget. The pod as it was assumed; None if it was bound by somebody meanwhile.
+        """Unreserve and forget. The pod as it was assumed; None if it was bound meanwhile.
 
-        What was written is taken back before the pod is forgotten: until then nobody tries it again.
+        What was written is taken back before the pod is forgotten: until then it is not tried again.
         """
         self._give_back(decision)
         await self.run_deferred(decision)
@@ -116,7 +110,6 @@ class BindingCycle:
     async def _pre_bind(self, profile: Profile, decision: Decision) -> Status | None:
         """Ask the plugins, in the configured order; those that have nothing to do for the pod are left out."""
         pod, cycle = decision.pod, decision.cycle
-        assert cycle is not None
         plugins, failed = self._with_work(profile, decision, cycle)
         if self._tells_expected_node:
             cycle.lap("PreBindPreFlight", failed or (None if plugins else SKIP))
@@ -154,7 +147,6 @@ class BindingCycle:
 
     async def run_deferred(self, decision: Decision) -> None:
         """What plugins left to be written because the attempt failed."""
-        assert decision.cycle is not None
         work, decision.cycle.deferred = decision.cycle.deferred, ()
         for each in work:
             try:
@@ -177,7 +169,6 @@ class BindingCycle:
     async def _bind(self, profile: Profile, decision: Decision) -> Status | None:
         """An extender binds the pod if one does so; else the first plugin that does not skip."""
         pod, cycle = decision.pod, decision.cycle
-        assert cycle is not None
         if self._binders:
             try:
                 if await ask_to_bind(self._binders, pod, decision.node):

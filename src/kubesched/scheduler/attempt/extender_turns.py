@@ -62,12 +62,12 @@ class ExtenderTurns:
                 return turn.attempt
         return None
 
-    def ask(self, attempt: Attempt) -> None:
+    def ask(self, attempt: Attempt, questions: Sequence[Question[Any, Any]]) -> None:
         """Ask what is open. Without a question the attempt waits for its turn."""
         turn = self._turn_of(attempt)
-        turn.asked_all = not attempt.questions
-        if attempt.questions:
-            turn.asking = asyncio.create_task(answer(attempt.questions), name=f"ask about {attempt.queued.key}")
+        turn.asked_all = not questions
+        if questions:
+            turn.asking = asyncio.create_task(answer(questions), name=f"ask about {attempt.queued.key}")
             turn.asking.add_done_callback(lambda task: self._answered(turn))
 
     async def stop(self) -> None:

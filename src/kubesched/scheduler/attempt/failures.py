@@ -12,7 +12,8 @@ from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.diagnosis import histogram
 from kubesched.framework.errors import describe
 from kubesched.framework.status import Code, Status, error, unresolvable
-from kubesched.scheduler.attempt.attempt import Attempt, Failure
+from kubesched.scheduler.attempt.attempt import Failure
+from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 
 _log = logging.getLogger(__name__)
@@ -27,8 +28,7 @@ class FailureReporter:
         self._find = find
         self._client = client
 
-    async def report(self, attempt: Attempt, failure: Failure) -> None:
-        queued = attempt.queued
+    async def report(self, queued: QueuedPod, failure: Failure) -> None:
         queued.unschedulable_plugins = set(failure.unschedulable_plugins)
         queued.pending_plugins = set(failure.pending_plugins)
         queued.gating_plugin = ""
@@ -43,14 +43,14 @@ class FailureReporter:
             self._queue.nominate(queued.pod, failure.nominated)
         finally:
             self._queue.done(queued.pod)
-        await self._tell(queued.pod, attempt, failure)
+        await self._tell(queued.pod, failure)
 
-    async def _tell(self, pod: Pod, attempt: Attempt, failure: Failure) -> None:
+    async def _tell(self, pod: Pod, failure: Failure) -> None:
         note = _shortened(failure.message)
         self._client.record_event(
             pod, related=None, type="Warning", reason="FailedScheduling", action="Scheduling", note=note
         )
-        reason = "Unschedulable" if attempt.is_rejected else "SchedulerError"
+        reason = "Unschedulable" if failure.is_rejection else "SchedulerError"
         condition = PodCondition(type="PodScheduled", status="False", reason=reason, message=failure.message)
         nominated = failure.nominated if failure.nominated != pod.status.nominated_node_name else None
         known = next((c for c in pod.status.conditions if c.type == "PodScheduled"), None)

@@ -157,7 +157,7 @@ def described(attempt: Attempt) -> dict[str, Any]:
     """What was decided, and by which draw."""
     decision = attempt.decision
     return {
-        "phase": attempt.phase,
+        "phase": attempt.state.phase,
         "node": attempt.node,
         "message": attempt.failure.message if attempt.failure else "",
         "victims": [victim.pod.key for victim in attempt.victims],

@@ -104,7 +104,6 @@ def test_a_request_for_capacity_is_an_error_where_that_is_off() -> None:
 
 def test_a_device_is_allocated_as_a_whole_where_sharing_is_off() -> None:
     decision = decide(make_claim("c"), SHARED, features=Features(device_capacity=False))
-    assert decision.cycle is not None
     [allocation] = DynamicResources().allocations_on(decision.cycle, row=0) or []
     [given] = allocation.devices.results
     assert (given.share_id, given.consumed_capacity) == (None, {})

@@ -21,7 +21,7 @@ from kubesched.plugins.shared.devices.device_kinds import DeviceKinds
 from kubesched.plugins.shared.devices.extended_resources import ServedResources
 from kubesched.plugins.shared.devices.ledger import Ledger
 from kubesched.plugins.shared.devices.pools import build_pool
-from kubesched.plugins.shared.devices.relevance import attributes_read_by
+from kubesched.plugins.shared.devices.selecting import attributes_read_by
 from kubesched.state.objects import ObjectStore
 from kubesched.testing import make_pod
 
@@ -234,7 +234,7 @@ def test_a_claim_that_has_gone_another_way_is_left_alone() -> None:
         applied(reserve, replace(claim, metadata=replace(claim.metadata, uid="another")))
     with pytest.raises(ClaimGoneAnotherWayError, match="got deallocated elsewhere"):
         applied(replace_allocation(reserve), claim)
-    with pytest.raises(ClaimGoneAnotherWayError, match="got reserved for somebody else"):
+    with pytest.raises(ClaimGoneAnotherWayError, match="got reserved for another pod"):
         applied(DeallocateClaim(allocated(claim, "n/d")), allocated(claim, "n/d", reserved_for="somebody"))
 
 

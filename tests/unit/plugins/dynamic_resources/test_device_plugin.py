@@ -32,8 +32,8 @@ from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import PluginContext
 from kubesched.plugins.dynamic_resources import DynamicResources
 from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt
+from kubesched.plugins.dynamic_resources.claims import after_claim
 from kubesched.plugins.dynamic_resources.extended import claim_for
-from kubesched.plugins.dynamic_resources.hints import after_claim
 from kubesched.plugins.dynamic_resources.writes import DeallocateClaim, DeleteClaim, UnreserveClaim
 from kubesched.plugins.shared.devices.answers import DeviceView
 from kubesched.state.cluster import ClusterState
@@ -236,7 +236,6 @@ def test_two_pods_never_get_one_device() -> None:
 def test_what_was_set_aside_is_free_again_after_a_failure() -> None:
     state = make_cluster(*NODES, make_class(), make_claim("c"), make_claim("e"), make_slice("n1", device("d")))
     first = reserve(state, pod("c"))
-    assert first.cycle is not None
     DynamicResources().unreserve(first.cycle, first.pod, first.node)
     assert make_engine(state).decide(pod("e", name="q")).node == "n1"
 
@@ -252,7 +251,6 @@ def test_a_reservation_of_an_allocated_claim_is_taken_back() -> None:
     claim = allocated(make_claim("c"), "n1/d", reserved_for="uid-of-p")
     state = make_cluster(*NODES, make_class(), claim)
     decision = reserve(state, pod("c"))
-    assert decision.cycle is not None
     DynamicResources().unreserve(decision.cycle, decision.pod, decision.node)
     assert attempt_of(decision).writes == [UnreserveClaim(claim, "uid-of-p")]
 
@@ -309,13 +307,11 @@ def cycle_of(state: ClusterState, asking: Pod) -> Cycle:
 
 
 def attempt_of(decision: Decision) -> ClaimAttempt:
-    assert decision.cycle is not None
     return decision.cycle.read(NOTES)
 
 
 def reserve(state: ClusterState, asking: Pod) -> Decision:
     decision = make_engine(state).decide(asking)
-    assert decision.cycle is not None
     assert decision.node, decision.message
     assert DynamicResources().reserve(decision.cycle, asking, decision.node) is None
     return decision

@@ -17,9 +17,8 @@ from kubesched.api.kinds import (
     Resource,
 )
 from kubesched.sandbox.api import Api, PatchKind
-from kubesched.sandbox.api.expiry import expire_events
-from kubesched.sandbox.api.identities import ADMIN, Tokens
-from kubesched.sandbox.api.reviews import review
+from kubesched.sandbox.api.core import expire_events
+from kubesched.sandbox.api.identities import ADMIN, Tokens, review
 from kubesched.sandbox.store import Store
 
 

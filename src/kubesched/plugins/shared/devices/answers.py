@@ -19,9 +19,8 @@ from kubesched.plugins.shared.devices.demand import Demand, Problem
 from kubesched.plugins.shared.devices.inventory import Inventories, Inventory
 from kubesched.plugins.shared.devices.ledger import Ledger
 from kubesched.plugins.shared.devices.likeness import Likeness
-from kubesched.plugins.shared.devices.relevance import Names
 from kubesched.plugins.shared.devices.search import Found, Search
-from kubesched.plugins.shared.devices.selecting import Selectors
+from kubesched.plugins.shared.devices.selecting import Names, Selectors
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int64
 

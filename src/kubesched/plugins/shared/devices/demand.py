@@ -24,8 +24,7 @@ from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.plugins.shared.devices.capacity import Amounts, amounts_taken
 from kubesched.plugins.shared.devices.device_kinds import DeviceKind
 from kubesched.plugins.shared.devices.likeness import Likeness
-from kubesched.plugins.shared.devices.relevance import Names
-from kubesched.plugins.shared.devices.selecting import Selection, Selectors
+from kubesched.plugins.shared.devices.selecting import Names, Selection, Selectors
 
 BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
 

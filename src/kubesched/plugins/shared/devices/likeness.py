@@ -11,7 +11,7 @@ from itertools import count
 from kubesched.api.devices import DeviceAttribute
 from kubesched.plugins.shared.devices.device_kinds import DeviceKind
 from kubesched.plugins.shared.devices.inventory import Inventory
-from kubesched.plugins.shared.devices.relevance import Names
+from kubesched.plugins.shared.devices.selecting import Names
 
 _SHAPES_KEPT = 1 << 13
 

@@ -20,9 +20,6 @@ from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.framework.nodes import Nodes
 from kubesched.plugins.shared.devices.device_kinds import CounterName, DeviceKind, DeviceKinds
 
-PoolId = tuple[str, str]
-"""Driver and name of a pool."""
-
 
 class Reach:
     """The nodes that a slice names, or a device of one: one node, all of them, or those that a selector matches."""
@@ -50,6 +47,10 @@ class Reach:
         if self._all_nodes:
             return list(range(len(nodes)))
         return [] if self._terms is None else np.flatnonzero(nodes.selected_by(self._terms)).tolist()
+
+
+PoolId = tuple[str, str]
+"""Driver and name of a pool."""
 
 
 class Spot(NamedTuple):

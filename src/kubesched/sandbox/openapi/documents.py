@@ -1,19 +1,19 @@
-"""The index at /openapi/v3 and the document of each group and version below it."""
+"""OpenAPI documents: version 3, one per group and version with an index, and version 2 as a whole."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Any
 
 import msgspec
 
 from kubesched.admission.schemas.table import release
 from kubesched.api.api_error import no_such_resource
 from kubesched.api.kinds import Object, Resource
-from kubesched.sandbox.openapi.contents import contents
-from kubesched.sandbox.openapi.routes import QUERY_TYPES, Operation
-from kubesched.sandbox.openapi.types import reference
+from kubesched.sandbox.openapi.routes import QUERY_TYPES, Operation, operations
+from kubesched.sandbox.openapi.types import Version, reference, schemas_for
 
 
 def openapi_v3_index(resources: Sequence[Resource]) -> Object:
@@ -80,3 +80,57 @@ def _operation(operation: Operation) -> Object:
         body = {"schema": reference(operation.body, 3)}
         told["requestBody"] = {"required": True, "content": dict.fromkeys(operation.consumes, body)}
     return told
+
+
+Render = Callable[[Operation], Object]
+
+
+def contents(resources: Sequence[Resource], version: Version, render: Render) -> tuple[Object, Object]:
+    """Paths with their operations as `render` writes them, and schemas by name."""
+    paths: dict[str, dict[str, Any]] = {}
+    used: set[str] = set()
+    for resource in resources:
+        for operation in operations(resource):
+            paths.setdefault(operation.path, {})[operation.method] = render(operation)
+            used |= {name for name in (operation.body, operation.answer) if name}
+    return dict(sorted(paths.items())), schemas_for(resources, used, version)
+
+
+def openapi_v2(resources: Sequence[Resource]) -> Object:
+    """All paths and all types in Swagger 2.0. The same document is given out again: do not change it."""
+    return _document_v2(tuple(resources))
+
+
+@lru_cache(maxsize=4)
+def _document_v2(resources: tuple[Resource, ...]) -> Object:
+    paths, definitions = contents(resources, 2, _operation_v2)
+    return {
+        "swagger": "2.0",
+        "info": {"title": "Kubernetes", "version": release()},
+        "paths": paths,
+        "definitions": definitions,
+    }
+
+
+def _operation_v2(operation: Operation) -> Object:
+    parameters: list[Object] = [
+        {"name": name, "in": "path", "required": True, "type": "string", "uniqueItems": True}
+        for name in operation.path_parameters
+    ]
+    parameters += [
+        {"name": name, "in": "query", "type": QUERY_TYPES.get(name, "string"), "uniqueItems": True}
+        for name in operation.query
+    ]
+    if operation.body:
+        parameters.append({"name": "body", "in": "body", "required": True, "schema": reference(operation.body, 2)})
+    return {
+        "operationId": operation.operation_id,
+        "tags": [operation.tag],
+        "schemes": ["https"],
+        "consumes": list(operation.consumes),
+        "produces": ["application/json", "application/yaml"],
+        "parameters": parameters,
+        "responses": {"200": {"description": "OK", "schema": reference(operation.answer, 2)}},
+        "x-kubernetes-action": operation.action,
+        "x-kubernetes-group-version-kind": operation.group_version_kind(),
+    }

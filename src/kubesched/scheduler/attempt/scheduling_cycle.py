@@ -1,0 +1,193 @@
+"""The scheduling cycle: a node is found for a pod and all is reserved there; only the cache changes, nothing waits."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from kubesched.api.pod import Pod
+from kubesched.framework.client import ClusterClient
+from kubesched.framework.cycle import PODS_TO_ACTIVATE
+from kubesched.framework.decision import Decision, Outcome
+from kubesched.framework.engine import Engine
+from kubesched.framework.extender import AnswersMissingError
+from kubesched.framework.plugin import PermitPlugin, ReservePlugin
+from kubesched.framework.profile import Profile
+from kubesched.framework.status import Code, Status, error
+from kubesched.framework.waiting import WaitingPods
+from kubesched.scheduler.attempt.attempt import (
+    Asking,
+    Assumed,
+    Attempt,
+    AttemptOutcome,
+    Denied,
+    Done,
+    Failed,
+    WaitingOnPermit,
+)
+from kubesched.scheduler.attempt.failures import breakdown, denial, failure_of, rejection
+from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
+from kubesched.state.pods import PlacedPod
+
+_log = logging.getLogger(__name__)
+
+WAITING = Status(Code.WAIT)
+
+
+class SchedulingCycle:
+    """The decision, Reserve and Permit for one pod at a time. It is undone as a whole if one of them fails."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        queue: SchedulingQueue,
+        client: ClusterClient,
+        profiles: dict[str, Profile],
+        waiting: WaitingPods,
+        find: Callable[[str], Pod | None],
+        evicts_first: bool,
+    ) -> None:
+        """`find` has the latest version of a pod by its name; for `evicts_first` see Scheduler."""
+        self._engine = engine
+        self._state = engine.state
+        self._queue = queue
+        self._client = client
+        self._profiles = profiles
+        self._waiting = waiting
+        self._find = find
+        self._evicts_first = evicts_first
+        self._permitting: dict[str, tuple[Attempt, Decision]] = {}
+        """Attempts that wait for a Permit plugin, by the identity of their pod."""
+
+    def decide(self, attempt: Attempt) -> Asking | Failed | WaitingOnPermit | Assumed | Done:
+        """Find a node, and assume the pod there if there is one; or find out what to ask extenders before that."""
+        pod = attempt.queued.pod
+        decision: Decision | None = None
+        try:
+            if self._is_to_be_skipped(pod, self._find(pod.key) if isinstance(attempt.state, Asking) else pod):
+                self._queue.done(pod)
+                self._state.nominated.keep_only_name_of(pod)
+                return Done(AttemptOutcome.SKIPPED)
+            decision = self._engine.decide(pod, watch=attempt.watch, find=self._find, extender_answers=attempt.answers)
+            if decision.outcome is not Outcome.SCHEDULED:
+                return Failed(failure_of(decision), decision, self._begin_preemption(decision))
+            return self._assume(attempt, decision)
+        except AnswersMissingError as missing:
+            return Asking(missing.questions)
+        except Exception as problem:  # a plugin that breaks must not take a pod with it, let alone the scheduler
+            _log.exception("the attempt at pod %s broke", attempt.queued.key)
+            placed = self._state.placed(pod)
+            if decision is not None and placed is not None and placed.assumed:
+                self._forget(decision)
+            return Failed(breakdown(problem), decision)
+
+    def _assume(self, attempt: Attempt, decision: Decision) -> Failed | WaitingOnPermit | Assumed:
+        rejected = self._assume_and_reserve(decision)
+        timeouts: dict[str, float] = {}
+        if rejected is None:
+            rejected = self._permit(decision, timeouts)
+        if rejected is not None:
+            return Failed(rejection(rejected), decision)
+        if timeouts:
+            self._permitting[decision.pod.identity] = attempt, decision
+            self._waiting.add(decision.pod, decision.node, timeouts)
+        self.activate_others(decision)
+        if timeouts:
+            return WaitingOnPermit(decision)
+        self._queue.done(decision.pod)
+        return Assumed(decision)
+
+    def settled(self) -> list[Attempt]:
+        """Attempts that waited for a Permit plugin and need not any longer."""
+        over = []
+        for waiting in self._waiting.settled():
+            attempt, decision = self._permitting.pop(waiting.pod.identity)
+            if waiting.refusal is None:
+                attempt.state = Assumed(decision)
+                self._queue.done(waiting.pod)
+            else:
+                attempt.state = Denied(denial(waiting.refusal), decision)
+            over.append(attempt)
+        return over
+
+    def _is_to_be_skipped(self, pod: Pod, latest: Pod | None) -> bool:
+        """`latest` is the pod after extenders were asked about it."""
+        if not self._engine.knows(pod.spec.scheduler_name) or latest is None or latest.identity != pod.identity:
+            return True
+        if latest.is_terminating:
+            note = f"skip schedule deleting pod: {pod.key}"
+            self._client.record_event(
+                pod, related=None, type="Warning", reason="FailedScheduling", action="Scheduling", note=note
+            )
+            return True
+        placed = self._state.placed(pod)
+        return placed is not None and placed.assumed
+
+    def _assume_and_reserve(self, decision: Decision) -> Status | None:
+        """None if the pod is assumed and everything is set aside for it; else nothing is."""
+        pod, cycle = decision.pod, decision.cycle
+        if self._state.placed(pod) is not None:  # another scheduler was faster
+            return error(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed")
+        self._state.assume(pod, decision.node, cycle.facts)
+        rejected: Status | None = None
+        for plugin in self._profiles[decision.profile].at("reserve", ReservePlugin):
+            status = cycle.ask(plugin.name, "Reserve", plugin.reserve, cycle, pod, decision.node)
+            if status is not None:
+                text = f'running Reserve plugin "{plugin.name}": {status.message}'
+                rejected = status.by(plugin.name) if status.is_rejection else error(text)
+                break
+        cycle.lap("Reserve", rejected)
+        if rejected is not None:
+            self._forget(decision)
+        return rejected
+
+    def _permit(self, decision: Decision, timeouts: dict[str, float]) -> Status | None:
+        """The last word before binding: None if it is yes, or not yet; then `timeouts` has who must be waited for."""
+        rejected = self._ask_to_permit(decision, timeouts)
+        decision.cycle.lap("Permit", WAITING if timeouts and rejected is None else rejected)
+        if rejected is not None:
+            self._forget(decision)
+        return rejected
+
+    def _ask_to_permit(self, decision: Decision, timeouts: dict[str, float]) -> Status | None:
+        cycle = decision.cycle
+        for plugin in self._profiles[decision.profile].at("permit", PermitPlugin):
+            status, seconds = cycle.ask(plugin.name, "Permit", plugin.permit, cycle, decision.pod, decision.node)
+            if status is None:
+                continue
+            if status.code is Code.WAIT:
+                timeouts[plugin.name] = seconds
+                continue
+            text = f'running Permit plugin "{plugin.name}": {status.message}'
+            return status.by(plugin.name) if status.is_rejection else error(text)
+        return None
+
+    def activate_others(self, decision: Decision) -> None:
+        """Pods that a plugin put aside in this attempt to be tried soon."""
+        pods = decision.cycle.find(PODS_TO_ACTIVATE)
+        while pods:
+            self._queue.activate(pods.pop(next(iter(pods))))
+
+    def _forget(self, decision: Decision) -> None:
+        """Give everything back and forget the assumption."""
+        self.unreserve(decision)
+        self._state.forget(decision.pod)
+
+    def unreserve(self, decision: Decision) -> None:
+        """What the plugins set aside is free again, in the opposite order; also those are told that have nothing."""
+        for plugin in reversed(self._profiles[decision.profile].at("reserve", ReservePlugin)):
+            try:
+                plugin.unreserve(decision.cycle, decision.pod, decision.node)
+            except Exception:  # the others must still give back theirs, and the pod its place
+                _log.exception("plugin %s broke giving back what it reserved for pod %s", plugin.name, decision.pod.key)
+        decision.cycle.lap("Unreserve")
+
+    def _begin_preemption(self, decision: Decision) -> tuple[PlacedPod, ...]:
+        """The victims, if there are any. From here on the pod is held back until they are on their way out."""
+        result = decision.post_filter
+        if result is None or not result.nominated:
+            return ()
+        victims = tuple(victim for victim in result.victims if not victim.pod.is_terminating)
+        if victims and result.preemption is not None and not self._evicts_first:
+            result.preemption.hold_back()
+        return victims
