@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -96,4 +97,6 @@ def test_pytest_finds_the_fixtures(pytester: pytest.Pytester) -> None:
             assert make_cluster(nodes=[make_node("n1")]).schedule(make_pod("p")).node == "n1"
         """
     )
-    pytester.runpytest_inprocess("-p", "kubesched.pytest_plugin", "-p", "no:cacheprovider").assert_outcomes(passed=1)
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    [module] = project["entry-points"]["pytest11"].values()
+    pytester.runpytest_inprocess("-p", module, "-p", "no:cacheprovider").assert_outcomes(passed=1)

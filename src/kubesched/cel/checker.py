@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from kubesched.cel import types
 from kubesched.cel.errors import Issue
@@ -102,37 +103,9 @@ class _Checker:
         self._scope: dict[str, CelType] = {"device": types.DEVICE}
 
     def check(self, node: Node) -> CelType:
-        found = self._check(node)
+        found = _RULES[type(node)](self, node)
         self.checked.types[id(node)] = found
         return found
-
-    def _check(self, node: Node) -> CelType:
-        match node:
-            case Literal():
-                return _LITERALS[type(node.value)]
-            case Ident():
-                return self._ident(node)
-            case Select():
-                return self._select(node)
-            case Index():
-                function = "_[?_]" if node.optional else "_[_]"
-                return self._resolve(node, FUNCTIONS[function], None, (node.operand, node.key))
-            case Call():
-                return self._call(node)
-            case Logic():
-                return self._logic(node)
-            case ListNode():
-                return self._list(node)
-            case MapNode():
-                return self._map(node)
-            case Fold():
-                return self._fold(node)
-            case Bind():
-                with self._scoped({node.name: self.check(node.value)}):
-                    return self.check(node.body)
-            case Message():
-                return self._undeclared(node, node.name)
-        raise AssertionError(node)
 
     def _report(self, node: Node, message: str) -> CelType:
         self.checked.issues.append(Issue(node.offset, message))
@@ -187,6 +160,11 @@ class _Checker:
         self._report(node, f"type '{holder}' does not support field selection")
         return types.DYN
 
+    def _index(self, node: Index) -> CelType:
+        for operand in (node.operand, node.key):
+            self.check(operand)
+        return self._resolve(node, FUNCTIONS["_[?_]" if node.optional else "_[_]"], None, (node.operand, node.key))
+
     def _call(self, node: Call) -> CelType:
         for arg in node.args:
             self.check(arg)
@@ -206,9 +184,6 @@ class _Checker:
 
     def _resolve(self, node: Node, named: Function, target: Node | None, args: Sequence[Node]) -> CelType:
         operands = args if target is None else (target, *args)
-        if isinstance(node, Index):
-            for operand in operands:
-                self.check(operand)
         given = [self.checked.types[id(operand)] for operand in operands]
         fitting: list[Overload] = []
         result: CelType | None = None
@@ -279,6 +254,10 @@ class _Checker:
             return self._mismatch(node, previous, current)
         return joined
 
+    def _bind(self, node: Bind) -> CelType:
+        with self._scoped({node.name: self.check(node.value)}):
+            return self.check(node.body)
+
     def _fold(self, node: Fold) -> CelType:
         variables = self._running(node, self.known.resolve(self.check(node.range)))
         with self._scoped(dict(zip(node.variables, variables))):
@@ -320,3 +299,18 @@ class _Checker:
         words = f"expression of type '{over}' cannot be range of a comprehension (must be list, map, or dynamic)"
         self._report(node.range, words)
         return (types.ERROR,) * len(node.variables)
+
+
+_RULES: dict[type[Node], Callable[[_Checker, Any], CelType]] = {
+    Literal: lambda checker, node: _LITERALS[type(node.value)],
+    Ident: _Checker._ident,
+    Select: _Checker._select,
+    Index: _Checker._index,
+    Call: _Checker._call,
+    Logic: _Checker._logic,
+    ListNode: _Checker._list,
+    MapNode: _Checker._map,
+    Fold: _Checker._fold,
+    Bind: _Checker._bind,
+    Message: lambda checker, node: checker._undeclared(node, node.name),
+}

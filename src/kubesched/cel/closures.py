@@ -135,19 +135,19 @@ def logic(terms: list[Closure], deciding: bool) -> Closure:
         return _logic_of_two(terms[0], terms[1], deciding)
 
     def run(frame: Frame) -> Value:
-        error: AbsorbableError | None = None
+        first: AbsorbableError | None = None
         for term in terms:
             try:
                 value = term(frame)
-            except AbsorbableError as failure:
-                error = error or failure
+            except AbsorbableError as error:
+                first = first or error
                 continue
             if value is deciding:
                 return deciding
             if type(value) is not bool:
-                error = error or no_such_overload()
-        if error is not None:
-            raise error
+                first = first or no_such_overload()
+        if first is not None:
+            raise first
         return not deciding
 
     return run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kubesched.cel import closures
 from kubesched.cel.checker import NAMED_TYPES, Checked, qualified_name
@@ -13,19 +13,7 @@ from kubesched.cel.errors import AbsorbableError
 from kubesched.cel.folds import fold
 from kubesched.cel.functions import Function, Overload
 from kubesched.cel.operators import index, optional_index, present
-from kubesched.cel.syntax import (
-    Bind,
-    Call,
-    Fold,
-    Ident,
-    Index,
-    ListNode,
-    Literal,
-    Logic,
-    MapNode,
-    Node,
-    Select,
-)
+from kubesched.cel.syntax import Bind, Call, Fold, Ident, Index, ListNode, Literal, Logic, MapNode, Node, Select
 from kubesched.cel.types import Kind
 from kubesched.cel.values import TypeValue, Value
 
@@ -61,28 +49,7 @@ class Compiler:
 
     def build(self, node: Node) -> Built:
         """The closure of a part of the expression."""
-        match node:
-            case Literal():
-                return constant(node.value)
-            case Ident():
-                return self._ident(node)
-            case Select():
-                return self._select(node)
-            case Index():
-                return self._index(node)
-            case Call():
-                return self._call(node)
-            case Logic():
-                return Built(closures.logic([self.build(term).run for term in node.terms], node.function == "_||_"))
-            case ListNode():
-                return self._list(node)
-            case MapNode():
-                return self._map(node)
-            case Fold():
-                return self._fold(node)
-            case Bind():
-                return self._bind(node)
-        raise AssertionError(node)
+        return _BUILDERS[type(node)](self, node)
 
     def access(self, run: Closure, steps: int = 1) -> Closure:
         """A closure that reads a variable, a field or an entry, or several of them on its way."""
@@ -173,9 +140,12 @@ class Compiler:
         operands = node.args
         if node.target is not None and fitting[0].method:
             operands = (node.target, *operands)
-        known = all(_is_known(self._checked, operand) for operand in operands)
+        known = not any(self._checked.type_of(operand).is_dynamic for operand in operands)
         sure = function.checks_itself or (len(fitting) == 1 and known)
         return self.apply(function, fitting, sure, [self.build(operand) for operand in operands])
+
+    def _logic(self, node: Logic) -> Built:
+        return Built(closures.logic([self.build(term).run for term in node.terms], node.function == "_||_"))
 
     def _list(self, node: ListNode) -> Built:
         elements = [self.build(element) for element in node.elements]
@@ -226,8 +196,18 @@ class Compiler:
         return None
 
 
-def _is_known(checked: Checked, node: Node) -> bool:
-    return not checked.type_of(node).is_dynamic
+_BUILDERS: dict[type[Node], Callable[[Compiler, Any], Built]] = {
+    Literal: lambda compiler, node: constant(node.value),
+    Ident: Compiler._ident,
+    Select: Compiler._select,
+    Index: Compiler._index,
+    Call: Compiler._call,
+    Logic: Compiler._logic,
+    ListNode: Compiler._list,
+    MapNode: Compiler._map,
+    Fold: Compiler._fold,
+    Bind: Compiler._bind,
+}
 
 
 def _fastest(name: str, run: Callable[..., Value], args: Sequence[Built]) -> Closure:

@@ -47,19 +47,16 @@ def flat(args: Sequence[Value], result: Value) -> int:
     return 1
 
 
-def scan_first(args: Sequence[Value], result: Value) -> int:
-    """The first argument is read once."""
-    return _scan(size_of(args[0]))
+def _scanning(argument: int, times: int = 1) -> Price:
+    return lambda args, result: _scan(size_of(args[argument]), times)
 
 
-def scan_first_twice(args: Sequence[Value], result: Value) -> int:
-    """The first argument is read and something like it is written."""
-    return _scan(size_of(args[0]), 2)
-
-
-def scan_second(args: Sequence[Value], result: Value) -> int:
-    """The second argument is read once."""
-    return _scan(size_of(args[1]))
+scan_first = _scanning(0)
+"""The first argument is read once."""
+scan_first_twice = _scanning(0, times=2)
+"""The first argument is read and something like it is written."""
+scan_second = _scanning(1)
+"""The second argument is read once."""
 
 
 def scan_result_twice(args: Sequence[Value], result: Value) -> int:

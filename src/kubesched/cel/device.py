@@ -8,7 +8,7 @@ import msgspec
 
 from kubesched.api.quantity import Quantity
 from kubesched.cel.errors import AbsorbableError
-from kubesched.cel.values import DomainMap, Value
+from kubesched.cel.values import DomainMap, Value, readable
 from kubesched.cel.versions import Semver, parse_semver
 
 MODEST = 64
@@ -58,11 +58,12 @@ def view_device(
     An attribute without a value that selectors know (None) makes every evaluation an error, as does a version that is
     none: then it is better to schedule nothing than to schedule wrongly.
     """
+    driver = readable(driver)
     problem: str | None = None
     seen = DomainMap()
     for name, value in attributes.items():
         try:
-            _put(seen, driver, name, _readable(value))
+            _put(seen, driver, name, _value_of(value))
         except AbsorbableError as error:
             problem = problem or f"attribute {name}: {error}"
     amounts = DomainMap()
@@ -73,7 +74,7 @@ def view_device(
     return Device(driver, seen, amounts, allow_multiple_allocations, modest and problem is None, problem)
 
 
-def _readable(value: AttributeValue | None) -> bool | int | str | Semver:
+def _value_of(value: AttributeValue | None) -> bool | int | str | Semver:
     if value is None:
         raise AbsorbableError("unsupported attribute value")
     if isinstance(value, Version):
@@ -81,11 +82,11 @@ def _readable(value: AttributeValue | None) -> bool | int | str | Semver:
             return parse_semver(value.text)
         except AbsorbableError as error:
             raise AbsorbableError(f"parse semantic version: {error}") from None
-    return value
+    return readable(value) if isinstance(value, str) else value
 
 
 def _put(domains: DomainMap, driver: str, name: str, value: Value) -> None:
-    domain, slash, identifier = name.partition("/")
+    domain, slash, identifier = readable(name).partition("/")
     if not slash:
         domain, identifier = driver, name
     domains.setdefault(domain, {})[identifier] = value

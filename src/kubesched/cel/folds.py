@@ -103,15 +103,15 @@ def _quantified(steps: Callable[[Frame], Iterable[None]], predicate: Closure, *,
     """all() and exists(): like `&&` and `||` over the elements, errors absorbed likewise."""
 
     def run(frame: Frame) -> bool:
-        error: AbsorbableError | None = None
+        first: AbsorbableError | None = None
         for _ in steps(frame):
             try:
                 if _holds(predicate, frame) is deciding:
                     return deciding
-            except AbsorbableError as failure:
-                error = error or failure
-        if error is not None:
-            raise error
+            except AbsorbableError as error:
+                first = first or error
+        if first is not None:
+            raise first
         return not deciding
 
     return run

@@ -9,7 +9,9 @@ from kubesched.cel.errors import AbsorbableError
 from kubesched.cel.values import MAPS, TypeValue, Uint, Value, show_double, type_name
 
 _CLAUSE = re.compile(r"%(?:(?P<percent>%)|(?:\.(?P<precision>[0-9]*))?(?P<verb>.)?)", re.DOTALL)
-_DEFAULT_PRECISION = 6
+_DEFAULT_PRECISION = "6"
+_MOST_DIGITS = 6
+"""Of a precision. Go would print more; we would rather not."""
 _PRINTABLE = {
     "s": (
         frozenset({"string", "bool", "bytes", "int", "uint", "double", "map", "list", "type", "null", "null_type"})
@@ -49,8 +51,11 @@ def clauses_of(template: str) -> list[Clause]:
             raise AbsorbableError("unexpected end of string")
         if verb.lower() not in _PRINTABLE or verb in "SDFEBO":
             raise AbsorbableError(f'could not parse formatting clause: unrecognized formatting clause "{verb}"')
-        precision = match["precision"]
-        clauses.append(Clause(verb, int(precision) if precision else _DEFAULT_PRECISION, *match.span()))
+        precision = match["precision"] or _DEFAULT_PRECISION
+        if len(precision) > _MOST_DIGITS:
+            problem = f'strconv.Atoi: parsing "{precision}": value out of range'
+            raise AbsorbableError(f"could not parse formatting clause: error while parsing precision: {problem}")
+        clauses.append(Clause(verb, int(precision), *match.span()))
     return clauses
 
 

@@ -129,17 +129,13 @@ def _registering(
 
 _SIGNATURE = re.compile(r"(?P<name>\S+?)\((?P<parameters>[^>]*)\) -> (?P<result>.+)")
 _METHOD = re.compile(r"(?P<receiver>[a-z]+(?:\(.*?\)+)?)\.(?P<rest>[@A-Za-z]+\(.*)")
-_TYPE_NAMES = {
-    "dyn": types.DYN,
-    "quantity": types.QUANTITY,
-    "semver": types.SEMVER,
-    "url": types.URL,
-    "ip": types.IP,
-    "cidr": types.CIDR,
-    "format": types.FORMAT,
-    "duration": types.DURATION,
-    "timestamp": types.TIMESTAMP,
-} | {scalar.name: scalar for scalar in (types.BOOL, types.INT, types.UINT, types.DOUBLE, types.STRING, types.BYTES)}
+_TYPES = {
+    celtype.name.rpartition(".")[2].lower(): celtype
+    for celtype in (
+        *(types.DYN, types.BOOL, types.INT, types.UINT, types.DOUBLE, types.STRING, types.BYTES),
+        *(types.DURATION, types.TIMESTAMP, types.QUANTITY, types.SEMVER, types.URL, types.IP, types.CIDR),
+    )
+} | {"format": types.FORMAT}
 _GENERIC: dict[str, Callable[..., CelType]] = {
     "list": types.list_of,
     "map": types.map_of,
@@ -164,7 +160,7 @@ def _parse_type(text: str) -> CelType:
     name, opening, inner = text.partition("(")
     if opening:
         return _GENERIC[name](*map(_parse_type, _split(inner.removesuffix(")"))))
-    return _TYPE_NAMES[name] if name in _TYPE_NAMES else types.variable(name)
+    return _TYPES.get(name) or types.variable(name)
 
 
 def _split(text: str) -> list[str]:
@@ -178,17 +174,12 @@ def _split(text: str) -> list[str]:
     return [*parts, text[start:].strip()] if text.strip() else []
 
 
-_PYTHON_TYPES: dict[str, frozenset[type]] = {
-    name: frozenset(python for python, other in TYPE_NAMES.items() if other == name) for name in TYPE_NAMES.values()
-}
-
-
 def represent(celtype: CelType, python: type) -> None:
     """Say which Python class holds the values of a library's own type; to be called before functions use it."""
-    _PYTHON_TYPES[celtype.name] = frozenset({python})
+    TYPE_NAMES[python] = celtype.name
 
 
 def _values_of(parameter: CelType) -> frozenset[type] | None:
     if parameter.is_dynamic or parameter.kind is Kind.VARIABLE:
         return None
-    return _PYTHON_TYPES[parameter.name]
+    return frozenset(python for python, name in TYPE_NAMES.items() if name == parameter.name)

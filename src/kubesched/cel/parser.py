@@ -55,8 +55,8 @@ def parse(text: str) -> tuple[Node | None, list[Issue]]:
     parser = _Parser(tokens)
     try:
         tree = parser.start()
-    except SyntaxIssueError as stop:
-        issue = stop.issue if text else Issue(-1, stop.issue.message)
+    except SyntaxIssueError as error:
+        issue = error.issue if text else Issue(-1, error.issue.message)
         return None, [*issues, *parser.issues, issue]
     if _depth_of(tree) > _DEEPEST_TREE:
         return None, [Issue(tree.offset, _TOO_DEEP)]

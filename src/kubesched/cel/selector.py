@@ -19,7 +19,7 @@ from kubesched.cel.metering import MeteringCompiler, may_become_expensive
 from kubesched.cel.parser import parse
 from kubesched.cel.syntax import Call, ListNode, Literal, MapNode, Node, children
 from kubesched.cel.types import CelType, Kind
-from kubesched.cel.values import Value, type_name
+from kubesched.cel.values import Value, readable, type_name
 
 __all__ = ["Selector", "compile_selector", "library"]
 
@@ -110,6 +110,7 @@ def _as_bool(value: Value) -> bool:
 @lru_cache(maxsize=_MOST_EXPRESSIONS)
 def compile_selector(expression: str) -> Selector:
     """Compile an expression, once: selectors are shared. Raises CompileError if it is not valid for devices."""
+    expression = readable(expression)
     tree, issues = parse(expression)
     if tree is None or issues:
         raise CompileError(f"compilation failed: {describe_issues(expression, issues)}")

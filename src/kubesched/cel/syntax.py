@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
+from typing import Any
 
 import msgspec
 
@@ -117,26 +119,20 @@ class Bind(Node, frozen=True, eq=False):
     body: Node
 
 
+_PARTS: dict[type[Node], Callable[[Any], tuple[Node, ...]]] = {
+    Select: lambda node: (node.operand,),
+    Index: lambda node: (node.operand, node.key),
+    Call: lambda node: node.args if node.target is None else (node.target, *node.args),
+    Logic: lambda node: node.terms,
+    ListNode: lambda node: node.elements,
+    MapNode: lambda node: node.entries,
+    MapEntry: lambda node: (node.key, node.value),
+    Fold: lambda node: tuple(part for part in (node.range, node.predicate, node.transform) if part is not None),
+    Bind: lambda node: (node.value, node.body),
+}
+
+
 def children(node: Node) -> tuple[Node, ...]:
     """The parts of a node, in order."""
-    match node:
-        case Select():
-            return (node.operand,)
-        case Index():
-            return (node.operand, node.key)
-        case Call():
-            return node.args if node.target is None else (node.target, *node.args)
-        case Logic():
-            return node.terms
-        case ListNode():
-            return node.elements
-        case MapNode():
-            return node.entries
-        case MapEntry():
-            return (node.key, node.value)
-        case Fold():
-            return tuple(part for part in (node.range, node.predicate, node.transform) if part is not None)
-        case Bind():
-            return (node.value, node.body)
-        case _:
-            return ()
+    parts = _PARTS.get(type(node))
+    return parts(node) if parts else ()

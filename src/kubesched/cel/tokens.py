@@ -90,10 +90,7 @@ def _unrecognized_until(text: str, start: int) -> int:
     return min(end + (2 if text[end : end + 1] == "\\" else 1), len(text))
 
 
-_SEQUENCE = re.compile(
-    r"\\(?:(?P<char>[abfnrtv\"'\\?`])|(?P<octal>[0-3][0-7]{2})|[xX](?P<hex>[0-9a-fA-F]{2})"
-    r"|u(?P<short>[0-9a-fA-F]{4})|U(?P<long>[0-9a-fA-F]{8}))"
-)
+_SEQUENCE = re.compile(_ESCAPE)
 _CHARS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
@@ -116,10 +113,9 @@ def read_bytes(quoted: str) -> bytes:
     for sequence in _SEQUENCE.finditer(body):
         value += body[at : sequence.start()].encode()
         at = sequence.end()
-        if sequence["short"] or sequence["long"]:
+        if sequence[0][1] in "uU":
             raise EscapeError("unable to unescape string")
-        code = ord(_character(sequence))
-        value.append(code)
+        value.append(ord(_character(sequence)))
     return bytes(value + body[at:].encode())
 
 
@@ -131,11 +127,10 @@ def _unquoted(quoted: str) -> tuple[str, bool]:
 
 
 def _character(sequence: re.Match[str]) -> str:
-    if char := sequence["char"]:
-        return _CHARS.get(char, char)
-    if octal := sequence["octal"]:
-        return chr(int(octal, 8))
-    code = int(sequence["hex"] or sequence["short"] or sequence["long"], 16)
+    kind, digits = sequence[0][1], sequence[0][2:]
+    if not digits:
+        return _CHARS.get(kind, kind)
+    code = int(digits, 16) if kind in "xXuU" else int(kind + digits, 8)
     if code > 0x10FFFF or 0xD800 <= code < 0xE000:
         raise EscapeError("invalid unicode code point")
     return chr(code)

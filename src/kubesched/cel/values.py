@@ -7,6 +7,7 @@ int`), since to Python a bool is an int, and so is our unsigned integer.
 from __future__ import annotations
 
 import math
+import re
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -22,6 +23,12 @@ Value = Any
 
 LEAST_INT, MOST_INT = -(2**63), 2**63 - 1
 MOST_UINT = 2**64 - 1
+_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
+
+
+def readable(text: str) -> str:
+    """The text as Go has it after decoding: no UTF-8 can hold half a surrogate pair, as a Python string can."""
+    return text if text.isascii() else _HALF_A_PAIR.sub("\ufffd", text)
 
 
 class Uint(int):
@@ -86,7 +93,6 @@ class Opaque:
     """A value made by a library: equal only to one of its class, and an error to compare with anything else."""
 
     __slots__ = ()
-    type_name = ""
 
 
 TYPE_NAMES: dict[type, str] = {
@@ -115,7 +121,7 @@ _ORDERED = frozenset({bool, int, Uint, float, str, bytes, Duration, Timestamp})
 
 def type_name(value: Value) -> str:
     """The name of a value's type, as messages and type() give it."""
-    return TYPE_NAMES.get(type(value)) or str(value.type_name)
+    return TYPE_NAMES[type(value)]
 
 
 def equal(left: Value, right: Value) -> bool:

@@ -32,8 +32,7 @@ from kubesched.plugins.registry import all_plugins
 from kubesched.sandbox.box import Plan, Sandbox
 from kubesched.sandbox.http import ExposedError, Rule, parse_fault
 from kubesched.sandbox.nodes import node_manifests
-from kubesched.sandbox.scenarios import SCENARIOS, Scenario, Stage
-from kubesched.sandbox.scenarios.scenario import play
+from kubesched.sandbox.scenarios import SCENARIOS, Scenario, Stage, play
 from kubesched.scheduler import garbage
 
 _LOOKS_PER_SECOND = 4

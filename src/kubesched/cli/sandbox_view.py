@@ -12,8 +12,7 @@ from rich.text import Text
 
 from kubesched.api.kinds import PODS
 from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG, bar, counted, heading, table
-from kubesched.sandbox.box import Sandbox
-from kubesched.sandbox.chronicle import Entry
+from kubesched.sandbox.box import Entry, Sandbox
 from kubesched.scheduler.scheduler import Scheduler
 
 _CPU, _MEMORY = 0, 1

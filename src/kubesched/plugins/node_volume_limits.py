@@ -36,7 +36,6 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     """Rejects nodes where the pod's volumes would be more than a driver can attach."""
 
     name = "NodeVolumeLimits"
-    _state: ClusterState | None = None
 
     def __init__(self, args: None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
@@ -55,7 +54,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         return None if cycle.pod.spec.volumes and attachable_count(cycle.pod, cycle.facts) else SKIP_EQUIVALENT
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
-        self._follow(cycle.state)
+        cycle.state.companion(CSINodeColumns).refresh()
         try:
             wanted = volumes_wanted(cycle.pod, cycle.state.objects)
         except VolumeFaultError as fault:
@@ -69,7 +68,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         """Nodes without a CSINode have nothing to do with in-tree disks, but one of the claims may be at fault."""
         ids = self.reject(~nodes.none(), fault.status)
         if fault.only_with_csi:
-            elsewhere = ~nodes.take(self._csi_nodes.present)
+            elsewhere = ~nodes.take(cycle.state.companion(CSINodeColumns).present)
             try:
                 volumes_wanted(cycle.pod, cycle.state.objects, migrating=False)
             except VolumeFaultError as other:
@@ -80,34 +79,28 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
     def _reject_without_drivers(self, ids: Int32, wanted: Set[AttachedVolume], cycle: Cycle, nodes: Nodes) -> None:
         """Of several drivers that a node lacks, the first by name is reported."""
-        objects = cycle.state.objects
+        objects, csi_nodes = cycle.state.objects, cycle.state.companion(CSINodeColumns)
         unmigrated = {volume.driver for volume in volumes_wanted(cycle.pod, objects, migrating=False)}
         for driver in sorted({volume.driver for volume in wanted}, reverse=True):
             known = objects.get(CSIDriver, driver)
             if known is not None and known.spec.prevent_pod_scheduling_if_missing:
                 missing = self.rejections.id_of(unschedulable(f"{driver} CSI driver is not installed on the node"))
-                lacking = self._csi_nodes.lacking(driver)
+                lacking = csi_nodes.lacking(driver)
                 if driver not in unmigrated:
-                    lacking &= self._csi_nodes.present
+                    lacking &= csi_nodes.present
                 ids[nodes.take(lacking)] = missing
-
-    def _follow(self, state: ClusterState) -> None:
-        if state is not self._state:
-            self._state = state
-            self._csi_nodes = CSINodeColumns(state)
-            self._attachments = AttachmentColumns(state)
-        self._csi_nodes.refresh()
 
     def _over_limit(self, wanted: Set[AttachedVolume], nodes: Nodes) -> Bool:
         """Exact where a generous count says that a limit may be hit; elsewhere there is room."""
+        csi_nodes, attachments = nodes.state.companion(CSINodeColumns), nodes.state.companion(AttachmentColumns)
         over = nodes.none()
         per_driver = Counter(volume.driver for volume in wanted)
-        limits = {driver: limit for driver in per_driver if (limit := self._csi_nodes.limit(driver)) is not None}
+        limits = {driver: limit for driver in per_driver if (limit := csi_nodes.limit(driver)) is not None}
         if not limits:
             return over
-        self._attachments.refresh()
+        attachments.refresh()
         # In a view of some rows there may be other pods than the table says: then the count is no bound.
-        bound = self._attachments.upper_bound() if nodes.rows is None else None
+        bound = attachments.upper_bound() if nodes.rows is None else None
         doubtful = nodes.none()
         for driver, limit in limits.items():
             of_driver = nodes.take(limit)
@@ -125,13 +118,15 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         for placed in nodes.pods(i):
             if attachable_count(placed.pod, placed.facts):
                 in_use |= volumes_in_use(placed.pod, state.objects)
-        attached = Counter(volume.driver for volume in in_use | self._attachments.attached(state.nodes.names[row]))
+        there = state.companion(AttachmentColumns).attached(state.nodes.names[row])
+        attached = Counter(volume.driver for volume in in_use | there)
         # A volume that is attached but in use by no pod counts, even against a pod that wants this very volume.
         new = Counter(volume.driver for volume in wanted - in_use)
+        csi_nodes = state.companion(CSINodeColumns)
         return any(
             attached[driver] + count > limit[row]
             for driver, count in new.items()
-            if (limit := self._csi_nodes.limit(driver)) is not None
+            if (limit := csi_nodes.limit(driver)) is not None
         )
 
 

@@ -13,9 +13,9 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodStatus
 from kubesched.api.well_known import ZONE
 from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.kinds import Workload
 from kubesched.simulate.meter import NO_ZONE
 from kubesched.simulate.placement import Unplaced, place_one
-from kubesched.simulate.workload_kinds import Workload
 
 replace = msgspec.structs.replace
 

@@ -15,7 +15,7 @@ from kubesched.api.device_claims import (
 )
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodResourceClaimStatus
-from kubesched.controllers.claims import resource_claim
+from kubesched.controllers.volumes import resource_claim
 from kubesched.framework.decision import Decision
 from kubesched.plugins.dynamic_resources.attempt import NOTES
 from kubesched.plugins.dynamic_resources.extended import IN_MEMORY_NAME

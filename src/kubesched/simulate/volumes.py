@@ -19,8 +19,7 @@ from kubesched.api.storage import (
     StorageClass,
 )
 from kubesched.api.well_known import BIND_COMPLETED, NO_PROVISIONER, SELECTED_NODE
-from kubesched.controllers.claims import ephemeral_claim
-from kubesched.controllers.volumes import best_volume, class_of, is_claimed_by, provisioned_volume
+from kubesched.controllers.volumes import best_volume, class_of, ephemeral_claim, is_claimed_by, provisioned_volume
 from kubesched.framework.client import NOT_FOUND, ClientError
 from kubesched.simulate.admission import admitted_claim
 

@@ -23,7 +23,7 @@ from kubesched.controllers.jobs import index_of, new_pods, remaining_pods, wante
 from kubesched.controllers.pod_templates import hash_of, owner_reference, pod_from, revision_data
 from kubesched.controllers.rollout import new_replica_set
 from kubesched.controllers.stateful_sets import claim_of, claim_templates, ordinals_of, stateful_pod
-from kubesched.simulate.workload_kinds import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet, Workload
+from kubesched.simulate.kinds import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet, Workload
 
 T = TypeVar("T", bound=KubeObject)
 replace = msgspec.structs.replace

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.cel.devices import GPU, cost_of, spelled_out
 
-from kubesched.cel import CelError, CompileError, EvaluationError, compile_selector
+from kubesched.cel import CelError, CompileError, EvaluationError, compile_selector, view_device
 from kubesched.cel.functions import FUNCTIONS
 from kubesched.cel.metering import worst_case_cost
 from kubesched.cel.parser import parse
@@ -61,6 +62,25 @@ def test_any_text_compiles_or_is_refused(text: str) -> None:
 def test_any_words_compile_or_are_refused(text: str) -> None:
     with suppress(CompileError):
         compile_selector(text)
+
+
+HALF_A_PAIR = "\ud800"
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        f'b"{HALF_A_PAIR}" == b"\\xef\\xbf\\xbd"',
+        '"%x".format([dyn($.model)]) == "efbfbd"',
+        'format.dns1123Label().validate($.model).hasValue() && bytes($.model) == b"\\xef\\xbf\\xbd"',
+        'url("/" + $.model).getEscapedPath() == "/%EF%BF%BD"',
+        f'"{HALF_A_PAIR}b".find("^.b$") == $.model + "b" && "{HALF_A_PAIR}".matches("^{HALF_A_PAIR}$")',
+        f'device.attributes["d"].all(k, k.matches("^{HALF_A_PAIR}$")) && device.driver.matches("^.$")',
+    ],
+)
+def test_half_a_surrogate_pair_is_an_unknown_character(expression: str) -> None:
+    device = view_device(HALF_A_PAIR, {f"d/{HALF_A_PAIR}": 1, "gpu.example.com/model": HALF_A_PAIR}, {})
+    assert compile_selector(spelled_out(expression)).matches(device)
 
 
 def result_of(selector: Selector | MeteredSelector) -> bool | str:

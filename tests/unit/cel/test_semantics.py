@@ -320,3 +320,21 @@ def test_evaluation_fails_with_the_words_of_upstream(expression: str, words: str
     with pytest.raises(EvaluationError) as caught:
         matches(expression)
     assert str(caught.value) == f"CEL runtime error: {words}"
+
+
+DIGITS = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        (f'duration("{DIGITS}" + "s") == duration("1s")', "type conversion error from 'string' to"),
+        (f'quantity("{DIGITS}") == #.memory', "unable to parse quantity's suffix"),
+        (f'("%.{DIGITS}" + "f").format([1.5]) == ""', "error while parsing precision: strconv.Atoi: parsing"),
+        ('("%.1000000" + "f").format([1.5]) == ""', "error while parsing precision: strconv.Atoi: parsing"),
+    ],
+    ids=["duration", "quantity", "precision", "large precision"],
+)
+def test_number_of_thousands_of_digits_is_an_error_of_the_expression(expression: str, words: str) -> None:
+    with pytest.raises(EvaluationError, match=words):
+        matches(expression)

@@ -307,6 +307,12 @@ def test_reserved_volume_is_not_offered_to_others_until_unreserved() -> None:
     assert ask(plugin, state, other) == {}
 
 
+def test_reserved_volume_is_not_offered_to_pods_of_other_profiles() -> None:
+    state = make_cluster(node("a"), LOCAL, waiting(), waiting("theirs"), local_volume("v", on="a"))
+    reserved(VolumeBinding(), state, POD, "a")
+    assert ask(VolumeBinding(), state, pod("q", claims=("theirs",))) == {"a": UNBINDABLE}
+
+
 def test_what_was_reserved_says_what_to_write() -> None:
     state = make_cluster(node("a"), LOCAL, storage_class("dynamic"), waiting(), local_volume("v", on="a"))
     state.apply(claim("new", storageClassName="dynamic"))

@@ -39,7 +39,7 @@ functions(
         "uint(int) -> uint": checked_uint,
     }
 )
-functions({"bytes(string) -> bytes": lambda text: text.encode(errors="surrogatepass")}, price=costs.scan_first)
+functions({"bytes(string) -> bytes": str.encode}, price=costs.scan_first)
 
 
 def unreadable(kind: str) -> AbsorbableError:

@@ -51,8 +51,6 @@ class Format(msgspec.Struct, Opaque, frozen=True):
 
     name: str
 
-    type_name = types.FORMAT.name
-
 
 represent(types.FORMAT, Format)
 Check = Callable[[str], list[str]]

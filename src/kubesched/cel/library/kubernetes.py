@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from kubesched.api.quantity import QUANTITY_WORDS, Quantity, QuantityError, parse_quantity
+from kubesched.api.quantity import QUANTITY_WORDS, Quantity, parse_quantity
 from kubesched.cel import costs
 from kubesched.cel.errors import AbsorbableError
 from kubesched.cel.functions import function, functions, method, methods, succeeds
@@ -20,7 +20,7 @@ def to_quantity(text: str) -> Quantity:
     """Read a quantity."""
     try:
         return parse_quantity(text)
-    except QuantityError:
+    except ValueError:  # besides QuantityError: Python reads no number of thousands of digits
         right_shape = text and _LOOKS_LIKE_A_QUANTITY.fullmatch(text)
         raise AbsorbableError(_WRONG_SUFFIX if right_shape else QUANTITY_WORDS) from None
 

@@ -24,16 +24,12 @@ class Ip(msgspec.Struct, Opaque, frozen=True):
 
     address: _Address
 
-    type_name = types.IP.name
-
 
 class Cidr(msgspec.Struct, Opaque, frozen=True):
     """An address and how many of its bits name the network."""
 
     address: _Address
     bits: int
-
-    type_name = types.CIDR.name
 
     def network(self) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
         """All addresses that begin so."""
@@ -52,8 +48,6 @@ class Url(msgspec.Struct, Opaque, frozen=True):
     path: str
     query: str
     fragment: str
-
-    type_name = types.URL.name
 
 
 represent(types.IP, Ip)

@@ -143,7 +143,6 @@ _GO_WORDS = {
 }
 """What Go words otherwise than RE2 does."""
 _ESCAPED = re.compile(r"\\Q.*?(?:\\E|\Z)|\\(.)", re.DOTALL)
-_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 
 
 @lru_cache(maxsize=256)
@@ -152,7 +151,7 @@ def compile_pattern(pattern: str) -> Any:
     if any(escaped[1] == "C" for escaped in _ESCAPED.finditer(pattern)):
         raise _refused("invalid escape sequence", r"\C")  # any byte: Go knows only characters
     try:
-        return re2.compile(_characters(pattern), _RE2)
+        return re2.compile(pattern, _RE2)
     except re2.error as error:
         words, _, part = error.args[0].decode(errors="replace").partition(": ")
         raise _refused(_GO_WORDS.get(words, words), part) from None
@@ -160,11 +159,6 @@ def compile_pattern(pattern: str) -> Any:
 
 def _refused(words: str, part: str) -> AbsorbableError:
     return AbsorbableError(f"error parsing regexp: {words}: `{part}`")
-
-
-def _characters(text: str) -> str:
-    """RE2 reads UTF-8, which has no halves of surrogate pairs; Go puts the same character in their place."""
-    return text if text.isascii() else _HALF_A_PAIR.sub("\ufffd", text)
 
 
 @function("matches(string, string) -> bool", price=costs.pattern, mismatch=Mismatch.NAME)
@@ -181,7 +175,7 @@ def _matches_short(text: str, pattern: str) -> bool:
 
 
 def _search(text: str, pattern: str) -> Any:
-    return compile_pattern(pattern).search(_characters(text))
+    return compile_pattern(pattern).search(text)
 
 
 @method("string.find(string) -> string", price=costs.pattern)
@@ -196,7 +190,7 @@ def find_all(text: str, pattern: str, count: int = -1) -> list[str]:
     """The first few things the pattern matches; all if the count is negative. Nothing right behind a match is none."""
     found: list[str] = []
     last_end = -1
-    for each in compile_pattern(pattern).finditer(_characters(text)):
+    for each in compile_pattern(pattern).finditer(text):
         if len(found) == count:
             break
         if each.end() > each.start() or each.start() != last_end:

@@ -21,7 +21,6 @@ _TIMESTAMP = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:[.,]([0-9]+))?(?:Z|([+-])([0-9]{2}):([0-9]{2}))"
 )
 _OFFSET = re.compile(r"([+-]?)([0-9]{1,2}):([0-9]{2})")
-
 _PARTS: dict[str, Callable[[datetime], int]] = {
     "getFullYear": lambda moment: moment.year,
     "getMonth": lambda moment: moment.month - 1,
@@ -54,12 +53,12 @@ def to_duration(text: str) -> Duration:
     if not _DURATION.fullmatch(text):
         raise unreadable("google.protobuf.Duration")
     total = 0
-    for whole, fraction, unit in _PART.findall(text):
-        total += int(whole or "0") * _UNITS[unit]
-        total += int(fraction or "0") * _UNITS[unit] // 10 ** len(fraction)
     try:
+        for whole, fraction, unit in _PART.findall(text):
+            total += int(whole or "0") * _UNITS[unit]
+            total += int(fraction or "0") * _UNITS[unit] // 10 ** len(fraction)
         return checked_duration(-total if text.startswith("-") else total)
-    except AbsorbableError:
+    except (AbsorbableError, ValueError):  # Python reads no number of thousands of digits
         raise unreadable("google.protobuf.Duration") from None
 
 

@@ -49,7 +49,6 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
         super().__init__(args, context)
         self._args = args or DefaultPreemptionArgs()
         self._holds_back = self.context.features.async_preemption
-        self._by_importance: ByImportance | None = None
         self._next_start = 0
         self._evicting = Evicting()
 
@@ -77,11 +76,10 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
         if ineligible:
             details = PreemptionDetails(ineligible)
             return PostFilterResult(details=details), unschedulable(f"preemption: {ineligible}")
-        if self._by_importance is None or self._by_importance.state is not cycle.state:
-            self._by_importance = ByImportance(cycle.state)
+        by_importance = cycle.state.companion(ByImportance)
         potential = diagnosis.rows_rejected_as(Code.UNSCHEDULABLE)
         run = dry_run(
-            cycle, what_if, potential, self._by_importance, enough=self._enough(len(potential)), start=self._next_start
+            cycle, what_if, potential, by_importance, enough=self._enough(len(potential)), start=self._next_start
         )
         if not run.found:
             self._next_start += run.tried_singly

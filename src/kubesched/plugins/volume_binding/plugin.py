@@ -27,7 +27,6 @@ from kubesched.plugins.volume_binding.pod_claims import PodClaims, claims_of, wh
 from kubesched.plugins.volume_binding.scoring import CapacityScorer
 from kubesched.plugins.volume_binding.search import Findings, VolumeSearch
 from kubesched.plugins.volume_binding.writes import RESERVED, VolumeWrites, bind_volumes, bound_to, made_for
-from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32, Int64
 from kubesched.state.facts import StateKey
 
@@ -47,7 +46,6 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
     """Bound volumes must be in reach; for claims that wait for their first consumer one must be found or made."""
 
     name = "VolumeBinding"
-    _state: ClusterState | None = None
 
     def __init__(self, args: VolumeBindingArgs | None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
@@ -68,7 +66,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         missing = why_not_ready(pod, objects)
         if missing:
             return unresolvable(missing)
-        claims = claims_of(pod, self._search(cycle.state).claims, objects)
+        claims = claims_of(pod, cycle.state.companion(VolumeSearch).claims, objects)
         if isinstance(claims, Status):
             return claims
         cycle.write(_CLAIMS, claims)
@@ -99,7 +97,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         claims = self._claims(cycle)
         if self._scorer is None or not claims.delayed:
             return 0
-        return self._scorer.scores(self._find(cycle, nodes), self._search(cycle.state), nodes)
+        return self._scorer.scores(self._find(cycle, nodes), cycle.state.companion(VolumeSearch), nodes)
 
     # -- once a node is chosen ----------------------------------------------------------------------------------------
 
@@ -107,7 +105,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         claims = self._claims(cycle)
         if not claims.delayed:
             return None
-        search = self._search(cycle.state)
+        search = cycle.state.companion(VolumeSearch)
         findings = self._find(cycle, Nodes(cycle.state, np.array([cycle.state.nodes.row_of[node_name]])))
         volumes = tuple(
             bound_to(search.offers.volume(int(serials[0])), claim)
@@ -126,7 +124,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         writes = self.writes(cycle)
         if writes is None:
             return
-        search = self._search(cycle.state)
+        search = cycle.state.companion(VolumeSearch)
         for volume in writes.volumes:
             search.volumes.restore(volume)
         for claim in writes.claims:
@@ -153,14 +151,8 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         return cycle.find(RESERVED)
 
     def _find(self, cycle: Cycle, nodes: Nodes) -> Findings:
-        return self._search(cycle.state).find(self._claims(cycle), nodes)
+        return cycle.state.companion(VolumeSearch).find(self._claims(cycle), nodes)
 
     def _claims(self, cycle: Cycle) -> PodClaims:
         claims: PodClaims = _NO_CLAIMS if self.name in cycle.skipped_filters else cycle.read(_CLAIMS)
         return claims
-
-    def _search(self, state: ClusterState) -> VolumeSearch:
-        if state is not self._state:
-            self._state = state
-            self._found = VolumeSearch(state)
-        return self._found

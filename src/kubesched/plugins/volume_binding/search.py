@@ -55,7 +55,7 @@ class VolumeSearch:
         self.offers = Offers(objects)
         self.volumes = Assumed(PersistentVolume, objects, on_change=self.offers.touched.add)
         self.reports = CapacityReports(objects)
-        self._csi_nodes = CSINodeColumns(state)
+        self._csi_nodes = state.companion(CSINodeColumns)
 
     def find(self, claims: PodClaims, nodes: Nodes) -> Findings:
         findings = Findings(nodes.none(), nodes.none(), nodes.none(), nodes.none())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubesched.api.kinds import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Object
-from kubesched.controllers.claims import POD_CLAIM_NAME, resource_claim
+from kubesched.controllers.volumes import POD_CLAIM_NAME, resource_claim
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers.conditions import is_finished, is_terminating
 from kubesched.sandbox.controllers.controller import MANAGER, Key, KeyedController, key_of

@@ -13,8 +13,14 @@ from kubesched.api.kinds import (
     Resource,
 )
 from kubesched.api.well_known import BIND_COMPLETED, BOUND_BY_CONTROLLER, NO_PROVISIONER, SELECTED_NODE
-from kubesched.controllers.claims import ephemeral_claim, ephemeral_claim_name
-from kubesched.controllers.volumes import best_volume, class_of, is_claimed_by, provisioned_volume
+from kubesched.controllers.volumes import (
+    best_volume,
+    class_of,
+    ephemeral_claim,
+    ephemeral_claim_name,
+    is_claimed_by,
+    provisioned_volume,
+)
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers.conditions import is_active, is_finished, is_terminating
 from kubesched.sandbox.controllers.controller import MANAGER, Key, KeyedController, key_of

@@ -1,11 +1,16 @@
-"""The stories: a web shop that loses a zone, urgent pods on a full cluster, and a node that fails."""
+"""Scenarios to watch: small stories that play in a sandbox, each about one thing a scheduler does."""
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
 
+from kubesched.api.kinds import Object
 from kubesched.api.well_known import HOSTNAME, ZONE
-from kubesched.sandbox.scenarios.props import (
+from kubesched.sandbox.api import Api
+from kubesched.sandbox.scenario_props import (
     apart,
     budget,
     cordon,
@@ -20,7 +25,54 @@ from kubesched.sandbox.scenarios.props import (
     spread,
     zones,
 )
-from kubesched.sandbox.scenarios.scenario import Scenario, Stage, Step
+
+
+class Machines(Protocol):
+    """The nodes, as far as a story can do something to them."""
+
+    def fail(self, name: str) -> None: ...
+
+    def recover(self, name: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What a story plays on."""
+
+    api: Api
+    machines: Machines
+
+
+@dataclass(frozen=True)
+class Step:
+    """At this second, say this and do that."""
+
+    at: float
+    says: str
+    do: Callable[[Stage], None]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Steps in order of time; after `seconds` the story is over."""
+
+    name: str
+    about: str
+    nodes: tuple[Object, ...]
+    steps: tuple[Step, ...]
+    seconds: float
+
+
+async def play(scenario: Scenario, stage: Stage, say: Callable[[str], None]) -> None:
+    """Say and do everything at its time, and return when the story is over."""
+    running = asyncio.get_running_loop()
+    began = running.time()
+    for step in scenario.steps:
+        await asyncio.sleep(began + step.at - running.time())
+        say(step.says)
+        step.do(stage)
+    await asyncio.sleep(began + scenario.seconds - running.time())
+
 
 _SPACE = "shop"
 
@@ -174,3 +226,5 @@ FAILURE = Scenario(
     ),
     seconds=26,
 )
+
+SCENARIOS = {scenario.name: scenario for scenario in (SHOP, BATCH, FAILURE)}

@@ -14,11 +14,10 @@ from tests.sandbox_server import fresh_api
 from kubesched import config
 from kubesched.api.kinds import NODES, PODS
 from kubesched.sandbox.api import Api
-from kubesched.sandbox.chronicle import Chronicle
+from kubesched.sandbox.box import Chronicle
 from kubesched.sandbox.controllers import Runner, standard_controllers
 from kubesched.sandbox.nodes import HollowNodes, node_manifests
-from kubesched.sandbox.scenarios import SCENARIOS, Stage
-from kubesched.sandbox.scenarios.scenario import play
+from kubesched.sandbox.scenarios import SCENARIOS, Stage, play
 from kubesched.sandbox.scheduling import SchedulerInside
 
 
