@@ -197,7 +197,7 @@ class Scheduler:
         return over
 
     async def wait(self, attempt: Attempt) -> None:
-        """While a pod waits for a Permit plugin, everybody may see where it will go. To be over before `finish`."""
+        """While a pod waits for a Permit plugin, its status names its node. To be over before `finish`."""
         for listener in self.listeners:
             listener.waiting(attempt)
         await self._binding.tell_expected_node(attempt.queued.pod, attempt.node)

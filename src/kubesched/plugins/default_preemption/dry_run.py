@@ -142,7 +142,7 @@ def _no_victims(name: str) -> Status:
 
 
 def one_row(cycle: Cycle, what_if: WhatIfRunner, budgets: Budgets, row: int) -> Candidate | Status:
-    """The victims on one row, or why it would not help to take everybody out."""
+    """The victims on one row, or why it would not help to take all lesser pods out."""
     world = WhatIf(cycle.state, np.array([row]))
     removed = [pod for pod in world.pods(0) if pod.pod.priority < cycle.priority]
     present: list[PlacedPod] = []

@@ -54,7 +54,7 @@ class Feed:
             stop()
 
     def _definition_changed(self, event: Event) -> None:
-        """It is served only once this write has returned, so whoever delivers looks at it."""
+        """It is served only once this write has returned, so `deliver` looks at it."""
         self._looks_for_definitions = True
         self._on_news()
 
@@ -84,7 +84,7 @@ class Feed:
                 scheduler.handle(Change(old, new))
             if self._originals is not None and old is not None:
                 self._originals.forget(old, new)
-            self._unseen.popleft()  # only now: while there is something unseen, nobody needs to be called
+            self._unseen.popleft()  # only now: while there is something unseen, `on_news` need not be called
         return bool(self._unseen)
 
     def _keep_original(self, new: KubeObject, event: Event) -> None:

@@ -158,7 +158,7 @@ class BindingCycle:
                 _log.warning("not all could be undone for pod %s: %s", decision.pod.key, status.message)
 
     async def tell_expected_node(self, pod: Pod, node_name: str) -> None:
-        """What comes next may take a while, so everybody may see already where the pod is going."""
+        """What comes next may take a while, so the pod's status names its node beforehand."""
         if not self._tells_expected_node or pod.status.nominated_node_name == node_name:
             return
         try:

@@ -1,4 +1,4 @@
-"""A failed attempt: back to the queue with the reason, and tell everybody."""
+"""A failed attempt: the pod goes back to the queue, and its status and an event say why."""
 
 from __future__ import annotations
 
