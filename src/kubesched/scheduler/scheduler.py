@@ -47,7 +47,7 @@ from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.scheduling_queue import LONGEST_WAIT, SchedulingQueue
 from kubesched.state.cluster import ClusterState
 
-_log = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 class Scheduler:
@@ -70,7 +70,7 @@ class Scheduler:
     ) -> None:
         """`plugins` are those that profiles may name; `client` is for what they and the scheduler write.
 
-        `clock` tells seconds; `draw` decides among equally good nodes, unless `choose` does so by name.
+        `clock` gives seconds; `draw` decides among equally good nodes, unless `choose` does so by name.
 
         `now` is the time of day in seconds since 1970, for what objects say about times; `stopwatch` is for durations.
         `extenders` have a say after the plugins, in this order; those of the configuration are made elsewhere.
@@ -264,13 +264,13 @@ class Scheduler:
         decision.cycle.start_lap()
         try:
             status = await result.preemption.carry_out()
-        except Exception as problem:  # of a plugin
-            _log.exception("the preemption for pod %s broke", attempt.queued.key)
-            status = error(f"preemption: {describe(problem)}")
+        except Exception as failure:  # of a plugin
+            log.exception("the preemption for pod %s broke", attempt.queued.key)
+            status = error(f"preemption: {describe(failure)}")
         if status is not None and self.evicts_first:
             said = decision.diagnosis.message() if decision.diagnosis is not None else ""
             failed.failure.message, failed.failure.nominated = f"{said} {status.message}", None
         elif status is not None:
-            _log.warning("the preemption for pod %s failed: %s", attempt.queued.key, status.message)
+            log.warning("the preemption for pod %s failed: %s", attempt.queued.key, status.message)
         decision.cycle.lap(EVICTION)
         return status is None
