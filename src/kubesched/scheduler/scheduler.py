@@ -18,13 +18,12 @@ from kubesched.framework.client import ClusterClient
 from kubesched.framework.engine import Engine
 from kubesched.framework.errors import describe
 from kubesched.framework.extender import EXTENDER, Extender, ignoring_managed_resources
-from kubesched.framework.interests import ANY_EVENT, custom_resources, interests_of
 from kubesched.framework.plugin import (
     PluginContext,
     PreEnqueuePlugin,
     QueueSortPlugin,
 )
-from kubesched.framework.profile import Profile
+from kubesched.framework.profile import ANY_EVENT, Profile, custom_resources, interests_of
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import error
 from kubesched.framework.waiting import WaitingPods
