@@ -1,4 +1,4 @@
-"""One replica: a scheduler with its informers, its writer, its listeners and the cache comparer."""
+"""One replica: a scheduler with its informers, its client, its listeners and the cache comparer."""
 
 from __future__ import annotations
 

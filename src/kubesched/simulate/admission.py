@@ -41,7 +41,7 @@ from kubesched.simulate.kinds import ReadAs
 
 _CLASSES = (PRIORITY_CLASSES, STORAGE_CLASSES)
 _SKETCHED = re.compile(
-    r"(.*\.)?((initC|c)ontainers\[\d+\]\.(name|image)|accessModes|capacity|resources\[storage\])"
+    r"(.*\.)?((initC|c)ontainers\[\d+\]\.(name|image|ports\[\d+\]\.containerPort)|accessModes|capacity|resources\[storage\])"
     r"|spec\.(containers|ports|selector|drivers\[\d+\]\.nodeID)|provisioner"
 )
 """Fields that an API server asks for and that scheduling can do without."""

@@ -77,3 +77,11 @@ def test_what_is_found_does_not_depend_on_which_rows_nodes_have() -> None:
     config = {**profile_of("NodeResourcesFit"), "percentageOfNodesToScore": 50}
     assert sorted(names_scored(make_engine(state, config=config).decide(POD))) == [f"n{i:03}" for i in range(100)]
     assert np.count_nonzero(state.nodes.live) == 200
+
+
+def test_better_nodes_outside_the_sample_are_not_chosen_though_their_scores_are_kept() -> None:
+    config: Json = profile_of("NodeResourcesFit")
+    config["percentageOfNodesToScore"] = 40
+    nodes = (make_node(f"n{i:03}").capacity(cpu="400" if i == 499 else "4") for i in range(500))
+    engine = make_engine(make_cluster(*nodes), config=config)
+    assert [engine.decide(POD).node for _ in range(3)] == ["n000", "n200", "n499"]

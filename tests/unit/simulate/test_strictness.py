@@ -171,6 +171,7 @@ def test_kinds_that_kubernetes_has_are_no_warning() -> None:
     [
         pod(),
         pod(containers=[{"resources": {"requests": {"cpu": 1}}}]),
+        pod(containers=[{"ports": [{"hostPort": 80}]}]),
         pod(nodeName="n", priority=7, priorityClassName="gone"),
         {**pod(nodeName="n"), "status": {"phase": "Running", "startTime": "2026-01-31T12:00:00Z"}},
         {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"}},

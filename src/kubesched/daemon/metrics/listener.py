@@ -1,4 +1,4 @@
-"""What a scheduler and its writer do, as metrics."""
+"""What a scheduler and its client do, as metrics."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Authorizer:
         self._access = access
 
     def is_open(self, path: str) -> bool:
-        """Whether everybody may read it."""
+        """Whether reading it needs no authorization."""
         relative = path.removeprefix("/")
         return relative in self._paths or relative.startswith(self._prefixes)
 

@@ -71,7 +71,7 @@ class ServingTls:
         self.context.sni_callback = self._choose
 
     def trust(self, authorities: bytes) -> None:
-        """Believe client certificates of these authorities (PEM), and of no others, from the next connection on."""
+        """Accept client certificates of these authorities (PEM), and of no others, from the next connection on."""
         if authorities != self._authorities:
             self._authorities = authorities
             self._contexts.clear()

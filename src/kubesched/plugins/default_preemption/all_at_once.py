@@ -16,8 +16,7 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import WhatIf
 from kubesched.framework.plugin import FilterPlugin, Scope
 from kubesched.framework.status import Status
-from kubesched.plugins.default_preemption.budgets import Budgets
-from kubesched.plugins.default_preemption.candidates import PRIORITY_OFFSET, Candidate
+from kubesched.plugins.default_preemption.candidates import PRIORITY_OFFSET, Budgets, Candidate
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Float, Int32, Int64, Rows, grown
 from kubesched.state.pods import PlacedPod, PodTable
@@ -68,7 +67,7 @@ class Victims:
         self.index: Int32 = slots[: int((slots >= 0).any(axis=1).sum())]
         self.priority: Int64 = self._pods.priority[self.index]
         self.leaves: Bool = (self.index >= 0) & (self.priority < cycle.priority)
-        """Who is out: at first everybody of lower priority, in the end the victims."""
+        """The pods that are out: at first all of lower priority, in the end the victims."""
         self.breaks: Bool | None = None
         """Who would break a disruption budget by leaving; they are put back before the others."""
         for column in np.flatnonzero(_may_break_a_budget(cycle.state, rows)).tolist():

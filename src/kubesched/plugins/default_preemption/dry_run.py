@@ -13,8 +13,7 @@ from kubesched.framework.nodes import WhatIf
 from kubesched.framework.plugin import WhatIfRunner
 from kubesched.framework.status import Code, Status, error, unresolvable
 from kubesched.plugins.default_preemption.all_at_once import ByImportance, Victims, apply_to_totals, find_victims
-from kubesched.plugins.default_preemption.budgets import Budgets
-from kubesched.plugins.default_preemption.candidates import Candidate, best_candidates
+from kubesched.plugins.default_preemption.candidates import Budgets, Candidate, best_candidates
 from kubesched.state.columns import Bool, Rows
 from kubesched.state.pods import PlacedPod
 
@@ -142,7 +141,7 @@ def _no_victims(name: str) -> Status:
 
 
 def one_row(cycle: Cycle, what_if: WhatIfRunner, budgets: Budgets, row: int) -> Candidate | Status:
-    """The victims on one row, or why it would not help to take everybody out."""
+    """The victims on one row, or why it would not help to take all lesser pods out."""
     world = WhatIf(cycle.state, np.array([row]))
     removed = [pod for pod in world.pods(0) if pod.pod.priority < cycle.priority]
     present: list[PlacedPod] = []

@@ -18,7 +18,7 @@ from kubesched.sandbox.http.content import JSON, Accepted, negotiate
 from kubesched.sandbox.http.lists import Lists
 from kubesched.sandbox.http.query import Query, Target
 from kubesched.sandbox.http.shapes import Shapes
-from kubesched.sandbox.http.watching import Watching
+from kubesched.sandbox.http.watch_requests import WatchRequests
 
 _COLLECTION_VERBS = {"GET": "list", "HEAD": "list", "POST": "create", "DELETE": "deletecollection"}
 _OBJECT_VERBS = {"GET": "get", "HEAD": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -50,8 +50,8 @@ class Asked(NamedTuple):
 class Requests:
     """Answers requests about objects."""
 
-    def __init__(self, api: Api, tokens: Tokens, lists: Lists, watching: Watching) -> None:
-        self._api, self._tokens, self._lists, self._watching = api, tokens, lists, watching
+    def __init__(self, api: Api, tokens: Tokens, lists: Lists, watch_requests: WatchRequests) -> None:
+        self._api, self._tokens, self._lists, self._watch_requests = api, tokens, lists, watch_requests
         self._bodies = Bodies(api)
 
     def understand(self, request: web.BaseRequest, target: Target, query: Query, user: User) -> Asked:
@@ -113,7 +113,7 @@ class Requests:
 
     async def _watch(self, asked: Asked) -> web.StreamResponse:
         shapes, _ = self._shapes(asked)
-        return await self._watching.watch(
+        return await self._watch_requests.watch(
             asked.request, asked.resource, asked.target.namespace, _selection(asked), asked.query, shapes
         )
 

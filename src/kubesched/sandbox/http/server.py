@@ -23,11 +23,11 @@ from kubesched.sandbox.http.lists import Lists
 from kubesched.sandbox.http.query import Query, target_of
 from kubesched.sandbox.http.requests import Asked, Requests, fault_subject
 from kubesched.sandbox.http.security import check_exposure
+from kubesched.sandbox.http.watch_requests import WatchRequests
 from kubesched.sandbox.http.watches import Watches
-from kubesched.sandbox.http.watching import Watching
 from kubesched.sandbox.store import SqliteStore, StorageError
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 _HOUSEKEEPING_SECONDS = 60.0
 _FAULTS_PATH = "/sandbox/faults"
 
@@ -72,8 +72,8 @@ class Server:
             self.api.store.attach(asyncio.get_running_loop())
         self._watches = Watches(self.api, self.faults)
         self._documents = Documents(self.api)
-        watching = Watching(self.api, self._watches)
-        self._requests = Requests(self.api, self.tokens, Lists(self.api), watching)
+        watch_requests = WatchRequests(self.api, self._watches)
+        self._requests = Requests(self.api, self.tokens, Lists(self.api), watch_requests)
         self._runner = web.ServerRunner(
             web.Server(self._handle, request_factory=_request, handler_cancellation=True, access_log=None),
             shutdown_timeout=1.0,
@@ -106,9 +106,9 @@ class Server:
         except (ConnectionError, asyncio.CancelledError):
             raise
         except Exception as error:
-            _LOG.exception("%s %s failed", request.method, request.raw_path)
-            told = f"Internal error occurred: {type(error).__name__}"
-            return error_answer(ApiError(500, "InternalError", told))
+            log.exception("%s %s failed", request.method, request.raw_path)
+            message = f"Internal error occurred: {type(error).__name__}"
+            return error_answer(ApiError(500, "InternalError", message))
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         path, _, text = request.raw_path.partition("?")

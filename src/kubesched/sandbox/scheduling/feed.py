@@ -1,4 +1,4 @@
-"""What happens in the API, told to the scheduler as typed records, in order and never in the middle of a write."""
+"""Hands changes in the API to the scheduler as typed records, in order and never in the middle of a write."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kubesched.extenders.originals import Originals
 from kubesched.sandbox.api import Api, Event
 from kubesched.scheduler.scheduler import Scheduler
 
-_log = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 _RECORDS = {kind.resource: kind.record for kind in WATCHED}
 
@@ -49,12 +49,12 @@ class Feed:
             self._stops.append(api.subscribe((CUSTOM_RESOURCE_DEFINITIONS,), self._definition_changed))
 
     def stop(self) -> None:
-        """Hear no more."""
+        """End the subscriptions."""
         for stop in self._stops:
             stop()
 
     def _definition_changed(self, event: Event) -> None:
-        """It is served only once this write has returned, so whoever delivers looks at it."""
+        """It is served only once this write has returned, so `deliver` looks at it."""
         self._looks_for_definitions = True
         self._on_news()
 
@@ -67,7 +67,7 @@ class Feed:
                 self._stops.append(self._api.subscribe((resource,), self._remember))
 
     def deliver(self, scheduler: Scheduler, *, at_most: int) -> bool:
-        """Tell what was not told yet. Whether there is more."""
+        """Hand over the changes that are waiting. Whether there are more."""
         if self._looks_for_definitions:
             self._follow_definitions()
         for _ in range(at_most):
@@ -84,7 +84,7 @@ class Feed:
                 scheduler.handle(Change(old, new))
             if self._originals is not None and old is not None:
                 self._originals.forget(old, new)
-            self._unseen.popleft()  # only now: while there is something unseen, nobody needs to be called
+            self._unseen.popleft()  # only now: while there is something unseen, `on_news` need not be called
         return bool(self._unseen)
 
     def _keep_original(self, new: KubeObject, event: Event) -> None:
@@ -109,7 +109,7 @@ def _record(event: Event) -> KubeObject | None:
         record = msgspec.convert(event.object, kind)
     except msgspec.ValidationError as error:
         name = "/".join(filter(None, _name_of(event.object)))
-        _log.error("%s %s cannot be read and is left out: %s", event.resource.kind, name, error)
+        log.error("%s %s cannot be read and is left out: %s", event.resource.kind, name, error)
         return None
     return None if isinstance(record, Pod) and record.is_finished else record
 

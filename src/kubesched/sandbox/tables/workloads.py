@@ -96,7 +96,7 @@ def _job_status(job: Object, _: datetime) -> str:
         return "Failed"
     if is_leaving(job):
         return "Terminating"
-    return next((told for condition, told in _JOB_STATES if is_true(job, condition)), "Running")
+    return next((shown for condition, shown in _JOB_STATES if is_true(job, condition)), "Running")
 
 
 def _completions(job: Object, _: datetime) -> str:

@@ -24,7 +24,7 @@ _SHORTEST, _LONGEST = 1800, 3600
 """How long a watch lasts that does not say, so that not all end at once."""
 
 
-class Watching:
+class WatchRequests:
     """Serves watches."""
 
     def __init__(self, api: Api, watches: Watches) -> None:
