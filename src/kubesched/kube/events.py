@@ -7,7 +7,6 @@ import logging
 import random
 import socket
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -98,9 +97,8 @@ class EventRecorder:
         self._wall_clock = wall_clock
         self._sleep = sleep
         self._chance = chance
-        self._queue: deque[_Remembered] = deque()
+        self._queue: asyncio.Queue[_Remembered] = asyncio.Queue()
         self._known: dict[Key, _Remembered] = {}
-        self._idle: list[asyncio.Future[None]] = []
         self._is_closing = False
 
     def record(
@@ -137,7 +135,7 @@ class EventRecorder:
             if known.count == 2:
                 self._enqueue(known)
             return
-        if len(self._queue) >= self._capacity:
+        if self._queue.qsize() >= self._capacity:
             self.dropped += 1
             return
         instance = self._instance if controller == self._controller else f"{controller}-{socket.gethostname()}"
@@ -174,43 +172,38 @@ class EventRecorder:
         try:
             async with asyncio.timeout(seconds), asyncio.TaskGroup() as group:
                 for _ in range(self._writers):
-                    group.create_task(self._write_all())
+                    group.create_task(self._write_rest())
         except TimeoutError:
-            log.warning("%d events could not be written in time", len(self._queue))
-            self.dropped += len(self._queue)
-            self._queue.clear()
+            log.warning("%d events could not be written in time", self._queue.qsize())
+            self.dropped += self._queue.qsize()
+            self._queue = asyncio.Queue()
 
     def _enqueue(self, remembered: _Remembered) -> None:
         if remembered.is_queued:
             return
-        if len(self._queue) >= self._capacity and not self._is_closing:
+        if self._queue.qsize() >= self._capacity and not self._is_closing:
             self.dropped += 1
             return
         remembered.is_queued = True
         remembered.queued_at = self._clock()
-        self._queue.append(remembered)
-        self._observer.added(len(self._queue))
-        while self._idle:
-            waiter = self._idle.pop()
-            if not waiter.done():
-                waiter.set_result(None)
-                break
+        self._queue.put_nowait(remembered)
+        self._observer.added(self._queue.qsize())
 
     async def _write_all(self) -> None:
-        """One writer: takes what is queued, waits for more, or ends if there will be no more."""
+        """One of the writers, for ever."""
         while True:
-            while self._queue:
-                remembered = self._queue.popleft()
-                remembered.is_queued = False
-                taken_at = self._clock()
-                self._observer.taken(len(self._queue), taken_at - remembered.queued_at)
-                await self._write(remembered)
-                self._observer.done(self._clock() - taken_at)
-            if self._is_closing:
-                return
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._idle.append(waiter)
-            await waiter
+            await self._take(await self._queue.get())
+
+    async def _write_rest(self) -> None:
+        while not self._queue.empty():
+            await self._take(self._queue.get_nowait())
+
+    async def _take(self, remembered: _Remembered) -> None:
+        remembered.is_queued = False
+        taken_at = self._clock()
+        self._observer.taken(self._queue.qsize(), taken_at - remembered.queued_at)
+        await self._write(remembered)
+        self._observer.done(self._clock() - taken_at)
 
     async def _write(self, remembered: _Remembered) -> None:
         try:
@@ -224,7 +217,7 @@ class EventRecorder:
                     return
         except asyncio.CancelledError:
             remembered.is_queued = True
-            self._queue.appendleft(remembered)  # for `flush`; written twice, it is still one event
+            self._queue.put_nowait(remembered)  # for `flush`; written twice, it is still one event
             raise
         self.failed += 1
         log.error("Unable to write event (retry limit exceeded!): %s", remembered.event.metadata.name)

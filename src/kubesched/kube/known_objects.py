@@ -34,22 +34,19 @@ class KnownObjects(Generic[T]):
         key, uid, version = identity
         known = self._objects.get(key)
         if known is None:
-            if version and version <= self._tombstones.get(key, 0):
-                return
-            self._objects[key] = obj
-            yield Change(new=obj)
-            return
-        _, known_uid, known_version = self._codec.identity(known)
-        if version and version <= known_version:
-            return
-        if uid == known_uid:
-            self._objects[key] = obj
-            yield Change(known, obj)
+            known_uid, newest = uid, self._tombstones.get(key, 0)
         else:
+            _, known_uid, newest = self._codec.identity(known)
+        if not version or version > newest:
+            yield from self._put(key, known, obj, is_another=uid != known_uid)
+
+    def _put(self, key: str, known: T | None, obj: T, *, is_another: bool) -> Iterator[Change[T]]:
+        if known is not None and is_another:
             del self._objects[key]
             yield Change(old=known)
-            self._objects[key] = obj
-            yield Change(new=obj)
+            known = None
+        self._objects[key] = obj
+        yield Change(known, obj)
 
     def gone(self, identity: Identity) -> Iterator[Change[T]]:
         """The object was deleted, or no longer matches what we asked for."""
@@ -71,19 +68,13 @@ class KnownObjects(Generic[T]):
         for key in [key for key in self._objects if key not in truth]:
             yield Change(old=self._objects.pop(key))
         for key, obj in truth.items():
-            known = self._objects.get(key)
+            known, is_another = self._objects.get(key), False
             if known is not None:
                 before, after = self._codec.identity(known), self._codec.identity(obj)
                 if before == after and after.version:
                     continue
-                if before.uid == after.uid:
-                    self._objects[key] = obj
-                    yield Change(known, obj)
-                    continue
-                del self._objects[key]
-                yield Change(old=known)
-            self._objects[key] = obj
-            yield Change(new=obj)
+                is_another = before.uid != after.uid
+            yield from self._put(key, known, obj, is_another=is_another)
 
     def _remember_deletion(self, key: str, version: int) -> None:
         self._tombstones[key] = max(version, self._tombstones.pop(key, 0))
