@@ -1,4 +1,4 @@
-"""Columns of tables, and reading of objects that may hold anything."""
+"""Columns of tables, ways to show a field, and reading of objects that may hold anything."""
 
 from __future__ import annotations
 
@@ -90,27 +90,37 @@ def selector(found: Any) -> str:
     return ",".join(text for _, text in sorted(told))
 
 
+def size(found: Any) -> int:
+    """How many entries there are in a map or a list."""
+    return len(found) if isinstance(found, dict | list) else 0
+
+
+_SHORT_MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
+
+
+def access_modes(modes: Any) -> str:
+    """Access modes in short, in the order in which kubectl has them."""
+    return ",".join(short for mode, short in _SHORT_MODES.items() if isinstance(modes, list) and mode in modes)
+
+
+# How the value of a field is shown, and of which type that is.
+SHAPES: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "": (word, "string"),
+    "access_modes": (access_modes, "string"),
+    "count": (count, "integer"),
+    "date": (lambda found: found, "date"),
+    "if_true": (lambda found: found is True, "boolean"),
+    "labels": (labels, "string"),
+    "listed": (listed, "string"),
+    "selector": (selector, "string"),
+    "size": (size, "integer"),
+    "unless_false": (lambda found: found is not False, "boolean"),
+}
+
+
 def is_leaving(obj: Object) -> bool:
     """Whether the object is being deleted."""
     return at(obj, "metadata", "deletionTimestamp") is not None
-
-
-def field(name: str, *path: str, otherwise: str = "", priority: int = 0) -> Column:
-    """A column that shows one field of the object as a word."""
-    return Column(name, lambda obj, _: word(obj, *path, otherwise=otherwise), priority=priority)
-
-
-def number(name: str, *path: str) -> Column:
-    """A column that shows a number, 0 if there is none."""
-    return Column(name, lambda obj, _: count(obj, *path), "integer")
-
-
-def boolean(name: str, *path: str, otherwise: bool = False) -> Column:
-    def cell(obj: Object, _: datetime) -> bool:
-        found = at(obj, *path)
-        return found if isinstance(found, bool) else otherwise
-
-    return Column(name, cell, "boolean")
 
 
 NAME = Column("Name", lambda obj, _: word(obj, "metadata", "name"), format="name", description="Name of the object.")

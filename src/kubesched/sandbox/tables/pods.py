@@ -6,14 +6,10 @@ from datetime import datetime
 
 from kubesched.api.kinds import Object
 from kubesched.sandbox.tables.column import (
-    AGE,
-    NAME,
     NONE,
-    Column,
     at,
     count,
     each,
-    field,
     human_duration,
     is_leaving,
     is_true,
@@ -35,7 +31,7 @@ def _is_up(status: Object, sidecars: set[str]) -> bool:
     return word(status, "name") in sidecars and status.get("started") is True
 
 
-def _ready(pod: Object, _: datetime) -> str:
+def pod_ready(pod: Object, _: datetime) -> str:
     sidecars = _sidecars(pod)
     inits = each(pod, "status", "initContainerStatuses")
     ready = sum(_is_up(one, sidecars) and one.get("ready") is True for one in inits)
@@ -76,7 +72,7 @@ def _ending(ended: Object) -> str:
     return f"Signal:{signal}" if signal else f"ExitCode:{count(ended, 'exitCode')}"
 
 
-def _status(pod: Object, _: datetime) -> str:
+def pod_status(pod: Object, _: datetime) -> str:
     phase = word(pod, "status", "phase")
     if is_leaving(pod):
         if word(pod, "status", "reason") == _LOST:
@@ -112,7 +108,7 @@ def _containers_say(pod: Object, reason: str) -> str:
     return failure or ("NotReady" if running else reason)
 
 
-def _restarts(pod: Object, now: datetime) -> str:
+def pod_restarts(pod: Object, now: datetime) -> str:
     inits = each(pod, "status", "initContainerStatuses")
     if _begun(pod):
         sidecars = _sidecars(pod)
@@ -126,24 +122,11 @@ def _restarts(pod: Object, now: datetime) -> str:
     return f"{restarts} ({human_duration((now - max(known)).total_seconds())} ago)"
 
 
-def _address(pod: Object, _: datetime) -> str:
+def pod_address(pod: Object, _: datetime) -> str:
     addresses = [word(one, "ip") for one in each(pod, "status", "podIPs")]
     return next(filter(None, addresses), "") or word(pod, "status", "podIP", otherwise=NONE)
 
 
-def _readiness_gates(pod: Object, _: datetime) -> str:
+def pod_readiness_gates(pod: Object, _: datetime) -> str:
     gates = [word(gate, "conditionType") for gate in each(pod, "spec", "readinessGates")]
     return f"{sum(is_true(pod, gate) for gate in gates)}/{len(gates)}" if gates else NONE
-
-
-COLUMNS = (
-    NAME,
-    Column("Ready", _ready, description="Containers that are ready, of all that should be."),
-    Column("Status", _status, description="What became of the pod so far."),
-    Column("Restarts", _restarts, description="How often containers were restarted, and when last."),
-    AGE,
-    Column("IP", _address, priority=1, description="Address of the pod."),
-    field("Node", "spec", "nodeName", otherwise=NONE, priority=1),
-    field("Nominated Node", "status", "nominatedNodeName", otherwise=NONE, priority=1),
-    Column("Readiness Gates", _readiness_gates, priority=1, description="Gates that are true, of all."),
-)
