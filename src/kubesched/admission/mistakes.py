@@ -65,6 +65,13 @@ class Mistakes:
         if value not in supported:
             self.unsupported(field, value, supported)
 
+    def chosen(self, field: str, value: str, supported: Sequence[str]) -> None:
+        """The field holds one of these values, and is not left out."""
+        if not value:
+            self.required(field)
+        else:
+            self.one_of(field, value, supported)
+
     def named(self, field: str, name: Any, rule: Callable[[Any], Iterable[str]]) -> None:
         """The field holds a name or a number as the rule wants it."""
         if not name:

@@ -26,6 +26,14 @@ def text(holder: Object, key: str) -> str:
     return holder.get(key) or ""
 
 
+def value_at(obj: Object, path: str) -> Any:
+    """What is at a path of names with dots between them; None where it leads nowhere."""
+    *holders, key = path.split(".")
+    for holder in holders:
+        obj = mapping(obj, holder)
+    return obj.get(key)
+
+
 def quantities(holder: Object, key: str) -> dict[str, Quantity]:
     """A list of amounts by resource name."""
     return {name: parse_quantity(value) for name, value in mapping(holder, key).items()}
