@@ -59,7 +59,7 @@ def loops(wanted: list[str]) -> Turns:
 
 
 def events(wanted: list[str]) -> Turns:
-    """Events that help nobody, by what happens and number of waiting pods; the pods begin to wait only once."""
+    """Events that help no pod, by what happens and number of waiting pods; the pods begin to wait only once."""
     waiting = cache(lambda: loop.Waiting(WAITING_PODS))
     return {
         (name, WAITING_PODS): partial(lambda event: event(waiting()), event)

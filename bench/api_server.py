@@ -1,4 +1,4 @@
-"""The sandbox as a process to measure or to measure against: told what to do on stdin, one line of JSON at a time."""
+"""The sandbox as a process to measure or to measure against: it takes commands on stdin, one line of JSON each."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from kubesched.sandbox.store import SqliteStore, Store
 from kubesched.scheduler import garbage
 
 _AT_ONCE = 50
-"""Objects made between two turns of whoever is connected."""
+"""Objects made between two turns of the clients."""
 
 
 class Cluster:
-    """What is served, and how far whoever schedules it has come."""
+    """What is served, and how far the scheduler has come."""
 
     def __init__(self, data_dir: str) -> None:
         self.api = Api(SqliteStore(Path(data_dir)) if data_dir else Store())

@@ -116,7 +116,7 @@ def _plain(claim: ResourceClaim) -> Json:
 
 
 class DeviceLoop:
-    """A scheduler on a cluster with devices; everything that is written is told by the watch."""
+    """A scheduler on a cluster with devices; the watch delivers everything that is written."""
 
     def __init__(self, nodes: int = NODES) -> None:
         self._pods = 0

@@ -26,7 +26,7 @@ BOUND = PodCondition(type="PodScheduled", status="True")
 
 
 class Binder(ClusterClient):
-    """Binds in memory. What was bound waits to be told by the watch, as a version of its own."""
+    """Binds in memory. What was bound waits for the watch, as a version of its own."""
 
     def __init__(self) -> None:
         self.unseen: deque[Change[KubeObject]] = deque()
@@ -64,7 +64,7 @@ class Loop:
             self.scheduler.handle(Change(new=node))
 
     def run(self, attempts: int) -> None:
-        """So many attempts, each told by the watch what became of it."""
+        """So many attempts, after each of which the watch delivers its result."""
         scheduler, unseen = self.scheduler, self.binder.unseen
         for _ in range(attempts):
             attempt = scheduler.pop()

@@ -32,7 +32,7 @@ def engine_table(medians: Mapping[tuple[str, int], float], rounds: int) -> Table
 
 def loop_table(medians: Mapping[tuple[str, str, int], float]) -> Table:
     """Loops per pod on so many nodes, events with so many pods waiting."""
-    title = "CPU microseconds: pop to confirmed per pod (loop), an event that helps nobody (waiting)"
+    title = "CPU microseconds: pop to confirmed per pod (loop), an event that helps no pod (waiting)"
     table = Table(title=title)
     for column in ("benchmark", "nodes or pods", "us", "bar", ""):
         table.add_column(column, justify="left" if column == "benchmark" else "right")

@@ -1,6 +1,6 @@
 """`make soak`: an hour of churn and misfortune with two replicas, of which one is killed again and again.
 
-In the first two thirds of the time whoever leads is killed now and then; in the last third nobody is, and the memory
+In the first two thirds of the time the leader is killed now and then; in the last third no replica is, and the memory
 of the leader is measured. Then the faults end, everything settles, and what must hold is checked.
 """
 
@@ -68,7 +68,7 @@ class Course:
 
     def _report(self, leader: Replica | None, now: float) -> None:
         state = self._cluster.ask("tell")
-        who = "nobody" if leader is None else f"{leader.name} with {leader.process.rss_mb():.0f} MB"
+        who = "no replica" if leader is None else f"{leader.name} with {leader.process.rss_mb():.0f} MB"
         print(
             f"{now - self._started:5.0f} s: {state['pods']} pods, {state['waiting']} waiting, {state['bound']} bound, "
             f"{len(state['fouls'])} fouls, leader {who}",
@@ -77,7 +77,7 @@ class Course:
 
 
 def leader_of(replicas: Sequence[Replica]) -> Replica | None:
-    """Who schedules; whoever ended is started again."""
+    """The leader, if there is one; a replica that ended is started again."""
     for replica in replicas:
         replica.look_after()
     return next((replica for replica in replicas if replica.leads), None)

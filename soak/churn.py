@@ -17,7 +17,7 @@ MOST_PODS = 500
 GPUS = 2
 """Of each node."""
 FITS_NOWHERE = "soak.kubesched.io/fits-nowhere"
-"""A label of pods that nobody may ever place."""
+"""A label of pods that must never be placed."""
 _NAMESPACE = "default"
 _REPLICAS_AT_REST = 15
 _TAINT = {"key": "soak", "value": "yes", "effect": "NoSchedule"}

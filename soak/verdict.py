@@ -36,7 +36,9 @@ def memory_is_flat(samples: Sequence[Sample]) -> Claim:
     settled = [sample for sample in samples if sample.seconds - samples[0].seconds >= WARM_SECONDS]
     times = [sample.seconds for sample in settled]
     if len(times) < 2 or times[-1] - times[0] < JUDGED_SECONDS:
-        return Claim(f"{what}: NOT JUDGED", True, f"nobody led for {(WARM_SECONDS + JUDGED_SECONDS) / 60:.0f} minutes")
+        return Claim(
+            f"{what}: NOT JUDGED", True, f"no replica led for {(WARM_SECONDS + JUDGED_SECONDS) / 60:.0f} minutes"
+        )
     slope = statistics.linear_regression(times, [sample.rss_mb for sample in settled]).slope
     growth = slope * (times[-1] - times[0])
     detail = f"{settled[0].rss_mb:.0f} MB, grew by {growth:.1f} MB in {(times[-1] - times[0]) / 60:.0f} minutes"
@@ -50,8 +52,8 @@ def cache_is_true(replica: str, cache: Mapping[str, Any], differences: int, trut
         for node in sorted({*cache, *truth})
         if _seen(cache.get(node)) != _seen(truth.get(node))
     ]
-    told = "; ".join(wrong[:3]) or f"{len(truth)} nodes; {differences} differences by its own comparison"
-    return Claim(f"the cache of {replica} is true", not wrong and differences == 0, told)
+    found = "; ".join(wrong[:3]) or f"{len(truth)} nodes; {differences} differences by its own comparison"
+    return Claim(f"the cache of {replica} is true", not wrong and differences == 0, found)
 
 
 def _seen(node: Mapping[str, Any] | None) -> tuple[list[str], int, int]:

@@ -68,8 +68,8 @@ STALE = "the object has been modified; please apply your changes to the latest v
 
 
 def invalid(resource: Resource, name: str, mistakes: Sequence[Mistake]) -> ApiError:
-    told = [f"{mistake.path}: {mistake.problem}" for mistake in mistakes]
-    text = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+    messages = [f"{mistake.path}: {mistake.problem}" for mistake in mistakes]
+    text = messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"
     qualified = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
     details = {"name": name, "group": resource.group, "kind": resource.kind}
     details = {key: value for key, value in details.items() if value}

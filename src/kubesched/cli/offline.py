@@ -19,8 +19,7 @@ from kubesched.config import Features
 from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.flags.values import MULTIMAP
 from kubesched.framework.errors import PluginError
-from kubesched.framework.interests import custom_resources
-from kubesched.framework.profile import Profile, ProfileError
+from kubesched.framework.profile import Profile, ProfileError, custom_resources
 from kubesched.simulate.cluster import SimulatedCluster, profiles_of
 from kubesched.simulate.draining import drained, nodes_meant
 from kubesched.simulate.manifests import Manifests, load

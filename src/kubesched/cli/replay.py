@@ -10,7 +10,7 @@ from kubesched.api.errors import located
 from kubesched.cli.input import describe, refuse
 from kubesched.cli.printing import BAD, GOOD, console, counted, print_plain, table
 from kubesched.plugins.registry import all_plugins
-from kubesched.scheduler.recording.replay import Difference, Replay, ReplayError
+from kubesched.scheduler.recording.replay import Replay, ReplayDifference, ReplayError
 
 MOST_ROWS = 40
 
@@ -43,7 +43,7 @@ def replay(recording: str, output: str) -> None:
         sys.exit(1)
 
 
-def _print(decisions: int, differences: list[Difference]) -> None:
+def _print(decisions: int, differences: list[ReplayDifference]) -> None:
     out = console()
     if not differences:
         out.print(f"{counted(decisions, 'decision')} replayed, all the same", style=GOOD)

@@ -33,7 +33,7 @@ _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class ClientObserver(Protocol):
-    """Told about calls to the API server, for metrics."""
+    """Observes calls to the API server, for metrics."""
 
     def now(self) -> float:
         """Seconds, for durations only."""

@@ -11,7 +11,6 @@ from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.daemon.log import Log
-from kubesched.daemon.metrics.catalogue import Series
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
@@ -28,16 +27,8 @@ _REMEMBERED = 500
 
 log = Log(__name__)
 
-_SHADOWED = Series(
-    "kubesched_shadow_decisions_total",
-    "counter",
-    ("judgement",),
-    "ALPHA",
-    "Pods that another scheduler bound, by how that compares with the decision made here.",
-)
 
-
-class Comparison(NamedTuple):
+class ShadowComparison(NamedTuple):
     """One pod that was bound, and what would have become of it here."""
 
     at: float
@@ -60,7 +51,7 @@ class Shadow(SchedulerListener):
         engine: Engine,
         *,
         clock: Callable[[], float],
-        on_comparison: Callable[[Comparison], None] = lambda comparison: None,
+        on_comparison: Callable[[ShadowComparison], None] = lambda comparison: None,
     ) -> None:
         self._engine = engine
         self._clock = clock
@@ -68,7 +59,7 @@ class Shadow(SchedulerListener):
         self._is_stopped = False
         self._judging: set[asyncio.Task[None]] = set()
         self.counts: Counter[str] = Counter()
-        self.differing: deque[Comparison] = deque(maxlen=_REMEMBERED)
+        self.differing: deque[ShadowComparison] = deque(maxlen=_REMEMBERED)
         """The latest pods on which the two did not agree."""
 
     def handling(self, change: Change[KubeObject]) -> None:
@@ -120,18 +111,18 @@ class Shadow(SchedulerListener):
     def _compare(self, pod: Pod, theirs: str, answers: ExtenderAnswers | None) -> None:
         decision = self._engine.decide(pod, explain=True, extender_answers=answers)
         judgement, why = _judged(decision, theirs)
-        comparison = Comparison(self._clock(), pod.key, judgement, theirs, decision.node, why)
+        comparison = ShadowComparison(self._clock(), pod.key, judgement, theirs, decision.node, why)
         self.counts[judgement] += 1
         if not comparison.agrees:
             self.differing.append(comparison)
         self._on_comparison(comparison)
 
 
-def log_and_count(registry: MetricsRegistry) -> Callable[[Comparison], None]:
+def log_and_count(registry: MetricsRegistry) -> Callable[[ShadowComparison], None]:
     """What a live shadow does with a comparison."""
-    judgements = registry.add(_SHADOWED)
+    judgements = registry.family("kubesched_shadow_decisions_total")
 
-    def note(comparison: Comparison) -> None:
+    def note(comparison: ShadowComparison) -> None:
         judgements.child(comparison.judgement).inc()
         said: dict[str, Any] = {"theirs": comparison.theirs, "ours": comparison.ours, "judgement": comparison.judgement}
         if comparison.agrees:

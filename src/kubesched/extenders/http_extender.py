@@ -18,7 +18,7 @@ from kubesched.extenders.originals import Originals, is_mentioned, managed_resou
 from kubesched.framework.extender import ExtenderError, Filtered, NodeVictims, SparedVictims
 
 DEFAULT_TIMEOUT = 5.0
-_log = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
 
@@ -99,7 +99,7 @@ class HTTPExtender:
     def _failure(self, message: str, ignored: bool = False) -> ExtenderError:
         """The error to raise. One that shows nowhere else, because scheduling goes on, is logged."""
         if self.ignorable or ignored:
-            _log.warning("going on without extender %s: %s", self.name, message)
+            log.warning("going on without extender %s: %s", self.name, message)
         return ExtenderError(message)
 
 

@@ -6,14 +6,16 @@ its own order and weights first, what it disables stays out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from kubesched.api.errors import UserError
 from kubesched.config import Plugin as PluginEntry
 from kubesched.config import PluginSet
 from kubesched.config import Profile as ProfileConfig
+from kubesched.config.configuration import point_as_written
 from kubesched.framework.errors import describe_with_place
+from kubesched.framework.events import Action, ClusterEvent, Interest, Kind
 from kubesched.framework.plugin import (
     BindPlugin,
     FilterPlugin,
@@ -125,17 +127,18 @@ class Profile:
         found: dict[str, Plugin] = {}
         for entry in own.enabled:
             plugin = self._plugin(point, entry.name)
+            what, where = f"profile {self.name!r}: plugin {entry.name!r}", point_as_written(point)
             if not isinstance(plugin, kind):
-                raise ProfileError(f"profile {self.name!r}: plugin {entry.name!r} has no part in {_camel(point)}")
+                raise ProfileError(f"{what} has no part in {where}")
             if entry.name in found:
-                raise ProfileError(f"profile {self.name!r}: plugin {entry.name!r} is enabled twice in {_camel(point)}")
+                raise ProfileError(f"{what} is enabled twice in {where}")
             found[entry.name] = plugin
         return found
 
     def _plugin(self, point: str, name: str) -> Plugin:
         if name not in self.plugins:
             raise ProfileError(
-                f"profile {self.name!r}: there is no plugin named {name!r} (enabled for {_camel(point)}); "
+                f"profile {self.name!r}: there is no plugin named {name!r} (enabled for {point_as_written(point)}); "
                 "is the package that offers it installed?"
             )
         return self.plugins[name]
@@ -153,6 +156,35 @@ class Profile:
         return weights
 
 
-def _camel(point: str) -> str:
-    head, *rest = point.split("_")
-    return head + "".join(word.title() for word in rest)
+_NOT_ASKED_FOR = (Kind.ASSIGNED_POD, Kind.PENDING_POD, Kind.VOLUME_ATTACHMENT, Kind.RESOURCE_SLICE, Kind.ANY)
+
+ANY_EVENT = tuple(Interest(ClusterEvent(kind, Action.ALL)) for kind in Kind if kind not in _NOT_ASKED_FOR)
+"""What a plugin that does not say is taken to wait for: kind by kind, for watches are opened by what is asked for."""
+
+_REJECTORS = (PreEnqueuePlugin, PreFilterPlugin, FilterPlugin, ReservePlugin, PermitPlugin)
+"""Only plugins of these extension points can reject a pod, so only they can help it later."""
+
+_TAINT_CHANGE = Interest(ClusterEvent(Kind.NODE, Action.UPDATE_NODE_TAINT))
+
+
+def custom_resources(plugins: Iterable[Plugin]) -> frozenset[str]:
+    """The resources that are known only to these plugins, by the events that they wait for."""
+    waited_for = (interest.event.kind for plugin in plugins for interest in interests_of(plugin))
+    return frozenset(str(kind) for kind in waited_for if not isinstance(kind, Kind))
+
+
+def interests_of(plugin: Plugin) -> tuple[Interest, ...]:
+    """What the plugin registered, and what follows from it.
+
+    As in kube-scheduler, who waits for new nodes is woken whenever taints change as well: a node that was tainted when
+    it came has not helped any pod yet.
+    """
+    if not isinstance(plugin, _REJECTORS):
+        return ()
+    registered = plugin.events_to_register()
+    if registered is None:
+        return ANY_EVENT
+    of_nodes = [interest.event.action for interest in registered if interest.event.kind is Kind.NODE]
+    sees_new = any(action & Action.ADD for action in of_nodes)
+    sees_taints = any(action & Action.UPDATE_NODE_TAINT for action in of_nodes)
+    return (*registered, _TAINT_CHANGE) if sees_new and not sees_taints else tuple(registered)

@@ -19,7 +19,7 @@ _SUCCESS = str(Code.SUCCESS)
 
 
 class Stopwatch:
-    """Runs along with one attempt. `clock` tells seconds."""
+    """Runs along with one attempt. `clock` gives seconds."""
 
     __slots__ = ("_clock", "_since", "is_detailed", "laps", "plugin_laps", "started")
 

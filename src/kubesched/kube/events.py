@@ -114,7 +114,7 @@ class EventRecorder:
         note: str,
         controller: str = "",
     ) -> None:
-        """Tell people. Repeats within six minutes are counted on the first event."""
+        """Write an event. Repeats within six minutes are counted on the first event."""
         controller = controller or self._controller
         # The note is part of what makes two events the same, the resourceVersion of the object is not: upstream has it
         # the other way round, to nearly the same effect, because a new message comes with a new status of the pod.

@@ -128,8 +128,8 @@ def _legacy_resource(resource: Resource) -> Object:
 
 def _verbs_and_names(resource: Resource) -> Object:
     """What both forms say in the same words; what is empty is left out."""
-    told = {"verbs": resource.verbs, "shortNames": resource.short_names, "categories": resource.categories}
-    return {key: list(words) for key, words in told.items() if words}
+    facts = {"verbs": resource.verbs, "shortNames": resource.short_names, "categories": resource.categories}
+    return {key: list(words) for key, words in facts.items() if words}
 
 
 def _legacy_subresource(resource: Resource, subresource: Subresource) -> Object:

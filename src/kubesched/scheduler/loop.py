@@ -15,7 +15,7 @@ from kubesched.scheduler.attempt.extender_turns import ExtenderTurns
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.scheduler import Scheduler
 
-_log = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 _SLICE = 0.02
 """Seconds of deciding after which whatever else runs on the event loop gets its turn."""
@@ -29,8 +29,8 @@ _LEFTOVERS_EVERY = 30.0
 class SchedulingLoop(SchedulerListener):
     """Drives one scheduler, and wakes up when that has handled a change or a pod has waited long enough.
 
-    There is one writer: all that touches the scheduler runs on the event loop, between two awaits of which nobody else
-    does. Deciding is done in slices, so that reading the watch never waits for long.
+    There is one writer: all that touches the scheduler runs on the event loop, and between two of its awaits
+    nothing else does. Deciding is done in slices, so that reading the watch never waits for long.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ async def _logging_errors(work: Coroutine[Any, Any, None], attempt: Attempt) -> 
     try:
         await work
     except Exception:  # all that plugins and writers do is reported; this is a bug of ours, and no reason to stop
-        _log.exception("the attempt at pod %s could not be finished", attempt.queued.key)
+        log.exception("the attempt at pod %s could not be finished", attempt.queued.key)
 
 
 def _next_second(now: float) -> float:

@@ -18,13 +18,12 @@ from kubesched.framework.client import ClusterClient
 from kubesched.framework.engine import Engine
 from kubesched.framework.errors import describe
 from kubesched.framework.extender import EXTENDER, Extender, ignoring_managed_resources
-from kubesched.framework.interests import ANY_EVENT, custom_resources, interests_of
 from kubesched.framework.plugin import (
     PluginContext,
     PreEnqueuePlugin,
     QueueSortPlugin,
 )
-from kubesched.framework.profile import Profile
+from kubesched.framework.profile import ANY_EVENT, Profile, custom_resources, interests_of
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import error
 from kubesched.framework.waiting import WaitingPods
@@ -47,7 +46,7 @@ from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.scheduling_queue import LONGEST_WAIT, SchedulingQueue
 from kubesched.state.cluster import ClusterState
 
-_log = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 class Scheduler:
@@ -70,7 +69,7 @@ class Scheduler:
     ) -> None:
         """`plugins` are those that profiles may name; `client` is for what they and the scheduler write.
 
-        `clock` tells seconds; `draw` decides among equally good nodes, unless `choose` does so by name.
+        `clock` gives seconds; `draw` decides among equally good nodes, unless `choose` does so by name.
 
         `now` is the time of day in seconds since 1970, for what objects say about times; `stopwatch` is for durations.
         `extenders` have a say after the plugins, in this order; those of the configuration are made elsewhere.
@@ -264,13 +263,13 @@ class Scheduler:
         decision.cycle.start_lap()
         try:
             status = await result.preemption.carry_out()
-        except Exception as problem:  # of a plugin
-            _log.exception("the preemption for pod %s broke", attempt.queued.key)
-            status = error(f"preemption: {describe(problem)}")
+        except Exception as failure:  # of a plugin
+            log.exception("the preemption for pod %s broke", attempt.queued.key)
+            status = error(f"preemption: {describe(failure)}")
         if status is not None and self.evicts_first:
             said = decision.diagnosis.message() if decision.diagnosis is not None else ""
             failed.failure.message, failed.failure.nominated = f"{said} {status.message}", None
         elif status is not None:
-            _log.warning("the preemption for pod %s failed: %s", attempt.queued.key, status.message)
+            log.warning("the preemption for pod %s failed: %s", attempt.queued.key, status.message)
         decision.cycle.lap(EVICTION)
         return status is None

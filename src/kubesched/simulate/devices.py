@@ -21,7 +21,7 @@ from kubesched.plugins.dynamic_resources.attempt import NOTES
 from kubesched.plugins.dynamic_resources.extended import IN_MEMORY_NAME
 from kubesched.plugins.dynamic_resources.writes import ReserveClaim, UnreserveClaim, applied, consumer_of
 from kubesched.plugins.shared.devices.answers import DeviceView
-from kubesched.simulate.volumes import Tell
+from kubesched.simulate.volumes import Notify
 from kubesched.state.cluster import ClusterState
 
 replace = msgspec.structs.replace
@@ -60,9 +60,9 @@ def made_for(pod: Pod, templates: Templates) -> tuple[Pod, list[ResourceClaim]]:
 class DeviceClaims:
     """All claims; the world is given every change."""
 
-    def __init__(self, objects: Iterable[KubeObject], tell: Tell) -> None:
+    def __init__(self, objects: Iterable[KubeObject], notify: Notify) -> None:
         given = list(objects)
-        self._tell = tell
+        self._notify = notify
         self._templates = templates_in(given)
         self._claims = {obj.key: obj for obj in given if isinstance(obj, ResourceClaim)}
         self._extended: dict[str, str] = {}
@@ -114,11 +114,11 @@ class DeviceClaims:
         claim = replace(claim, metadata=replace(claim.metadata, resource_version=str(self._version)))
         before = self._claims.get(claim.key)
         self._claims[claim.key] = claim
-        self._tell(before, claim)
+        self._notify(before, claim)
         return claim
 
     def delete(self, claim: ResourceClaim) -> None:
-        self._tell(self._claims.pop(claim.key), None)
+        self._notify(self._claims.pop(claim.key), None)
 
 
 def release_claims(pod: Pod, state: ClusterState) -> None:

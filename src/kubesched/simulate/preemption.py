@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kubesched.framework.decision import Decision
-from kubesched.plugins.default_preemption.budgets import Budgets
-from kubesched.plugins.default_preemption.candidates import Candidate
+from kubesched.plugins.default_preemption.candidates import Budgets, Candidate
 from kubesched.plugins.default_preemption.dry_run import DryRun
 from kubesched.plugins.default_preemption.plugin import NOT_HELPFUL, PreemptionDetails
 from kubesched.state.cluster import ClusterState

@@ -27,15 +27,15 @@ replace = msgspec.structs.replace
 
 BOUND = ClaimStatus(phase="Bound")
 
-Tell = Callable[[KubeObject | None, KubeObject | None], None]
+Notify = Callable[[KubeObject | None, KubeObject | None], None]
 """Called with an object before and after a change."""
 
 
 class Volumes:
     """All claims and volumes; the world is given every change."""
 
-    def __init__(self, objects: Iterable[KubeObject], tell: Tell) -> None:
-        self._tell = tell
+    def __init__(self, objects: Iterable[KubeObject], notify: Notify) -> None:
+        self._notify = notify
         self._version = 0
         self._claims: dict[str, PersistentVolumeClaim] = {}
         self._volumes: dict[str, PersistentVolume] = {}
@@ -84,7 +84,7 @@ class Volumes:
     def delete(self, obj: PersistentVolume | PersistentVolumeClaim) -> None:
         held = self._volumes if isinstance(obj, PersistentVolume) else self._claims
         del held[obj.key]
-        self._tell(obj, None)
+        self._notify(obj, None)
 
     def pod_created(self, pod: Pod) -> None:
         """Ephemeral volumes get a claim that belongs to the pod."""
@@ -106,10 +106,10 @@ class Volumes:
             claim = self._claims.pop(f"{pod.namespace}/{pod.name}-{volume.name}", None)
             if claim is None:
                 continue
-            self._tell(claim, None)
+            self._notify(claim, None)
             held = self._volumes.pop(claim.spec.volume_name, None)
             if held is not None:
-                self._tell(held, None)
+                self._notify(held, None)
 
     def _bind_at_once(self, claim: PersistentVolumeClaim) -> None:
         """A claim that need not wait for a pod gets the best volume that is there, or one that is made for it."""
@@ -159,12 +159,12 @@ class Volumes:
 
     def _store_volume(self, volume: PersistentVolume) -> None:
         volume = replace(volume, metadata=self._next_version(volume.metadata))
-        self._tell(self._volumes.get(volume.name), volume)
+        self._notify(self._volumes.get(volume.name), volume)
         self._volumes[volume.name] = volume
 
     def _store_claim(self, claim: PersistentVolumeClaim) -> None:
         claim = replace(claim, metadata=self._next_version(claim.metadata))
-        self._tell(self._claims.get(claim.key), claim)
+        self._notify(self._claims.get(claim.key), claim)
         self._claims[claim.key] = claim
 
     def _next_version(self, metadata: ObjectMeta) -> ObjectMeta:

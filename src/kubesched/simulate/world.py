@@ -50,8 +50,8 @@ class World(ClusterClient):
             elif not isinstance(obj, PersistentVolume | PersistentVolumeClaim | ResourceClaim):
                 self._others[_kind_of(obj), obj.key] = obj
             self._unseen.append(Change(new=obj))
-        self._claims = DeviceClaims(given, self._tell)
-        self._volumes = Volumes(given, self._tell)
+        self._claims = DeviceClaims(given, self._notify)
+        self._volumes = Volumes(given, self._notify)
         self._volumes.settle()
 
     def deliver(self, handle: Callable[[Change[KubeObject]], None]) -> None:
@@ -70,7 +70,7 @@ class World(ClusterClient):
     def remove(self, pod: Pod) -> None:
         """The pod has finished, or was deleted: to the scheduler that is the same."""
         stored = self.pods.pop(pod.key)
-        self._tell(stored, None)
+        self._notify(stored, None)
         self._volumes.pod_gone(stored)
         self._claims.pod_gone(stored)
 
@@ -111,7 +111,7 @@ class World(ClusterClient):
                 self._volumes.delete(stored)
             case _:
                 del self._others[_kind_of(stored), stored.key]
-                self._tell(stored, None)
+                self._notify(stored, None)
 
     async def wait(
         self, pod: Pod, is_met: Callable[[], bool], *, kinds: Sequence[type[KubeObject]], within: float
@@ -147,7 +147,7 @@ class World(ClusterClient):
                 self._volumes.claim_changed(new)
             case _:
                 self._others[_kind_of(new), new.key] = new
-                self._tell(old, new)
+                self._notify(old, new)
         return new
 
     # -- what the scheduler writes ------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ class World(ClusterClient):
             status = replace(status, start_time=started, nominated_node_name="")
         bound = replace(stored, spec=replace(stored.spec, node_name=node_name), status=status)
         self.pods[pod.key] = bound
-        self._tell(stored, bound)
+        self._notify(stored, bound)
         self.on_bound(bound)
 
     async def patch_pod_status(
@@ -194,7 +194,7 @@ class World(ClusterClient):
             raise ClientError(NOT_FOUND, f'pods "{pod.name}" not found')
         return stored
 
-    def _tell(self, old: KubeObject | None, new: KubeObject | None) -> None:
+    def _notify(self, old: KubeObject | None, new: KubeObject | None) -> None:
         self.changes += 1
         self._unseen.append(Change(old, new))
 

@@ -1,4 +1,4 @@
-"""The arrays everything else is made of: array types, growing, and values interned to small integers."""
+"""The arrays everything else is made of: array types, growing, values interned to small integers, labels of nodes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+from kubesched.api.selectors import Requirement
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -85,3 +87,41 @@ class Interner(Generic[H]):
             del self._ids[value]
             self.values[value_id] = None
             self._free.append(value_id)
+
+
+class LabelColumn:
+    """One label key over all rows. A topology is just such a column."""
+
+    def __init__(self, key: str, length: int) -> None:
+        self.key = key
+        self.ids: Int32 = np.full(length, ABSENT, dtype=np.int32)
+        self.values: Interner[str] = Interner()
+        self.carriers = 0
+        """How many rows have the label."""
+        self.version = 0
+        """Changes whenever a row gets, loses or changes its value."""
+
+    def set(self, row: int, value: str | None) -> None:
+        old = int(self.ids[row])
+        new = ABSENT if value is None else self.values.acquire(value)
+        self.values.release(old)
+        if new != old:
+            self.carriers += (new != ABSENT) - (old != ABSENT)
+            self.ids[row] = new
+            self.version += 1
+
+    def extend(self, length: int) -> None:
+        self.ids = grown(self.ids, length, ABSENT)
+
+    def sum_by_value(self, counts: Int32 | Int64) -> Int64:
+        """The sum of a column of counts per value of this label: pods per zone. The last entry, index -1, is 0."""
+        sums = np.bincount(self.ids[: len(counts)] + 1, weights=counts, minlength=len(self.values) + 1)
+        result = np.zeros(len(sums), dtype=np.int64)
+        result[:-1] = sums[1:]
+        return result
+
+    def accepted(self, requirement: Requirement) -> Bool:
+        """Per value id whether the requirement accepts it; the last entry, index -1, answers for an absent label."""
+        answers = [value is not None and requirement.accepts(value) for value in self.values.values]
+        answers.append(requirement.accepts(None))
+        return np.array(answers, dtype=np.bool_)

@@ -11,9 +11,8 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from kubesched.api.selectors import Selector
-from kubesched.state.columns import Int32, Int64, grown
+from kubesched.state.columns import Int32, Int64, LabelColumn, grown
 from kubesched.state.facts import PodFacts, StateKey, Term
-from kubesched.state.labels import LabelColumn
 
 _QUESTIONS_KEPT = 2048
 

@@ -1,4 +1,4 @@
-"""The node table: a row per node, a column per fact about the node object and the load on it.
+"""The node table: a row per node, a column per fact about the node object and the load on it; images, and the order.
 
 A row belongs to one node from its arrival until nothing on it is left. A node that vanishes before its pods keeps its
 row as a ghost: accounted for, but not `live`, so no decision sees it.
@@ -6,16 +6,15 @@ row as a ghost: accounted for, but not `live`, so no decision sees it.
 
 from __future__ import annotations
 
+from itertools import chain, zip_longest
+
 import numpy as np
 
-from kubesched.api.node import Node, Taint
+from kubesched.api.node import ContainerImage, Node, Taint
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_countable, whole
 from kubesched.state.changes import ChangeLog
-from kubesched.state.columns import Bool, Int32, Int64, Interner, grown
-from kubesched.state.images import ImageIndex
-from kubesched.state.labels import LabelColumn
-from kubesched.state.order import NodeOrder
+from kubesched.state.columns import Bool, Int32, Int64, Interner, LabelColumn, grown
 
 _FIRST_ROWS = 64
 _FIRST_RESOURCES = 4
@@ -178,3 +177,86 @@ class NodeTable:
         self.taint_ids = grown(self.taint_ids, length, -1)
         for column in self.labels.values():
             column.extend(length)
+
+
+class Image:
+    """An image under one name: its size as first reported, and the rows that have it."""
+
+    __slots__ = ("rows", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.rows: set[int] = set()
+
+
+class ImageIndex:
+    """All images on all nodes. `version` changes with every change."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._images: dict[str, Image] = {}
+
+    def get(self, name: str) -> Image | None:
+        return self._images.get(name)
+
+    def replace(self, row: int, old: tuple[ContainerImage, ...], new: tuple[ContainerImage, ...]) -> None:
+        """The images on a row changed."""
+        if old == new:
+            return
+        self.version += 1
+        for name in _names(old):
+            image = self._images[name]
+            image.rows.discard(row)
+            if not image.rows:
+                del self._images[name]
+        for entry in new:
+            for name in entry.names:
+                image = self._images.get(name) or self._images.setdefault(name, Image(entry.size_bytes))
+                image.rows.add(row)
+
+
+def _names(images: tuple[ContainerImage, ...]) -> set[str]:
+    return {name for image in images for name in image.names}
+
+
+class NodeOrder:
+    """The order in which nodes are looked at when not all of them are: zones take turns, as in kube-scheduler."""
+
+    def __init__(self) -> None:
+        self._zones: dict[tuple[str, str], dict[str, None]] = {}
+        self._zone_of: dict[str, tuple[str, str]] = {}
+        self._listed: list[str] | None = None
+
+    def put(self, node: Node) -> None:
+        """A node arrived, or may have moved to another zone."""
+        zone = _zone(node)
+        if self._zone_of.get(node.name) == zone:
+            return
+        self.discard(node.name)
+        self._zone_of[node.name] = zone
+        self._zones.setdefault(zone, {})[node.name] = None
+
+    def discard(self, name: str) -> None:
+        self._listed = None
+        zone = self._zone_of.pop(name, None)
+        if zone is not None:
+            del self._zones[zone][name]
+            if not self._zones[zone]:
+                del self._zones[zone]
+
+    def names(self) -> list[str]:
+        """One node of each zone in turn."""
+        if self._listed is None:
+            turns = zip_longest(*self._zones.values())
+            self._listed = [name for name in chain.from_iterable(turns) if name is not None]
+        return self._listed
+
+
+def _zone(node: Node) -> tuple[str, str]:
+    labels = node.metadata.labels
+
+    def value(kind: str) -> str:
+        old = labels.get(f"failure-domain.beta.kubernetes.io/{kind}")
+        return labels.get(f"topology.kubernetes.io/{kind}", "") if old is None else old
+
+    return value("region"), value("zone")

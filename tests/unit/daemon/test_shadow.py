@@ -10,7 +10,7 @@ from tests.unit.scheduler.memory_cluster import MemoryCluster
 
 from kubesched import config
 from kubesched.api.change import Change
-from kubesched.daemon.shadow import Comparison, Shadow
+from kubesched.daemon.shadow import Shadow, ShadowComparison
 from kubesched.extenders.http_extender import close_all, extenders_of
 from kubesched.framework.extender import Extender
 from kubesched.plugins.registry import in_tree
@@ -31,13 +31,13 @@ class Watched:
             plugins=in_tree(),
             extenders=extenders,
         )
-        self.told: list[Comparison] = []
+        self.told: list[ShadowComparison] = []
         self.shadow = Shadow(self.scheduler.engine, clock=lambda: 7.0, on_comparison=self.told.append)
         self.scheduler.listeners.append(self.shadow)
         for obj in objects:
             self.scheduler.handle(Change(new=obj.build()))
 
-    def see_bound(self, pod: PodBuilder, node: str) -> Comparison:
+    def see_bound(self, pod: PodBuilder, node: str) -> ShadowComparison:
         self.scheduler.handle(Change(pod.build(), pod.on(node).build()))
         return self.told[-1]
 
@@ -51,7 +51,7 @@ def test_extenders_are_asked_about_the_pod_as_if_it_were_on_no_node_yet() -> Non
     server.answers["filter"] = passing("full")
     server.start()
 
-    async def story() -> Comparison:
+    async def story() -> ShadowComparison:
         extenders = extenders_of(settings(filtering(server)))
         pod = make_pod("p").requests(cpu="1")
         watched = Watched(EMPTY, FULL, LOAD, pod, extenders=extenders)

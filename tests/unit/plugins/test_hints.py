@@ -14,8 +14,8 @@ from kubesched.api.meta import KubeObject, LabelSelector
 from kubesched.config.args import PodTopologySpreadArgs
 from kubesched.config.features import Features
 from kubesched.framework.events import Action, ClusterEvent, Hint, Interest, Kind
-from kubesched.framework.interests import interests_of
 from kubesched.framework.plugin import FilterPlugin, Plugin, PluginContext, ScorePlugin
+from kubesched.framework.profile import interests_of
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.dynamic_resources import DynamicResources
 from kubesched.plugins.inter_pod_affinity import InterPodAffinity

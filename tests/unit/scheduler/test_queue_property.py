@@ -13,7 +13,7 @@ from tests.unit.scheduler.memory_cluster import MemoryCluster, Refusal, Running
 from kubesched import config
 from kubesched.api.pod import Pod
 from kubesched.api.requests import pod_requests
-from kubesched.framework.interests import interests_of
+from kubesched.framework.profile import interests_of
 from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.attempt.attempt import Assumed, Attempt, Done, Failed, Popped
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue

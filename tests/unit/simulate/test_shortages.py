@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubesched import config
 from kubesched.api.meta import KubeObject
-from kubesched.plugins.node_resources.shortages import Shortage
+from kubesched.plugins.node_resources.fit import Shortage
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.explanation import explain
 from kubesched.testing import make_node, make_pod

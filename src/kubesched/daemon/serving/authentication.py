@@ -1,4 +1,4 @@
-"""Who makes a request: a front proxy says so, a client certificate does, or a token; or it is anybody."""
+"""Who makes a request: named by a front proxy, a client certificate or a token; without them it is anonymous."""
 
 from __future__ import annotations
 

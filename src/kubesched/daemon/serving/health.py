@@ -66,7 +66,7 @@ class HealthEndpoint:
     observe: Callable[[str, str, bool], None] = lambda check, endpoint, passed: None
 
     def report(self, *, excluded: Iterable[str] = (), verbose: bool = False) -> Report:
-        """Make all checks but those that are excluded. Why one failed is not for everybody, so only the log has it."""
+        """Make all checks but those that are excluded. Why one failed is confidential, so only the log has it."""
         left_out = set(excluded)
         lines, failures = [], {}
         for check in self.checks:

@@ -45,7 +45,7 @@ class ReviewError(Exception):
     """The API server could not be asked."""
 
 
-class AnswerCache(Generic[T]):
+class ReviewCache(Generic[T]):
     """Answers by question, each for its time. A question is under way once at a time: all wait for one answer."""
 
     def __init__(self, lifetime: Callable[[T], float], clock: Callable[[], float] = time.monotonic) -> None:
@@ -80,7 +80,7 @@ class TokenReviewer:
 
     def __init__(self, api: ReviewApi, *, ttl: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._api = api
-        self._cache: AnswerCache[User | None] = AnswerCache(lambda _: ttl, clock)
+        self._cache: ReviewCache[User | None] = ReviewCache(lambda _: ttl, clock)
 
     async def user_of(self, token: str) -> User | None:
         """Whose token it is; None if it is not valid. ReviewError if that cannot be found out."""
@@ -111,7 +111,7 @@ class AccessReviewer:
         self, api: ReviewApi, *, allowed_ttl: float, denied_ttl: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._api = api
-        self._cache: AnswerCache[Verdict] = AnswerCache(lambda v: allowed_ttl if v.allowed else denied_ttl, clock)
+        self._cache: ReviewCache[Verdict] = ReviewCache(lambda v: allowed_ttl if v.allowed else denied_ttl, clock)
 
     async def may(self, user: User, verb: str, path: str) -> Verdict:
         """ReviewError if that cannot be found out."""

@@ -16,8 +16,7 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import WhatIf
 from kubesched.framework.plugin import FilterPlugin, Scope
 from kubesched.framework.status import Status
-from kubesched.plugins.default_preemption.budgets import Budgets
-from kubesched.plugins.default_preemption.candidates import PRIORITY_OFFSET, Candidate
+from kubesched.plugins.default_preemption.candidates import PRIORITY_OFFSET, Budgets, Candidate
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Float, Int32, Int64, Rows, grown
 from kubesched.state.pods import PlacedPod, PodTable

@@ -1,10 +1,14 @@
-"""Candidates for preemption, and the five questions by which one is preferred."""
+"""Candidates for preemption, the five questions by which one is preferred, and the budgets that victims would break."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from kubesched.api.selectors import Selector, compile_selector
+from kubesched.api.workloads import PodDisruptionBudget
+from kubesched.state.facts import PodFacts
+from kubesched.state.objects import ObjectStore
 from kubesched.state.pods import PlacedPod
 
 PRIORITY_OFFSET = 2**31
@@ -46,3 +50,46 @@ def best_candidates(candidates: Iterable[Candidate]) -> list[Candidate]:
     costs = [(candidate.cost, candidate) for candidate in candidates]
     lowest = min((cost for cost, _ in costs), default=None)
     return [candidate for cost, candidate in costs if cost == lowest]
+
+
+class Budgets:
+    """All budgets, by the namespace of the pods they guard."""
+
+    def __init__(self, objects: ObjectStore) -> None:
+        self._version = objects.version(PodDisruptionBudget)
+        self._guards = [
+            (budget, selector)
+            for budget in objects.all(PodDisruptionBudget)
+            if not (selector := compile_selector(budget.spec.selector)).is_empty and not selector.nothing
+        ]
+
+    def of(self, facts: PodFacts) -> list[PodDisruptionBudget]:
+        """The budgets that guard pods with these facts; kept with the facts until a budget changes."""
+        return facts.derived_at(self._version, _guarding, (self._guards, facts))
+
+    def split(self, victims: Sequence[PlacedPod]) -> tuple[list[PlacedPod], list[PlacedPod]]:
+        """Those whose going would break a budget, if all went in this order; and the others."""
+        left: dict[str, int] = {}
+        breaking: list[PlacedPod] = []
+        harmless: list[PlacedPod] = []
+        for victim in victims:
+            (breaking if self._breaks(victim, self.of(victim.facts), left) else harmless).append(victim)
+        return breaking, harmless
+
+    def _breaks(self, victim: PlacedPod, guards: Iterable[PodDisruptionBudget], left: dict[str, int]) -> bool:
+        broken = False
+        for budget in guards:
+            if victim.pod.name in budget.status.disrupted_pods:
+                continue  # the API server has already counted this one
+            left[budget.key] = left.get(budget.key, budget.status.disruptions_allowed) - 1
+            broken |= left[budget.key] < 0
+        return broken
+
+
+def _guarding(source: tuple[list[tuple[PodDisruptionBudget, Selector]], PodFacts]) -> list[PodDisruptionBudget]:
+    guards, facts = source
+    return [
+        budget
+        for budget, selector in guards
+        if budget.namespace == facts.namespace and facts.labels and selector.matches(facts.labels)
+    ]

@@ -13,8 +13,7 @@ from kubesched.framework.nodes import WhatIf
 from kubesched.framework.plugin import WhatIfRunner
 from kubesched.framework.status import Code, Status, error, unresolvable
 from kubesched.plugins.default_preemption.all_at_once import ByImportance, Victims, apply_to_totals, find_victims
-from kubesched.plugins.default_preemption.budgets import Budgets
-from kubesched.plugins.default_preemption.candidates import Candidate, best_candidates
+from kubesched.plugins.default_preemption.candidates import Budgets, Candidate, best_candidates
 from kubesched.state.columns import Bool, Rows
 from kubesched.state.pods import PlacedPod
 

@@ -53,7 +53,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
         self._evicting = Evicting()
 
     def events_to_register(self) -> tuple[Interest, ...]:
-        """Registered so that a gated pod hears of its victims; the plugins that will let it pass then have the word."""
+        """Wakes a gated pod when its victims are gone; the plugins that will let it pass then decide."""
         if not self._holds_back:
             return ()
         return (waits_for(Kind.POD, Action.DELETE, _leave_it_to_others),)
@@ -86,8 +86,8 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
             return self._hopeless(run, diagnosis.node_count)
         try:
             run = narrow(cycle, run)
-        except ExtenderError as problem:
-            return PostFilterResult(details=PreemptionDetails(run=run)), error(f"preemption: {problem}")
+        except ExtenderError as failure:
+            return PostFilterResult(details=PreemptionDetails(run=run)), error(f"preemption: {failure}")
         self._next_start += run.tried_singly  # once in an attempt, even if it waited for extenders
         if not run.found:
             return PostFilterResult(details=PreemptionDetails(run=run)), NO_CANDIDATE

@@ -16,8 +16,8 @@ from kubesched.plugins.dynamic_resources.writes import (
     ClaimGoneAnotherWayError,
     CreateClaim,
     DeleteClaim,
+    NameExtendedClaim,
     ReserveClaim,
-    TellExtendedClaim,
     consumer_of,
     write_claim,
 )
@@ -210,7 +210,7 @@ class ClaimBinding:
             words = f"nil or empty request mappings, no update of pod {pod.key} ExtendedResourceClaimStatus"
             raise ClientError("Invalid", words)
         try:
-            await write_claim(self._client, pod, TellExtendedClaim(claim, mappings))
+            await write_claim(self._client, pod, NameExtendedClaim(claim, mappings))
         except ClientError as failure:
             words = f"update pod {pod.key} ExtendedResourceClaimStatus: {failure}"
             raise ClientError(failure.reason, words) from failure

@@ -88,8 +88,8 @@ def explain_devices(attempt: ClaimAttempt, view: DeviceView, row: int, node_name
     if variant.answer is None:
         return NodeDevices(node_name, True, tuple(notes), ())
     outcome = variant.answer.outcomes[row]
-    if outcome.problem is not None:
-        notes.append(view.words(outcome.problem, row, variant.claims))
+    if outcome.error is not None:
+        notes.append(view.words(outcome.error, row, variant.claims))
     page = _Page(variant, inventory, inventory.use(view.ledger), holders, outcome.found)
     return NodeDevices(node_name, outcome.found is not None, tuple(notes), tuple(page.requests()))
 

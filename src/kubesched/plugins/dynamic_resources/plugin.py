@@ -201,10 +201,10 @@ class DynamicResources(
         for row, outcome in answer.failures.items():
             if not variant.rows[row] or not live[row]:
                 continue
-            if outcome.problem is None:
+            if outcome.error is None:
                 ids[row] = self.rejections.id_of(INVALID_POOLS)
             else:
-                words = view.words(outcome.problem, row, variant.claims)
+                words = view.words(outcome.error, row, variant.claims)
                 ids[row] = self.rejections.id_of(error(words))
 
     def _reject_unserved(self, ids: Int32, cycle: Cycle) -> None:

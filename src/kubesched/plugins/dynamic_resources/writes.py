@@ -66,14 +66,14 @@ class DeleteClaim:
 
 
 @dataclass(frozen=True)
-class TellExtendedClaim:
+class NameExtendedClaim:
     """In the pod's status: which claim serves its extended resources, and how."""
 
     claim: ResourceClaim
     mappings: tuple[ExtendedResourceRequest, ...]
 
 
-ClaimWrite = ReserveClaim | UnreserveClaim | DeallocateClaim | CreateClaim | DeleteClaim | TellExtendedClaim
+ClaimWrite = ReserveClaim | UnreserveClaim | DeallocateClaim | CreateClaim | DeleteClaim | NameExtendedClaim
 
 
 def consumer_of(pod: Pod) -> ConsumerReference:
@@ -142,7 +142,7 @@ async def write_claim(client: ClusterClient, pod: Pod, write: ClaimWrite) -> Res
     match write:
         case CreateClaim():
             return msgspec.convert(await client.create(_KIND, msgspec.to_builtins(write.claim)), ResourceClaim)
-        case TellExtendedClaim():
+        case NameExtendedClaim():
             served = {"resourceClaimName": write.claim.name, "requestMappings": msgspec.to_builtins(write.mappings)}
             patch = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": served}}
             await client.patch("Pod", pod.name, patch, namespace=pod.namespace, subresource="status")
@@ -191,6 +191,6 @@ def described(write: ClaimWrite) -> str:
         DeallocateClaim: "deallocate",
         CreateClaim: "create",
         DeleteClaim: "delete",
-        TellExtendedClaim: "tell",
+        NameExtendedClaim: "name",
     }
     return f"{verbs[type(write)]} {write.claim.name}"

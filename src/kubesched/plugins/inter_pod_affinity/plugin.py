@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
 from kubesched.config.args import InterPodAffinityArgs
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.events import Interest
+from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from kubesched.framework.status import MAX_NODE_SCORE, SKIP, Status, unresolvable, unschedulable
-from kubesched.plugins.inter_pod_affinity import hints
 from kubesched.plugins.inter_pod_affinity.neighbours import Neighbours
-from kubesched.plugins.inter_pod_affinity.terms import carried_terms_that_mean, counter_of
+from kubesched.plugins.inter_pod_affinity.terms import carried_terms_that_mean, counter_of, means
+from kubesched.plugins.shared.hinting import has_node, is_same_pod, queue_if, waits_for
+from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32, Int64
-from kubesched.state.facts import StateKey, Term
+from kubesched.state.facts import PodFacts, StateKey, Term, TermKind
 from kubesched.state.matching import RowCounts
 from kubesched.state.pods import PlacedPod
 
@@ -22,6 +25,8 @@ AFFINITY = unresolvable("node(s) didn't match pod affinity rules")
 ANTI_AFFINITY = unschedulable("node(s) didn't match pod anti-affinity rules")
 EXISTING_ANTI_AFFINITY = unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
 
+_NEAR: TermKind = "required-affinity"
+_FAR: TermKind = "required-anti-affinity"
 
 _NEIGHBOURS = StateKey[Neighbours]("InterPodAffinity")
 _TOPOLOGIES = StateKey[list[tuple[str, Int64]]]("PreScoreInterPodAffinity")
@@ -38,7 +43,10 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._args = args or InterPodAffinityArgs()
 
     def events_to_register(self) -> tuple[Interest, ...]:
-        return hints.interests()
+        return (
+            waits_for(Kind.POD, Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL, after_pod),
+            waits_for(Kind.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, after_node),
+        )
 
     # -- filter -------------------------------------------------------------------------------------------------------
 
@@ -118,3 +126,41 @@ def _topologies(cycle: Cycle, weighted: list[tuple[Term, int, RowCounts]]) -> li
         if pods.any():
             weights[key] = weights[key] + weight * pods if key in weights else weight * pods
     return list(weights.items())
+
+
+def after_pod(pod: Pod, old: Pod | None, new: Pod | None, state: ClusterState) -> Hint:
+    """Wanted company came, or unwanted company went; or the pod itself has labels that others may like better."""
+    if old is not None and new is not None and is_same_pod(pod, new):
+        return Hint.QUEUE
+    if any(other is not None and not has_node(other) for other in (old, new)):
+        return Hint.SKIP
+    own = state.facts(pod)
+    before, after = (None if other is None else state.facts(other) for other in (old, new))
+    if after is not None and _all_mean(own, _NEAR, after) and not _all_mean(own, _NEAR, before):
+        return Hint.QUEUE
+    if before is not None and _all_mean(own, _FAR, before) and not _all_mean(own, _FAR, after):
+        return Hint.QUEUE
+    return queue_if(before is not None and after is None and _all_mean(before, _FAR, own))
+
+
+def after_node(pod: Pod, old: Node | None, new: Node, state: ClusterState) -> Hint:
+    """A node entered a domain in which company is wanted, or left one in which it is not."""
+    facts, labels = state.facts(pod), new.metadata.labels
+    near = {term.topology_key for term in facts.terms_of(_NEAR)}
+    far = {term.topology_key for term in facts.terms_of(_FAR)}
+    if old is None:
+        # A node without the label has no neighbours at all, so any new node suits a pod that avoids some.
+        return queue_if(bool(far) or any(key in labels for key in near))
+    before = old.metadata.labels
+    entered = any(key in labels and labels[key] != before.get(key) for key in near)
+    left = any(key in before and before[key] != labels.get(key) for key in far)
+    return queue_if(entered or left)
+
+
+def _all_mean(facts: PodFacts, kind: TermKind, other: PodFacts | None) -> bool:
+    """Whether there are such terms and all mean the other pod.
+
+    Namespaces are taken to have no labels, as in the hints of kube-scheduler.
+    """
+    terms = facts.terms_of(kind)
+    return other is not None and bool(terms) and all(means(term, other, {}) for term in terms)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from kubesched.api.pod import Pod
+from kubesched.api.quantity import Family, spell
 from kubesched.api.requests import (
     CPU,
     EPHEMERAL_STORAGE,
@@ -34,12 +35,12 @@ from kubesched.framework.plugin import (
     PreScorePlugin,
     Scope,
     ScorePlugin,
+    Section,
 )
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.status import Status, unresolvable, unschedulable
 from kubesched.plugins.node_resources import hints
 from kubesched.plugins.node_resources.allocation import Allocation
-from kubesched.plugins.node_resources.shortages import details_of, shortage_of
 from kubesched.plugins.node_resources.strategies import strategy
 from kubesched.plugins.shared.arithmetic import wrapped
 from kubesched.plugins.shared.devices.extended_resources import served_by_devices
@@ -211,3 +212,42 @@ def _scoring_requests(pod: Pod) -> Quantities:
 
 def _as_bits(faults: list[bool]) -> int:
     return sum(1 << bit for bit, fault in enumerate(faults) if fault)
+
+
+_NANO, _NANO_PER_MILLI = 10**9, 10**6
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """A resource of which some nodes have too little left."""
+
+    resource: str
+    asked: str
+    most_left: str
+    """On the node, among those with too little, that has most of it."""
+    node: str
+    nodes: int
+    """How many have too little."""
+
+
+def details_of(shortages: Iterable[Shortage]) -> Details:
+    """The shortages, and a table of them."""
+    found = tuple(shortages)
+    rows = tuple(
+        (short.resource, str(short.nodes), short.asked, f"{short.most_left} on {short.node}") for short in found
+    )
+    columns = ("Only missing", "Nodes", "Asked for", "Most that is left")
+    return Details((Section(columns=columns, rows=rows, right=("Nodes", "Asked for")),) if rows else (), found)
+
+
+def shortage_of(resource: str, asked: int, nodes: list[NodeView]) -> Shortage:
+    """What these nodes have too little of."""
+    lack, name = min((node.requested(resource) - node.allocatable(resource), node.name) for node in nodes)
+    return Shortage(resource, _spelled(resource, asked), _spelled(resource, max(0, -lack)), name, len(nodes))
+
+
+def _spelled(resource: str, amount: int) -> str:
+    if resource == "cpu":
+        return spell(amount * _NANO_PER_MILLI, Family.DECIMAL)
+    family = Family.BINARY if resource in ("memory", "ephemeral-storage") else Family.DECIMAL
+    return spell(amount * _NANO, family)

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
 from kubesched.api.well_known import HOSTNAME
 from kubesched.config.args import PodTopologySpreadArgs
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.events import Interest
+from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
-from kubesched.framework.plugin import (
-    FilterPlugin,
-    PluginContext,
-    PreFilterPlugin,
-    PreScorePlugin,
-    ScorePlugin,
-)
+from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from kubesched.framework.status import SKIP, Status, unresolvable, unschedulable
 from kubesched.plugins.pod_topology_spread.cells import Cells, Part, part_by_domain, part_by_node
 from kubesched.plugins.pod_topology_spread.constraints import Constraint, Constraints
 from kubesched.plugins.pod_topology_spread.domains import CountedNodesOf, Domains, matching_pods
-from kubesched.plugins.pod_topology_spread.hints import SpreadHints
-from kubesched.state.columns import Bool, Int32, Int64
+from kubesched.plugins.shared.hinting import has_node, is_same_pod, queue_if, waits_for
+from kubesched.state.cluster import ClusterState
+from kubesched.state.columns import Bool, Int32, Int64, LabelColumn
 from kubesched.state.facts import StateKey
-from kubesched.state.labels import LabelColumn
 from kubesched.state.pods import PlacedPod
 
 SKEWED = unschedulable("node(s) didn't match pod topology spread constraints")
 NO_LABEL = unresolvable("node(s) didn't match pod topology spread constraints (missing required label)")
 
+_PODS = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION
+_NODES = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
 
 _DOMAINS = StateKey[list[Domains]]("PodTopologySpread")
 _CELLS = StateKey[Cells]("PreScorePodTopologySpread")
@@ -49,7 +49,28 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         self._counted_nodes = CountedNodesOf(numeric=features.taint_comparisons)
 
     def events_to_register(self) -> tuple[Interest, ...]:
-        return SpreadHints(self._constraints).interests()
+        return waits_for(Kind.POD, _PODS, self.after_pod), waits_for(Kind.NODE, _NODES, self.after_node)
+
+    # -- hints ---------------------------------------------------------------------------------------------------------
+
+    def after_pod(self, pod: Pod, old: Pod | None, new: Pod | None, state: ClusterState) -> Hint:
+        """A pod that counts came or went, or began or ceased to count; or the waiting pod tolerates more nodes."""
+        if any(other is not None and not _is_involved(other, pod) for other in (old, new)):
+            return Hint.SKIP
+        constraints = self._constraints.hard(Cycle(pod, state))
+        if old is not None and new is not None:
+            tolerates_other = is_same_pod(pod, new) and old.spec.tolerations != new.spec.tolerations
+            if tolerates_other and any(constraint.honors_taints for constraint in constraints):
+                return Hint.QUEUE
+        return queue_if(any(_counts(constraint, old) != _counts(constraint, new) for constraint in constraints))
+
+    def after_node(self, pod: Pod, old: Node | None, new: Node | None, state: ClusterState) -> Hint:
+        """A node that has a place in all topologies came or went, or changed its place or its taints."""
+        constraints = self._constraints.hard(Cycle(pod, state))
+        before, after = _place(old, constraints), _place(new, constraints)
+        if before is None or after is None or old is None or new is None:
+            return queue_if(before is not after)
+        return queue_if(before != after or old.spec.taints != new.spec.taints)
 
     # -- filter -------------------------------------------------------------------------------------------------------
 
@@ -158,3 +179,20 @@ def _lacking(keys: tuple[str, ...], nodes: Nodes) -> Bool | None:
             without = nodes.label_ids(key) < 0
             lacking = without if lacking is None else lacking | without
     return lacking if lacking is not None and lacking.any() else None
+
+
+def _is_involved(other: Pod, pod: Pod) -> bool:
+    return is_same_pod(other, pod) or (has_node(other) and other.namespace == pod.namespace)
+
+
+def _counts(constraint: Constraint, pod: Pod | None) -> bool:
+    return pod is not None and constraint.selector.matches(pod.metadata.labels)
+
+
+def _place(node: Node | None, constraints: tuple[Constraint, ...]) -> tuple[str, ...] | None:
+    """The domains that the node is in, one for each constraint; None if one of them does not know the node."""
+    if node is None:
+        return None
+    labels: Mapping[str, str] = node.metadata.labels
+    keys = [constraint.topology_key for constraint in constraints]
+    return tuple(labels[key] for key in keys) if all(key in labels for key in keys) else None

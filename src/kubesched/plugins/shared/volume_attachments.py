@@ -91,9 +91,9 @@ def _inline_volume(volume: Volume) -> AttachedVolume | None:
         return None
     try:
         return AttachedVolume(migration.driver, inline_handle_of(volume))
-    except TranslationError as problem:
-        status = error(f"converting volume({volume.name}) from inline to csi: {problem}")
-        raise VolumeFaultError(status, only_with_csi=True) from problem
+    except TranslationError as failure:
+        status = error(f"converting volume({volume.name}) from inline to csi: {failure}")
+        raise VolumeFaultError(status, only_with_csi=True) from failure
 
 
 def _volume_used(pod: Pod, use: ClaimUse, objects: ObjectStore, migrating: bool = True) -> AttachedVolume | None:

@@ -34,13 +34,13 @@ class Assumed(Generic[K]):
 
     def assume(self, obj: K) -> None:
         self._assumed[obj.key] = obj
-        self._tell(obj)
+        self._notify(obj)
 
     def restore(self, obj: K) -> None:
         """Take an assumption back, if it is still the one that was made."""
         if self._assumed.get(obj.key) is obj:
             del self._assumed[obj.key]
-            self._tell(obj)
+            self._notify(obj)
 
     def expire(self) -> None:
         """Drop what the watch has overtaken."""
@@ -52,8 +52,8 @@ class Assumed(Generic[K]):
             stored = self._objects.get(self._kind, assumed.name, assumed.namespace)
             if stored is None or stored.metadata.resource_version != assumed.metadata.resource_version:
                 del self._assumed[key]
-                self._tell(assumed)
+                self._notify(assumed)
 
-    def _tell(self, obj: K) -> None:
+    def _notify(self, obj: K) -> None:
         if self._on_change is not None:
             self._on_change(obj.name)

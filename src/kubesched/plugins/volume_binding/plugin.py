@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from kubesched.api.pod import Pod
+from kubesched.api.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
 from kubesched.config.args import VolumeBindingArgs
 from kubesched.framework.client import ClientError
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.events import Interest
+from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import (
     FilterPlugin,
@@ -20,13 +21,16 @@ from kubesched.framework.plugin import (
     ScorePlugin,
 )
 from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Status, error, unresolvable
+from kubesched.plugins.shared.csi_nodes import MIGRATED_ANNOTATION
+from kubesched.plugins.shared.hinting import after_used_claim, queue_if, waits_for
 from kubesched.plugins.shared.volume_claims import claims_used
-from kubesched.plugins.volume_binding import hints
 from kubesched.plugins.volume_binding.matching import NO_VOLUME
 from kubesched.plugins.volume_binding.pod_claims import PodClaims, claims_of, why_not_ready
+from kubesched.plugins.volume_binding.provisioning import largest_volume
 from kubesched.plugins.volume_binding.scoring import CapacityScorer
 from kubesched.plugins.volume_binding.search import Findings, VolumeSearch
 from kubesched.plugins.volume_binding.writes import RESERVED, VolumeWrites, bind_volumes, bound_to, made_for
+from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32, Int64
 from kubesched.state.facts import StateKey
 
@@ -37,6 +41,8 @@ _REASONS = (
     "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
 )
 """In words, what may be the trouble on a node: see `Findings.troubles`."""
+
+_NEW_OR_CHANGED = Action.ADD | Action.UPDATE
 
 _NO_CLAIMS = PodClaims()
 _CLAIMS = StateKey[PodClaims]("VolumeBinding")
@@ -55,7 +61,15 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         self.bind_within = float((args or VolumeBindingArgs()).bind_timeout_seconds)
 
     def events_to_register(self) -> tuple[Interest, ...]:
-        return hints.interests()
+        return (
+            waits_for(Kind.STORAGE_CLASS, _NEW_OR_CHANGED, after_class),
+            waits_for(Kind.PERSISTENT_VOLUME_CLAIM, _NEW_OR_CHANGED, after_used_claim),
+            waits_for(Kind.PERSISTENT_VOLUME, _NEW_OR_CHANGED),
+            waits_for(Kind.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+            waits_for(Kind.CSI_NODE, _NEW_OR_CHANGED, after_csi_node),
+            waits_for(Kind.CSI_DRIVER, Action.UPDATE, after_driver),
+            waits_for(Kind.CSI_STORAGE_CAPACITY, _NEW_OR_CHANGED, after_capacity),
+        )
 
     # -- where volumes are --------------------------------------------------------------------------------------------
 
@@ -156,3 +170,28 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
     def _claims(self, cycle: Cycle) -> PodClaims:
         claims: PodClaims = _NO_CLAIMS if self.name in cycle.skipped_filters else cycle.read(_CLAIMS)
         return claims
+
+
+def after_class(pod: Pod, old: StorageClass | None, new: StorageClass, state: ClusterState) -> Hint:
+    """A class is new, or makes volumes in other places than before; nothing else of it can change."""
+    return queue_if(old is None or old.allowed_topologies != new.allowed_topologies)
+
+
+def after_csi_node(pod: Pod, old: CSINode | None, new: CSINode, state: ClusterState) -> Hint:
+    """Drivers took over from other in-tree plugins than before."""
+    return queue_if(old is None or _migrated(old) != _migrated(new))
+
+
+def after_driver(pod: Pod, old: CSIDriver, new: CSIDriver, state: ClusterState) -> Hint:
+    """A driver no longer reports capacity. Claims are not looked at, only volumes that the pod itself names."""
+    is_used = any(volume.csi is not None and volume.csi.driver == new.name for volume in pod.spec.volumes)
+    return queue_if(is_used and bool(old.spec.storage_capacity) and not new.spec.storage_capacity)
+
+
+def after_capacity(pod: Pod, old: CSIStorageCapacity | None, new: CSIStorageCapacity, state: ClusterState) -> Hint:
+    """There is a new report, or room for a larger volume than before."""
+    return queue_if(old is None or largest_volume(new) > largest_volume(old))
+
+
+def _migrated(csi_node: CSINode) -> str:
+    return csi_node.metadata.annotations.get(MIGRATED_ANNOTATION, "")

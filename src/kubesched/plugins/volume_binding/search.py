@@ -91,8 +91,8 @@ class VolumeSearch:
         migrated = nodes.take(column)
         try:
             translated = within(nodes, compiled(translated_affinity(volume, migration)))
-        except TranslationError as problem:
-            findings.untranslatable.append((asked & migrated, f"could not translate pv: {problem}"))
+        except TranslationError as error:
+            findings.untranslatable.append((asked & migrated, f"could not translate pv: {error}"))
             return reachable
         return np.where(migrated, translated, reachable)
 

@@ -82,14 +82,14 @@ def selects(selector: Any, labels: dict[str, str]) -> bool:
 def _why_not(name: str, status: Object) -> str:
     conditions = status.get("conditions") or []
     condition: Object = next((entry for entry in conditions if entry.get("type") == "DisruptionAllowed"), {})
-    told = condition.get("message") if condition.get("status") == "False" else None
-    if told and condition.get("reason") == "SyncFailed":
-        return f"The disruption budget {name} does not allow evicting pods currently because it failed sync: {told}"
+    message = condition.get("message") if condition.get("status") == "False" else None
+    if message and condition.get("reason") == "SyncFailed":
+        return f"The disruption budget {name} does not allow evicting pods currently because it failed sync: {message}"
     healthy, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
     if healthy <= desired:
         return f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
-    if told:
-        return f"The disruption budget {name} does not allow evicting pods currently ({condition['reason']}): {told}"
+    if message:
+        return f"The disruption budget {name} does not allow evicting pods currently ({condition['reason']}): {message}"
     return f"The disruption budget {name} does not allow evicting pods currently"
 
 
@@ -100,6 +100,6 @@ def _refusal(why: str, retry_after: int | None = None) -> ApiError:
 
 def _forbidden(name: str, why: str, cause: str) -> ApiError:
     error = forbidden(POD_DISRUPTION_BUDGETS, name, why)
-    told = f"The disruption budget {name} does not allow evicting pods currently: {cause}"
-    error.details["causes"] = [{"reason": "DisruptionBudget", "message": told}]
+    message = f"The disruption budget {name} does not allow evicting pods currently: {cause}"
+    error.details["causes"] = [{"reason": "DisruptionBudget", "message": message}]
     return error

@@ -69,18 +69,18 @@ class Reading:
     def subscribe(
         self, resources: Iterable[Resource], on_event: Callable[[Event], None], *, replay: bool = True
     ) -> Callable[[], None]:
-        """Hear of every change of these resources at once, and first of what is there. Returns how to stop."""
+        """Call the listener with every change of these resources, and first with what is there. Returns how to stop."""
         by_table: dict[str, list[Resource]] = {}
         for resource in resources:
             by_table.setdefault(table_of(resource), []).append(resource)
         since = self.store.revision
 
-        def tell(change: Change) -> None:
+        def notify(change: Change) -> None:
             if change.revision > since and change.table in by_table:
                 for resource in by_table[change.table]:
                     on_event(self.event(resource, change))
 
-        stop = self.store.listen(tell)
+        stop = self.store.listen(notify)
         if replay:
             for resource in [resource for listed in by_table.values() for resource in listed]:
                 for record in self.records(resource):

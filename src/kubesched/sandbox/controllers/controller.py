@@ -12,7 +12,7 @@ from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.api import Api, Event
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 MANAGER = "kube-controller-manager"
 """Who controllers write as."""
 SLICE = 0.02
@@ -143,11 +143,11 @@ class KeyedController(ABC):
         try:
             again = self.sync(key, now)
         except ApiError as error:
-            _LOG.debug("%s of %s will be tried again: %s", type(self).__name__, "/".join(key), error)
+            log.debug("%s of %s will be tried again: %s", type(self).__name__, "/".join(key), error)
             self.queue.failed(key, now)
         except Exception:
             # A bug in the treatment of one object must not stop the treatment of the others.
-            _LOG.exception("%s of %s failed and will be tried again", type(self).__name__, "/".join(key))
+            log.exception("%s of %s failed and will be tried again", type(self).__name__, "/".join(key))
             self.queue.failed(key, now)
         else:
             self.queue.succeeded(key)

@@ -123,7 +123,7 @@ class NodeLifecycle(KeyedController):
 
 
 def _valid_until(lease: Object, grace: float) -> float:
-    """Until when a lease is a sign of life. A lease that promises less often than usual is believed."""
+    """Until when a lease is a sign of life. A lease with a longer duration than usual counts for that long."""
     spec = lease.get("spec") or {}
     renewed = seconds_of(spec.get("renewTime") or lease["metadata"]["creationTimestamp"])
     return float(renewed + max(grace, spec.get("leaseDurationSeconds") or 0))

@@ -10,7 +10,7 @@ from kubesched.api.kinds import Resource
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers.controller import Controller
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 _IDLE = 60.0
 _RETRY = 1.0
 
@@ -36,7 +36,7 @@ class Dispatch:
                 self.controllers[place].observe(event)
             except Exception:
                 # A bug in a controller must not fail the write that caused the event.
-                _LOG.exception("%s could not take in an event", type(self.controllers[place]).__name__)
+                log.exception("%s could not take in an event", type(self.controllers[place]).__name__)
             self.due[place] = 0.0
         if self._on_work is not None:
             self._on_work()
@@ -51,7 +51,7 @@ class Dispatch:
             again = self.controllers[place].reconcile(now)
         except Exception:
             # The others go on; this one is tried again, since whatever is wrong may pass.
-            _LOG.exception("%s failed", type(self.controllers[place]).__name__)
+            log.exception("%s failed", type(self.controllers[place]).__name__)
             again = now + _RETRY
         current = self.due[place]
         if again is not None and (current is None or again < current):

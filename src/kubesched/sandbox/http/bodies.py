@@ -19,7 +19,7 @@ _PATCHES = {kind.value: kind for kind in PatchKind} | {_APPLY_JSON: PatchKind.AP
 
 
 class Body(NamedTuple):
-    """What a client sent, and what it should be told about that."""
+    """What a client sent, and the warnings for it."""
 
     value: Any
     warnings: tuple[str, ...] = ()

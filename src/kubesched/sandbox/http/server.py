@@ -26,7 +26,7 @@ from kubesched.sandbox.http.watch_requests import WatchRequests
 from kubesched.sandbox.http.watches import Watches
 from kubesched.sandbox.store import SqliteStore, StorageError
 
-_LOG = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 _HOUSEKEEPING_SECONDS = 60.0
 _FAULTS_PATH = "/sandbox/faults"
 
@@ -104,9 +104,9 @@ class Server:
         except (ConnectionError, asyncio.CancelledError):
             raise
         except Exception as error:
-            _LOG.exception("%s %s failed", request.method, request.raw_path)
-            told = f"Internal error occurred: {type(error).__name__}"
-            return error_answer(ApiError(500, "InternalError", told))
+            log.exception("%s %s failed", request.method, request.raw_path)
+            message = f"Internal error occurred: {type(error).__name__}"
+            return error_answer(ApiError(500, "InternalError", message))
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         path, _, text = request.raw_path.partition("?")

@@ -40,7 +40,7 @@ class Watcher:
         self.since = 0
         """Changes up to this revision are known to the client from a list."""
         self.write: Callable[[bytes], None] | None = None
-        """Where lines go; None while the client is still being told what was there before."""
+        """Where lines go; None while the client still gets what was there before."""
         self.frozen = False
         self.broken = False
         """Whether the connection is to break, rather than to end in good order."""
@@ -54,7 +54,7 @@ class Watcher:
             self.take(line)
 
     def hold(self, change: Change, shared: dict[str, bytes]) -> None:
-        """Take a change, but tell of it only after the next one."""
+        """Take a change, but send it only after the next one."""
         line = self.line(change, shared) if change.revision > self.since else None
         if line is not None:
             self._held.append(line)
@@ -74,10 +74,10 @@ class Watcher:
             return None
         kind: str = change.type
         if self._filters:
-            told = self._seen_as(change)
-            if told is None:
+            seen_as = self._seen_as(change)
+            if seen_as is None:
                 return None
-            kind = told
+            kind = seen_as
             if kind == "DELETED" and change.type != "DELETED":
                 return self._left(change)
         if not self._shapes.is_plain:

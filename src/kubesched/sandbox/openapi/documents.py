@@ -44,8 +44,8 @@ def _chosen(group: str, version: str, resources: Sequence[Resource]) -> tuple[Re
 
 @lru_cache(maxsize=256)
 def _hash(resources: tuple[Resource, ...]) -> str:
-    told = release().encode() + msgspec.json.encode(resources)
-    return hashlib.sha512(told).hexdigest().upper()
+    content = release().encode() + msgspec.json.encode(resources)
+    return hashlib.sha512(content).hexdigest().upper()
 
 
 @lru_cache(maxsize=64)
@@ -68,7 +68,7 @@ def _operation(operation: Operation) -> Object:
         {"name": name, "in": "query", "schema": {"type": QUERY_TYPES.get(name, "string")}} for name in operation.query
     ]
     answer = {"schema": reference(operation.answer, 3)}
-    told: Object = {
+    document: Object = {
         "operationId": operation.operation_id,
         "tags": [operation.tag],
         "parameters": parameters,
@@ -78,8 +78,8 @@ def _operation(operation: Operation) -> Object:
     }
     if operation.body:
         body = {"schema": reference(operation.body, 3)}
-        told["requestBody"] = {"required": True, "content": dict.fromkeys(operation.consumes, body)}
-    return told
+        document["requestBody"] = {"required": True, "content": dict.fromkeys(operation.consumes, body)}
+    return document
 
 
 Render = Callable[[Operation], Object]

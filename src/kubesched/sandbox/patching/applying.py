@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kubesched.admission.schemas.table import Type, object_type
 from kubesched.api.api_error import ApiError, bad_request
 from kubesched.api.kinds import Object, Resource
-from kubesched.sandbox.patching.combining import Comparison, combined, everything, without
+from kubesched.sandbox.patching.combining import FieldChanges, combined, everything, without
 from kubesched.sandbox.patching.fieldsets import Fields, Path, json_text, spelled
 from kubesched.sandbox.patching.owners import (
     NEVER_OWNED,
@@ -57,7 +57,7 @@ def apply(
 
     last = owners.pop(me.id, None)
     result = _pruned(type_, combined(type_, base, config), me, last, owners)
-    comparison = Comparison()
+    comparison = FieldChanges()
     comparison.compare(type_, base, result)
     written = comparison.written()
     conflicts = _conflicts(owners, written)
@@ -136,7 +136,7 @@ def _not_inherited(
         return conflicts  # an annotation that is not kubectl's allows nothing
     if last_applied.get("apiVersion") != resource.api_version:
         return conflicts
-    comparison = Comparison()
+    comparison = FieldChanges()
     comparison.compare(type_, last_applied, live)
     inherited = fields_of(type_, last_applied) - comparison.written() - comparison.removed()
     return [(owner, path) for owner, path in conflicts if path not in inherited]
@@ -157,16 +157,16 @@ def _annotated(result: Object, applied: Object, manager: str) -> Object:
 def conflict_error(conflicts: Sequence[Conflict]) -> ApiError:
     """The 409 that names the fields and their owners."""
     causes = [
-        {"reason": "FieldManagerConflict", "message": f"conflict with {owner.told()}", "field": spelled(path)}
+        {"reason": "FieldManagerConflict", "message": f"conflict with {owner.describe()}", "field": spelled(path)}
         for owner, path in conflicts
     ]
     if len(conflicts) == 1:
         ((owner, path),) = conflicts
-        message = f"Apply failed with 1 conflict: conflict with {owner.told()}: {spelled(path)}"
+        message = f"Apply failed with 1 conflict: conflict with {owner.describe()}: {spelled(path)}"
     else:
         lines: list[str] = []
-        for name in dict.fromkeys(owner.told() for owner, _ in conflicts):
+        for name in dict.fromkeys(owner.describe() for owner, _ in conflicts):
             lines.append(f"conflicts with {name}:")
-            lines += [f"- {spelled(path)}" for owner, path in conflicts if owner.told() == name]
+            lines += [f"- {spelled(path)}" for owner, path in conflicts if owner.describe() == name]
         message = f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(lines)
     return ApiError(409, "Conflict", message, {"causes": causes})

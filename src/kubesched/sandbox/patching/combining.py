@@ -84,7 +84,7 @@ def _without(type_: Type, value: Any, path: Path, gone: Fields, on_the_way: set[
     return value
 
 
-class Comparison:
+class FieldChanges:
     """Fields that were removed, changed in value, or added on the way from one object to another."""
 
     def __init__(self) -> None:
@@ -132,7 +132,7 @@ class Comparison:
             elif not others:
                 _everything_of(type_.item, items, inner, self._removed)
             elif items != others:
-                # Items that cannot be told apart are one leaf together.
+                # Items with the same key are one leaf together.
                 self._modified.append(inner)
         for step, items in after.items():
             if step not in before:

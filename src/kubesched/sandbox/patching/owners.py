@@ -53,7 +53,7 @@ class Owner(msgspec.Struct, frozen=True):
         version = self.api_version if self.action == "Update" else ""
         return self.manager, self.action, version, self.subresource
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """As conflicts name it."""
         name = f'"{self.manager}"'
         if self.subresource:

@@ -117,8 +117,8 @@ def _check_order(items: list[Any], order: list[Any], merge_key: str) -> None:
             continue
         identity = _identity(item, merge_key)
         if all(identity != known for known in wanted):
-            told = f"The order in patch list:\n{_go(items)}\n doesn't match {SET_ORDER} list:\n{_go(order)}\n"
-            raise bad_request(told)
+            message = f"The order in patch list:\n{_go(items)}\n doesn't match {SET_ORDER} list:\n{_go(order)}\n"
+            raise bad_request(message)
 
 
 def _merged_lists(original: list[Any], patch: list[Any], type_: Type) -> list[Any]:
@@ -167,7 +167,7 @@ def _without_directed(original: list[Any], patch: list[Any], merge_key: str) -> 
 
 
 def _in_order(merged: list[Any], order: list[Any], original: list[Any], merge_key: str) -> list[Any]:
-    """Items that the patch knows in its order; the others where they were, as far as that can be told."""
+    """Items that the patch knows in its order; the others where they were, as far as that is known."""
     rank, before = _positions(order, merge_key), _positions(original, merge_key)
     known = [item for item in merged if _identity(item, merge_key) in rank]
     known.sort(key=lambda item: rank[_identity(item, merge_key)])

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kubesched.admission.schemas.table import CUSTOM, Type, object_type
 from kubesched.api.api_error import ApiError, bad_request
 from kubesched.api.kinds import Object, Resource
-from kubesched.sandbox.patching.combining import Comparison
+from kubesched.sandbox.patching.combining import FieldChanges
 from kubesched.sandbox.patching.fieldsets import Path, field_step, spelled
 from kubesched.sandbox.patching.owners import (
     NEVER_OWNED,
@@ -65,7 +65,7 @@ def _base(before: list[Any] | None, given: list[Any] | None, *, from_client: boo
 
 def _after_update(type_: Type, old: Object, new: Object, owners: Owners, writer: Owner) -> Owners | None:
     """Who owns what once the writer owns what it changed; None if it changed nothing."""
-    comparison = Comparison()
+    comparison = FieldChanges()
     comparison.compare(type_, old, new)
     written, removed = comparison.written() - NEVER_OWNED, comparison.removed() - NEVER_OWNED
     if not written and not removed:
@@ -79,7 +79,7 @@ def _after_update(type_: Type, old: Object, new: Object, owners: Owners, writer:
 
 
 def undeclared(resource: Resource, applied: Object) -> ApiError | None:
-    """The 400 for fields that do not exist and lists whose items cannot be told apart."""
+    """The 400 for fields that do not exist and lists with items that have the same key."""
     errors = [f"{spelled(path)}: {why}" for path, why in _errors(object_type(resource), applied, ())]
     if not errors:
         return None
@@ -88,8 +88,8 @@ def undeclared(resource: Resource, applied: Object) -> ApiError | None:
         (metadata.get("namespace", ""), metadata.get("name", "")) if isinstance(metadata, dict) else ("", "")
     )
     subject = f"{namespace}/{name}; {resource.api_version}, Kind={resource.kind}"
-    told = errors[0] if len(errors) == 1 else "errors:\n" + "\n".join(f"  {error}" for error in errors)
-    return bad_request(f"failed to create typed patch object ({subject}): {told}")
+    message = errors[0] if len(errors) == 1 else "errors:\n" + "\n".join(f"  {error}" for error in errors)
+    return bad_request(f"failed to create typed patch object ({subject}): {message}")
 
 
 def _errors(type_: Type, value: Any, path: Path) -> Iterator[tuple[Path, str]]:

@@ -1,4 +1,4 @@
-"""What happens in the API, told to the scheduler as typed records, in order and never in the middle of a write."""
+"""Hands changes in the API to the scheduler as typed records, in order and never in the middle of a write."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kubesched.extenders.originals import Originals
 from kubesched.sandbox.api import Api, Event
 from kubesched.scheduler.scheduler import Scheduler
 
-_log = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 _RECORDS = {kind.resource: kind.record for kind in WATCHED}
 
@@ -49,7 +49,7 @@ class Feed:
             self._stops.append(api.subscribe((CUSTOM_RESOURCE_DEFINITIONS,), self._definition_changed))
 
     def stop(self) -> None:
-        """Hear no more."""
+        """End the subscriptions."""
         for stop in self._stops:
             stop()
 
@@ -67,7 +67,7 @@ class Feed:
                 self._stops.append(self._api.subscribe((resource,), self._remember))
 
     def deliver(self, scheduler: Scheduler, *, at_most: int) -> bool:
-        """Tell what was not told yet. Whether there is more."""
+        """Hand over the changes that are waiting. Whether there are more."""
         if self._looks_for_definitions:
             self._follow_definitions()
         for _ in range(at_most):
@@ -109,7 +109,7 @@ def _record(event: Event) -> KubeObject | None:
         record = msgspec.convert(event.object, kind)
     except msgspec.ValidationError as error:
         name = "/".join(filter(None, _name_of(event.object)))
-        _log.error("%s %s cannot be read and is left out: %s", event.resource.kind, name, error)
+        log.error("%s %s cannot be read and is left out: %s", event.resource.kind, name, error)
         return None
     return None if isinstance(record, Pod) and record.is_finished else record
 

@@ -20,12 +20,12 @@ from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.loop import SchedulingLoop
 from kubesched.scheduler.scheduler import Scheduler
 
-_TOLD_AT_ONCE = 500
-"""Changes that are told before others on the event loop get their turn."""
+_DELIVERED_AT_ONCE = 500
+"""Changes that are delivered before others on the event loop get their turn."""
 
 
 class SchedulerInside:
-    """The scheduler, what it hears, and what it writes."""
+    """The scheduler, the changes it gets, and its writes."""
 
     def __init__(
         self,
@@ -72,6 +72,6 @@ class SchedulerInside:
         await close_all(self._extenders)
 
     def _deliver(self) -> None:
-        # Never in the middle of a write: a change is told only after the call that made it has returned.
-        if self._feed.deliver(self.scheduler, at_most=_TOLD_AT_ONCE):
+        # Never in the middle of a write: a change is delivered only after the call that made it has returned.
+        if self._feed.deliver(self.scheduler, at_most=_DELIVERED_AT_ONCE):
             self._running.call_soon(self._deliver)

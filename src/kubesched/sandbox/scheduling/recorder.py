@@ -13,7 +13,7 @@ from kubesched.api.pod import Pod
 from kubesched.kube.event_record import EventSeries, micro_time, new_event, reference
 from kubesched.sandbox.api import Api
 
-_log = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 _SERIES_SECONDS = 360.0
 """A repeat after this time is a new event."""
@@ -54,7 +54,7 @@ class EventRecorder:
         try:
             self._api.create(EVENTS, pod.namespace, msgspec.to_builtins(event))
         except ApiError as error:  # most likely its namespace is on its way out
-            _log.warning("the event %s of pod %s was not recorded: %s", reason, pod.key, error)
+            log.warning("the event %s of pod %s was not recorded: %s", reason, pod.key, error)
             return
         self._known[key] = (pod.namespace, event.metadata.name, now, 1)
         if len(self._known) > _REMEMBERED:

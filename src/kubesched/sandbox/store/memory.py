@@ -24,7 +24,7 @@ _encode = msgspec.json.Encoder().encode
 class Store:
     """Objects by table, namespace and name, under one revision that only grows.
 
-    Two kinds of listeners: one hears of a change at once (controllers in this process), the other when the change is
+    Two kinds of listeners: one gets a change at once (controllers in this process), the other when the change is
     durable (watches of clients), which here is the same moment.
     """
 
@@ -42,7 +42,7 @@ class Store:
         self._floor = 0
         self._listeners: list[Listener] = []
         self._durable_listeners: list[Listener] = []
-        self._untold: deque[Change] = deque()
+        self._undelivered: deque[Change] = deque()
         self._telling = False
 
     @property
@@ -83,7 +83,7 @@ class Store:
         return record
 
     def listen(self, listener: Listener, *, durable: bool = False) -> Callable[[], None]:
-        """Hear of every change from now on, in order. The function returned ends it."""
+        """Call the listener with every change from now on, in order. The function returned ends it."""
         listeners = self._durable_listeners if durable else self._listeners
         listeners.append(listener)
 
@@ -114,18 +114,18 @@ class Store:
         rows.history.append(change)
         rows.compact(keep=self._history, newer_than=now - self._history_seconds)
         self._persist(change)
-        self._untold.append(change)
+        self._undelivered.append(change)
         if self._telling:
             return
         # A listener may write in turn; all listeners learn of that after the change at hand.
         self._telling = True
         try:
-            while self._untold:
-                self._tell(self._untold.popleft())
+            while self._undelivered:
+                self._notify(self._undelivered.popleft())
         finally:
             self._telling = False
 
-    def _tell(self, change: Change) -> None:
+    def _notify(self, change: Change) -> None:
         for listener in tuple(self._listeners):
             listener(change)
         self._became_durable(change)

@@ -100,7 +100,7 @@ class SqliteStore(Store):
         for kind, namespace, name, revision, data in rows:
             self.table(kind).put(namespace, name, Record(decode(data), revision, data))
 
-    def _tell(self, change: Change) -> None:
+    def _notify(self, change: Change) -> None:
         for listener in tuple(self._listeners):
             listener(change)
 

@@ -47,11 +47,11 @@ def balanced_address(service: Object, _: datetime) -> str:
 
 
 def service_ports(service: Object, _: datetime) -> str:
-    told = []
+    ports = []
     for port in each(service, "spec", "ports"):
         node_port = f":{count(port, 'nodePort')}" if count(port, "nodePort") else ""
-        told.append(f"{count(port, 'port')}{node_port}/{word(port, 'protocol')}")
-    return ",".join(told) or NONE
+        ports.append(f"{count(port, 'port')}{node_port}/{word(port, 'protocol')}")
+    return ",".join(ports) or NONE
 
 
 # -- events, in the old shape and the new -----------------------------------------------------------------------------
@@ -108,10 +108,10 @@ _OLD_ROLE = "kubernetes.io/role"
 
 def node_status(node: Object, _: datetime) -> str:
     ready = [one for one in each(node, "status", "conditions") if one.get("type") == "Ready"]
-    told = [("Ready" if ready[-1].get("status") == "True" else "NotReady") if ready else "Unknown"]
+    states = [("Ready" if ready[-1].get("status") == "True" else "NotReady") if ready else "Unknown"]
     if at(node, "spec", "unschedulable") is True:
-        told.append("SchedulingDisabled")
-    return ",".join(told)
+        states.append("SchedulingDisabled")
+    return ",".join(states)
 
 
 def node_roles(node: Object, _: datetime) -> str:

@@ -82,12 +82,12 @@ def labels(found: Any) -> str:
 def selector(found: Any) -> str:
     """A label selector as kubectl writes it; nothing for an empty one."""
     wanted = at(found, "matchLabels")
-    told = [(str(key), f"{key}={value}") for key, value in wanted.items()] if isinstance(wanted, dict) else []
+    terms = [(str(key), f"{key}={value}") for key, value in wanted.items()] if isinstance(wanted, dict) else []
     for one in each(found, "matchExpressions"):
         key, values = word(one, "key"), listed(one, "values")
         written = {"Exists": key, "DoesNotExist": f"!{key}", "In": f"{key} in ({values})"}
-        told.append((key, written.get(word(one, "operator"), f"{key} notin ({values})")))
-    return ",".join(text for _, text in sorted(told))
+        terms.append((key, written.get(word(one, "operator"), f"{key} notin ({values})")))
+    return ",".join(text for _, text in sorted(terms))
 
 
 def size(found: Any) -> int:

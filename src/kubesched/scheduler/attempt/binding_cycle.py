@@ -26,7 +26,7 @@ from kubesched.scheduler.cluster_events import ASSIGNED_POD_DELETED
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.state.cluster import ClusterState
 
-_log = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 class BindingCycle:
@@ -61,9 +61,9 @@ class BindingCycle:
             if status is None:
                 status = await self._bind(profile, decision)
                 cycle.lap("Bind", status)
-        except Exception as problem:  # of a plugin, or of a client that raises other errors than its own
-            _log.exception("binding pod %s broke", pod.key)
-            status = error(describe(problem))
+        except Exception as failure:  # of a plugin, or of a client that raises other errors than its own
+            log.exception("binding pod %s broke", pod.key)
+            status = error(describe(failure))
         if status is not None:
             return Failure(status, status.message)
         note = f"Successfully assigned {pod.key} to {decision.node}"
@@ -72,7 +72,7 @@ class BindingCycle:
             try:
                 await _finished(plugin.post_bind(cycle, pod, decision.node))
             except Exception:  # it is bound all the same
-                _log.exception("PostBind plugin %s broke for pod %s", plugin.name, pod.key)
+                log.exception("PostBind plugin %s broke for pod %s", plugin.name, pod.key)
         cycle.lap("PostBind")
         return None
 
@@ -152,10 +152,10 @@ class BindingCycle:
             try:
                 status = await each()
             except Exception:  # of a plugin; the pod must go back to the queue all the same
-                _log.exception("what a plugin left to be done for pod %s broke", decision.pod.key)
+                log.exception("what a plugin left to be done for pod %s broke", decision.pod.key)
                 continue
             if status is not None:
-                _log.warning("not all could be undone for pod %s: %s", decision.pod.key, status.message)
+                log.warning("not all could be undone for pod %s: %s", decision.pod.key, status.message)
 
     async def tell_expected_node(self, pod: Pod, node_name: str) -> None:
         """What comes next may take a while, so the pod's status names its node beforehand."""
@@ -163,8 +163,8 @@ class BindingCycle:
             return
         try:
             await self._client.patch_pod_status(pod, condition=None, nominated_node_name=node_name)
-        except ClientError as problem:
-            _log.warning("the status of pod %s does not name node %s beforehand: %s", pod.key, node_name, problem)
+        except ClientError as failure:
+            log.warning("the status of pod %s does not name node %s beforehand: %s", pod.key, node_name, failure)
 
     async def _bind(self, profile: Profile, decision: Decision) -> Status | None:
         """An extender binds the pod if one does so; else the first plugin that does not skip."""
@@ -173,8 +173,8 @@ class BindingCycle:
             try:
                 if await ask_to_bind(self._binders, pod, decision.node):
                     return None
-            except ExtenderError as problem:
-                return error(str(problem))
+            except ExtenderError as failure:
+                return error(str(failure))
         for plugin in profile.at("bind", BindPlugin):
             status = await cycle.wait_for(plugin.name, "Bind", _bind_by(plugin, cycle, decision))
             if status is not SKIP:

@@ -15,7 +15,7 @@ from kubesched.scheduler.attempt.attempt import Attempt
 AT_MOST = 16
 """So many pods wait for extenders at a time: a pod of higher priority that comes meanwhile gets its turn after them."""
 
-_log = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, eq=False)
@@ -97,5 +97,5 @@ async def _ask(question: Question[Any, Any]) -> None:
     try:
         await question.ask()
     except Exception as error:  # an extender that breaks must not take the pod with it, let alone the scheduler
-        _log.exception("an extender broke")
+        log.exception("an extender broke")
         question.fail(ExtenderError(describe(error)))

@@ -16,7 +16,7 @@ from kubesched.scheduler.attempt.attempt import Failure
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 
-_log = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 _LONGEST_NOTE = 1024
 
 
@@ -43,9 +43,9 @@ class FailureReporter:
             self._queue.nominate(queued.pod, failure.nominated)
         finally:
             self._queue.done(queued.pod)
-        await self._tell(queued.pod, failure)
+        await self._report(queued.pod, failure)
 
-    async def _tell(self, pod: Pod, failure: Failure) -> None:
+    async def _report(self, pod: Pod, failure: Failure) -> None:
         note = _shortened(failure.message)
         self._client.record_event(
             pod, related=None, type="Warning", reason="FailedScheduling", action="Scheduling", note=note
@@ -61,7 +61,7 @@ class FailureReporter:
         except ClientError:
             return  # the next attempt will say it again
         except Exception:
-            _log.exception("the status of pod %s could not be written", pod.key)
+            log.exception("the status of pod %s could not be written", pod.key)
 
 
 def _shortened(message: str) -> str:
@@ -92,9 +92,9 @@ def failure_of(decision: Decision) -> Failure:
     )
 
 
-def breakdown(problem: Exception) -> Failure:
+def breakdown(failure: Exception) -> Failure:
     """Of a plugin that raised."""
-    message = describe(problem)
+    message = describe(failure)
     return Failure(error(message), message)
 
 

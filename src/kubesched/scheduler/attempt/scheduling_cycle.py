@@ -29,7 +29,7 @@ from kubesched.scheduler.attempt.failures import breakdown, denial, failure_of, 
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.state.pods import PlacedPod
 
-_log = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 WAITING = Status(Code.WAIT)
 
@@ -74,12 +74,12 @@ class SchedulingCycle:
             return self._assume(attempt, decision)
         except AnswersMissingError as missing:
             return Asking(missing.questions)
-        except Exception as problem:  # a plugin that breaks must not take a pod with it, let alone the scheduler
-            _log.exception("the attempt at pod %s broke", attempt.queued.key)
+        except Exception as failure:  # a plugin that breaks must not take a pod with it, let alone the scheduler
+            log.exception("the attempt at pod %s broke", attempt.queued.key)
             placed = self._state.placed(pod)
             if decision is not None and placed is not None and placed.assumed:
                 self._forget(decision)
-            return Failed(breakdown(problem), decision)
+            return Failed(breakdown(failure), decision)
 
     def _assume(self, attempt: Attempt, decision: Decision) -> Failed | WaitingOnPermit | Assumed:
         rejected = self._assume_and_reserve(decision)
@@ -174,12 +174,12 @@ class SchedulingCycle:
         self._state.forget(decision.pod)
 
     def unreserve(self, decision: Decision) -> None:
-        """What the plugins set aside is free again, in the opposite order; also those are told that have nothing."""
+        """Call Unreserve of all Reserve plugins in reverse order, also of those that reserved nothing."""
         for plugin in reversed(self._profiles[decision.profile].at("reserve", ReservePlugin)):
             try:
                 plugin.unreserve(decision.cycle, decision.pod, decision.node)
             except Exception:  # the others must still give back theirs, and the pod its place
-                _log.exception("plugin %s broke giving back what it reserved for pod %s", plugin.name, decision.pod.key)
+                log.exception("plugin %s broke giving back what it reserved for pod %s", plugin.name, decision.pod.key)
         decision.cycle.lap("Unreserve")
 
     def _begin_preemption(self, decision: Decision) -> tuple[PlacedPod, ...]:

@@ -15,7 +15,7 @@ from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.queue.unschedulable_pods import Group
 from kubesched.state.cluster import ClusterState
 
-_log = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 class QueueingStrategy(IntEnum):
@@ -103,7 +103,7 @@ class QueueingHints:
             hint = Hint.QUEUE if interest.hint is None else interest.hint(queued.pod, *change, self._state)
             said = hint.value
         except Exception:  # it may help, and a pod must not wait for ever because a plugin is broken
-            _log.exception("the hint of plugin %s about %s for pod %s broke", plugin, event.label, queued.key)
+            log.exception("the hint of plugin %s about %s for pod %s broke", plugin, event.label, queued.key)
             hint, said = Hint.QUEUE, "Error"
         if self._listeners:
             seconds = self._stopwatch() - before

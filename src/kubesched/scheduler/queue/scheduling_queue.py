@@ -21,10 +21,9 @@ from kubesched.framework.events import Action, ClusterEvent, Interest, Kind
 from kubesched.framework.plugin import PreEnqueuePlugin, QueueSortPlugin
 from kubesched.scheduler.cluster_events import PENDING_POD_ADDED, PENDING_POD_UPDATED, pod_events
 from kubesched.scheduler.listener import SchedulerListener
-from kubesched.scheduler.queue.backoff import Backoff
 from kubesched.scheduler.queue.hints import QueueingHints, QueueingStrategy
 from kubesched.scheduler.queue.in_flight import InFlight, InFlightEvent
-from kubesched.scheduler.queue.queued_pod import OrderedPods, QueuedPod
+from kubesched.scheduler.queue.queued_pod import Backoff, OrderedPods, QueuedPod
 from kubesched.scheduler.queue.unschedulable_pods import UnschedulablePods
 from kubesched.state.cluster import ClusterState
 

@@ -45,7 +45,7 @@ class ReplayError(UserError):
     """Not a recording that can be replayed."""
 
 
-class Difference(NamedTuple):
+class ReplayDifference(NamedTuple):
     """Where the replay went another way."""
 
     line: int
@@ -62,7 +62,7 @@ class Replay:
     """One recording, read to its end."""
 
     def __init__(self, lines: Iterable[str], plugins: Registry) -> None:
-        self.differences: list[Difference] = []
+        self.differences: list[ReplayDifference] = []
         self.decisions = 0
         self._lines = enumerate(lines, start=1)
         self._line = 0
@@ -72,7 +72,7 @@ class Replay:
         self._open: dict[str, Attempt] = {}
         self._scheduler = self._begin(plugins)
 
-    def run(self) -> list[Difference]:
+    def run(self) -> list[ReplayDifference]:
         """Replay everything; the differences found."""
         entries = list(self._entries())
         for i, (line, entry) in enumerate(entries):
@@ -170,7 +170,7 @@ class Replay:
 
     def _compare(self, what: str, recorded: Any, replayed: Any) -> None:
         if recorded != replayed:
-            self.differences.append(Difference(self._line, self._now, what, recorded, replayed))
+            self.differences.append(ReplayDifference(self._line, self._now, what, recorded, replayed))
 
     def _object(self, entry: Entry, field: str) -> KubeObject:
         plain = entry.get(field)

@@ -22,7 +22,7 @@ from kubesched.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSe
 from kubesched.api.device_claims import DeviceConstraint, ResourceClaim
 from kubesched.api.devices import Device, DeviceClass, ResourceSlice
 from kubesched.plugins.shared.devices.answers import DeviceView
-from kubesched.plugins.shared.devices.demand import Demand, Problem
+from kubesched.plugins.shared.devices.demand import AllocationError, Demand
 from kubesched.plugins.shared.devices.search import Search
 from kubesched.plugins.shared.devices.selecting import Selectors
 from kubesched.state.cluster import ClusterState
@@ -130,8 +130,8 @@ class Searching(RuleBasedStateMachine):
             for row in range(len(NODES)):
                 outcome = answer.outcomes[row]
                 kept = (
-                    self.view.words(outcome.problem, row, claims)
-                    if outcome.problem is not None
+                    self.view.words(outcome.error, row, claims)
+                    if outcome.error is not None
                     else None
                     if outcome.found is None
                     else [[(one.wanted.name, one.spot) for one in chosen] for chosen in outcome.found.claims]
@@ -150,7 +150,7 @@ class Searching(RuleBasedStateMachine):
         inventory = fresh.inventories.of(row)
         try:
             found = Search(demand, inventory, inventory.use(fresh.ledger)).run()
-        except Problem as problem:
+        except AllocationError as problem:
             return fresh.words(problem, row, claims)
         if found is None:
             return None

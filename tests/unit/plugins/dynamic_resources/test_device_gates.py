@@ -29,9 +29,9 @@ from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.events import Kind
-from kubesched.framework.interests import interests_of
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import PluginContext
+from kubesched.framework.profile import interests_of
 from kubesched.plugins.dynamic_resources import DynamicResources
 from kubesched.plugins.node_resources import NodeResourcesFit
 from kubesched.testing import make_node, make_pod

@@ -20,7 +20,7 @@ from kubesched.api.devices import CapacityPolicy, CapacityRange, DeviceCapacity,
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.node import Node
 from kubesched.plugins.shared.devices.answers import DeviceView
-from kubesched.plugins.shared.devices.demand import Demand, Problem
+from kubesched.plugins.shared.devices.demand import AllocationError, Demand
 from kubesched.plugins.shared.devices.search import Search
 from kubesched.plugins.shared.devices.selecting import Selectors
 from kubesched.state.cluster import ClusterState
@@ -94,7 +94,7 @@ def test_the_first_alternative_wins_with_which_all_the_rest_can_be_had() -> None
 def test_devices_in_use_are_not_looked_at_so_a_selector_cannot_break_on_them() -> None:
     slices = make_slice("n", device("broken"), device("ok", model="a"))
     claim = make_claim("c", request("r", 1, attribute_is("model", "a")))
-    with pytest.raises(Problem, match="no such key: model"):
+    with pytest.raises(AllocationError, match="no such key: model"):
         search(slices, claims=(claim,))
     holding = allocated(make_claim("other"), "n/broken")
     assert search(slices, claims=(claim,), holding=(holding,)) == [["r ok"]]
@@ -140,20 +140,22 @@ def test_all_needs_at_least_one_device() -> None:
 
 def test_all_breaks_on_a_pool_that_is_not_complete() -> None:
     slices = make_slice("n", device("a"), of=2)
-    with pytest.raises(Problem, match=r"asks for all devices, but resource pool \{pool\} is currently being updated"):
+    with pytest.raises(
+        AllocationError, match=r"asks for all devices, but resource pool \{pool\} is currently being updated"
+    ):
         one_claim(slices, claim=make_claim("c", request(everything=True)))
     assert one_claim(slices, claim=make_claim("c")) is None
 
 
 def test_all_breaks_where_a_constraint_does_not_hold() -> None:
     slices = make_slice("n", device("a", numa=0), device("b", numa=1))
-    with pytest.raises(Problem, match=r"cannot add device \{device\} because a claim constraint"):
+    with pytest.raises(AllocationError, match=r"cannot add device \{device\} because a claim constraint"):
         one_claim(slices, claim=make_claim("c", request(everything=True), constraints=(SAME_NUMA,)))
 
 
 def test_more_devices_than_a_claim_may_have_are_an_error() -> None:
     slices = make_slice("n", *(device(f"d{i}") for i in range(40)))
-    with pytest.raises(Problem, match="number of requested devices 33 exceeds the claim limit of 32"):
+    with pytest.raises(AllocationError, match="number of requested devices 33 exceeds the claim limit of 32"):
         one_claim(slices, claim=make_claim("c", request(count=33)))
 
 
@@ -258,7 +260,7 @@ def test_a_search_that_takes_too_long_is_given_up() -> None:
     claim = make_claim("c", request(count=13), constraints=(SAME_NUMA,))
     demand = Demand([claim.spec], {"gpu": make_class()}, Selectors())
     inventory = view.inventories.of(0)
-    with pytest.raises(Problem, match="timed out trying to allocate devices") as caught:
+    with pytest.raises(AllocationError, match="timed out trying to allocate devices") as caught:
         Search(demand, inventory, inventory.use(view.ledger), lambda: True).run()
     assert caught.value.is_passing
 

@@ -14,7 +14,7 @@ from kubesched.api.device_claims import (
     ResourceClaim,
 )
 from kubesched.api.devices import DeviceClass
-from kubesched.plugins.shared.devices.demand import Problem, Wanted
+from kubesched.plugins.shared.devices.demand import AllocationError, Wanted
 from kubesched.plugins.shared.devices.inventory import Inventory
 from kubesched.plugins.shared.devices.pools import Spot
 from kubesched.plugins.shared.devices.search import Chosen, Found
@@ -48,13 +48,13 @@ def allocations(
 
 
 def check_nodes(found: Found, inventory: Inventory) -> None:
-    """Raises a Problem if the nodes of an allocation cannot be put into words."""
+    """Raises an AllocationError if the nodes of an allocation cannot be put into words."""
     for number, devices in enumerate(found.claims):
         try:
             node_selector([inventory.spots[chosen.spot] for chosen in devices], "")
-        except Problem as problem:
-            words = f"create NodeSelector for claim {{claim_name}}: {problem.words}"
-            raise Problem(words, claim=number) from None
+        except AllocationError as error:
+            words = f"create NodeSelector for claim {{claim_name}}: {error.words}"
+            raise AllocationError(words, claim=number) from None
 
 
 def node_selector(spots: Iterable[Spot], node_name: str) -> NodeSelector | None:
@@ -69,7 +69,7 @@ def node_selector(spots: Iterable[Spot], node_name: str) -> NodeSelector | None:
             return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(only,)),))
         terms = place.node_selector.node_selector_terms if place.node_selector is not None else ()
         if len(terms) > 1:
-            raise Problem(f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms")
+            raise AllocationError(f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms")
         for term in terms:
             _add_new(term.match_fields, fields)
             _add_new(term.match_expressions, labels)

@@ -15,7 +15,7 @@ import numpy as np
 from kubesched.api.device_claims import ResourceClaim, ResourceClaimSpec
 from kubesched.api.devices import DeviceClass
 from kubesched.plugins.shared.devices.allocation import check_nodes
-from kubesched.plugins.shared.devices.demand import Demand, Problem
+from kubesched.plugins.shared.devices.demand import AllocationError, Demand
 from kubesched.plugins.shared.devices.inventory import Inventories, Inventory
 from kubesched.plugins.shared.devices.ledger import Ledger
 from kubesched.plugins.shared.devices.likeness import Likeness
@@ -33,11 +33,11 @@ _OUTCOMES_KEPT = 1 << 15
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
-    """How a search ended: with devices, with none, or with a problem."""
+class SearchOutcome:
+    """How a search ended: with devices, with none, or with an error."""
 
     found: Found | None = None
-    problem: Problem | None = None
+    error: AllocationError | None = None
     has_invalid_pools: bool = False
 
 
@@ -47,20 +47,20 @@ class Answer:
     def __init__(self, demand: Demand) -> None:
         self.demand = demand
         self.position = -1
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[SearchOutcome] = []
         self.fits: Bool = np.zeros(0, dtype=np.bool_)
         self.scores: Int64 = np.zeros(0, dtype=np.int64)
-        self.failures: dict[int, Outcome] = {}
+        self.failures: dict[int, SearchOutcome] = {}
         """Rows where nothing was found for another reason than that there is nothing."""
-        self.known: dict[Hashable, Outcome] = {}
+        self.known: dict[Hashable, SearchOutcome] = {}
         """By shape and use of an inventory: how the search there ends."""
 
-    def set(self, row: int, outcome: Outcome) -> None:
+    def set(self, row: int, outcome: SearchOutcome) -> None:
         self.outcomes[row] = outcome
         found = outcome.found
         self.fits[row] = found is not None
         self.scores[row] = 0 if found is None else found.score
-        if outcome.problem is not None or (found is None and outcome.has_invalid_pools):
+        if outcome.error is not None or (found is None and outcome.has_invalid_pools):
             self.failures[row] = outcome
         else:
             self.failures.pop(row, None)
@@ -91,19 +91,19 @@ class DeviceView:
         self._answers[key] = answer
         return answer
 
-    def words(self, problem: Problem, row: int, claims: Sequence[ResourceClaim]) -> str:
-        """A problem in words, as it is on one row."""
+    def words(self, error: AllocationError, row: int, claims: Sequence[ResourceClaim]) -> str:
+        """An error in words, as it is on one row."""
         inventory = self.inventories.of(row)
         pool = device = ""
         if inventory.pools:
-            found = inventory.pools[problem.pool]
+            found = inventory.pools[error.pool]
             pool = f"{found.driver}/{found.name}"
         if inventory.spots:
-            spot = inventory.spots[problem.spot]
+            spot = inventory.spots[error.spot]
             spec = spot.slice.spec
             device = f"{spec.driver}/{spec.pool.name}/{spot.device.name}"
-        claim, node = claims[problem.claim], self._state.nodes.names[row]
-        return problem.words.format(claim=claim.key, claim_name=claim.name, pool=pool, device=device, node=node)
+        claim, node = claims[error.claim], self._state.nodes.names[row]
+        return error.words.format(claim=claim.key, claim_name=claim.name, pool=pool, device=device, node=node)
 
     def _demand(self, specs: Sequence[ResourceClaimSpec]) -> Demand:
         classes = {found.name: found for found in self._state.objects.all(DeviceClass)}
@@ -122,24 +122,24 @@ class DeviceView:
         size, changes = self._state.nodes.size, self.inventories.changes
         rows = changes.since(answer.position) if answer.position >= 0 and len(answer.outcomes) == size else None
         if rows is None:
-            answer.outcomes = [Outcome()] * size
+            answer.outcomes = [SearchOutcome()] * size
             answer.fits = np.zeros(size, dtype=np.bool_)
             answer.scores = np.zeros(size, dtype=np.int64)
             answer.failures.clear()
             rows = list(range(size))
-        outcomes: dict[Inventory, Outcome] = {}
-        given_up: Outcome | None = None
+        outcomes: dict[Inventory, SearchOutcome] = {}
+        given_up: SearchOutcome | None = None
         for row in rows:
             inventory = self.inventories.of(row)
             outcome = given_up or outcomes.get(inventory)
             if outcome is None:
                 outcome = outcomes[inventory] = self._outcome(answer, inventory, is_out_of_time)
-                if outcome.problem is not None and outcome.problem.is_passing:
+                if outcome.error is not None and outcome.error.is_passing:
                     given_up = outcome  # the attempt fails with it anyway; what is known helps the next one
             answer.set(row, outcome)
         answer.position = changes.position if given_up is None else -1
 
-    def _outcome(self, answer: Answer, inventory: Inventory, is_out_of_time: IsOutOfTime) -> Outcome:
+    def _outcome(self, answer: Answer, inventory: Inventory, is_out_of_time: IsOutOfTime) -> SearchOutcome:
         use = inventory.use(self.ledger)
         key = (answer.demand.likeness.shape_of(inventory), use)
         outcome = answer.known.get(key)
@@ -148,10 +148,10 @@ class DeviceView:
                 found = Search(answer.demand, inventory, use, is_out_of_time).run()
                 if found is not None:
                     check_nodes(found, inventory)
-                outcome = Outcome(found, has_invalid_pools=inventory.has_invalid_pools)
-            except Problem as problem:
-                outcome = Outcome(problem=problem.with_traceback(None))
-                if problem.is_passing:
+                outcome = SearchOutcome(found, has_invalid_pools=inventory.has_invalid_pools)
+            except AllocationError as error:
+                outcome = SearchOutcome(error=error.with_traceback(None))
+                if error.is_passing:
                     return outcome
             if len(answer.known) >= _OUTCOMES_KEPT:
                 answer.known.clear()

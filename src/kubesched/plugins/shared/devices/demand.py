@@ -29,7 +29,7 @@ from kubesched.plugins.shared.devices.selecting import Names, Selection, Selecto
 BLOCKING_EFFECTS = ("NoSchedule", "NoExecute")
 
 
-class Problem(Exception):  # noqa: N818 - what is wrong with claims, classes or slices, rather than with a program
+class AllocationError(Exception):
     """Why a search cannot go on at all. The words may speak of the claim, a pool, a device and the node."""
 
     def __init__(self, words: str, *, claim: int = 0, pool: int = 0, spot: int = 0, is_passing: bool = False) -> None:
@@ -74,13 +74,13 @@ class Wanted:
         self._kept_away: WeakKeyDictionary[DeviceKind, DeviceTaint | None] = WeakKeyDictionary()
 
     def selects(self, kind: DeviceKind) -> bool:
-        """Whether the selectors of the class and of the request choose such devices. Raises a Problem if they break."""
+        """Whether the selectors of class and request choose such devices. Raises an AllocationError if they break."""
         kind = self.likeness.of(kind)
         answer = self._selected.get(kind)
         if answer is None:
             answer = self._selected[kind] = self.selection.judge(kind)
         if isinstance(answer, str):
-            raise Problem(answer, claim=self.claim)
+            raise AllocationError(answer, claim=self.claim)
         return answer
 
     def amounts(self, kind: DeviceKind) -> Amounts | str:
@@ -123,7 +123,7 @@ class Demand:
         features: Features = DEFAULT_FEATURES,
     ) -> None:
         self.features = features
-        self.fault: Problem | None = None
+        self.fault: AllocationError | None = None
         """What is wrong with the claims or classes themselves, whatever the node."""
         self.claims: tuple[ClaimDemand, ...] = ()
         self.likeness = Likeness(None)
@@ -135,8 +135,8 @@ class Demand:
                 )
                 for i, spec in enumerate(specs)
             )
-        except Problem as problem:
-            self.fault = problem
+        except AllocationError as error:
+            self.fault = error
 
     @property
     def names(self) -> Names | None:
@@ -176,14 +176,14 @@ def _wanted(
         for number, selector in enumerate(asked.selectors):
             if selector.cel is None:
                 words = f"{where}, selector #{number}: CEL expression empty (unsupported selector type?)"
-                raise Problem(words, claim=claim)
+                raise AllocationError(words, claim=claim)
         found = classes.get(asked.device_class_name)
         if found is None:
             class_name = escaped(asked.device_class_name)
             words = f'{where}: could not retrieve device class {class_name}: deviceclass "{class_name}" not found'
-            raise Problem(words, claim=claim)
+            raise AllocationError(words, claim=claim)
         if asked.allocation_mode not in (EXACT_COUNT, ALL_DEVICES):
-            raise Problem(f"{where}: unsupported count mode {escaped(asked.allocation_mode)}", claim=claim)
+            raise AllocationError(f"{where}: unsupported count mode {escaped(asked.allocation_mode)}", claim=claim)
         selection = selectors.of(found, asked.selectors)
         made.append(Wanted(request.name, asked, selection, claim=claim, capacity=features.device_capacity))
     return tuple(made)
@@ -196,7 +196,7 @@ def _refuse_capacity(
         if asked.capacity is not None:
             what = f"subrequest {asked.name}" if isinstance(asked, DeviceSubRequest) else f"request {request.name}"
             reason = "has capacity requests, but the DRAConsumableCapacity feature is disabled"
-            raise Problem(f"claim {{claim}}, {escaped(what)}: {reason}", claim=claim)
+            raise AllocationError(f"claim {{claim}}, {escaped(what)}: {reason}", claim=claim)
 
 
 def escaped(text: str) -> str:

@@ -112,9 +112,9 @@ class _Published:
         )
         """Whether no node sees it: it needs a feature that is off. Its pool is not whole without it, though."""
         self.pool: PoolId = (spec.driver, spec.pool.name)
-        self.is_for_everybody = bool(spec.shared_counters)
+        self.is_for_all_nodes = bool(spec.shared_counters)
         """Counters are needed wherever a device draws from them."""
-        self.local_to = "" if self.is_for_everybody or self._is_hidden else spec.node_name or ""
+        self.local_to = "" if self.is_for_all_nodes or self._is_hidden else spec.node_name or ""
         self._reach = Reach(spec)
         per_device = spec.per_device_node_selection
         self._devices = tuple(Reach(device) for device in spec.devices) if per_device else ()
@@ -123,7 +123,7 @@ class _Published:
     def is_seen_from(self, node: Node) -> bool:
         if self._is_hidden:
             return False
-        if self.is_for_everybody:
+        if self.is_for_all_nodes:
             return True
         if self._by_device:
             return any(reach.includes(node) for reach in self._devices)
@@ -132,7 +132,7 @@ class _Published:
     def rows(self, nodes: Nodes) -> Iterable[int]:
         if self._is_hidden:
             return ()
-        if self.is_for_everybody:
+        if self.is_for_all_nodes:
             return range(len(nodes))
         if self._by_device:
             return sorted({row for reach in self._devices for row in reach.rows(nodes)})

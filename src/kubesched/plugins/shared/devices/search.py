@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kubesched.plugins.shared.devices.capacity import Amounts
 from kubesched.plugins.shared.devices.constraints import Constraint, begin
-from kubesched.plugins.shared.devices.demand import Demand, Problem, Wanted, escaped
+from kubesched.plugins.shared.devices.demand import AllocationError, Demand, Wanted, escaped
 from kubesched.plugins.shared.devices.device_kinds import CounterName
 from kubesched.plugins.shared.devices.inventory import Inventory, Use
 
@@ -76,17 +76,17 @@ class Search:
         self._steps = 0
 
     def run(self) -> Found | None:
-        """The first solution; None if there is none. Raises a Problem."""
+        """The first solution; None if there is none. Raises an AllocationError."""
         fault = self._demand.fault
         if fault is not None:
-            raise Problem(fault.words, claim=fault.claim)
+            raise AllocationError(fault.words, claim=fault.claim)
         for number in range(len(self._demand.claims)):
             self._prepare(number)
         try:
             if not self._claim(0):
                 return None
         except _TooManyDevices:
-            raise Problem("allocation max size exceeded") from None
+            raise AllocationError("allocation max size exceeded") from None
         score = sum(
             BEST_ALTERNATIVE - requests.index(taken)
             for claim, selected in zip(self._demand.claims, self._selected)
@@ -102,13 +102,13 @@ class Search:
         fewest = sum(min(self._count(wanted) for wanted in alternatives) for alternatives in claim.requests)
         if fewest > MOST_DEVICES:
             words = f"claim {{claim}}: number of requested devices {fewest} exceeds the claim limit of {MOST_DEVICES}"
-            raise Problem(words, claim=number)
+            raise AllocationError(words, claim=number)
         constraints: list[Constraint] = []
         for position, asked in enumerate(claim.spec.devices.constraints):
             constraint = begin(asked, knows_distinct=not self._demand.features.has_plain_devices)
             if constraint is None:
                 words = f"claim {{claim}}, constraint #{position}: empty constraint (unsupported constraint type?)"
-                raise Problem(words, claim=number)
+                raise AllocationError(words, claim=number)
             constraints.append(constraint)
         self._constraints.append(constraints)
 
@@ -122,7 +122,7 @@ class Search:
         for position, pool in enumerate(self._inventory.pools):
             if not pool.is_usable:
                 fault = "being updated" if pool.is_incomplete else "invalid"
-                raise Problem(f"{where} {fault}", claim=wanted.claim, pool=position)
+                raise AllocationError(f"{where} {fault}", claim=wanted.claim, pool=position)
             found += [spot for spot in range(first, first + len(pool.spots)) if self._suits(wanted, spot)]
             first += len(pool.spots)
         self._devices_of[wanted] = found
@@ -184,7 +184,7 @@ class Search:
     def _step(self) -> None:
         self._steps += 1
         if self._steps % _STEPS_BETWEEN_LOOKS == 0 and self._is_out_of_time is not None and self._is_out_of_time():
-            raise Problem("node {node}: timed out trying to allocate devices", is_passing=True)
+            raise AllocationError("node {node}: timed out trying to allocate devices", is_passing=True)
 
     # -- one device ---------------------------------------------------------------------------------------------------
 
@@ -241,7 +241,7 @@ class Search:
                 if must:
                     name = escaped(wanted.alternative or wanted.request)
                     words = f"claim {{claim}}, request {name}: cannot add device {{device}} because a claim constraint"
-                    raise Problem(f"{words} would not be satisfied", claim=claim, spot=spot)
+                    raise AllocationError(f"{words} would not be satisfied", claim=claim, spot=spot)
                 return False
         if must and not self._has_room(wanted, spot):
             for added in reversed(concerned):

@@ -37,8 +37,8 @@ class Expression:
         """The attributes it can depend on; None for any."""
         try:
             self._selector = compile_selector(text)
-        except CompileError as problem:
-            self.fault = str(problem)
+        except CompileError as error:
+            self.fault = str(error)
 
     def judge(self, kind: DeviceKind) -> bool | str:
         """Whether it holds for such devices, or what broke."""
@@ -48,8 +48,8 @@ class Expression:
         if answer is None:
             try:
                 answer = self._selector.matches(_as_cel_sees(kind))
-            except CelError as problem:
-                answer = str(problem)
+            except CelError as error:
+                answer = str(error)
             self._answers[kind] = answer
         return answer
 

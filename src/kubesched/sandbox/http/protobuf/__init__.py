@@ -1,4 +1,4 @@
-"""Objects out of protobuf, the format that clients written in Go send unless told otherwise.
+"""Objects out of protobuf, the format that clients written in Go send by default.
 
 Only reading: every such client accepts JSON as an answer.
 """
