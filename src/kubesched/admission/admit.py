@@ -72,7 +72,8 @@ def admit_update(resource: Resource, old: Object, new: Object, subresource: str,
         rules.check(result, mistakes)
         if subresource not in rules.takes:
             for field in rules.immutable:
-                mistakes.immutable(field, value_at(result, field), value_at(old, field))
+                path = field.split(".")
+                mistakes.immutable(field, value_at(result, *path), value_at(old, *path))
             rules.check_update(result, old, mistakes)
     mistakes.raise_for(resource, result)
     _count_generation(rules, result, old)

@@ -130,8 +130,7 @@ def _with_status(new: Object, old: Object, mistakes: Mistakes) -> Object:
         mistakes.too_many("status.reservedFor", len(reserved), _RESERVED)
     for i, consumer in enumerate(reserved):
         for key in ("resource", "name", "uid"):
-            if not text(consumer, key):
-                mistakes.required(f"status.reservedFor[{i}].{key}")
+            mistakes.not_empty(f"status.reservedFor[{i}].{key}", text(consumer, key))
     return {**old, "metadata": new["metadata"], "status": status}
 
 
@@ -174,8 +173,7 @@ def _check_slice(slice_: Object, mistakes: Mistakes) -> None:
 
 
 def _check_pool(pool: Object, mistakes: Mistakes) -> None:
-    if not text(pool, "name"):
-        mistakes.required("spec.pool.name")
+    mistakes.not_empty("spec.pool.name", text(pool, "name"))
     count, generation = pool.get("resourceSliceCount"), pool.get("generation")
     if (count or 0) <= 0:
         mistakes.invalid("spec.pool.resourceSliceCount", count or 0, NOT_POSITIVE)

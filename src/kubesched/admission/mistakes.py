@@ -60,6 +60,11 @@ class Mistakes:
         if new != old:
             self.invalid(field, new, IMMUTABLE)
 
+    def not_empty(self, field: str, value: Any, why: str = "") -> None:
+        """The field is not left out."""
+        if not value:
+            self.required(field, why)
+
     def one_of(self, field: str, value: str, supported: Sequence[str]) -> None:
         """The field holds one of these values."""
         if value not in supported:

@@ -26,12 +26,13 @@ def text(holder: Object, key: str) -> str:
     return holder.get(key) or ""
 
 
-def value_at(obj: Object, path: str) -> Any:
-    """What is at a path of names with dots between them; None where it leads nowhere."""
-    *holders, key = path.split(".")
-    for holder in holders:
-        obj = mapping(obj, holder)
-    return obj.get(key)
+def value_at(obj: Any, *path: str) -> Any:
+    """What is found along the path, or None."""
+    for key in path:
+        if not isinstance(obj, dict):
+            return None
+        obj = obj.get(key)
+    return obj
 
 
 def quantities(holder: Object, key: str) -> dict[str, Quantity]:

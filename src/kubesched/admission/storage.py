@@ -40,8 +40,7 @@ def _check_topology(term: Object, where: str, mistakes: Mistakes) -> None:
     seen: set[str] = set()
     for i, expression in enumerate(sequence(term, "matchLabelExpressions")):
         field = f"{where}.matchLabelExpressions[{i}]"
-        if not sequence(expression, "values"):
-            mistakes.required(f"{field}.values")
+        mistakes.not_empty(f"{field}.values", sequence(expression, "values"))
         check_key(expression, "key", field, mistakes)
         key = text(expression, "key")
         mistakes.unique(f"{field}.key", key, seen)

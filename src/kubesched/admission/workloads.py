@@ -180,8 +180,7 @@ def _check_replication_controller(controller: Object, mistakes: Mistakes) -> Non
     spec = controller["spec"]
     check_counts(spec, ("replicas", "minReadySeconds"), mistakes)
     selector = mapping(spec, "selector")
-    if not selector:
-        mistakes.required("spec.selector")
+    mistakes.not_empty("spec.selector", selector)
     if spec.get("template") is None:
         mistakes.required("spec.template")
         return

@@ -9,9 +9,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from kubesched.admission.reading import value_at
 from kubesched.api.kinds import BUILT_IN, CORE_EVENTS, EVENTS, Object, Resource
 from kubesched.sandbox.tables import cells, pods
-from kubesched.sandbox.tables.column import AGE, NAME, SHAPES, Cell, Column, at, human_duration
+from kubesched.sandbox.tables.column import AGE, NAME, SHAPES, Cell, Column, human_duration
 from kubesched.sandbox.tables.custom import custom_columns
 
 __all__ = ["human_duration", "table"]
@@ -49,7 +50,7 @@ def _column(name: str, written: str | _Written) -> Column:
 
 def _field(show: Callable[[Any], Any], path: list[str], otherwise: str) -> Cell:
     def cell(obj: Object, _: datetime) -> Any:
-        shown = show(at(obj, *path))
+        shown = show(value_at(obj, *path))
         return otherwise if shown == "" else shown
 
     return cell

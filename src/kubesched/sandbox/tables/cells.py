@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from kubesched.admission.reading import value_at
 from kubesched.api.kinds import Object
 from kubesched.api.well_known import DEFAULT_STORAGE_CLASS, STORAGE_CLASS
 from kubesched.sandbox.tables.column import (
     NONE,
     UNKNOWN,
     access_modes,
-    at,
     count,
     each,
     human_duration,
@@ -25,7 +25,7 @@ from kubesched.sandbox.tables.column import (
 
 
 def entries(config_map: Object, _: datetime) -> int:
-    return size(at(config_map, "data")) + size(at(config_map, "binaryData"))
+    return size(value_at(config_map, "data")) + size(value_at(config_map, "binaryData"))
 
 
 # -- services ---------------------------------------------------------------------------------------------------------
@@ -58,13 +58,15 @@ def service_ports(service: Object, _: datetime) -> str:
 
 
 def first_seen(event: Object, now: datetime) -> str:
-    first = at(event, "firstTimestamp") or at(event, "deprecatedFirstTimestamp") or at(event, "eventTime")
+    first = (
+        value_at(event, "firstTimestamp") or value_at(event, "deprecatedFirstTimestamp") or value_at(event, "eventTime")
+    )
     return since(first, now)
 
 
 def last_seen(event: Object, now: datetime) -> str:
-    series = at(event, "series", "lastObservedTime")
-    last = series or at(event, "lastTimestamp") or at(event, "deprecatedLastTimestamp")
+    series = value_at(event, "series", "lastObservedTime")
+    last = series or value_at(event, "lastTimestamp") or value_at(event, "deprecatedLastTimestamp")
     return since(last, now) if last else first_seen(event, now)
 
 
@@ -84,7 +86,7 @@ def event_field(event: Object, _: datetime) -> str:
 
 
 def event_source(event: Object, _: datetime) -> str:
-    old = at(event, "source") or at(event, "deprecatedSource")
+    old = value_at(event, "source") or value_at(event, "deprecatedSource")
     component = word(old, "component") or word(event, "reportingComponent") or word(event, "reportingController")
     host = word(old, "host") or word(event, "reportingInstance")
     return f"{component}, {host}" if component and host else component
@@ -95,7 +97,7 @@ def event_message(event: Object, _: datetime) -> str:
 
 
 def _about(event: Object) -> Object:
-    found = at(event, "involvedObject") or at(event, "regarding")
+    found = value_at(event, "involvedObject") or value_at(event, "regarding")
     return found if isinstance(found, dict) else {}
 
 
@@ -109,13 +111,13 @@ _OLD_ROLE = "kubernetes.io/role"
 def node_status(node: Object, _: datetime) -> str:
     ready = [one for one in each(node, "status", "conditions") if one.get("type") == "Ready"]
     states = [("Ready" if ready[-1].get("status") == "True" else "NotReady") if ready else "Unknown"]
-    if at(node, "spec", "unschedulable") is True:
+    if value_at(node, "spec", "unschedulable") is True:
         states.append("SchedulingDisabled")
     return ",".join(states)
 
 
 def node_roles(node: Object, _: datetime) -> str:
-    labels = at(node, "metadata", "labels")
+    labels = value_at(node, "metadata", "labels")
     if not isinstance(labels, dict):
         return NONE
     roles = {key.removeprefix(_ROLE) for key in labels if key.startswith(_ROLE)} - {""}
@@ -144,7 +146,7 @@ def node_kernel(node: Object, _: datetime) -> str:
 
 def claim_state(claim: Object, _: datetime) -> str:
     states = ["deleted"] if is_leaving(claim) else []
-    if at(claim, "status", "allocation") is not None:
+    if value_at(claim, "status", "allocation") is not None:
         states.append("allocated")
         if each(claim, "status", "reservedFor"):
             states.append("reserved")
@@ -188,13 +190,13 @@ def job_status(job: Object, _: datetime) -> str:
 
 def job_completions(job: Object, _: datetime) -> str:
     done, parallel = count(job, "status", "succeeded"), count(job, "spec", "parallelism")
-    if at(job, "spec", "completions") is not None:
+    if value_at(job, "spec", "completions") is not None:
         return f"{done}/{count(job, 'spec', 'completions')}"
     return f"{done}/1 of {parallel}" if parallel > 1 else f"{done}/1"
 
 
 def job_duration(job: Object, now: datetime) -> str:
-    begun, ended = (moment(at(job, "status", key)) for key in ("startTime", "completionTime"))
+    begun, ended = (moment(value_at(job, "status", key)) for key in ("startTime", "completionTime"))
     return "" if begun is None else human_duration(((ended or now) - begun).total_seconds())
 
 
@@ -225,11 +227,11 @@ def bound_capacity(claim: Object, _: datetime) -> str:
 
 
 def bound_modes(claim: Object, _: datetime) -> str:
-    return access_modes(at(claim, "status", "accessModes")) if word(claim, "spec", "volumeName") else ""
+    return access_modes(value_at(claim, "status", "accessModes")) if word(claim, "spec", "volumeName") else ""
 
 
 def volume_claim(volume: Object, _: datetime) -> str:
-    claim = at(volume, "spec", "claimRef")
+    claim = value_at(volume, "spec", "claimRef")
     return f"{word(claim, 'namespace')}/{word(claim, 'name')}" if isinstance(claim, dict) else ""
 
 

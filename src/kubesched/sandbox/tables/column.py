@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from kubesched.admission.reading import value_at
 from kubesched.api.kinds import Object
 
 NONE = "<none>"
@@ -34,35 +35,26 @@ class Column(msgspec.Struct, frozen=True):
         }
 
 
-def at(obj: Any, *path: str) -> Any:
-    """What is found along the path, or None."""
-    for key in path:
-        if not isinstance(obj, dict):
-            return None
-        obj = obj.get(key)
-    return obj
-
-
 def word(obj: Any, *path: str, otherwise: str = "") -> str:
     """What is found along the path as a word; a stand-in if nothing is there."""
-    found = at(obj, *path)
+    found = value_at(obj, *path)
     return otherwise if found in (None, "") else str(found)
 
 
 def count(obj: Any, *path: str) -> int:
-    found = at(obj, *path)
+    found = value_at(obj, *path)
     return found if isinstance(found, int) else 0
 
 
 def each(obj: Any, *path: str) -> list[Object]:
     """The objects in the list along the path."""
-    found = at(obj, *path)
+    found = value_at(obj, *path)
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
 def listed(obj: Any, *path: str) -> str:
     """The list along the path, with commas."""
-    found = at(obj, *path)
+    found = value_at(obj, *path)
     return ",".join(map(str, found)) if isinstance(found, list) else ""
 
 
@@ -81,7 +73,7 @@ def labels(found: Any) -> str:
 
 def selector(found: Any) -> str:
     """A label selector as kubectl writes it; nothing for an empty one."""
-    wanted = at(found, "matchLabels")
+    wanted = value_at(found, "matchLabels")
     terms = [(str(key), f"{key}={value}") for key, value in wanted.items()] if isinstance(wanted, dict) else []
     for one in each(found, "matchExpressions"):
         key, values = word(one, "key"), listed(one, "values")
@@ -120,13 +112,13 @@ SHAPES: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 def is_leaving(obj: Object) -> bool:
     """Whether the object is being deleted."""
-    return at(obj, "metadata", "deletionTimestamp") is not None
+    return value_at(obj, "metadata", "deletionTimestamp") is not None
 
 
 NAME = Column("Name", lambda obj, _: word(obj, "metadata", "name"), format="name", description="Name of the object.")
 AGE = Column(
     "Age",
-    lambda obj, now: since(at(obj, "metadata", "creationTimestamp"), now),
+    lambda obj, now: since(value_at(obj, "metadata", "creationTimestamp"), now),
     description="How long ago the object was created.",
 )
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from kubesched.admission.reading import value_at
 from kubesched.api.kinds import Object
 from kubesched.sandbox.tables.column import (
     NONE,
-    at,
     count,
     each,
     human_duration,
@@ -37,7 +37,7 @@ def pod_ready(pod: Object, _: datetime) -> str:
     ready = sum(_is_up(one, sidecars) and one.get("ready") is True for one in inits)
     if _begun(pod):
         mains = each(pod, "status", "containerStatuses")
-        ready += sum(one.get("ready") is True and at(one, "state", "running") is not None for one in mains)
+        ready += sum(one.get("ready") is True and value_at(one, "state", "running") is not None for one in mains)
     return f"{ready}/{len(each(pod, 'spec', 'containers')) + len(sidecars)}"
 
 
@@ -50,7 +50,7 @@ def _initializing(pod: Object) -> str:
     """Where the pod is on its way through the init containers; nothing if it is through."""
     sidecars = _sidecars(pod)
     for i, status in enumerate(each(pod, "status", "initContainerStatuses")):
-        ended = at(status, "state", "terminated")
+        ended = value_at(status, "state", "terminated")
         if ended is not None and count(ended, "exitCode") == 0:
             continue
         if _is_up(status, sidecars):
@@ -92,14 +92,14 @@ def _containers_say(pod: Object, reason: str) -> str:
     """What the main containers make of it: the first one that waits or ended has the say."""
     running, failure = False, ""
     for status in reversed(each(pod, "status", "containerStatuses")):
-        ended = at(status, "state", "terminated")
+        ended = value_at(status, "state", "terminated")
         if waiting := word(status, "state", "waiting", "reason"):
             reason = waiting
         elif ended is not None:
             reason = _ending(ended)
             if count(ended, "exitCode"):
                 failure = reason
-        elif status.get("ready") is True and at(status, "state", "running") is not None:
+        elif status.get("ready") is True and value_at(status, "state", "running") is not None:
             running = True
     if reason != "Completed":
         return reason
@@ -115,7 +115,7 @@ def pod_restarts(pod: Object, now: datetime) -> str:
         inits = [one for one in inits if word(one, "name") in sidecars]
         inits += each(pod, "status", "containerStatuses")
     restarts = sum(count(one, "restartCount") for one in inits)
-    ends = [moment(at(one, "lastState", "terminated", "finishedAt")) for one in inits]
+    ends = [moment(value_at(one, "lastState", "terminated", "finishedAt")) for one in inits]
     known = [end for end in ends if end is not None]
     if not restarts or not known:
         return str(restarts)
