@@ -48,7 +48,7 @@ class BindingCycle:
         self._profiles = profiles
         self._give_back = give_back
         self._binders = [extender for extender in extenders if extender.binds]
-        self._tells_expected_node = state.features.expected_node_told
+        self._nominates_expected_node = state.features.expected_node_nominated
         self.pre_binding = pre_binding
 
     async def run(self, pod: Pod, decision: Decision) -> Failure | None:
@@ -111,12 +111,12 @@ class BindingCycle:
         """Ask the plugins, in the configured order; those that have nothing to do for the pod are left out."""
         pod, cycle = decision.pod, decision.cycle
         plugins, failed = self._with_work(profile, decision, cycle)
-        if self._tells_expected_node:
+        if self._nominates_expected_node:
             cycle.lap("PreBindPreFlight", failed or (None if plugins else SKIP))
         if failed is not None:
             return failed
         if any(iscoroutinefunction(plugin.pre_bind) for plugin in plugins):
-            await self.tell_expected_node(pod, decision.node)
+            await self.nominate_expected_node(pod, decision.node)
         for plugin in plugins:
             status = await cycle.wait_for(plugin.name, "PreBind", self._pre_bind_by(plugin, cycle, decision))
             if status is not None:
@@ -157,9 +157,9 @@ class BindingCycle:
             if status is not None:
                 log.warning("not all could be undone for pod %s: %s", decision.pod.key, status.message)
 
-    async def tell_expected_node(self, pod: Pod, node_name: str) -> None:
+    async def nominate_expected_node(self, pod: Pod, node_name: str) -> None:
         """What comes next may take a while, so the pod's status names its node beforehand."""
-        if not self._tells_expected_node or pod.status.nominated_node_name == node_name:
+        if not self._nominates_expected_node or pod.status.nominated_node_name == node_name:
             return
         try:
             await self._client.patch_pod_status(pod, condition=None, nominated_node_name=node_name)
