@@ -8,6 +8,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import NamedTuple
 
 import msgspec
@@ -72,7 +73,7 @@ async def _serving(server: ApiServer, pods: int) -> Served:
 
 async def _see(watch: WatchStream, events: int) -> None:
     """Read until so many events have come."""
-    with watch:
+    with closing(watch):
         while events > 0:
             lines = await watch.lines()
             assert lines, "the watch ended"

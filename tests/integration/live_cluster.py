@@ -229,9 +229,9 @@ class LiveCluster:
     def _make_certificate(self) -> None:
         made = self_signed(["127.0.0.1", "localhost"])
         certificate, key = self._directory / "server.crt", self._directory / "server.key"
-        certificate.write_bytes(made.cert)
+        certificate.write_bytes(made.chain)
         key.write_bytes(made.key)
-        self._tls, self.authority = server_context(certificate, key), made.cert
+        self._tls, self.authority = server_context(certificate, key), made.chain
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)

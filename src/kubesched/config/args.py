@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 from kubesched.api.affinity import NodeAffinity, TopologySpreadConstraint
 from kubesched.api.meta import Int32, Record
@@ -108,13 +108,5 @@ PluginArgs: TypeAlias = (
     | VolumeBindingArgs
 )
 
-ARGS: dict[str, type[PluginArgs]] = {
-    "DefaultPreemption": DefaultPreemptionArgs,
-    "DynamicResources": DynamicResourcesArgs,
-    "InterPodAffinity": InterPodAffinityArgs,
-    "NodeAffinity": NodeAffinityArgs,
-    "NodeResourcesBalancedAllocation": NodeResourcesBalancedAllocationArgs,
-    "NodeResourcesFit": NodeResourcesFitArgs,
-    "PodTopologySpread": PodTopologySpreadArgs,
-    "VolumeBinding": VolumeBindingArgs,
-}
+ARGS: dict[str, type[PluginArgs]] = {args.__name__.removesuffix("Args"): args for args in get_args(PluginArgs)}
+"""The arguments by the name of their plugin."""

@@ -104,6 +104,11 @@ class Plugins(Record, frozen=True):
         return {plugin.name for _, plugins in self.sets() for plugin in plugins.enabled}
 
 
+def point_as_written(point: str) -> str:
+    """What a file calls an extension point: `preFilter` for `pre_filter`."""
+    return Plugins.__struct_encode_fields__[Plugins.__struct_fields__.index(point)]
+
+
 class PluginConfig(Record, frozen=True):
     """The arguments of one plugin: a record for plugins we know, plain values for others."""
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import msgspec
 import numpy as np
 
+from kubesched.api.meta import Record
 from kubesched.config.args import (
     ARGS,
     CPU_AND_MEMORY,
@@ -19,17 +22,18 @@ from kubesched.config.args import (
 )
 from kubesched.config.configuration import (
     DEFAULT_SCHEDULER_NAME,
-    ClientConnection,
-    LeaderElection,
     Plugin,
     PluginConfig,
     Plugins,
     PluginSet,
     WrittenConfiguration,
     WrittenProfile,
+    point_as_written,
 )
 from kubesched.config.duration import Duration
 from kubesched.config.features import DEFAULT_FEATURES, Features
+
+R = TypeVar("R", bound=Record)
 
 SEARCH_TIMEOUT = Duration(10)
 BINDING_TIMEOUT = Duration(600)
@@ -66,37 +70,20 @@ DEFAULT_PLUGINS: dict[str, int] = {
 
 def complete(written: WrittenConfiguration, features: Features) -> WrittenConfiguration:
     """The configuration with everything filled in that the file leaves open."""
-    contention = written.enable_contention_profiling
+    contention, connection = written.enable_contention_profiling, written.client_connection
     return msgspec.structs.replace(
         written,
-        leader_election=_complete_leader_election(written.leader_election),
-        client_connection=_complete_client_connection(written.client_connection),
+        leader_election=_complete_zeros(written.leader_election),
+        client_connection=_complete_zeros(msgspec.structs.replace(connection, qps=as_float32(connection.qps))),
         enable_contention_profiling=written.enable_profiling if contention is None else contention,
         profiles=_complete_profiles(written.profiles, features),
     )
 
 
-def _complete_leader_election(written: LeaderElection) -> LeaderElection:
-    default = LeaderElection()
-    return msgspec.structs.replace(
-        written,
-        lease_duration=written.lease_duration or default.lease_duration,
-        renew_deadline=written.renew_deadline or default.renew_deadline,
-        retry_period=written.retry_period or default.retry_period,
-        resource_lock=written.resource_lock or default.resource_lock,
-        resource_name=written.resource_name or default.resource_name,
-        resource_namespace=written.resource_namespace or default.resource_namespace,
-    )
-
-
-def _complete_client_connection(written: ClientConnection) -> ClientConnection:
-    default = ClientConnection()
-    return msgspec.structs.replace(
-        written,
-        content_type=written.content_type or default.content_type,
-        qps=as_float32(written.qps) or default.qps,
-        burst=written.burst or default.burst,
-    )
+def _complete_zeros(written: R) -> R:
+    """Zeros and empty texts mean the default; `false` means what it says."""
+    given = {name: value for name, value in msgspec.structs.asdict(written).items() if value or value is False}
+    return type(written)(**given)
 
 
 def as_float32(number: float) -> float:
@@ -197,11 +184,6 @@ def differences_from_default(plugins: Plugins, features: Features = DEFAULT_FEAT
             words.append(f"{name} weight {weight} (default {defaults[name]})")
     for point, plugin_set in plugins.sets():
         if point != "multi_point":
-            words += [f"{plugin.name} at {_camel(point)}" for plugin in plugin_set.enabled]
-            words += [f"no {plugin.name} at {_camel(point)}" for plugin in plugin_set.disabled]
+            words += [f"{plugin.name} at {point_as_written(point)}" for plugin in plugin_set.enabled]
+            words += [f"no {plugin.name} at {point_as_written(point)}" for plugin in plugin_set.disabled]
     return words
-
-
-def _camel(point: str) -> str:
-    first, *rest = point.split("_")
-    return first + "".join(word.title() for word in rest)

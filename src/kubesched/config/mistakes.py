@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from kubesched.api.errors import UserError
@@ -17,6 +17,7 @@ __all__ = [
     "duplicate",
     "forbidden",
     "invalid",
+    "out_of_range",
     "required",
     "unsupported",
 ]
@@ -40,6 +41,12 @@ class InvalidConfigError(ConfigError):
 
 def invalid(path: str, value: Any, detail: str) -> Mistake:
     return Mistake(path, f"Invalid value: {_shown(value)}: {detail}")
+
+
+def out_of_range(path: str, value: int, least: int, most: int) -> Iterator[Mistake]:
+    """A mistake, unless the number is within these bounds."""
+    if not least <= value <= most:
+        yield invalid(path, value, f"must be from {least} to {most}")
 
 
 def required(path: str, detail: str) -> Mistake:

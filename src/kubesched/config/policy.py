@@ -28,7 +28,7 @@ from kubesched.config.configuration import (
     WrittenProfile,
 )
 from kubesched.config.defaults import DEFAULT_PLUGINS
-from kubesched.config.mistakes import InvalidConfigError, Mistake, invalid
+from kubesched.config.mistakes import InvalidConfigError, Mistake, invalid, out_of_range
 from kubesched.config.policy_file import (
     TABLE,
     LabelsPresence,
@@ -59,9 +59,7 @@ def translate(text: str, *, source: str = "<policy>") -> Translation:
     work.take_predicates(policy.predicates)
     work.take_priorities(policy.priorities)
     work.mistakes += validate_extenders("extenders", policy.extenders)
-    if not 0 <= policy.hard_pod_affinity_symmetric_weight <= 100:
-        weight = policy.hard_pod_affinity_symmetric_weight
-        work.mistakes.append(invalid("hardPodAffinitySymmetricWeight", weight, "must be from 0 to 100"))
+    work.mistakes += out_of_range("hardPodAffinitySymmetricWeight", policy.hard_pod_affinity_symmetric_weight, 0, 100)
     if work.mistakes:
         raise InvalidConfigError(work.mistakes, source)
     written = WrittenConfiguration(profiles=(work.profile(policy),), extenders=policy.extenders)
@@ -130,9 +128,7 @@ class _Work:
             self._weights = dict(TABLE.default_priorities)
             return
         for i, priority in enumerate(priorities):
-            if not 0 < priority.weight <= _MAX_WEIGHT:
-                detail = f"must be from 1 to {_MAX_WEIGHT}"
-                self.mistakes.append(invalid(f"priorities[{i}].weight", priority.weight, detail))
+            self.mistakes += out_of_range(f"priorities[{i}].weight", priority.weight, 1, _MAX_WEIGHT)
             self._take_priority(f"priorities[{i}]", priority)
         strategies = sorted(name for name in self._weights if name in TABLE.strategies)
         if len(strategies) > 1:

@@ -74,7 +74,7 @@ def from_written(
     completed = complete(written, features)
     if amend is not None:
         completed = amend(completed)
-    if mistakes := validate(completed, features):
+    if mistakes := list(validate(completed, features)):
         raise InvalidConfigError(mistakes, source)
     return _finished(completed, features)
 

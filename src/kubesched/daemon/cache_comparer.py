@@ -16,7 +16,6 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.daemon.informers import Informers
 from kubesched.daemon.log import Log
-from kubesched.daemon.metrics.catalogue import Series
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.state.pods import PlacedPod
@@ -28,17 +27,6 @@ WATCH_LAG = 5.0
 
 log = Log(__name__)
 
-_DIFFERENCES = Series(
-    "kubesched_cache_differences_total",
-    "counter",
-    ("kind",),
-    "ALPHA",
-    "Objects that were not in the cache as the API server had them; each was repaired.",
-)
-_COMPARISONS = Series(
-    "kubesched_cache_comparisons_total", "counter", (), "ALPHA", "Comparisons of the cache with the API server."
-)
-
 
 class CacheComparer:
     """Compares from time to time, and when there is reason to."""
@@ -46,7 +34,8 @@ class CacheComparer:
     def __init__(self, scheduler: Scheduler, informers: Informers, registry: MetricsRegistry) -> None:
         self._scheduler = scheduler
         self._informers = informers
-        self._differences, self._comparisons = registry.add(_DIFFERENCES), registry.add(_COMPARISONS)
+        self._differences = registry.family("kubesched_cache_differences_total")
+        self._comparisons = registry.family("kubesched_cache_comparisons_total")
         self._soon = asyncio.Event()
 
     async def run(self) -> None:

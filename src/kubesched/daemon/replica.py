@@ -14,7 +14,6 @@ from kubesched.daemon.completion import Completed
 from kubesched.daemon.informers import Informers
 from kubesched.daemon.live_client import LiveClient
 from kubesched.daemon.log import Log
-from kubesched.daemon.metrics.catalogue import Series
 from kubesched.daemon.metrics.census import Census
 from kubesched.daemon.metrics.client import WorkQueueMetrics
 from kubesched.daemon.metrics.listener import ClientMetrics, SchedulerMetrics
@@ -40,14 +39,6 @@ FINISH_WITHIN = 10.0
 FLUSH_WITHIN = 3.0
 
 log = Log(__name__)
-
-_LOST_EVENTS = Series(
-    "kubesched_lost_events_total",
-    "counter",
-    ("why",),
-    "ALPHA",
-    "Events that were not written: dropped because too many waited, or failed because the API server refused them.",
-)
 
 
 class Replica:
@@ -115,7 +106,7 @@ class Replica:
             originals=originals,
         )
         self.comparer = CacheComparer(self.scheduler, self.informers, registry)
-        lost = registry.add(_LOST_EVENTS)
+        lost = registry.family("kubesched_lost_events_total")
         registry.on_scrape(lambda: lost.child("dropped").set(self.events.dropped))
         registry.on_scrape(lambda: lost.child("failed").set(self.events.failed))
 

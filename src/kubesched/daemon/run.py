@@ -19,7 +19,7 @@ from kubesched.daemon.checks import OptionsError
 from kubesched.daemon.completion import POLICY_KEY, Completed, completed, with_policy, write_configuration
 from kubesched.daemon.flags.parsing import FlagError
 from kubesched.daemon.log import Log, Logging, start_logging
-from kubesched.daemon.metrics.client import RestClientMetrics, ThreadsafeObserver
+from kubesched.daemon.metrics.client import RestClientMetrics, threadsafe
 from kubesched.daemon.metrics.registry import registry_of
 from kubesched.daemon.options import ArgumentsError, Options, help_text, parse_options, usage
 from kubesched.daemon.own_thread import OwnThread
@@ -108,7 +108,7 @@ async def _run(settings: Completed, logging: Logging, environ: Mapping[str, str]
     options = settings.options
     registry = registry_of(options, settings.gates)
     counted = RestClientMetrics(registry)
-    from_main = ThreadsafeObserver(counted, scheduling.post)
+    from_main = threadsafe(counted, scheduling.post)
     wanted = settings.configuration.client_connection
     server = from_flags(wanted.kubeconfig, settings.master, environ)
     connections = clients_for(server, wanted, environ, observer=counted, observer_of_leases=from_main)

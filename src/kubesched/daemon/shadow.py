@@ -11,7 +11,6 @@ from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.daemon.log import Log
-from kubesched.daemon.metrics.catalogue import Series
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
@@ -27,14 +26,6 @@ _REMEMBERED = 500
 
 
 log = Log(__name__)
-
-_SHADOWED = Series(
-    "kubesched_shadow_decisions_total",
-    "counter",
-    ("judgement",),
-    "ALPHA",
-    "Pods that another scheduler bound, by how that compares with the decision made here.",
-)
 
 
 class ShadowComparison(NamedTuple):
@@ -129,7 +120,7 @@ class Shadow(SchedulerListener):
 
 def log_and_count(registry: MetricsRegistry) -> Callable[[ShadowComparison], None]:
     """What a live shadow does with a comparison."""
-    judgements = registry.add(_SHADOWED)
+    judgements = registry.family("kubesched_shadow_decisions_total")
 
     def note(comparison: ShadowComparison) -> None:
         judgements.child(comparison.judgement).inc()

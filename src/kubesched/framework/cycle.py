@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, TypeVar
 
 from kubesched.api.pod import Pod
-from kubesched.framework.errors import NotDecidedError, PluginError, blaming
+from kubesched.framework.errors import NotDecidedError, PluginError
 from kubesched.framework.extender import ExtenderAnswers
 from kubesched.framework.status import Status
 from kubesched.framework.stopwatch import Stopwatch
@@ -92,9 +92,13 @@ class Cycle:
 
     async def wait_for(self, plugin: str, point: str, answer: Awaitable[T]) -> T:
         """As `ask`, for an answer that may take a while."""
-        with blaming(plugin):
-            watch = self.watch_of_plugins
+        watch = self.watch_of_plugins
+        try:
             return await (answer if watch is None else watch.timed_wait(plugin, point, answer))
+        except (PluginError, NotDecidedError):
+            raise
+        except Exception as error:
+            raise PluginError(plugin, error) from error
 
     def start_lap(self) -> None:
         """What has passed since the last extension point belongs to none."""

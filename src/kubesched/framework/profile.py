@@ -13,6 +13,7 @@ from kubesched.api.errors import UserError
 from kubesched.config import Plugin as PluginEntry
 from kubesched.config import PluginSet
 from kubesched.config import Profile as ProfileConfig
+from kubesched.config.configuration import point_as_written
 from kubesched.framework.errors import describe_with_place
 from kubesched.framework.events import Action, ClusterEvent, Interest, Kind
 from kubesched.framework.plugin import (
@@ -106,17 +107,18 @@ class Profile:
         found: dict[str, Plugin] = {}
         for entry in own.enabled:
             plugin = self._plugin(point, entry.name)
+            what, where = f"profile {self.name!r}: plugin {entry.name!r}", point_as_written(point)
             if not isinstance(plugin, kind):
-                raise ProfileError(f"profile {self.name!r}: plugin {entry.name!r} has no part in {_camel(point)}")
+                raise ProfileError(f"{what} has no part in {where}")
             if entry.name in found:
-                raise ProfileError(f"profile {self.name!r}: plugin {entry.name!r} is enabled twice in {_camel(point)}")
+                raise ProfileError(f"{what} is enabled twice in {where}")
             found[entry.name] = plugin
         return found
 
     def _plugin(self, point: str, name: str) -> Plugin:
         if name not in self.plugins:
             raise ProfileError(
-                f"profile {self.name!r}: there is no plugin named {name!r} (enabled for {_camel(point)}); "
+                f"profile {self.name!r}: there is no plugin named {name!r} (enabled for {point_as_written(point)}); "
                 "is the package that offers it installed?"
             )
         return self.plugins[name]
@@ -132,11 +134,6 @@ class Profile:
             if total > _MAX_TOTAL_SCORE:
                 raise ProfileError(f"profile {self.name!r}: the weights of the score plugins are too large together")
         return weights
-
-
-def _camel(point: str) -> str:
-    head, *rest = point.split("_")
-    return head + "".join(word.title() for word in rest)
 
 
 _NOT_ASKED_FOR = (Kind.ASSIGNED_POD, Kind.PENDING_POD, Kind.VOLUME_ATTACHMENT, Kind.RESOURCE_SLICE, Kind.ANY)

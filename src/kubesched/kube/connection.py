@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from kubesched.api.errors import aggregated
 from kubesched.kube.errors import ConnectionSettingsError
-from kubesched.kube.kubeconfig import Cluster, Kubeconfig, User, load, mistakes_of_user
-from kubesched.kube.proxy import parsed_proxy, proxy_of_environment
+from kubesched.kube.kubeconfig import Cluster, Kubeconfig, User, load, mistakes_in_cluster, mistakes_in_user
+from kubesched.kube.proxy import proxy_of_environment
 from kubesched.kube.tls import ServerTrust
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
@@ -85,8 +85,10 @@ def from_kubeconfig(config: Kubeconfig, environ: Mapping[str, str], *, master: s
         raise ConnectionSettingsError(_NOTHING_GIVEN + hint)
     user_name = chosen.user if chosen is not None else ""
     if not mistakes:
-        mistakes += _mistakes_of_cluster(cluster, config.origin(f"clusters[{chosen.cluster if chosen else ''}]"))
-        mistakes += mistakes_of_user(user, config.origin(f"users[{user_name}]"))
+        place = config.origin(f"clusters[{chosen.cluster if chosen else ''}]")
+        mistakes += (f"{place}: {mistake}" for mistake in mistakes_in_cluster(cluster))
+        place = config.origin(f"users[{user_name}]")
+        mistakes += (f"{place}: {mistake}" for mistake in mistakes_in_user(user))
     if mistakes:
         raise ConnectionSettingsError(f"invalid configuration: {aggregated(mistakes)}")
     return _settings(cluster, user, user_name, (chosen.namespace if chosen else "") or "default", environ)
@@ -142,31 +144,6 @@ def _settings(
         exec_extension=next((it.extension for it in cluster.extensions if it.name == _EXEC_EXTENSION), None),
         namespace=namespace,
     )
-
-
-def _mistakes_of_cluster(cluster: Cluster, place: str) -> list[str]:
-    mistakes = []
-    if not cluster.server:
-        mistakes.append(f"{place}: server: expected the address of the API server")
-    if cluster.proxy_url:
-        try:
-            parsed_proxy(cluster.proxy_url, f"{place}: proxy-url")
-        except ConnectionSettingsError as error:
-            mistakes.append(str(error))
-    if cluster.certificate_authority and cluster.certificate_authority_data:
-        mistakes.append(
-            f"{place}: certificate-authority-data and certificate-authority are both specified, only one is allowed"
-        )
-    if cluster.insecure_skip_tls_verify and (cluster.certificate_authority or cluster.certificate_authority_data):
-        mistakes.append(f"{place}: a certificate authority makes no sense together with insecure-skip-tls-verify")
-    if cluster.certificate_authority and not cluster.certificate_authority_data:
-        try:
-            Path(cluster.certificate_authority).read_bytes()
-        except OSError as error:
-            mistakes.append(
-                f"{place}: unable to read certificate-authority {cluster.certificate_authority}: {error.strerror}"
-            )
-    return mistakes
 
 
 def _choices(entries: Mapping[str, object]) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from kubesched.kube.errors import CredentialsError
-from kubesched.kube.tls import Certificate
+from kubesched.kube.tls import Certificate, stamp
 
 TOKEN_FILE_PERIOD = 50.0
 """Seconds between readings of a token file: client-go's minute, less its leeway of ten seconds."""
@@ -103,7 +103,7 @@ class CertificateFiles:
         """Raises CredentialsError if they cannot be read."""
         self._paths = (chain_path, key_path)
         self._clock = clock
-        self._stamp: object = None
+        self._stamps: object = None
         self._looked_at = float("-inf")
         self._certificate: Certificate | None = None
 
@@ -124,11 +124,11 @@ class CertificateFiles:
         self._looked_at = float("-inf")
 
     def _look(self) -> None:
-        stamp = [(stat.st_mtime_ns, stat.st_size, stat.st_ino) for stat in map(Path.stat, map(Path, self._paths))]
-        if stamp != self._stamp:
+        stamps = [stamp(path) for path in self._paths]
+        if stamps != self._stamps:
             chain, key = (Path(path).read_bytes() for path in self._paths)
             self._certificate = Certificate(chain, key)
-            self._stamp = stamp
+            self._stamps = stamps
 
 
 class WithCertificate:

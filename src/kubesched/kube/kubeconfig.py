@@ -1,9 +1,9 @@
-"""kubeconfig files: read, paths made absolute, and what can be wrong with their users."""
+"""kubeconfig files: read, paths made absolute, and what can be wrong with their clusters and users."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from kubesched.api.schema import convert
 from kubesched.api.yaml import YamlError, documents
 from kubesched.kube.errors import ConnectionSettingsError
+from kubesched.kube.proxy import parsed_proxy
 
 Entry = TypeVar("Entry", bound="Cluster | User | Context")
 
@@ -198,75 +199,83 @@ def _rooted(path: str, base: Path) -> str:
     return os.path.normpath(base / path) if path else ""
 
 
-# What can be wrong with a user
+# What can be wrong with a cluster or a user
 
 EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 INTERACTIVE_MODES = ("Never", "IfAvailable", "Always")
 
 
-def mistakes_of_user(user: User, place: str) -> list[str]:
-    """A line for each mistake; `place` is the file and the entry."""
-    mistakes = [*_of_certificate(user), *_of_methods(user)]
+def mistakes_in_cluster(cluster: Cluster) -> Iterator[str]:
+    """A line for each mistake."""
+    authority, data = cluster.certificate_authority, cluster.certificate_authority_data
+    if not cluster.server:
+        yield "server: expected the address of the API server"
+    if cluster.proxy_url:
+        try:
+            parsed_proxy(cluster.proxy_url, "proxy-url")
+        except ConnectionSettingsError as error:
+            yield str(error)
+    yield from _given_twice("certificate-authority", authority, data)
+    if cluster.insecure_skip_tls_verify and (authority or data):
+        yield "a certificate authority makes no sense together with insecure-skip-tls-verify"
+    if not data:
+        yield from _unreadable("certificate-authority", authority)
+
+
+def mistakes_in_user(user: User) -> Iterator[str]:
+    """A line for each mistake."""
+    if user.client_certificate or user.client_certificate_data:
+        yield from _given_twice("client-certificate", user.client_certificate, user.client_certificate_data)
+        yield from _given_twice("client-key", user.client_key, user.client_key_data)
+        if not user.client_key and not user.client_key_data:
+            yield "client-key-data or client-key must be specified along with a client certificate"
+        yield from _unreadable("client-certificate", user.client_certificate)
+        yield from _unreadable("client-key", user.client_key)
+    if user.token and (user.username or user.password):
+        yield "more than one authentication method found: token and basicAuth, only one is allowed"
     if user.exec is not None:
         if user.auth_provider is not None:
-            mistakes.append("auth-provider cannot be provided in combination with an exec plugin")
-        mistakes += [f"exec: {mistake}" for mistake in _of_plugin(user.exec)]
+            yield "auth-provider cannot be provided in combination with an exec plugin"
+        yield from (f"exec: {mistake}" for mistake in _in_plugin(user.exec))
     if user.auth_provider is not None:
-        mistakes += [f"auth-provider: {mistake}" for mistake in _of_provider(user)]
+        yield from (f"auth-provider: {mistake}" for mistake in _in_provider(user.auth_provider))
     if not user.impersonate and (user.impersonate_uid or user.impersonate_groups or user.impersonate_user_extra):
-        mistakes.append("as-uid, as-groups or as-user-extra without impersonating a user in as")
-    return [f"{place}: {mistake}" for mistake in mistakes]
+        yield "as-uid, as-groups or as-user-extra without impersonating a user in as"
 
 
-def _of_methods(user: User) -> list[str]:
-    methods = [name for name, given in (("token", user.token), ("basicAuth", user.username or user.password)) if given]
-    if len(methods) > 1:
-        return [f"more than one authentication method found: {' and '.join(methods)}, only one is allowed"]
-    return []
+def _given_twice(field: str, path: str, data: bytes) -> Iterator[str]:
+    if path and data:
+        yield f"{field}-data and {field} are both specified, only one is allowed"
 
 
-def _of_certificate(user: User) -> list[str]:
-    if not user.client_certificate and not user.client_certificate_data:
-        return []
-    mistakes = []
-    if user.client_certificate and user.client_certificate_data:
-        mistakes.append("client-certificate-data and client-certificate are both specified, only one is allowed")
-    if user.client_key and user.client_key_data:
-        mistakes.append("client-key-data and client-key are both specified, only one is allowed")
-    if not user.client_key and not user.client_key_data:
-        mistakes.append("client-key-data or client-key must be specified along with a client certificate")
-    for field, path in (("client-certificate", user.client_certificate), ("client-key", user.client_key)):
-        if path:
-            try:
-                Path(path).read_bytes()
-            except OSError as error:
-                mistakes.append(f"unable to read {field} {path}: {error.strerror}")
-    return mistakes
+def _unreadable(field: str, path: str) -> Iterator[str]:
+    if path:
+        try:
+            Path(path).read_bytes()
+        except OSError as error:
+            yield f"unable to read {field} {path}: {error.strerror}"
 
 
-def _of_plugin(plugin: ExecPlugin) -> list[str]:
-    mistakes = []
+def _in_plugin(plugin: ExecPlugin) -> Iterator[str]:
+    version, mode = plugin.api_version, plugin.interactive_mode
     if not plugin.command:
-        mistakes.append("command must be specified")
-    if not plugin.api_version:
-        mistakes.append("apiVersion must be specified")
-    elif plugin.api_version not in EXEC_VERSIONS:
-        mistakes.append(f'apiVersion: expected {" or ".join(EXEC_VERSIONS)}, got "{plugin.api_version}"')
+        yield "command must be specified"
+    if not version:
+        yield "apiVersion must be specified"
+    elif version not in EXEC_VERSIONS:
+        yield f'apiVersion: expected {" or ".join(EXEC_VERSIONS)}, got "{version}"'
     if any(not variable.name for variable in plugin.env):
-        mistakes.append("env: every variable needs a name")
-    if not plugin.interactive_mode and plugin.api_version == EXEC_VERSIONS[0]:
-        mistakes.append(f"interactiveMode must be specified: {', '.join(INTERACTIVE_MODES)}")
-    elif plugin.interactive_mode and plugin.interactive_mode not in INTERACTIVE_MODES:
-        mistakes.append(
-            f'interactiveMode: expected one of {", ".join(INTERACTIVE_MODES)}, got "{plugin.interactive_mode}"'
-        )
-    return mistakes
+        yield "env: every variable needs a name"
+    if not mode and version == EXEC_VERSIONS[0]:
+        yield f"interactiveMode must be specified: {', '.join(INTERACTIVE_MODES)}"
+    elif mode and mode not in INTERACTIVE_MODES:
+        yield f'interactiveMode: expected one of {", ".join(INTERACTIVE_MODES)}, got "{mode}"'
 
 
-def _of_provider(user: User) -> list[str]:
-    provider = user.auth_provider
-    if provider is None:
-        return []
+def _in_provider(provider: AuthProvider) -> Iterator[str]:
     if provider.name != "oidc":
-        return [f'name: expected "oidc", got "{provider.name}"; the others are exec plugins nowadays']
-    return [f"config: must provide {key}" for key in ("idp-issuer-url", "client-id") if not provider.config.get(key)]
+        yield f'name: expected "oidc", got "{provider.name}"; the others are exec plugins nowadays'
+    else:
+        yield from (
+            f"config: must provide {key}" for key in ("idp-issuer-url", "client-id") if not provider.config.get(key)
+        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Protocol
 from urllib.parse import urlencode
 
@@ -25,12 +24,6 @@ class EventStream(Protocol):
         """At least one line, or none at the end. Raises KubeError."""
 
     def close(self) -> None: ...
-
-    def __enter__(self) -> EventStream: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None: ...
 
 
 class Source(Protocol):

@@ -7,6 +7,7 @@ import logging
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from typing import Generic, TypeVar
 
 from kubesched.api.change import Change
@@ -164,7 +165,7 @@ class Reflector(Generic[T]):
         self._watching_since = self._clock()
         self._stream = stream
         try:
-            with stream:
+            with closing(stream):
                 while not self._asked_to_relist and (lines := await stream.lines()):
                     await self._deliver_events(lines)
         finally:

@@ -7,26 +7,20 @@ import ipaddress
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from kubesched.kube.tls import Certificate
+
 _YEAR = datetime.timedelta(days=365)
 _HOUR = datetime.timedelta(hours=1)
 
 
-class Pair(NamedTuple):
-    """A certificate, with those of its issuers, and its key, in PEM. Self-signed, it is its own authority."""
-
-    cert: bytes
-    key: bytes
-
-
-def self_signed_pair(hosts: Iterable[str], *, common_name: str, now: datetime.datetime) -> Pair:
-    """A certificate for names and addresses, valid for a year."""
+def self_signed_pair(hosts: Iterable[str], *, common_name: str, now: datetime.datetime) -> Certificate:
+    """A certificate for names and addresses that is its own authority, valid for a year."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     certificate = (
@@ -44,7 +38,7 @@ def self_signed_pair(hosts: Iterable[str], *, common_name: str, now: datetime.da
     )
     pem = serialization.Encoding.PEM
     private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    return Pair(certificate.public_bytes(pem), private)
+    return Certificate(certificate.public_bytes(pem), private)
 
 
 def _general_name(host: str) -> x509.GeneralName:
@@ -54,19 +48,19 @@ def _general_name(host: str) -> x509.GeneralName:
         return x509.DNSName(host)
 
 
-def of_localhost(now: datetime.datetime) -> Pair:
+def of_localhost(now: datetime.datetime) -> Certificate:
     """A new certificate for this machine as seen from itself."""
     return self_signed_pair(("localhost", "127.0.0.1"), common_name=f"localhost@{int(now.timestamp())}", now=now)
 
 
-def kept_in(directory: Path, name: str, now: datetime.datetime) -> Pair:
+def kept_in(directory: Path, name: str, now: datetime.datetime) -> Certificate:
     """The pair of this name in a directory; made there if it is missing. OSError if that cannot be done."""
     cert_file, key_file = directory / f"{name}.crt", directory / f"{name}.key"
     if cert_file.exists() and key_file.exists():
-        return Pair(cert_file.read_bytes(), key_file.read_bytes())
+        return Certificate(cert_file.read_bytes(), key_file.read_bytes())
     pair = of_localhost(now)
     directory.mkdir(parents=True, exist_ok=True)
-    cert_file.write_bytes(pair.cert)
+    cert_file.write_bytes(pair.chain)
     with open(os.open(key_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(pair.key)
     return pair

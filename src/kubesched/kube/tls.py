@@ -22,7 +22,7 @@ class ServerTrust(msgspec.Struct, frozen=True):
 
 
 class Certificate(msgspec.Struct, frozen=True):
-    """A client certificate and its key, in PEM."""
+    """A certificate, with those of its issuers, and its key, in PEM."""
 
     chain: bytes
     key: bytes
@@ -39,9 +39,7 @@ class TlsContexts:
 
     def context(self, certificate: Certificate | None) -> ssl.SSLContext:
         """Raises ConnectionSettingsError if authorities or certificate cannot be used."""
-        authorities = (
-            _stamp(self._trust.ca_file) or self._authorities
-        )  # a file that is gone for a moment did not change
+        authorities = stamp(self._trust.ca_file) or self._authorities  # a file that is gone for a moment did not change
         if self._context is None or certificate != self._shown or authorities != self._authorities:
             self._context = _context(self._trust, certificate)
             self._shown = certificate
@@ -49,7 +47,7 @@ class TlsContexts:
         return self._context
 
 
-def _stamp(path: str) -> tuple[int, ...]:
+def stamp(path: str) -> tuple[int, ...]:
     """What changes when a file is replaced; nothing if there is no such file."""
     try:
         stat = os.stat(path)
@@ -74,22 +72,24 @@ def _context(trust: ServerTrust, certificate: Certificate | None) -> ssl.SSLCont
         context.verify_mode = ssl.CERT_NONE
     context.set_alpn_protocols(["http/1.1"])
     if certificate is not None:
-        _show(context, certificate)
+        try:
+            show(context, certificate)
+        except (OSError, ValueError) as error:
+            problem = f"expected a client certificate and its key in PEM: {_words(error)}"
+            raise ConnectionSettingsError(problem) from None
     return context
 
 
-def _show(context: ssl.SSLContext, certificate: Certificate) -> None:
-    """The standard library reads certificates from files only: data is in a private one for a moment."""
+def show(context: ssl.SSLContext, certificate: Certificate) -> None:
+    """Have connections show the certificate. OSError or ValueError if it cannot be used.
+
+    The standard library reads certificates from files only: data is in a private one for a moment.
+    """
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "certificate")
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(certificate.chain.rstrip() + b"\n" + certificate.key)
-        try:
-            context.load_cert_chain(path, password=_no_password)
-        except (OSError, ValueError) as error:
-            raise ConnectionSettingsError(
-                f"expected a client certificate and its key in PEM: {_words(error)}"
-            ) from None
+        context.load_cert_chain(path, password=_no_password)
 
 
 def _no_password() -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-
 from kubesched.kube.http_connection import AnswerStream
 
 
@@ -30,7 +28,7 @@ class LineSplitter:
 
 
 class WatchStream:
-    """An open watch; also a context manager that closes it."""
+    """An open watch."""
 
     def __init__(self, stream: AnswerStream, silence: float) -> None:
         self._stream = stream
@@ -49,12 +47,4 @@ class WatchStream:
 
     def close(self) -> None:
         """Hang up; a task that waits for lines gets UnreachableError."""
-        self._stream.close()
-
-    def __enter__(self) -> WatchStream:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
         self._stream.close()

@@ -196,9 +196,9 @@ class Sandbox:
         if not self._plan.tls:
             return None
         made = self_signed({"localhost", "127.0.0.1", self._plan.host} - {"0.0.0.0", "::"})
-        self._authority = made.cert
+        self._authority = made.chain
         certificate, key = Path(self._folder.name, "tls.crt"), Path(self._folder.name, "tls.key")
-        certificate.write_bytes(made.cert)
+        certificate.write_bytes(made.chain)
         key.touch(mode=0o600)
         key.write_bytes(made.key)
         return server_context(certificate, key)

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from kubesched.kube.self_signed import Pair
+from kubesched.kube.tls import Certificate
 
 _PEM = serialization.Encoding.PEM
 
@@ -26,14 +26,14 @@ class Authority:
         builder = self._builder(self._name, self._key).add_extension(constraints, critical=True)
         self.pem = builder.sign(self._key, hashes.SHA256()).public_bytes(_PEM)
 
-    def client(self, name: str, *groups: str) -> Pair:
+    def client(self, name: str, *groups: str) -> Certificate:
         subject = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
         return self._pair(x509.Name([*subject, x509.NameAttribute(NameOID.COMMON_NAME, name)]), ())
 
-    def server(self, *names: str) -> Pair:
+    def server(self, *names: str) -> Certificate:
         return self._pair(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])]), names)
 
-    def _pair(self, subject: x509.Name, names: tuple[str, ...]) -> Pair:
+    def _pair(self, subject: x509.Name, names: tuple[str, ...]) -> Certificate:
         key = ec.generate_private_key(ec.SECP256R1())
         builder = self._builder(subject, key)
         usages = [ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH]
@@ -43,7 +43,7 @@ class Authority:
             builder = builder.add_extension(alternatives, critical=False)
         pem = builder.sign(self._key, hashes.SHA256()).public_bytes(_PEM)
         plain = serialization.NoEncryption()
-        return Pair(pem, key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, plain))
+        return Certificate(pem, key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, plain))
 
     def _builder(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
         now = datetime.datetime.now(datetime.UTC)
@@ -58,16 +58,16 @@ class Authority:
         )
 
 
-def written(pair: Pair, directory: Path, name: str = "tls") -> tuple[str, str]:
+def written(pair: Certificate, directory: Path, name: str = "tls") -> tuple[str, str]:
     """The pair in two files."""
     cert, key = directory / f"{name}.crt", directory / f"{name}.key"
-    cert.write_bytes(pair.cert)
+    cert.write_bytes(pair.chain)
     key.write_bytes(pair.key)
     return str(cert), str(key)
 
 
 def trusting(
-    authority: Authority | None = None, client: Pair | None = None, directory: Path | None = None
+    authority: Authority | None = None, client: Certificate | None = None, directory: Path | None = None
 ) -> ssl.SSLContext:
     """What a client believes and shows; without an authority it believes everything."""
     context = ssl.create_default_context()

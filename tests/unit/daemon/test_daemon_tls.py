@@ -36,7 +36,7 @@ def test_files_in_the_middle_of_a_renewal_change_nothing(tmp_path: Path) -> None
 
     async def talk(ask: Ask) -> None:
         assert (await ask("/healthz")).status == 200
-        Path(cert).write_bytes(authority.server("localhost").cert)
+        Path(cert).write_bytes(authority.server("localhost").chain)
         assert (await ask("/healthz")).status == 200
         Path(cert).write_text("nonsense")
         assert (await ask("/healthz")).status == 200

@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any
 
 from tests.builders import Json
@@ -62,14 +61,6 @@ class MemoryStream:
         if self in self.server.streams:
             self.server.streams.remove(self)
         self.end(UnreachableError("the connection was lost"))
-
-    def __enter__(self) -> MemoryStream:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 class MemoryServer:

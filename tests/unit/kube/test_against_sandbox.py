@@ -264,14 +264,14 @@ def test_lease_goes_from_one_to_the_next(tmp_path: Path) -> None:
 def test_tls_and_token_of_a_kubeconfig_let_us_in(tmp_path: Path) -> None:
     async def main() -> None:
         pair = self_signed(["127.0.0.1"])
-        (tmp_path / "crt").write_bytes(pair.cert)
+        (tmp_path / "crt").write_bytes(pair.chain)
         (tmp_path / "key").write_bytes(pair.key)
         context = server_context(tmp_path / "crt", tmp_path / "key")
         async with serving(tls=context, token="secret") as server:
-            content = kubeconfig(server.url, token="secret", authority=pair.cert)
+            content = kubeconfig(server.url, token="secret", authority=pair.chain)
             async with client_with(tmp_path / "good", content) as client:
                 assert DictCodec().page(await client.get(NODES.path_of())).objects == []
-            async with client_with(tmp_path / "bad", kubeconfig(server.url, authority=pair.cert)) as client:
+            async with client_with(tmp_path / "bad", kubeconfig(server.url, authority=pair.chain)) as client:
                 with pytest.raises(ApiStatusError) as caught:
                     await client.get(NODES.path_of())
                 assert caught.value.reason == "Unauthorized"

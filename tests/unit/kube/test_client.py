@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from contextlib import closing
 from dataclasses import dataclass, field
 
 import pytest
@@ -353,7 +354,7 @@ def test_watch_gives_lines_as_they_come_and_ends() -> None:
             serving(chunked(b'{"a"', b":1}\n\n{}\n", long, long + b"\nlast\n")) as server,
             talking_to(server) as client,
         ):
-            with await client.watch("/watch", silence=5) as watch:
+            with closing(await client.watch("/watch", silence=5)) as watch:
                 lines: list[bytes] = []
                 while more := await watch.lines():
                     lines += more
@@ -368,7 +369,7 @@ def test_watch_that_breaks_off_says_so_after_its_lines() -> None:
             serving(chunked(b"one\n", end=False, then_hang_up=True)) as server,
             talking_to(server) as client,
         ):
-            with await client.watch("/watch", silence=5) as watch:
+            with closing(await client.watch("/watch", silence=5)) as watch:
                 assert await watch.lines() == [b"one"]
                 with pytest.raises(UnreachableError, match="in the middle"):
                     await watch.lines()
@@ -383,7 +384,7 @@ def test_silent_watch_is_given_up() -> None:
             await silent(exchange)
 
         async with serving(half_open) as server, talking_to(server) as client:
-            with await client.watch("/watch", silence=0.05) as watch:
+            with closing(await client.watch("/watch", silence=0.05)) as watch:
                 assert await watch.lines() == [b"one"]
                 with pytest.raises(AnswerTimeoutError, match=r"nothing was sent for 0\.05 s"):
                     await watch.lines()
@@ -415,7 +416,7 @@ def test_slow_reader_of_a_watch_holds_the_server_back() -> None:
             await exchange.send(b"0\r\n\r\n")
 
         async with serving(flood) as server, talking_to(server) as client:
-            with await client.watch("/watch", silence=5) as watch:
+            with closing(await client.watch("/watch", silence=5)) as watch:
                 before = -1
                 while sent != before:  # until it stands still
                     before = sent
@@ -436,7 +437,7 @@ def test_client_works_on_uvloop() -> None:
         async with serving(chunked(b"a", b"b")) as server, talking_to(server) as client:
             started = time.monotonic()
             assert await client.get("/") == b"ab"
-            with await client.watch("/", silence=5) as watch:
+            with closing(await client.watch("/", silence=5)) as watch:
                 assert await watch.lines() == []
             assert time.monotonic() - started < 5
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
@@ -230,7 +230,7 @@ def test_tls_goes_through_a_proxy(tmp_path: Path, run: Runner, kind: str, scheme
             url = f"{scheme}://me:pass%20word@127.0.0.1:{proxy.port}"
             async with talking_to(server, trust=trusting(), proxy=url) as client:
                 assert await client.get("/") == b"ok"
-                with await client.watch("/", silence=5) as watch:
+                with closing(await client.watch("/", silence=5)) as watch:
                     assert await watch.lines() == []
             if kind == "connect":
                 assert f"CONNECT 127.0.0.1:{server.port} HTTP/1.1".encode() in proxy.asked[0]

@@ -38,3 +38,5 @@ SCHEDULER = _GROUPS["scheduler"]
 CLIENT = _GROUPS["client"]
 PROCESS = _GROUPS["process"]
 HEALTH = _GROUPS["health"]
+KUBESCHED = _GROUPS["kubesched"]
+"""What kube-scheduler does not have."""

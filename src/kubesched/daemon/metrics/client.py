@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.kube.observer import Observer, QueueObserver
@@ -40,28 +41,15 @@ class RestClientMetrics(Observer):
         self._plugin_calls.child(str(exit_code), status).inc()
 
 
-class ThreadsafeObserver(Observer):
-    """An observer that passes everything on to one that lives in another thread: metrics have no locks."""
+def threadsafe(observer: Observer, post: Callable[..., None]) -> Observer:
+    """An observer that passes everything on to one that lives in another thread: metrics have no locks.
 
-    def __init__(self, observer: Observer, post: Callable[..., None]) -> None:
-        """`post` has a function called with its arguments in that thread."""
-        self._observer = observer
-        self._post = post
-
-    def answered(self, verb: str, host: str, code: str) -> None:
-        self._post(self._observer.answered, verb, host, code)
-
-    def finished(self, verb: str, host: str, seconds: float, sent: int, received: int | None) -> None:
-        self._post(self._observer.finished, verb, host, seconds, sent, received)
-
-    def throttled(self, verb: str, host: str, seconds: float) -> None:
-        self._post(self._observer.throttled, verb, host, seconds)
-
-    def retried(self, verb: str, host: str, code: str) -> None:
-        self._post(self._observer.retried, verb, host, code)
-
-    def plugin_called(self, exit_code: int, status: str) -> None:
-        self._post(self._observer.plugin_called, exit_code, status)
+    `post` has a function called with its arguments in that thread.
+    """
+    passing = Observer()
+    for name in ("answered", "finished", "throttled", "retried", "plugin_called"):
+        setattr(passing, name, partial(post, getattr(observer, name)))
+    return passing
 
 
 class LeaderElectionMetrics:

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.core import Metric
+from prometheus_client import ProcessCollector
 
 from kubesched.api.yaml import YamlError, documents
 from kubesched.daemon.checks import OptionsError, read_text
 from kubesched.daemon.feature_gates import FeatureGates
-from kubesched.daemon.metrics.catalogue import CLIENT, PROCESS, SCHEDULER, Series
+from kubesched.daemon.metrics.catalogue import CLIENT, KUBESCHED, PROCESS, SCHEDULER, Series
 from kubesched.daemon.metrics.family import Family, exposition
 from kubesched.daemon.options import Options
 from kubesched.daemon.version import COMPATIBLE_VERSIONS, VersionInfo
 
 AllowLists = Mapping[str, Mapping[str, frozenset[str]]]
 """Allowed values by metric and by label."""
-
-
-class _Collected:
-    """Families as the library's registry wants them."""
-
-    def __init__(self, families: Iterable[Family]) -> None:
-        self._families = families
-
-    def collect(self) -> Iterator[Metric]:
-        return (family.shown() for family in self._families if family.is_there)
 
 
 class MetricsRegistry:
@@ -43,24 +32,19 @@ class MetricsRegistry:
         self._gates = gates or FeatureGates()
         self._disabled = frozenset(name for name in disabled if name)
         self._allow_lists = allow_lists or {}
-        self._registry = CollectorRegistry()
-        self._families: dict[str, Family] = {}
+        self._process = ProcessCollector(registry=None)
+        self._families = {series.name: self._family(series) for series in (*PROCESS, *SCHEDULER, *CLIENT, *KUBESCHED)}
         self._callbacks: list[Callable[[], None]] = []
-        for series in (*PROCESS, *SCHEDULER, *CLIENT):
-            self.add(series)
         self._say_what_this_is()
-        ProcessCollector(registry=self._registry)
-        self._registry.register(_Collected(self._families.values()))
 
-    def add(self, series: Series) -> Family:
-        """One more metric; one that does nothing if it was switched off or its feature is off."""
-        family = self._families[series.name] = Family(
+    def _family(self, series: Series) -> Family:
+        """One that is not shown if it was switched off or its feature is off."""
+        return Family(
             series,
             is_there=series.name not in self._disabled and (not series.gate or self._gates[series.gate]),
             allowed=self._allow_lists.get(series.name),
             on_unexpected=lambda: self.family("cardinality_enforcement_unexpected_categorizations_total").child().inc(),
         )
-        return family
 
     def family(self, name: str) -> Family:
         return self._families[name]
@@ -73,7 +57,8 @@ class MetricsRegistry:
         """All metrics as text."""
         for callback in self._callbacks:
             callback()
-        return exposition(self._registry.collect())
+        families = (family.shown() for family in self._families.values() if family.is_there)
+        return exposition((*self._process.collect(), *families))
 
     def _say_what_this_is(self) -> None:
         info = VersionInfo()

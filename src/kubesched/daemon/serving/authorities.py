@@ -95,24 +95,20 @@ class AuthoritySource:
     def _read(self) -> Authorities:
         options, data = self._options, self._looked_up.data
         client_ca = _file(options.client_ca_file, "--client-ca-file") or _pem(data, "client-ca-file")
-        if options.requestheader_client_ca_file:
-            return Authorities(
-                client_ca=client_ca,
-                proxy_ca=_file(options.requestheader_client_ca_file, "--requestheader-client-ca-file"),
-                allowed_names=options.requestheader_allowed_names,
-                username_headers=options.requestheader_username_headers,
-                uid_headers=options.requestheader_uid_headers,
-                group_headers=options.requestheader_group_headers,
-                extra_prefixes=options.requestheader_extra_headers_prefix,
-            )
+        proxy_ca = _file(options.requestheader_client_ca_file, "--requestheader-client-ca-file")
+
+        def names(key: str) -> tuple[str, ...]:
+            """The flags are called as the keys of the config map. Their word counts if they name the authority."""
+            return getattr(options, key.replace("-", "_")) if proxy_ca else _names(data, key)
+
         return Authorities(
             client_ca=client_ca,
-            proxy_ca=_pem(data, "requestheader-client-ca-file"),
-            allowed_names=_names(data, "requestheader-allowed-names"),
-            username_headers=_names(data, "requestheader-username-headers"),
-            uid_headers=_names(data, "requestheader-uid-headers"),
-            group_headers=_names(data, "requestheader-group-headers"),
-            extra_prefixes=_names(data, "requestheader-extra-headers-prefix"),
+            proxy_ca=proxy_ca or _pem(data, "requestheader-client-ca-file"),
+            allowed_names=names("requestheader-allowed-names"),
+            username_headers=names("requestheader-username-headers"),
+            uid_headers=names("requestheader-uid-headers"),
+            group_headers=names("requestheader-group-headers"),
+            extra_prefixes=names("requestheader-extra-headers-prefix"),
         )
 
 

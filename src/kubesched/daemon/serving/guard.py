@@ -7,6 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
+from kubesched.api.api_error import ApiError
 from kubesched.daemon.log import Log
 from kubesched.daemon.serving.authentication import Authenticator, UnauthorizedError
 from kubesched.daemon.serving.reviews import AccessReviewer, ReviewError, User, Verdict
@@ -43,6 +44,7 @@ Middleware = Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]
 
 log = Log(__name__)
 
+_UNAUTHORIZED = ApiError(401, "Unauthorized", "Unauthorized")
 _HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache, private"}
 
 
@@ -56,10 +58,10 @@ def guard(authenticator: Authenticator, authorizer: Authorizer) -> Middleware:
         try:
             user = await authenticator.user_of(request.headers, connection)
         except UnauthorizedError:
-            return _refusal(401, "Unauthorized", "Unauthorized")
+            return _refusal(_UNAUTHORIZED)
         except ReviewError as error:  # a user who cannot be verified is refused
             log.error("Unable to authenticate the request", err=error)
-            return _refusal(401, "Unauthorized", "Unauthorized")
+            return _refusal(_UNAUTHORIZED)
         try:
             verdict = await authorizer.may(user, verb, request.path)
         except ReviewError as error:
@@ -68,7 +70,9 @@ def guard(authenticator: Authenticator, authorizer: Authorizer) -> Middleware:
             return web.Response(status=500, text=_harmless(text), headers=_HEADERS)
         if not verdict.allowed:
             log.info("Forbidden", v=4, URI=request.path_qs, reason=verdict.reason)
-            return _refusal(403, "Forbidden", _forbidden(user, verb, request.path, verdict.reason), details={})
+            return _refusal(
+                ApiError(403, "Forbidden", _forbidden(user, verb, request.path, verdict.reason)), details={}
+            )
         response = await handler(request)
         if not response.prepared:
             response.headers.setdefault("Cache-Control", _HEADERS["Cache-Control"])
@@ -87,15 +91,5 @@ def _harmless(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _refusal(code: int, reason: str, message: str, **more: Any) -> web.Response:
-    status = {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": message,
-        "reason": reason,
-        **more,
-        "code": code,
-    }
-    return web.json_response(status, status=code, headers=_HEADERS)
+def _refusal(error: ApiError, **more: Any) -> web.Response:
+    return web.json_response({**error.status(), **more}, status=error.code, headers=_HEADERS)

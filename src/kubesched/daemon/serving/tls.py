@@ -4,19 +4,18 @@ once, and a client authority that was read from the cluster is accepted at once.
 from __future__ import annotations
 
 import datetime
-import os
 import ssl
-import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from cryptography import x509
 
 from kubesched.daemon.checks import TLS_VERSIONS, OptionsError
 from kubesched.daemon.log import Log
 from kubesched.daemon.options import Options
-from kubesched.kube.self_signed import Pair, kept_in, of_localhost
+from kubesched.kube.self_signed import kept_in, of_localhost
+from kubesched.kube.tls import Certificate, show, stamp
 
 NAME = "kube-scheduler"
 """What files in --cert-dir are called."""
@@ -24,29 +23,28 @@ NAME = "kube-scheduler"
 log = Log(__name__)
 
 
-class Certificate:
+class ServedCertificate:
     """A certificate to show, and the names it is for."""
 
-    def __init__(self, read: Callable[[], Pair], stamp: Callable[[], object], names: Sequence[str] = ()) -> None:
+    def __init__(self, read: Callable[[], Certificate], stamp: Callable[[], object], names: Sequence[str] = ()) -> None:
         """`stamp` changes whenever it is worth reading again."""
         self._read = read
         self._stamp_now = stamp
         self._given_names = tuple(names)
         self.stamp = stamp()
         self.pair = read()
-        self.names = self._given_names or _names_in(self.pair.cert)
+        self.names = self._given_names or _names_in(self.pair.chain)
 
     @classmethod
-    def of_files(cls, cert_file: str, key_file: str, names: Sequence[str] = ()) -> Certificate:
-        files = (Path(cert_file), Path(key_file))
+    def of_files(cls, cert_file: str, key_file: str, names: Sequence[str] = ()) -> ServedCertificate:
         return cls(
-            lambda: Pair(files[0].read_bytes(), files[1].read_bytes()),
-            lambda: tuple(_changed(file) for file in files),
+            lambda: Certificate(Path(cert_file).read_bytes(), Path(key_file).read_bytes()),
+            lambda: (stamp(cert_file), stamp(key_file)),
             names,
         )
 
     @classmethod
-    def of_pair(cls, pair: Pair) -> Certificate:
+    def of_pair(cls, pair: Certificate) -> ServedCertificate:
         return cls(lambda: pair, lambda: None)
 
     def refresh(self) -> bool:
@@ -58,7 +56,7 @@ class Certificate:
         pair = self._read()
         _context_with(pair)  # a pair that does not fit together, half-way through a renewal, changes nothing
         self.pair = pair
-        self.names = self._given_names or _names_in(pair.cert)
+        self.names = self._given_names or _names_in(pair.chain)
         return True
 
 
@@ -99,7 +97,7 @@ class ServingTls:
             self._contexts[id(certificate)] = self._make(certificate)
         connection.context = self._contexts[id(certificate)]
 
-    def _certificate_for(self, name: str) -> Certificate:
+    def _certificate_for(self, name: str) -> ServedCertificate:
         """A name goes before a pattern, whose star stands for one part of the name."""
         pattern = f"*.{name.partition('.')[2]}"
         for wanted in (name, pattern):
@@ -108,7 +106,7 @@ class ServingTls:
                     return certificate
         return self._default
 
-    def _make(self, certificate: Certificate) -> ssl.SSLContext:
+    def _make(self, certificate: ServedCertificate) -> ssl.SSLContext:
         context = _context_with(certificate.pair)
         context.minimum_version = TLS_VERSIONS.get(self._options.tls_min_version, ssl.TLSVersion.TLSv1_2)
         if self._ciphers:
@@ -119,20 +117,20 @@ class ServingTls:
         return context
 
 
-def _default_certificate(options: Options, now: datetime.datetime) -> Certificate:
+def _default_certificate(options: Options, now: datetime.datetime) -> ServedCertificate:
     if options.tls_cert_file or options.tls_private_key_file:
         return _certificate(options.tls_cert_file, options.tls_private_key_file, (), "--tls-cert-file")
     if not options.cert_dir:
-        return Certificate.of_pair(of_localhost(now))
+        return ServedCertificate.of_pair(of_localhost(now))
     try:
-        return Certificate.of_pair(kept_in(Path(options.cert_dir), NAME, now))
+        return ServedCertificate.of_pair(kept_in(Path(options.cert_dir), NAME, now))
     except OSError as error:
         raise OptionsError(f"--cert-dir: {error.strerror}: {error.filename}") from None
 
 
-def _certificate(cert_file: str, key_file: str, names: Sequence[str], flag: str) -> Certificate:
+def _certificate(cert_file: str, key_file: str, names: Sequence[str], flag: str) -> ServedCertificate:
     try:
-        certificate = Certificate.of_files(cert_file, key_file, names)
+        certificate = ServedCertificate.of_files(cert_file, key_file, names)
         _context_with(certificate.pair)
     except ssl.SSLError as error:
         raise OptionsError(f"{flag}: {cert_file} and {key_file} do not fit together: {error.reason}") from None
@@ -143,23 +141,10 @@ def _certificate(cert_file: str, key_file: str, names: Sequence[str], flag: str)
     return certificate
 
 
-def _context_with(pair: Pair) -> ssl.SSLContext:
-    """The standard library reads certificates from files only: they are in a private one for a moment."""
+def _context_with(pair: Certificate) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    with tempfile.TemporaryDirectory() as directory:
-        file = Path(directory, "pair")
-        with open(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as stream:
-            stream.write(pair.cert + b"\n" + pair.key)
-        context.load_cert_chain(file)
+    show(context, pair)
     return context
-
-
-def _changed(file: Path) -> Any:
-    try:
-        found = file.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _names_in(cert: bytes) -> tuple[str, ...]:
@@ -171,27 +156,14 @@ def _names_in(cert: bytes) -> tuple[str, ...]:
     return (*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress)))
 
 
-OPENSSL_NAMES = {
-    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA": "ECDHE-ECDSA-AES128-SHA",
-    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256": "ECDHE-ECDSA-AES128-SHA256",
-    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256": "ECDHE-ECDSA-AES128-GCM-SHA256",
-    "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA": "ECDHE-ECDSA-AES256-SHA",
-    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384": "ECDHE-ECDSA-AES256-GCM-SHA384",
-    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305": "ECDHE-ECDSA-CHACHA20-POLY1305",
-    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-ECDSA-CHACHA20-POLY1305",
-    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA": "ECDHE-RSA-AES128-SHA",
-    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256": "ECDHE-RSA-AES128-SHA256",
-    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256": "ECDHE-RSA-AES128-GCM-SHA256",
-    "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA": "ECDHE-RSA-AES256-SHA",
-    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384": "ECDHE-RSA-AES256-GCM-SHA384",
-    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305": "ECDHE-RSA-CHACHA20-POLY1305",
-    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256": "ECDHE-RSA-CHACHA20-POLY1305",
-    "TLS_RSA_WITH_AES_128_CBC_SHA": "AES128-SHA",
-    "TLS_RSA_WITH_AES_128_CBC_SHA256": "AES128-SHA256",
-    "TLS_RSA_WITH_AES_128_GCM_SHA256": "AES128-GCM-SHA256",
-    "TLS_RSA_WITH_AES_256_CBC_SHA": "AES256-SHA",
-    "TLS_RSA_WITH_AES_256_GCM_SHA384": "AES256-GCM-SHA384",
-}
+def _table() -> Iterator[tuple[str, str]]:
+    text = files(__package__).joinpath("ciphers.tsv").read_text(encoding="utf-8")
+    for line in text.splitlines()[1:]:
+        name, openssl_name = line.split("\t")
+        yield name, openssl_name
+
+
+OPENSSL_NAMES = dict(_table())
 ALWAYS_ON = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
 """The suites of TLS 1.3, which cannot be chosen."""
 

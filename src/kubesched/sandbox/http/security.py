@@ -14,7 +14,8 @@ from typing import Any
 import yaml
 
 from kubesched.api.errors import UserError
-from kubesched.kube.self_signed import Pair, self_signed_pair
+from kubesched.kube.self_signed import self_signed_pair
+from kubesched.kube.tls import Certificate
 
 
 class ExposedError(UserError):
@@ -41,7 +42,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def self_signed(hosts: Iterable[str]) -> Pair:
+def self_signed(hosts: Iterable[str]) -> Certificate:
     """A new certificate for these names and addresses."""
     return self_signed_pair(hosts, common_name="kubesched-sandbox", now=datetime.datetime.now(datetime.UTC))
 

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar, TypeAlias
 
+import msgspec
+
 from kubesched.framework.decision import Decision
 from kubesched.framework.extender import ExtenderAnswers, Question
 from kubesched.framework.status import Code, Status
@@ -72,28 +74,25 @@ class Failure:
         return self.status.code is not Code.ERROR
 
 
-@dataclass(frozen=True, slots=True)
-class Popped:
+class Popped(msgspec.Struct, frozen=True):
     """It is the pod's turn, and nothing is decided. The pod is in flight: events of this time are kept for it."""
 
-    phase: ClassVar = Phase.POPPED
+    phase: ClassVar[Phase] = Phase.POPPED
 
 
-@dataclass(frozen=True, slots=True)
-class Asking:
+class Asking(msgspec.Struct, frozen=True):
     """Extenders have to be asked before the attempt can be decided. The pod is in flight, and decided anew then."""
 
-    phase: ClassVar = Phase.ASKING
+    phase: ClassVar[Phase] = Phase.ASKING
     questions: Sequence[Question[Any, Any]]
     """Empty if all is asked, but other pods have their turn first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(msgspec.Struct, frozen=True):
     """No node was found, or Reserve or Permit refused the one that was: nothing is assumed. In flight until it is
     reported, and back in the queue then."""
 
-    phase: ClassVar = Phase.FAILED
+    phase: ClassVar[Phase] = Phase.FAILED
     failure: Failure
     decision: Decision | None
     """None if there was not even a decision, because something broke."""
@@ -101,37 +100,33 @@ class Failed:
     """The pods that are to be evicted so that there will be a node."""
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingOnPermit:
+class WaitingOnPermit(msgspec.Struct, frozen=True):
     """The pod is assumed on its node, and a Permit plugin asked to wait."""
 
-    phase: ClassVar = Phase.WAITING
+    phase: ClassVar[Phase] = Phase.WAITING
     decision: Decision
 
 
-@dataclass(frozen=True, slots=True)
-class Assumed:
+class Assumed(msgspec.Struct, frozen=True):
     """The pod is assumed on its node, all is reserved, and all plugins permit it: it is to be bound."""
 
-    phase: ClassVar = Phase.ASSUMED
+    phase: ClassVar[Phase] = Phase.ASSUMED
     decision: Decision
 
 
-@dataclass(frozen=True, slots=True)
-class Denied:
+class Denied(msgspec.Struct, frozen=True):
     """The pod is assumed and will not be bound: Permit was denied, or binding failed. What was reserved is yet to be
     given back."""
 
-    phase: ClassVar = Phase.DENIED
+    phase: ClassVar[Phase] = Phase.DENIED
     failure: Failure
     decision: Decision
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(msgspec.Struct, frozen=True):
     """The attempt is over: the pod is bound, back in the queue, or left alone."""
 
-    phase: ClassVar = Phase.DONE
+    phase: ClassVar[Phase] = Phase.DONE
     outcome: AttemptOutcome
     decision: Decision | None = None
     failure: Failure | None = None

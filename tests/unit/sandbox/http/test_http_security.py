@@ -50,12 +50,12 @@ def test_loopback_needs_no_protection(host: str) -> None:
 
 def test_a_kubeconfig_is_all_a_client_needs_over_tls(tmp_path: Path) -> None:
     made = self_signed(["127.0.0.1", "localhost"])
-    (tmp_path / "tls.crt").write_bytes(made.cert)
+    (tmp_path / "tls.crt").write_bytes(made.chain)
     (tmp_path / "tls.key").write_bytes(made.key)
 
     async def test(ask: Asking) -> None:
         path = tmp_path / "deep" / "kubeconfig"
-        write_kubeconfig(path, kubeconfig(ask.server.url, token="secret", authority=made.cert))
+        write_kubeconfig(path, kubeconfig(ask.server.url, token="secret", authority=made.chain))
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         config = yaml.safe_load(path.read_text())
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]

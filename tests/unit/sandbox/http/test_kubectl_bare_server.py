@@ -55,10 +55,10 @@ class Kubectl:
 def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
     home = tmp_path_factory.mktemp("kubectl")
     made = self_signed(["127.0.0.1"])
-    (home / "tls.crt").write_bytes(made.cert)
+    (home / "tls.crt").write_bytes(made.chain)
     (home / "tls.key").write_bytes(made.key)
     with serving_in_thread(token="secret", tls=server_context(home / "tls.crt", home / "tls.key")) as server:
-        write_kubeconfig(home / "kubeconfig", kubeconfig(server.url, token="secret", authority=made.cert))
+        write_kubeconfig(home / "kubeconfig", kubeconfig(server.url, token="secret", authority=made.chain))
         yield Kubectl(home)
 
 
