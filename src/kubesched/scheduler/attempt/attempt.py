@@ -146,7 +146,7 @@ class Attempt:
 
     queued: QueuedPod
     popped_from: str
-    state: AttemptState = Popped()
+    state: AttemptState = field(default_factory=Popped)
     watch: Stopwatch | None = None
     """Measures the attempt, if a listener has given it one."""
     answers: ExtenderAnswers | None = None

@@ -128,6 +128,12 @@ class Spot(NamedTuple):
     """Whether no claim gets it, since it has binding conditions and that feature is off."""
 
     @property
+    def id(self) -> tuple[str, str, str]:
+        """Driver, pool and name of the device."""
+        spec = self.slice.spec
+        return spec.driver, spec.pool.name, self.device.name
+
+    @property
     def alternative_nodes(self) -> int:
         """How many terms select its nodes, if that is more than one: an allocation cannot take those over.
 
