@@ -15,28 +15,16 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
 from kubesched.framework.client import ClusterClient
+from kubesched.framework.decision import Decision
 from kubesched.framework.engine import Engine
 from kubesched.framework.errors import describe
 from kubesched.framework.extender import EXTENDER, Extender, ignoring_managed_resources
-from kubesched.framework.plugin import (
-    PluginContext,
-    PreEnqueuePlugin,
-    QueueSortPlugin,
-)
+from kubesched.framework.plugin import PluginContext, PreEnqueuePlugin, QueueSortPlugin
 from kubesched.framework.profile import ANY_EVENT, Profile, custom_resources, interests_of
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import error
 from kubesched.framework.waiting import WaitingPods
-from kubesched.scheduler.attempt.attempt import (
-    EVICTION,
-    Asking,
-    Assumed,
-    Attempt,
-    AttemptOutcome,
-    Denied,
-    Done,
-    Failed,
-)
+from kubesched.scheduler.attempt.attempt import EVICTION, Asking, Assumed, Attempt, AttemptOutcome, Denied, Done, Failed
 from kubesched.scheduler.attempt.binding_cycle import BindingCycle, PreBinding
 from kubesched.scheduler.attempt.failures import FailureReporter
 from kubesched.scheduler.attempt.scheduling_cycle import SchedulingCycle
@@ -171,7 +159,8 @@ class Scheduler:
         popped = self.queue.pop()
         if popped is None:
             return None
-        attempt = Attempt(*popped, answers=self.engine.answers_for(popped[0].pod))
+        queued, place = popped
+        attempt = Attempt(queued, place, answers=self.engine.answers_for(queued.pod) if self.extenders else None)
         for listener in self.listeners:
             listener.popped(attempt)
         return attempt
@@ -199,14 +188,20 @@ class Scheduler:
         """While a pod waits for a Permit plugin, its status names its node. To be over before `finish`."""
         for listener in self.listeners:
             listener.waiting(attempt)
-        await self._binding.tell_expected_node(attempt.queued.pod, attempt.node)
+        await self._binding.nominate_expected_node(attempt.queued.pod, attempt.node)
 
     async def finish(self, attempt: Attempt) -> None:
         """Carry out what was decided."""
         for listener in self.listeners:
             listener.finishing(attempt)
         try:
-            await self._finish(attempt)
+            match attempt.state:
+                case Assumed(decision):
+                    await self._bind(attempt, decision)
+                case Denied() as denied:
+                    attempt.state = await self._take_back(attempt, denied)
+                case Failed() as failed:
+                    attempt.state = await self._give_up(attempt, failed)
         except BaseException:  # a task that is cancelled among them
             for listener in self.listeners:
                 listener.broken_off(attempt)
@@ -214,20 +209,14 @@ class Scheduler:
         for listener in self.listeners:
             listener.finished(attempt)
 
-    async def _finish(self, attempt: Attempt) -> None:
-        match attempt.state:
-            case Assumed(decision):
-                failure = await self._binding.run(attempt.queued.pod, decision)
-                if failure is None:
-                    attempt.state = Done(AttemptOutcome.BOUND, decision)
-                    self._scheduling.activate_others(decision)
-                    return
-                attempt.state = denied = Denied(failure, decision)
-                attempt.state = await self._take_back(attempt, denied)
-            case Denied() as denied:
-                attempt.state = await self._take_back(attempt, denied)
-            case Failed() as failed:
-                attempt.state = await self._give_up(attempt, failed)
+    async def _bind(self, attempt: Attempt, decision: Decision) -> None:
+        failure = await self._binding.run(attempt.queued.pod, decision)
+        if failure is None:
+            attempt.state = Done(AttemptOutcome.BOUND, decision)
+            self._scheduling.activate_others(decision)
+        else:
+            attempt.state = denied = Denied(failure, decision)
+            attempt.state = await self._take_back(attempt, denied)
 
     async def _take_back(self, attempt: Attempt, denied: Denied) -> Done:
         """The pod will not arrive. Others may profit from that, but it must not wake itself if a plugin rejected it."""
