@@ -74,5 +74,10 @@ def hash_in(revision: Object) -> str:
     return str(revision["metadata"]["labels"][REVISION_HASH])
 
 
+def revision_of(pod: Object) -> str:
+    """The hash of the template that a pod was made from."""
+    return str((pod["metadata"].get("labels") or {}).get(REVISION_HASH, ""))
+
+
 def _inherited(annotations: dict[str, str]) -> dict[str, str]:
     return {key: value for key, value in annotations.items() if not key.endswith("last-applied-configuration")}
