@@ -17,10 +17,9 @@ from kubesched import config
 from kubesched.api.custom import read_custom
 from kubesched.cli import main
 from kubesched.config.features import GATES_BY_FIELD
-from kubesched.daemon import cache_comparer, replica, shadow
 from kubesched.daemon.feature_gates import GATES, NOT_FOLLOWED, FeatureGates
 from kubesched.daemon.flags.parsing import FLAGS
-from kubesched.daemon.metrics.catalogue import CLIENT, HEALTH, PROCESS, SCHEDULER, Series
+from kubesched.daemon.metrics.family import CLIENT, HEALTH, OWN, PROCESS, SCHEDULER
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.options import Options, parse_options
 from kubesched.daemon.serving.endpoints import Endpoints, Served
@@ -139,9 +138,7 @@ def test_every_manifest_can_be_read(page: Path) -> None:
 
 
 def test_every_metric_to_watch_exists() -> None:
-    modules = (replica, cache_comparer, shadow)
-    own = [each for module in modules for each in vars(module).values() if isinstance(each, Series)]
-    known = {series.name for series in (*SCHEDULER, *CLIENT, *PROCESS, *HEALTH, *own)}
+    known = {series.name for series in (*SCHEDULER, *CLIENT, *PROCESS, *HEALTH, *OWN)}
     named = {name.removesuffix("_sum") for name in _METRIC.findall(OPERATING.read_text())}
     assert named
     assert named <= known
