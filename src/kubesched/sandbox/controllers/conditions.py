@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from kubesched.api.kinds import Object
 from kubesched.sandbox.api.stamps import seconds_of
@@ -50,13 +50,3 @@ def available_at(pod: Object, min_ready_seconds: int) -> float | None:
     if not min_ready_seconds:
         return float("-inf")
     return seconds_of(ready["lastTransitionTime"]) + min_ready_seconds
-
-
-def is_available(pod: Object, min_ready_seconds: int, now: float) -> bool:
-    since = available_at(pod, min_ready_seconds)
-    return since is not None and since <= now
-
-
-def next_available(times: Iterable[float | None], now: float) -> float | None:
-    """When the next of the pods that are available at these times becomes so."""
-    return min((time for time in times if time is not None and time > now), default=None)

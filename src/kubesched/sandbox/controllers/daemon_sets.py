@@ -10,21 +10,13 @@ import msgspec
 from kubesched.api.kinds import DAEMON_SETS, NODES, PODS, Object
 from kubesched.api.node import Node
 from kubesched.controllers.daemon_sets import Eligibility, daemon_pod, target_of
-from kubesched.controllers.pod_templates import share_of
+from kubesched.controllers.pod_templates import REVISION_HASH, share_of
 from kubesched.sandbox.api import Api, Event
-from kubesched.sandbox.controllers.conditions import (
-    available_at,
-    is_active,
-    is_available,
-    is_finished,
-    is_ready,
-    is_terminating,
-    next_available,
-)
+from kubesched.sandbox.controllers.conditions import available_at, is_active, is_finished, is_ready, is_terminating
 from kubesched.sandbox.controllers.controller import Key, KeyedController, key_of
 from kubesched.sandbox.controllers.events import Recorder
 from kubesched.sandbox.controllers.ownership import Owned, PodControl, owner_key
-from kubesched.sandbox.controllers.revisions import Revisions, hash_in, revision_of
+from kubesched.sandbox.controllers.revisions import Revisions, hash_in
 
 _BATCH = 100
 _REST_PER_NODE = 200e-6
@@ -158,23 +150,23 @@ class DaemonSets(KeyedController):
         there = {name: [p for p in pods if is_active(p)] for name, pods in self._by_node(daemon_set).items()}
         wanted = [name for name, (should_run, _) in nodes.items() if should_run]
         serving = [pods for name in wanted if (pods := there.get(name))]
-        available = sum(any(is_available(p, patience, now) for p in pods) for pods in serving)
+        available = sum(any(_is_available(p, patience, now) for p in pods) for pods in serving)
         status = {
             "currentNumberScheduled": len(serving),
             "numberMisscheduled": sum(bool(pods) for name, pods in there.items() if name not in set(wanted)),
             "desiredNumberScheduled": len(wanted),
             "numberReady": sum(any(map(is_ready, pods)) for pods in serving),
-            "updatedNumberScheduled": sum(any(revision_of(p) == revision_hash for p in pods) for pods in serving),
+            "updatedNumberScheduled": sum(any(_hash_of(p) == revision_hash for p in pods) for pods in serving),
             "numberAvailable": available,
             "numberUnavailable": len(wanted) - available,
             "observedGeneration": daemon_set["metadata"]["generation"],
         }
         always = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
         self.write_status(DAEMON_SETS, daemon_set, {k: v for k, v in status.items() if v or k in always})
-        in_use = {f"{key[1]}-{revision_of(pod)}" for pod in self._pods.of(daemon_set)}
+        in_use = {f"{key[1]}-{_hash_of(pod)}" for pod in self._pods.of(daemon_set)}
         self._revisions.forget(daemon_set, {*in_use, f"{key[1]}-{revision_hash}"})
         times = [available_at(pod, patience) for pods in serving for pod in pods]
-        return next_available(times, now)
+        return min((time for time in times if time is not None and time > now), default=None)
 
 
 class _NodeUpdate(NamedTuple):
@@ -192,21 +184,30 @@ class _NodeUpdate(NamedTuple):
     @classmethod
     def of(cls, node: str, pods: Iterable[Object], revision_hash: str, patience: int, now: float) -> _NodeUpdate:
         active = [pod for pod in pods if is_active(pod)]
-        old = [pod for pod in active if revision_of(pod) != revision_hash]
-        new = [pod for pod in active if revision_of(pod) == revision_hash]
+        old = [pod for pod in active if _hash_of(pod) != revision_hash]
+        new = [pod for pod in active if _hash_of(pod) == revision_hash]
         return cls(
             node,
             old,
             new,
-            bool(old) and is_available(old[0], patience, now),
-            any(is_available(pod, patience, now) for pod in new),
-            any(is_available(pod, patience, now) for pod in active),
+            bool(old) and _is_available(old[0], patience, now),
+            any(_is_available(pod, patience, now) for pod in new),
+            any(_is_available(pod, patience, now) for pod in active),
         )
 
 
 def _max_surge(daemon_set: Object, nodes: int) -> int:
     rolling = daemon_set["spec"]["updateStrategy"].get("rollingUpdate") or {}
     return share_of(rolling.get("maxSurge"), nodes, round_up=True)
+
+
+def _is_available(pod: Object, patience: int, now: float) -> bool:
+    since = available_at(pod, patience)
+    return since is not None and since <= now
+
+
+def _hash_of(pod: Object) -> str:
+    return str((pod["metadata"].get("labels") or {}).get(REVISION_HASH, ""))
 
 
 def _age(pod: Object) -> tuple[bool, str]:

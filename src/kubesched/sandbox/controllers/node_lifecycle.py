@@ -42,17 +42,17 @@ class NodeLifecycle(KeyedController):
         self._grace = grace
         self._pods = pods_by_node
         self._recorder = Recorder(api, "node-controller")
-        self._heard: dict[str, float] = {}
+        self._valid_until: dict[str, float] = {}
 
     def observe(self, event: Event) -> None:
         metadata = event.object["metadata"]
         if event.resource.path == NODES.path:
             if event.type == "DELETED":
-                self._heard.pop(metadata["name"], None)
+                self._valid_until.pop(metadata["name"], None)
             self.queue.add(("", metadata["name"]))
         elif metadata["namespace"] == LEASE_NAMESPACE and event.type != "DELETED":
-            first = metadata["name"] not in self._heard
-            self._heard[metadata["name"]] = _valid_until(event.object, self._grace)
+            first = metadata["name"] not in self._valid_until
+            self._valid_until[metadata["name"]] = _valid_until(event.object, self._grace)
             if first:
                 self.queue.add(("", metadata["name"]))
 
@@ -62,7 +62,7 @@ class NodeLifecycle(KeyedController):
             return None
         # A node without a lease has until its grace has passed since it came.
         created = seconds_of(node["metadata"]["creationTimestamp"]) + self._grace
-        until = self._heard.get(key[1], created)
+        until = self._valid_until.get(key[1], created)
         if until <= now:
             node = self._lose(node)
         self._taint(node)

@@ -15,7 +15,6 @@ from kubesched.sandbox.controllers.conditions import (
     is_active,
     is_ready,
     is_terminating,
-    next_available,
     without_condition,
 )
 from kubesched.sandbox.controllers.controller import Key, KeyedController, key_of
@@ -122,7 +121,7 @@ class ReplicaSets(KeyedController):
             status["conditions"] = conditions
         kept = {name: number for name, number in status.items() if number != 0 or name == "replicas"}
         self.write_status(self._resource, replica_set, kept)
-        return next_available(times, now)
+        return min((time for time in times if time is not None and time > now), default=None)
 
 
 def in_order_of_deletion(pods: list[Object]) -> list[Object]:

@@ -6,21 +6,14 @@ import re
 
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Object
-from kubesched.controllers.pod_templates import owner_reference, share_of
+from kubesched.controllers.pod_templates import REVISION_HASH, owner_reference, share_of
 from kubesched.controllers.stateful_sets import claim_name, claim_of, claim_templates, ordinals_of, stateful_pod
 from kubesched.sandbox.api import Api, Event
-from kubesched.sandbox.controllers.conditions import (
-    available_at,
-    is_available,
-    is_finished,
-    is_ready,
-    is_terminating,
-    next_available,
-)
+from kubesched.sandbox.controllers.conditions import available_at, is_finished, is_ready, is_terminating
 from kubesched.sandbox.controllers.controller import MANAGER, Key, KeyedController, key_of
 from kubesched.sandbox.controllers.events import Recorder
 from kubesched.sandbox.controllers.ownership import Owned, is_controlled_by, is_terminating_namespace, owner_key
-from kubesched.sandbox.controllers.revisions import Revisions, revision_of
+from kubesched.sandbox.controllers.revisions import Revisions
 
 _ORDINAL = re.compile(r"(.*)-([0-9]+)")
 
@@ -90,7 +83,8 @@ class StatefulSets(KeyedController):
         return not is_terminating(pod) and self._is_available(stateful_set, pod, now)
 
     def _is_available(self, stateful_set: Object, pod: Object, now: float) -> bool:
-        return is_available(pod, stateful_set["spec"].get("minReadySeconds") or 0, now)
+        since = available_at(pod, stateful_set["spec"].get("minReadySeconds") or 0)
+        return since is not None and since <= now
 
     def _update(self, stateful_set: Object, pods: dict[int, Object], revision: str, now: float) -> None:
         """Replace pods of an older template from the last to the first, while few enough are unavailable."""
@@ -106,7 +100,7 @@ class StatefulSets(KeyedController):
             if ordinal < rolling.get("partition", 0):
                 return
             pod = pods[ordinal]
-            if revision_of(pod) == revision or is_terminating(pod):
+            if _revision_of(pod) == revision or is_terminating(pod):
                 continue
             if self._is_available(stateful_set, pod, now):
                 if missing >= allowed:
@@ -178,14 +172,14 @@ class StatefulSets(KeyedController):
         alive = [pod for pod in pods if not is_terminating(pod)]
         times = [available_at(pod, spec.get("minReadySeconds") or 0) for pod in alive]
         current = old.get("currentRevision") or newest
-        updated = sum(revision_of(pod) == newest for pod in alive)
+        updated = sum(_revision_of(pod) == newest for pod in alive)
         if updated == spec["replicas"] == len(pods) and all(is_ready(pod) for pod in alive):
             current = newest
         status = {
             "replicas": len(pods),
             "readyReplicas": sum(map(is_ready, alive)),
             "availableReplicas": sum(time is not None and time <= now for time in times),
-            "currentReplicas": sum(revision_of(pod) == current for pod in alive),
+            "currentReplicas": sum(_revision_of(pod) == current for pod in alive),
             "updatedReplicas": updated,
             "currentRevision": current,
             "updateRevision": newest,
@@ -195,5 +189,9 @@ class StatefulSets(KeyedController):
         kept = ("replicas", "availableReplicas", "collisionCount")
         status = {name: value for name, value in status.items() if value or name in kept}
         self.write_status(STATEFUL_SETS, stateful_set, status)
-        self._revisions.forget(stateful_set, {current, newest, *map(revision_of, pods)})
-        return next_available(times, now)
+        self._revisions.forget(stateful_set, {current, newest, *map(_revision_of, pods)})
+        return min((time for time in times if time is not None and time > now), default=None)
+
+
+def _revision_of(pod: Object) -> str:
+    return str((pod["metadata"].get("labels") or {}).get(REVISION_HASH, ""))
