@@ -117,14 +117,14 @@ async def serve(data_dir: str) -> None:
     await server.start()
     commands = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
-    _tell({"url": server.url})
+    _answer({"url": server.url})
     while line := await commands.readline():
-        _tell(await cluster.obey(json.loads(line)))
+        _answer(await cluster.obey(json.loads(line)))
     await server.stop()
     await cluster.api.store.close()
 
 
-def _tell(answer: dict[str, Any]) -> None:
+def _answer(answer: dict[str, Any]) -> None:
     print(json.dumps(answer), flush=True)
 
 

@@ -86,15 +86,15 @@ async def serve(seed: int) -> None:
     cluster.runner.start()
     commands = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
-    _tell({"url": server.url})
+    _answer({"url": server.url})
     while line := await commands.readline():
-        _tell(cluster.obey(json.loads(line)))
+        _answer(cluster.obey(json.loads(line)))
     with contextlib.suppress(asyncio.CancelledError):
         await cluster.runner.stop()
     await server.stop()
 
 
-def _tell(answer: dict[str, Any]) -> None:
+def _answer(answer: dict[str, Any]) -> None:
     print(json.dumps(answer), flush=True)
 
 

@@ -25,6 +25,7 @@ from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import (
+    EXTENSION_POINTS,
     FilterPlugin,
     Plugin,
     PluginContext,
@@ -33,11 +34,11 @@ from kubesched.framework.plugin import (
     QueueSortPlugin,
     ReservePlugin,
 )
-from kubesched.framework.profile import EXTENSION_POINTS, Profile, ProfileError
+from kubesched.framework.profile import Profile, ProfileError
 from kubesched.framework.status import Status
 from kubesched.plugins.default_preemption.plugin import DefaultPreemption, PreemptionDetails, why_not_eligible
 from kubesched.plugins.dynamic_resources import DynamicResources
-from kubesched.plugins.dynamic_resources.writes import described
+from kubesched.plugins.dynamic_resources.writes import ClaimWrite, DeallocateClaim, DeleteClaim, UnreserveClaim
 from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.run_now import run_now
 from kubesched.state.cluster import ClusterState
@@ -223,7 +224,7 @@ class _Replay:
         if idle:
             entry["deallocatable"] = idle
         if attempt is not None and attempt.writes and len(idle) <= 1:
-            entry["claimWrites"] = [described(write) for write in attempt.writes]
+            entry["claimWrites"] = [_written(write) for write in attempt.writes]
         result, status = decision.post_filter, decision.post_filter_status
         if result is None and status is None:
             return entry
@@ -300,7 +301,7 @@ class _Replay:
             for reserved in reversed(done):
                 reserved.unreserve(cycle, pod, entry["chosen"])
             attempt = attempt_of(self._decision)
-            entry["claimWrites"] = [] if attempt is None else [described(write) for write in attempt.writes]
+            entry["claimWrites"] = [] if attempt is None else [_written(write) for write in attempt.writes]
             self._run_deferred(cycle)
             self.state.forget(pod)
             entry["outcome"], entry["reserve"] = "prebind-failed", _status(broken.by("PreBind"))
@@ -406,3 +407,9 @@ def _by_name(names: list[str], scores: Any) -> dict[str, int]:
 def _candidate(victims: tuple[PlacedPod, ...], violations: int) -> Json:
     entry: Json = {"victims": [victim.pod.key for victim in victims]}
     return {**entry, "pdbViolations": violations} if violations else entry
+
+
+def _written(write: ClaimWrite) -> str:
+    """In short: `deallocate gpu`."""
+    verbs = {UnreserveClaim: "unreserve", DeallocateClaim: "deallocate", DeleteClaim: "delete"}
+    return f"{verbs[type(write)]} {write.claim.name}"

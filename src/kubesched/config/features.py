@@ -50,7 +50,7 @@ class Features:
     """Victims are evicted after their preemptor has gone back to the queue, rather than before."""
     backoff_cut_short: bool = _gate("SchedulerPopFromBackoffQ", default=True)
     """When nothing else is to be tried, pods need not sit out their backoff."""
-    expected_node_told: bool = _gate("NominatedNodeNameForExpectation", default=True)
+    expected_node_nominated: bool = _gate("NominatedNodeNameForExpectation", default=True)
     """A pod whose binding may take a while shows already where it is going."""
 
     @classmethod

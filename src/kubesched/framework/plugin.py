@@ -294,6 +294,23 @@ class PostBindPlugin(Plugin):
         raise NotImplementedError
 
 
+EXTENSION_POINTS: dict[str, type[Plugin]] = {
+    "pre_enqueue": PreEnqueuePlugin,
+    "queue_sort": QueueSortPlugin,
+    "pre_filter": PreFilterPlugin,
+    "filter": FilterPlugin,
+    "post_filter": PostFilterPlugin,
+    "pre_score": PreScorePlugin,
+    "score": ScorePlugin,
+    "reserve": ReservePlugin,
+    "permit": PermitPlugin,
+    "pre_bind": PreBindPlugin,
+    "bind": BindPlugin,
+    "post_bind": PostBindPlugin,
+}
+"""By name, in the order in which a pod comes to them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """Part of an explanation to be read: notes, then a table; both may be empty."""

@@ -17,39 +17,19 @@ from kubesched.config.configuration import point_as_written
 from kubesched.framework.errors import describe_with_place
 from kubesched.framework.events import Action, ClusterEvent, Interest, Kind
 from kubesched.framework.plugin import (
-    BindPlugin,
+    EXTENSION_POINTS,
     FilterPlugin,
     PermitPlugin,
     Plugin,
     PluginContext,
-    PostBindPlugin,
-    PostFilterPlugin,
-    PreBindPlugin,
     PreEnqueuePlugin,
     PreFilterPlugin,
-    PreScorePlugin,
-    QueueSortPlugin,
     ReservePlugin,
     ScorePlugin,
 )
 from kubesched.framework.status import MAX_NODE_SCORE
 
 P = TypeVar("P", bound=Plugin)
-
-EXTENSION_POINTS: dict[str, type[Plugin]] = {
-    "pre_enqueue": PreEnqueuePlugin,
-    "queue_sort": QueueSortPlugin,
-    "pre_filter": PreFilterPlugin,
-    "filter": FilterPlugin,
-    "post_filter": PostFilterPlugin,
-    "pre_score": PreScorePlugin,
-    "score": ScorePlugin,
-    "reserve": ReservePlugin,
-    "permit": PermitPlugin,
-    "pre_bind": PreBindPlugin,
-    "bind": BindPlugin,
-    "post_bind": PostBindPlugin,
-}
 
 _MAX_TOTAL_SCORE = 2**63 - 1
 

@@ -7,37 +7,17 @@ from importlib.metadata import EntryPoint, entry_points
 
 from kubesched.api.errors import UserError, located
 from kubesched.framework.errors import describe_with_place
-from kubesched.framework.plugin import (
-    BindPlugin,
-    FilterPlugin,
-    PermitPlugin,
-    Plugin,
-    PostBindPlugin,
-    PostFilterPlugin,
-    PreBindPlugin,
-    PreEnqueuePlugin,
-    PreFilterPlugin,
-    QueueSortPlugin,
-    ReservePlugin,
-    ScorePlugin,
-)
+from kubesched.framework.plugin import EXTENSION_POINTS, Plugin
 
 ENTRY_POINT_GROUP = "kubesched.plugins"
 
-_ONE_OF: Mapping[type[Plugin], tuple[str, ...]] = {
-    QueueSortPlugin: ("sort_key",),
-    PreEnqueuePlugin: ("pre_enqueue",),
-    PreFilterPlugin: ("pre_filter",),
-    FilterPlugin: ("filter", "filter_node"),
-    PostFilterPlugin: ("post_filter",),
-    ScorePlugin: ("score", "score_node"),
-    ReservePlugin: ("reserve",),
-    PermitPlugin: ("permit",),
-    PreBindPlugin: ("pre_bind",),
-    BindPlugin: ("bind",),
-    PostBindPlugin: ("post_bind",),
+_NEEDS_ONE_OF = {
+    "queue_sort": ("sort_key",),
+    "filter": ("filter", "filter_node"),
+    "pre_score": (),
+    "score": ("score", "score_node"),
 }
-"""What a plugin of a point must have at least one of: without it, it would break at the first pod."""
+"""The methods of a point, if it is not one of the same name. A plugin without any would break at the first pod."""
 
 
 class DuplicatePluginError(UserError):
@@ -90,8 +70,9 @@ def _load(entry: EntryPoint) -> type[Plugin]:
         ) from error
     if not isinstance(plugin, type) or not issubclass(plugin, Plugin):
         raise NotAPluginError(f"{called} is not a kubesched plugin class")
-    for point, methods in _ONE_OF.items():
-        if issubclass(plugin, point) and all(getattr(plugin, name) is getattr(point, name) for name in methods):
+    for point_name, point in EXTENSION_POINTS.items():
+        methods = _NEEDS_ONE_OF.get(point_name, (point_name,)) if issubclass(plugin, point) else ()
+        if methods and all(getattr(plugin, name) is getattr(point, name) for name in methods):
             raise NotAPluginError(f"{called} is a {point.__name__} without {' or '.join(methods)}")
     return plugin
 

@@ -171,7 +171,7 @@ class Client:
                     return answer
             except UnreachableError as error:
                 if not _is_worth_a_retry(method, error) or attempt >= retries:
-                    raise _told(error, method, self._transport.host, path) from error
+                    raise _with_request(error, method, self._transport.host, path) from error
                 # The first time it may just be that the server closed an idle connection.
                 pause = _PAUSE if attempt else 0.0
                 log.debug("%s %s: %s; trying again", method, path, error)
@@ -197,7 +197,7 @@ class Client:
                 raise ApiStatusError.of_answer(answer.status, answer.body, _asked_to_wait(answer))
             return WatchStream(stream, silence)
         except UnreachableError as error:
-            raise _told(error, "GET", self._transport.host, path) from error
+            raise _with_request(error, "GET", self._transport.host, path) from error
         finally:
             self._observer.answered("GET", self._transport.host, code)
 
@@ -242,6 +242,6 @@ def _asked_to_wait(answer: Answer) -> float | None:
     return float(after) if after.isascii() and after.isdigit() else None
 
 
-def _told(error: UnreachableError, method: str, host: str, path: str) -> UnreachableError:
+def _with_request(error: UnreachableError, method: str, host: str, path: str) -> UnreachableError:
     """The same error, saying what was asked for."""
     return type(error)(f"{method} {host}{path.partition('?')[0]}: {error}", maybe_done=error.maybe_done)

@@ -16,14 +16,7 @@ from kubesched.config.args import NodeAffinityArgs
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
-from kubesched.framework.plugin import (
-    FilterPlugin,
-    PluginContext,
-    PreFilterPlugin,
-    PreScorePlugin,
-    Scope,
-    ScorePlugin,
-)
+from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin, PreScorePlugin, Scope, ScorePlugin
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.status import SKIP_EQUIVALENT, Status, error, unresolvable
 from kubesched.plugins.shared.arithmetic import scaled_to_maximum

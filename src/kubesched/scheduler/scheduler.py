@@ -19,25 +19,12 @@ from kubesched.framework.decision import Decision
 from kubesched.framework.engine import Engine
 from kubesched.framework.errors import describe
 from kubesched.framework.extender import EXTENDER, Extender, ignoring_managed_resources
-from kubesched.framework.plugin import (
-    PluginContext,
-    PreEnqueuePlugin,
-    QueueSortPlugin,
-)
+from kubesched.framework.plugin import PluginContext, PreEnqueuePlugin, QueueSortPlugin
 from kubesched.framework.profile import ANY_EVENT, Profile, custom_resources, interests_of
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import error
 from kubesched.framework.waiting import WaitingPods
-from kubesched.scheduler.attempt.attempt import (
-    EVICTION,
-    Asking,
-    Assumed,
-    Attempt,
-    AttemptOutcome,
-    Denied,
-    Done,
-    Failed,
-)
+from kubesched.scheduler.attempt.attempt import EVICTION, Asking, Assumed, Attempt, AttemptOutcome, Denied, Done, Failed
 from kubesched.scheduler.attempt.binding_cycle import BindingCycle, PreBinding
 from kubesched.scheduler.attempt.failures import FailureReporter
 from kubesched.scheduler.attempt.scheduling_cycle import SchedulingCycle
@@ -201,7 +188,7 @@ class Scheduler:
         """While a pod waits for a Permit plugin, its status names its node. To be over before `finish`."""
         for listener in self.listeners:
             listener.waiting(attempt)
-        await self._binding.tell_expected_node(attempt.queued.pod, attempt.node)
+        await self._binding.nominate_expected_node(attempt.queued.pod, attempt.node)
 
     async def finish(self, attempt: Attempt) -> None:
         """Carry out what was decided."""

@@ -38,3 +38,17 @@ class ChangeLog(Generic[C]):
             return None
         recent = self._changed[start:]
         return recent if len(recent) < 2 else sorted(set(recent))
+
+
+class ChangeReader(Generic[C]):
+    """Reads a log, each time from where it stopped the last time."""
+
+    def __init__(self, log: ChangeLog[C]) -> None:
+        self._log: ChangeLog[C] = log
+        self._position = 0
+
+    def read(self) -> list[C] | None:
+        """What was recorded meanwhile, each once; None if it may be anything."""
+        found = self._log.since(self._position)
+        self._position = self._log.position
+        return found

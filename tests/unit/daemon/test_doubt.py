@@ -122,7 +122,7 @@ def stored(version: str, **status: Any) -> dict[str, Any]:
 def reserving(*scripts: Script) -> ResourceClaim | None:
     async def main() -> ResourceClaim | None:
         async with serving(*scripts) as server, talking_to(server) as client:
-            return await write_claim(live(client), POD, RESERVING)
+            return await write_claim(live(client), RESERVING)
 
     return asyncio.run(main())
 

@@ -10,13 +10,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kubesched.api.selectors import compile_selector
-from kubesched.api.workloads import PodDisruptionBudget
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import WhatIf
 from kubesched.framework.plugin import FilterPlugin, Scope
 from kubesched.framework.status import Status
 from kubesched.plugins.default_preemption.candidates import PRIORITY_OFFSET, Budgets, Candidate
+from kubesched.state.changes import ChangeReader
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Float, Int32, Int64, Rows, grown
 from kubesched.state.pods import PlacedPod, PodTable
@@ -28,17 +27,16 @@ class ByImportance:
     def __init__(self, state: ClusterState) -> None:
         self.state = state
         self._slots: Int32 = np.full((4, len(state.nodes.live)), -1, dtype=np.int32)
-        self._position: int | None = None
+        self._changes = ChangeReader(state.nodes.changes)
 
     def slots(self) -> Int32:
         """The matrix as of now."""
-        log, size = self.state.nodes.changes, self.state.nodes.size
+        size = self.state.nodes.size
         if size > self._slots.shape[1]:
             self._slots = grown(self._slots, len(self.state.nodes.live), -1)
-        rows = None if self._position is None else log.since(self._position)
+        rows = self._changes.read()
         for row in range(size) if rows is None else rows:
             self._write(row)
-        self._position = log.position
         return self._slots[:, :size]
 
     def _write(self, row: int) -> None:
@@ -70,7 +68,7 @@ class Victims:
         """The pods that are out: at first all of lower priority, in the end the victims."""
         self.breaks: Bool | None = None
         """Who would break a disruption budget by leaving; they are put back before the others."""
-        for column in np.flatnonzero(_may_break_a_budget(cycle.state, rows)).tolist():
+        for column in np.flatnonzero(budgets.may_break_on(rows, cycle.state)).tolist():
             self._put_breaking_first(column, budgets)
 
     def keep(self, columns: Bool) -> None:
@@ -190,14 +188,3 @@ class _Emptied(WhatIf):
         for resource_id, amounts in self._amounts.items():
             self._requested[resource_id] -= amounts[rank] * where
         self._pod_count -= where
-
-
-def _may_break_a_budget(state: ClusterState, rows: Rows) -> Bool:
-    """Rows with more guarded pods than a budget lets go: on all others no order of leaving can break one."""
-    found = np.zeros(len(rows), dtype=np.bool_)
-    for budget in state.objects.all(PodDisruptionBudget):
-        selector = compile_selector(budget.spec.selector)
-        if not selector.is_empty and not selector.nothing:
-            counter = state.matches.counter(frozenset((budget.namespace,)), selector)
-            found |= counter.counts[rows] > budget.status.disruptions_allowed
-    return found

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from kubesched.api.selectors import Selector, compile_selector
 from kubesched.api.workloads import PodDisruptionBudget
+from kubesched.state.cluster import ClusterState
+from kubesched.state.columns import Bool, Rows
 from kubesched.state.facts import PodFacts
 from kubesched.state.objects import ObjectStore
 from kubesched.state.pods import PlacedPod
@@ -66,6 +70,14 @@ class Budgets:
     def of(self, facts: PodFacts) -> list[PodDisruptionBudget]:
         """The budgets that guard pods with these facts; kept with the facts until a budget changes."""
         return facts.derived_at(self._version, _guarding, (self._guards, facts))
+
+    def may_break_on(self, rows: Rows, state: ClusterState) -> Bool:
+        """Rows with more guarded pods than a budget lets go: on all others no order of leaving can break one."""
+        found = np.zeros(len(rows), dtype=np.bool_)
+        for budget, selector in self._guards:
+            counter = state.matches.counter(frozenset((budget.namespace,)), selector)
+            found |= counter.counts[rows] > budget.status.disruptions_allowed
+        return found
 
     def split(self, victims: Sequence[PlacedPod]) -> tuple[list[PlacedPod], list[PlacedPod]]:
         """Those whose going would break a budget, if all went in this order; and the others."""

@@ -12,12 +12,7 @@ from kubesched.api.devices import DeviceClass
 from kubesched.api.pod import ExtendedResourceRequest, Pod
 from kubesched.api.selectors import NodeTerm
 from kubesched.framework.cycle import Cycle
-from kubesched.plugins.dynamic_resources.extended import (
-    IN_MEMORY_NAME,
-    ExtendedDemand,
-    demand_of,
-    spec_with,
-)
+from kubesched.plugins.dynamic_resources.extended import IN_MEMORY_NAME, ExtendedDemand, demand_of, spec_with
 from kubesched.plugins.dynamic_resources.writes import ClaimWrite
 from kubesched.plugins.shared.devices.answers import Answer, DeviceView, IsOutOfTime
 from kubesched.plugins.shared.devices.extended_resources import ServedResources

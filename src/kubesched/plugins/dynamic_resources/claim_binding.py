@@ -14,9 +14,7 @@ from kubesched.plugins.dynamic_resources.attempt import ClaimAttempt
 from kubesched.plugins.dynamic_resources.extended import IN_MEMORY_NAME
 from kubesched.plugins.dynamic_resources.writes import (
     ClaimGoneAnotherWayError,
-    CreateClaim,
     DeleteClaim,
-    NameExtendedClaim,
     ReserveClaim,
     consumer_of,
     write_claim,
@@ -146,7 +144,7 @@ class ClaimBinding:
         writes, attempt.writes = attempt.writes, []
         for write in writes:
             try:
-                await write_claim(self._client, attempt.pod, write)
+                await write_claim(self._client, write)
             except (ClientError, ClaimGoneAnotherWayError) as failure:
                 failed.append(f"claim {write.claim.key}: {failure}")
                 continue
@@ -169,7 +167,7 @@ class ClaimBinding:
             write = ReserveClaim(claim, consumer_of(pod), allocation, self._timestamp())
             what = "allocation and reservation" if allocation is not None else "reservation"
             try:
-                written = await write_claim(self._client, pod, write)
+                written = await write_claim(self._client, write)
             except ClientError as failure:
                 raise ClientError(failure.reason, f"add {what} to claim {claim.key}: {failure}") from failure
             assert written is not None
@@ -178,7 +176,7 @@ class ClaimBinding:
             if allocation is not None:
                 self._ledger.release(set_aside)
         if is_extended:
-            await self._tell_pod(written)
+            await self._name_in_pod(written)
         attempt.claims[index] = written
 
     def _timestamp(self) -> str:
@@ -191,26 +189,27 @@ class ClaimBinding:
         nameless = msgspec.structs.replace(claim, metadata=msgspec.structs.replace(claim.metadata, name="", uid=""))
         result = "failure"
         try:
-            created = await write_claim(self._client, self._attempt.pod, CreateClaim(nameless))
+            created = await self._client.create("ResourceClaim", msgspec.to_builtins(nameless))
             result = "success"
         except ClientError as failure:
             words = f"create claim for extended resources {claim.key}: {failure}"
             raise ClientError(failure.reason, words) from failure
         finally:
             self._context.handle.count(_CREATED_CLAIMS, result)
-        assert created is not None
-        return created
+        return msgspec.convert(created, ResourceClaim)
 
-    async def _tell_pod(self, claim: ResourceClaim) -> None:
-        """In the pod's status, which claim serves its extended resources."""
+    async def _name_in_pod(self, claim: ResourceClaim) -> None:
+        """Write into the pod's status which claim serves its extended resources, and how."""
         pod, mappings = self._attempt.pod, self._attempt.mappings
         if not mappings:
             # As in kube-scheduler, where a pod with claims of its own cannot use the device plugin of a node for a
             # resource that a class serves as well.
             words = f"nil or empty request mappings, no update of pod {pod.key} ExtendedResourceClaimStatus"
             raise ClientError("Invalid", words)
+        served = {"resourceClaimName": claim.name, "requestMappings": msgspec.to_builtins(mappings)}
+        patch = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": served}}
         try:
-            await write_claim(self._client, pod, NameExtendedClaim(claim, mappings))
+            await self._client.patch("Pod", pod.name, patch, namespace=pod.namespace, subresource="status")
         except ClientError as failure:
             words = f"update pod {pod.key} ExtendedResourceClaimStatus: {failure}"
             raise ClientError(failure.reason, words) from failure

@@ -121,7 +121,7 @@ class _Page:
                         wanted.name,
                         _in_words(wanted),
                         tuple(
-                            DeviceVerdict(_name(spot), *self._verdict(number, wanted, i, claim))
+                            DeviceVerdict("/".join(spot.id), *self._verdict(number, wanted, i, claim))
                             for i, spot in enumerate(self._inventory.spots)
                         ),
                     )
@@ -136,8 +136,7 @@ class _Page:
         """The first thing that speaks against a device, in the order of the search."""
         spot = self._inventory.spots[i]
         if not wanted.has_admin_access and self._use.busy >> i & 1:
-            spec = spot.slice.spec
-            return f"in use by {', '.join(self._holders[spec.driver, spec.pool.name, spot.device.name])}"
+            return f"in use by {', '.join(self._holders[spot.id])}"
         if spot.is_withheld:
             return "has binding conditions, but the feature gate DRADeviceBindingConditions is off"
         refusal = wanted.selection.refusal(wanted.likeness.of(spot.kind))
@@ -248,8 +247,3 @@ def _in_words(wanted: Wanted) -> str:
     number = "all" if wanted.takes_all else str(wanted.count)
     access = " with admin access" if wanted.has_admin_access else ""
     return f"{number} of class {wanted.asked.device_class_name}{access}"
-
-
-def _name(spot: Spot) -> str:
-    spec = spot.slice.spec
-    return f"{spec.driver}/{spec.pool.name}/{spot.device.name}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from kubesched.api.device_claims import FINALIZER, AllocationResult, ConsumerReference, ResourceClaim
-from kubesched.api.pod import ExtendedResourceRequest, Pod
+from kubesched.api.pod import Pod
 from kubesched.framework.client import ClientError, ClusterClient, Json
 
 _KIND = "ResourceClaim"
@@ -52,28 +52,13 @@ class DeallocateClaim:
 
 
 @dataclass(frozen=True)
-class CreateClaim:
-    """A claim for a pod's extended resources. It has no name yet, but says what the name begins with."""
-
-    claim: ResourceClaim
-
-
-@dataclass(frozen=True)
 class DeleteClaim:
     """A claim for a pod's extended resources is not needed: first the finalizer goes, then the claim."""
 
     claim: ResourceClaim
 
 
-@dataclass(frozen=True)
-class NameExtendedClaim:
-    """In the pod's status: which claim serves its extended resources, and how."""
-
-    claim: ResourceClaim
-    mappings: tuple[ExtendedResourceRequest, ...]
-
-
-ClaimWrite = ReserveClaim | UnreserveClaim | DeallocateClaim | CreateClaim | DeleteClaim | NameExtendedClaim
+ClaimWrite = ReserveClaim | UnreserveClaim | DeallocateClaim | DeleteClaim
 
 
 def consumer_of(pod: Pod) -> ConsumerReference:
@@ -134,19 +119,11 @@ def _check(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json)
         raise ClaimGoneAnotherWayError(f"claim {name} got deallocated elsewhere in the meantime")
 
 
-async def write_claim(client: ClusterClient, pod: Pod, write: ClaimWrite) -> ResourceClaim | None:
-    """One change of a claim for the pod: the claim as it is now; None if it is gone, or if the change was to the pod.
+async def write_claim(client: ClusterClient, write: ClaimWrite) -> ResourceClaim | None:
+    """One change of a claim: the claim as it is now; None if it is gone.
 
     Conflicts are tried again; a claim that has gone another way meanwhile raises ClaimGoneAnotherWayError.
     """
-    match write:
-        case CreateClaim():
-            return msgspec.convert(await client.create(_KIND, msgspec.to_builtins(write.claim)), ResourceClaim)
-        case NameExtendedClaim():
-            served = {"resourceClaimName": write.claim.name, "requestMappings": msgspec.to_builtins(write.mappings)}
-            patch = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": served}}
-            await client.patch("Pod", pod.name, patch, namespace=pod.namespace, subresource="status")
-            return None
     for attempt in range(1, _TRIES + 1):
         try:
             if isinstance(write, DeleteClaim):
@@ -181,16 +158,3 @@ async def _delete(client: ClusterClient, claim: ResourceClaim) -> None:
     except ClientError as error:
         if not error.is_not_found:
             raise
-
-
-def described(write: ClaimWrite) -> str:
-    """In short: `deallocate gpu`."""
-    verbs = {
-        ReserveClaim: "reserve",
-        UnreserveClaim: "unreserve",
-        DeallocateClaim: "deallocate",
-        CreateClaim: "create",
-        DeleteClaim: "delete",
-        NameExtendedClaim: "name",
-    }
-    return f"{verbs[type(write)]} {write.claim.name}"

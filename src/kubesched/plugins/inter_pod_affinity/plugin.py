@@ -12,8 +12,7 @@ from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from kubesched.framework.status import MAX_NODE_SCORE, SKIP, Status, unresolvable, unschedulable
-from kubesched.plugins.inter_pod_affinity.neighbours import Neighbours
-from kubesched.plugins.inter_pod_affinity.terms import carried_terms_that_mean, counter_of, means
+from kubesched.plugins.inter_pod_affinity.neighbours import Neighbours, carried_terms_that_mean, counter_of, means
 from kubesched.plugins.shared.hinting import has_node, is_same_pod, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32, Int64

@@ -68,9 +68,8 @@ class _MeanPart:
         for resource_id, weight, amount in resources:
             use, offer = used[resource_id] + amount, offered[resource_id]
             if not 0 <= use <= MAX_INT64 or offer > _MAX_PERCENT:
-                return _as_columns(
-                    self, resources, used, offered
-                )  # absurd numbers wrap around, which columns do anyway
+                # Absurd numbers wrap around, which columns do anyway.
+                return _as_columns(self, resources, used, offered)
             if offer:
                 if self._free:
                     part = offer - use if use < offer else 0

@@ -26,6 +26,7 @@ from kubesched.plugins.shared.volume_claims import (
     class_of,
     why_foreign,
 )
+from kubesched.state.changes import ChangeReader
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int64, grown
 from kubesched.state.facts import PodFacts
@@ -144,7 +145,7 @@ class AttachmentColumns:
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self._by_pods: Int64 = np.zeros(0, dtype=np.int64)
-        self._position = -1
+        self._changes = ChangeReader(state.nodes.changes)
         self._by_node: dict[str, list[VolumeAttachment]] = {}
         self._attached: Int64 = np.zeros(0, dtype=np.int64)
         self._attached_as_of = (-1, -1)
@@ -174,10 +175,9 @@ class AttachmentColumns:
     def _count_pods(self) -> None:
         nodes, pods = self._state.nodes, self._state.pods
         self._by_pods = grown(self._by_pods, len(nodes.live))
-        rows = nodes.changes.since(self._position) if self._position >= 0 else None
+        rows = self._changes.read()
         for row in range(nodes.size) if rows is None else rows:
             self._by_pods[row] = sum(attachable_count(placed.pod, placed.facts) for placed in pods.pods_on(row))
-        self._position = nodes.changes.position
 
     def _count_attached(self) -> None:
         nodes = self._state.nodes

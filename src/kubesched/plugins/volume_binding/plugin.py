@@ -25,10 +25,9 @@ from kubesched.plugins.shared.csi_nodes import MIGRATED_ANNOTATION
 from kubesched.plugins.shared.hinting import after_used_claim, queue_if, waits_for
 from kubesched.plugins.shared.volume_claims import claims_used
 from kubesched.plugins.volume_binding.matching import NO_VOLUME
-from kubesched.plugins.volume_binding.pod_claims import PodClaims, claims_of, why_not_ready
 from kubesched.plugins.volume_binding.provisioning import largest_volume
 from kubesched.plugins.volume_binding.scoring import CapacityScorer
-from kubesched.plugins.volume_binding.search import Findings, VolumeSearch
+from kubesched.plugins.volume_binding.search import Findings, PodClaims, VolumeSearch, claims_of, why_not_ready
 from kubesched.plugins.volume_binding.writes import RESERVED, VolumeWrites, bind_volumes, bound_to, made_for
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32, Int64

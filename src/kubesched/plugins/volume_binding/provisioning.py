@@ -5,12 +5,7 @@ from __future__ import annotations
 from kubesched.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.selectors import NodeTerm, compile_selector
-from kubesched.api.storage import (
-    CSIDriver,
-    CSIStorageCapacity,
-    PersistentVolumeClaim,
-    StorageClass,
-)
+from kubesched.api.storage import CSIDriver, CSIStorageCapacity, PersistentVolumeClaim, StorageClass
 from kubesched.api.well_known import NO_PROVISIONER
 from kubesched.framework.nodes import Nodes
 from kubesched.plugins.shared.volume_claims import class_of

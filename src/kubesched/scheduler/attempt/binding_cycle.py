@@ -47,7 +47,7 @@ class BindingCycle:
         self._profiles = profiles
         self._give_back = give_back
         self._binders = [extender for extender in extenders if extender.binds]
-        self._tells_expected_node = state.features.expected_node_told
+        self._nominates_expected_node = state.features.expected_node_nominated
         self.pre_binding = pre_binding
 
     async def run(self, pod: Pod, decision: Decision) -> Failure | None:
@@ -108,7 +108,7 @@ class BindingCycle:
                 failed = error(f'running PreBindPreFlight "{plugin.name}": {status.message}').by(plugin.name)
                 plugins = []
                 break
-        if self._tells_expected_node:
+        if self._nominates_expected_node:
             cycle.lap("PreBindPreFlight", failed or (None if plugins else SKIP))
         return plugins, failed
 
@@ -128,7 +128,7 @@ class BindingCycle:
     async def _pre_bind(self, plugins: list[PreBindPlugin], decision: Decision) -> Status | None:
         pod, cycle = decision.pod, decision.cycle
         if any(iscoroutinefunction(plugin.pre_bind) for plugin in plugins):
-            await self.tell_expected_node(pod, decision.node)
+            await self.nominate_expected_node(pod, decision.node)
         for plugin in plugins:
             status = await cycle.wait_for(plugin.name, "PreBind", self._pre_bind_by, plugin, cycle, decision)
             if status is not None:
@@ -155,9 +155,9 @@ class BindingCycle:
             if status is not None:
                 log.warning("not all could be undone for pod %s: %s", decision.pod.key, status.message)
 
-    async def tell_expected_node(self, pod: Pod, node_name: str) -> None:
+    async def nominate_expected_node(self, pod: Pod, node_name: str) -> None:
         """What comes next may take a while, so the pod's status names its node beforehand."""
-        if not self._tells_expected_node or pod.status.nominated_node_name == node_name:
+        if not self._nominates_expected_node or pod.status.nominated_node_name == node_name:
             return
         try:
             await self._client.patch_pod_status(pod, condition=None, nominated_node_name=node_name)

@@ -11,8 +11,7 @@ from kubesched.api.change import Change
 from kubesched.api.pod import Pod
 from kubesched.framework.events import ClusterEvent, Hint, Interest
 from kubesched.scheduler.listener import SchedulerListener
-from kubesched.scheduler.queue.queued_pod import QueuedPod
-from kubesched.scheduler.queue.unschedulable_pods import Group
+from kubesched.scheduler.queue.queued_pod import Group, QueuedPod
 from kubesched.state.cluster import ClusterState
 
 log = logging.getLogger(__name__)

@@ -1,12 +1,14 @@
-"""A pod on its way through the queue, pods kept in an order, and how long a pod backs off."""
+"""A pod in the queue, pods kept in an order, pods that wait for an event, and how long a pod backs off."""
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from kubesched.api.pod import Pod
+from kubesched.state.cluster import ClusterState
+from kubesched.state.facts import PodFacts
 
 
 class QueuedPod:
@@ -137,3 +139,58 @@ class Backoff:
 
     def _aligned(self, time: float) -> float:
         return float(time // 1) if self._by_the_second else time
+
+
+class Group(NamedTuple):
+    """What pods in the pool have in common: their definition, who rejected them, who holds them back."""
+
+    facts: PodFacts
+    rejectors: frozenset[str]
+    gating_plugin: str
+    apart: str
+    """The name of a pod that cannot be lumped together with others, since its name or its status matters too."""
+
+
+class UnschedulablePods:
+    """Pods by name, and by group."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._pods: dict[str, tuple[QueuedPod, Group]] = {}
+        self._groups: dict[Group, dict[str, QueuedPod]] = {}
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._pods
+
+    def __iter__(self) -> Iterator[QueuedPod]:
+        return iter([pod for pod, _ in self._pods.values()])
+
+    def get(self, key: str) -> QueuedPod | None:
+        return self._pods[key][0] if key in self._pods else None
+
+    def put(self, pod: QueuedPod) -> None:
+        """Add a pod, or find its new group after it changed."""
+        self.remove(pod.key)
+        spec, facts = pod.pod.spec, self._state.facts(pod.pod)
+        apart = spec.resource_claims or pod.pending_plugins or any(volume.ephemeral for volume in spec.volumes)
+        group = Group(facts, frozenset(pod.rejectors), pod.gating_plugin, pod.key if apart else "")
+        self._pods[pod.key] = (pod, group)
+        self._groups.setdefault(group, {})[pod.key] = pod
+
+    def remove(self, key: str) -> QueuedPod | None:
+        found = self._pods.pop(key, None)
+        if found is None:
+            return None
+        pod, group = found
+        members = self._groups[group]
+        del members[key]
+        if not members:
+            del self._groups[group]
+        return pod
+
+    def groups(self) -> list[tuple[Group, dict[str, QueuedPod]]]:
+        """All groups with their members, by name."""
+        return list(self._groups.items())

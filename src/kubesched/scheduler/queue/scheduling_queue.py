@@ -23,8 +23,7 @@ from kubesched.scheduler.cluster_events import PENDING_POD_ADDED, PENDING_POD_UP
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.hints import QueueingHints, QueueingStrategy
 from kubesched.scheduler.queue.in_flight import InFlight, InFlightEvent
-from kubesched.scheduler.queue.queued_pod import Backoff, OrderedPods, QueuedPod
-from kubesched.scheduler.queue.unschedulable_pods import UnschedulablePods
+from kubesched.scheduler.queue.queued_pod import Backoff, OrderedPods, QueuedPod, UnschedulablePods
 from kubesched.state.cluster import ClusterState
 
 WAITED_TOO_LONG = ClusterEvent(Kind.ANY, Action.ALL, "UnschedulableTimeout")

@@ -99,9 +99,7 @@ class DeviceView:
             found = inventory.pools[error.pool]
             pool = f"{found.driver}/{found.name}"
         if inventory.spots:
-            spot = inventory.spots[error.spot]
-            spec = spot.slice.spec
-            device = f"{spec.driver}/{spec.pool.name}/{spot.device.name}"
+            device = "/".join(inventory.spots[error.spot].id)
         claim, node = claims[error.claim], self._state.nodes.names[row]
         return error.words.format(claim=claim.key, claim_name=claim.name, pool=pool, device=device, node=node)
 

@@ -16,8 +16,9 @@ from kubesched.framework.nodes import Nodes
 from kubesched.plugins.shared.devices.answers import DeviceView
 from kubesched.plugins.shared.devices.device_kinds import DeviceKind, DeviceKinds
 from kubesched.plugins.shared.devices.likeness import Likeness
-from kubesched.plugins.shared.devices.pools import PoolId, Reach
+from kubesched.plugins.shared.devices.pools import PoolId, Reach, SliceIndex
 from kubesched.plugins.shared.devices.selecting import Selection
+from kubesched.state.changes import ChangeReader
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int64
 
@@ -104,12 +105,10 @@ class DeviceCounts:
         self._selectors = view.selectors
         self._kinds = DeviceKinds()
         self._counts: dict[str, ClassCount] = {}
-        self._published: dict[str, list[_Portion]] = {}
-        """By slice."""
-        self._of_pool: dict[PoolId, dict[_Portion, None]] = {}
-        self._local: dict[str, dict[_Portion, None]] = {}
-        self._wide: dict[_Portion, None] = {}
-        self._class_version = self._slice_position = self._node_position = self._use_position = 0
+        self._slices = SliceIndex(state.objects, self._portions)
+        self._node_changes = ChangeReader(state.nodes.object_changes)
+        self._use_changes = ChangeReader(view.ledger.changes)
+        self._class_version = 0
         state.followers.append(self.follow)
 
     def of(self, device_class: DeviceClass) -> ClassCount:
@@ -156,7 +155,7 @@ class DeviceCounts:
         count.extend(table.size)
         before = count.capacity, count.in_use
         capacity, in_use, is_broken = [0] * table.size, [0] * table.size, [False] * table.size
-        for name, portions in self._local.items():
+        for name, portions in self._slices.local.items():
             row = table.row_of.get(name)
             if row is not None:
                 for portion in portions:
@@ -167,7 +166,7 @@ class DeviceCounts:
         count.capacity, count.in_use = np.array(capacity, dtype=np.int64), np.array(in_use, dtype=np.int64)
         is_counted = table.live[: table.size] & ~np.array(is_broken, dtype=np.bool_)
         nodes = Nodes(self._state)
-        for portion in self._wide:
+        for portion in self._slices.wide:
             if count.concerns(portion):
                 rows, found = portion.reach.rows(nodes), count.selected(portion)
                 if found is None:
@@ -186,8 +185,8 @@ class DeviceCounts:
         if node is None:
             return 0, 0
         capacity = in_use = 0
-        wide = (one for one in self._wide if count.concerns(one) and one.reach.includes(node))
-        for portion in (*self._local.get(node.name, ()), *wide):
+        wide = (one for one in self._slices.wide if count.concerns(one) and one.reach.includes(node))
+        for portion in (*self._slices.local.get(node.name, ()), *wide):
             found = count.selected(portion)
             if found is None:
                 return 0, 0
@@ -204,53 +203,9 @@ class DeviceCounts:
 
     def _catch_up(self) -> _Touched:
         self._ledger.refresh()
-        portions = self._follow_slices()
-        rows = self._follow_nodes()
-        log = self._ledger.changes
-        pools = log.since(self._use_position)
-        self._use_position = log.position
-        if pools is None:
-            return _Touched(None, portions)
-        return _Touched(rows, portions + [one for pool in pools for one in self._of_pool.get(pool, ())])
-
-    def _follow_nodes(self) -> set[int] | None:
-        log = self._state.nodes.object_changes
-        rows = log.since(self._node_position)
-        self._node_position = log.position
-        return None if rows is None else set(rows)
-
-    def _follow_slices(self) -> list[_Portion]:
-        objects = self._state.objects
-        log = objects.changes(ResourceSlice)
-        keys = log.since(self._slice_position)
-        self._slice_position = log.position
-        if keys is None:
-            keys = sorted({*self._published, *(one.key for one in objects.all(ResourceSlice))})
-        touched: list[_Portion] = []
-        for key in keys:
-            gone = self._published.pop(key, [])
-            for portion in gone:
-                self._forget(portion)
-            slice_ = objects.get(ResourceSlice, key)
-            here = self._portions(slice_) if slice_ is not None else []
-            for portion in here:
-                self._of_pool.setdefault(portion.pool, {})[portion] = None
-                self._home_of(portion)[portion] = None
-            if here:
-                self._published[key] = here
-            touched += gone + here
-        return touched
-
-    def _forget(self, portion: _Portion) -> None:
-        of_pool, home = self._of_pool[portion.pool], self._home_of(portion)
-        del of_pool[portion], home[portion]
-        if not of_pool:
-            del self._of_pool[portion.pool]
-        if not home:
-            self._local.pop(portion.local_to, None)
-
-    def _home_of(self, portion: _Portion) -> dict[_Portion, None]:
-        return self._local.setdefault(portion.local_to, {}) if portion.local_to else self._wide
+        portions, rows, pools = self._slices.follow(), self._node_changes.read(), self._use_changes.read()
+        portions += (one for pool in pools or () for one in self._slices.of_pool.get(pool, ()))
+        return _Touched(None if rows is None or pools is None else set(rows), portions)
 
     def _portions(self, slice_: ResourceSlice) -> list[_Portion]:
         spec = slice_.spec

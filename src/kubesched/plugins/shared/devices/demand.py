@@ -200,7 +200,7 @@ def _refuse_capacity(
 
 
 def escaped(text: str) -> str:
-    """Text that goes into the words of a problem as it is."""
+    """Text that goes into the words of an AllocationError as it is."""
     return text.replace("{", "{{").replace("}", "}}")
 
 

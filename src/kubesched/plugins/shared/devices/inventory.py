@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from kubesched.api.devices import ResourceSlice
 from kubesched.api.node import Node
@@ -12,11 +12,9 @@ from kubesched.config.features import Features
 from kubesched.framework.nodes import Nodes
 from kubesched.plugins.shared.devices.device_kinds import CounterName, DeviceKinds
 from kubesched.plugins.shared.devices.ledger import Ledger, PoolUse
-from kubesched.plugins.shared.devices.pools import Pool, PoolId, Reach, Spot, build_pool, newest
-from kubesched.state.changes import ChangeLog
+from kubesched.plugins.shared.devices.pools import Pool, PoolId, Reach, SliceIndex, Spot, build_pool, newest
+from kubesched.state.changes import ChangeLog, ChangeReader
 from kubesched.state.cluster import ClusterState
-
-K = TypeVar("K", str, PoolId)
 
 
 class Use(NamedTuple):
@@ -101,7 +99,7 @@ def _left(pool: Pool, use: PoolUse) -> dict[CounterName, int]:
     return left
 
 
-class _Published:
+class _PublishedSlice:
     """A slice, and what nodes need to know of it."""
 
     def __init__(self, slice_: ResourceSlice, features: Features) -> None:
@@ -153,18 +151,15 @@ class Inventories:
         self._state = state
         self._ledger = ledger
         self._kinds = DeviceKinds(state.features)
-        self._published: dict[str, _Published] = {}
-        self._of_pool: dict[PoolId, dict[str, _Published]] = {}
-        self._local: dict[str, dict[str, _Published]] = {}
-        self._wide: dict[str, _Published] = {}
-        """Slices that more than one node may use."""
+        self._slices = SliceIndex(state.objects, lambda slice_: (_PublishedSlice(slice_, state.features),))
         self._built: dict[PoolId, dict[object, Pool | None]] = {}
         self._rows: list[Inventory] = []
         self._rows_of_pool: dict[PoolId, set[int]] = {}
         self._alike: dict[tuple[object, ...], Inventory] = {}
         """By the identity of their pools, and those that are replaced: inventories that many nodes have."""
         self._nothing = Inventory(())
-        self._slice_position = self._node_position = self._use_position = 0
+        self._node_changes = ChangeReader(state.nodes.object_changes)
+        self._use_changes = ChangeReader(ledger.changes)
 
     def of(self, row: int) -> Inventory:
         return self._rows[row]
@@ -179,8 +174,7 @@ class Inventories:
         self._ledger.refresh()
         stale = self._follow_slices()
         table = self._state.nodes
-        rows = table.object_changes.since(self._node_position)
-        self._node_position = table.object_changes.position
+        rows = self._node_changes.read()
         if rows is None or stale is None or len(self._rows) > table.size:
             self._rebuild_all()
         else:
@@ -190,11 +184,7 @@ class Inventories:
         self._follow_use()
 
     def _follow_use(self) -> None:
-        log = self._ledger.changes
-        if log.position == self._use_position:
-            return
-        pools = log.since(self._use_position)
-        self._use_position = log.position
+        pools = self._use_changes.read()
         if pools is None:
             self.changes.all_changed()
             return
@@ -202,60 +192,27 @@ class Inventories:
             for row in self._rows_of_pool.get(pool, ()):
                 self.changes.record(row)
 
-    # -- slices -------------------------------------------------------------------------------------------------------
-
     def _follow_slices(self) -> set[int] | None:
         """The rows whose devices may be others now; None for all."""
-        objects = self._state.objects
-        log = objects.changes(ResourceSlice)
-        if log.position == self._slice_position:
-            return set()
-        keys = log.since(self._slice_position)
-        self._slice_position = log.position
-        everything = keys is None
-        if keys is None:
-            keys = [*self._published, *(one.key for one in objects.all(ResourceSlice))]
         rows: set[int] = set()
-        for key in keys:
-            before = self._published.get(key)
-            after = objects.get(ResourceSlice, key)
-            for one in (before, self._publish(key, after)):
-                if one is None:
-                    continue
-                self._built.pop(one.pool, None)
-                rows |= self._rows_of_pool.get(one.pool, set())
-                row = self._state.nodes.row_of.get(one.local_to)
-                if not one.local_to:
-                    everything = True
-                elif row is not None:
-                    rows.add(row)
+        everything = False
+        for one in self._slices.follow():
+            self._built.pop(one.pool, None)
+            rows |= self._rows_of_pool.get(one.pool, set())
+            row = self._state.nodes.row_of.get(one.local_to)
+            if not one.local_to:
+                everything = True
+            elif row is not None:
+                rows.add(row)
         return None if everything else rows
-
-    def _publish(self, key: str, slice_: ResourceSlice | None) -> _Published | None:
-        before = self._published.pop(key, None)
-        if before is not None:
-            _drop(self._of_pool, before.pool, key)
-            if before.local_to:
-                _drop(self._local, before.local_to, key)
-            else:
-                del self._wide[key]
-        if slice_ is None:
-            return None
-        one = self._published[key] = _Published(slice_, self._state.features)
-        self._of_pool.setdefault(one.pool, {})[key] = one
-        self._home_of(one)[key] = one
-        return one
-
-    def _home_of(self, one: _Published) -> dict[str, _Published]:
-        return self._local.setdefault(one.local_to, {}) if one.local_to else self._wide
 
     # -- rows ---------------------------------------------------------------------------------------------------------
 
     def _rebuild_all(self) -> None:
         table = self._state.nodes
-        wide: list[list[_Published]] = [[] for _ in range(table.size)]
+        wide: list[list[_PublishedSlice]] = [[] for _ in range(table.size)]
         nodes = Nodes(self._state)
-        for one in self._wide.values():
+        for one in self._slices.wide:
             for row in one.rows(nodes):
                 wide[row].append(one)
         self._rows_of_pool.clear()
@@ -264,7 +221,7 @@ class Inventories:
         for row in range(table.size):
             node = table.nodes[row]
             if node is not None:
-                self._set(row, self._build(node, [*self._local.get(node.name, {}).values(), *wide[row]]))
+                self._set(row, self._build(node, [*self._slices.local.get(node.name, ()), *wide[row]]))
         self.changes.all_changed()
 
     def _rebuild(self, row: int) -> None:
@@ -273,8 +230,8 @@ class Inventories:
         node = self._state.nodes.nodes[row]
         inventory = self._nothing
         if node is not None:
-            wide = [one for one in self._wide.values() if one.is_seen_from(node)]
-            inventory = self._build(node, [*self._local.get(node.name, {}).values(), *wide])
+            wide = [one for one in self._slices.wide if one.is_seen_from(node)]
+            inventory = self._build(node, [*self._slices.local.get(node.name, ()), *wide])
         self._set(row, inventory)
         self.changes.record(row)
 
@@ -288,10 +245,10 @@ class Inventories:
         for pool_id in inventory.pool_ids:
             self._rows_of_pool.setdefault(pool_id, set()).add(row)
 
-    def _build(self, node: Node, seen: list[_Published]) -> Inventory:
+    def _build(self, node: Node, seen: list[_PublishedSlice]) -> Inventory:
         if not seen:
             return self._nothing
-        by_pool: dict[PoolId, list[_Published]] = {}
+        by_pool: dict[PoolId, list[_PublishedSlice]] = {}
         for one in seen:
             by_pool.setdefault(one.pool, []).append(one)
         built = {pool_id: self._pool(node, pool_id, slices) for pool_id, slices in by_pool.items()}
@@ -305,20 +262,13 @@ class Inventories:
             found = self._alike[key] = Inventory(tuple(pools), replaced)
         return found
 
-    def _pool(self, node: Node, pool_id: PoolId, seen: list[_Published]) -> Pool | None:
+    def _pool(self, node: Node, pool_id: PoolId, seen: list[_PublishedSlice]) -> Pool | None:
         by_name = {one.slice.name: one for one in seen}
         current = newest(one.slice for one in seen)
         reachable = [by_name[one.name].reachable(node) for one in current]
         key = (tuple(one.name for one in current), tuple(reachable))
         built = self._built.setdefault(pool_id, {})
         if key not in built:
-            everywhere = (one.slice for one in self._of_pool[pool_id].values())
+            everywhere = (one.slice for one in self._slices.of_pool[pool_id])
             built[key] = build_pool(pool_id, current, everywhere, reachable, self._kinds, self._state.features)
         return built[key]
-
-
-def _drop(groups: dict[K, dict[str, _Published]], group: K, key: str) -> None:
-    """Take one out of its group, and the group too if it was the last: nodes come and go for ever."""
-    del groups[group][key]
-    if not groups[group]:
-        del groups[group]

@@ -12,7 +12,7 @@ from kubesched.api.device_claims import EXTENDED_RESOURCE_CLAIM, AllocatedDevice
 from kubesched.api.pod import Pod
 from kubesched.api.quantity import Family, family_as_written, parse_quantity, spell
 from kubesched.plugins.shared.devices.pools import PoolId
-from kubesched.state.changes import ChangeLog
+from kubesched.state.changes import ChangeLog, ChangeReader
 from kubesched.state.objects import ObjectStore
 
 DeviceId = tuple[str, str, str]
@@ -74,7 +74,7 @@ class Ledger:
         """The pools whose use changed."""
         self._objects = objects
         self._shares = shares
-        self._position = 0
+        self._changes = ChangeReader(objects.changes(ResourceClaim))
         self._seen: dict[str, ResourceClaim] = {}
         """Claims by key, as the watch shows them."""
         self._assumed: dict[str, ResourceClaim] = {}
@@ -160,11 +160,7 @@ class Ledger:
 
     def refresh(self) -> None:
         """Follow what the watch has shown meanwhile."""
-        changes = self._objects.changes(ResourceClaim)
-        if changes.position == self._position:
-            return
-        keys = changes.since(self._position)
-        self._position = changes.position
+        keys = self._changes.read()
         if keys is None:
             keys = [*self._seen, *(claim.key for claim in self._objects.all(ResourceClaim))]
         for key in keys:

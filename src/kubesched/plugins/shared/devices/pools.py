@@ -7,7 +7,7 @@ incomplete, one whose slices contradict each other is invalid; no device is take
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -19,6 +19,8 @@ from kubesched.api.selectors import NodeTerm, compile_node_selector, node_matche
 from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.framework.nodes import Nodes
 from kubesched.plugins.shared.devices.device_kinds import CounterName, DeviceKind, DeviceKinds
+from kubesched.state.changes import ChangeReader
+from kubesched.state.objects import ObjectStore
 
 
 class Reach:
@@ -53,6 +55,67 @@ PoolId = tuple[str, str]
 """Driver and name of a pool."""
 
 
+class Published(Protocol):
+    """A slice, or a part of one. Compared by identity."""
+
+    @property
+    def pool(self) -> PoolId: ...
+
+    @property
+    def local_to(self) -> str:
+        """The only node that can use it; empty if there may be several."""
+        ...
+
+
+P = TypeVar("P", bound=Published)
+
+
+class SliceIndex(Generic[P]):
+    """All that slices publish, by pool and by node, kept in step with the slices."""
+
+    def __init__(self, objects: ObjectStore, publish: Callable[[ResourceSlice], Sequence[P]]) -> None:
+        self.of_pool: dict[PoolId, dict[P, None]] = {}
+        self.local: dict[str, dict[P, None]] = {}
+        self.wide: dict[P, None] = {}
+        """What more than one node may use."""
+        self._of_slice: dict[str, Sequence[P]] = {}
+        self._objects = objects
+        self._publish = publish
+        self._changes = ChangeReader(objects.changes(ResourceSlice))
+
+    def follow(self) -> list[P]:
+        """Read the slices that have changed. What went with the old ones, and what came with the new ones."""
+        keys = self._changes.read()
+        if keys is None:
+            keys = sorted({*self._of_slice, *(one.key for one in self._objects.all(ResourceSlice))})
+        touched: list[P] = []
+        for key in keys:
+            gone = self._of_slice.pop(key, ())
+            for one in gone:
+                self._forget(one)
+            slice_ = self._objects.get(ResourceSlice, key)
+            came = self._publish(slice_) if slice_ is not None else ()
+            for one in came:
+                self.of_pool.setdefault(one.pool, {})[one] = None
+                self._home_of(one)[one] = None
+            if came:
+                self._of_slice[key] = came
+            touched += (*gone, *came)
+        return touched
+
+    def _forget(self, one: P) -> None:
+        """Groups go with their last member: nodes and pools come and go for ever."""
+        of_pool, home = self.of_pool[one.pool], self._home_of(one)
+        del of_pool[one], home[one]
+        if not of_pool:
+            del self.of_pool[one.pool]
+        if not home:
+            self.local.pop(one.local_to, None)
+
+    def _home_of(self, one: P) -> dict[P, None]:
+        return self.local.setdefault(one.local_to, {}) if one.local_to else self.wide
+
+
 class Spot(NamedTuple):
     """A device in its place in the order of search."""
 
@@ -63,6 +126,12 @@ class Spot(NamedTuple):
     """Whether the node may use it, where that is said for each device rather than for the slice."""
     is_withheld: bool = False
     """Whether no claim gets it, since it has binding conditions and that feature is off."""
+
+    @property
+    def id(self) -> tuple[str, str, str]:
+        """Driver, pool and name of the device."""
+        spec = self.slice.spec
+        return spec.driver, spec.pool.name, self.device.name
 
     @property
     def alternative_nodes(self) -> int:
