@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
+from string import Template
 from typing import NamedTuple
 
 from kubesched.config import Duration
@@ -13,7 +14,7 @@ from kubesched.simulate.report import Share, SimulationReport, Utilisation
 MOST_BARS = 40
 MOST_ROWS = 200
 
-_STYLE = files(__package__).joinpath("page.css").read_text(encoding="utf-8")
+_PAGE = Template(files(__package__).joinpath("page.html").read_text(encoding="utf-8"))
 
 
 def page(report: SimulationReport) -> str:
@@ -27,14 +28,10 @@ def page(report: SimulationReport) -> str:
         _preemptions(report),
         _placements(report),
     ]
-    title = f"{len(report.pods)} pods on {report.nodes} nodes"
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>kubesched: {title}</title><style>\n{_STYLE}</style></head>\n"
-        f'<body><h1>{title}</h1><p class="faint">Simulated by kubesched in virtual time, seed {report.seed}.</p>\n'
-        + "\n".join(section for section in sections if section)
-        + "\n</body></html>\n"
+    return _PAGE.substitute(
+        title=f"{len(report.pods)} pods on {report.nodes} nodes",
+        seed=report.seed,
+        sections="\n".join(section for section in sections if section),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubesched.api.kinds import CONTROLLER_REVISIONS, Object, Resource
 from kubesched.controllers.pod_templates import REVISION_HASH, hash_of, owner_reference, revision_data
 from kubesched.sandbox.api import Api
-from kubesched.sandbox.controllers.controller import MANAGER
+from kubesched.sandbox.controllers.controller import MANAGER, key_of
 from kubesched.sandbox.controllers.ownership import Owned
 
 
@@ -25,10 +25,7 @@ class Revisions:
             if number_of(same) == latest:
                 return same
             again = {**same, "revision": latest + 1}
-            metadata = same["metadata"]
-            return self._api.update(
-                CONTROLLER_REVISIONS, metadata["namespace"], metadata["name"], again, manager=MANAGER
-            )
+            return self._api.update(CONTROLLER_REVISIONS, *key_of(same), again, manager=MANAGER)
         return self._create(owner, data, latest + 1)
 
     def template(self, owner: Object, name: str) -> Object | None:
@@ -46,8 +43,7 @@ class Revisions:
         idle = [each for each in self._owned.of(owner) if each["metadata"]["name"] not in in_use]
         excess = len(idle) - (10 if limit is None else limit)
         for each in sorted(idle, key=number_of)[: max(0, excess)]:
-            metadata = each["metadata"]
-            self._api.delete(CONTROLLER_REVISIONS, metadata["namespace"], metadata["name"], uid=metadata["uid"])
+            self._api.delete(CONTROLLER_REVISIONS, *key_of(each), uid=each["metadata"]["uid"])
 
     def _create(self, owner: Object, data: Object, number: int) -> Object:
         metadata = owner["metadata"]

@@ -11,12 +11,10 @@ def creating(pod: Object, host: str, now: str) -> Object:
     status = dict(pod.get("status") or {})
     waiting = "PodInitializing" if pod["spec"].get("initContainers") else "ContainerCreating"
     conditions = status.get("conditions") or []
-    for kind, value in (("PodReadyToStartContainers", "False"), ("Initialized", "False"), ("Ready", "False")):
-        condition = {"type": kind, "status": value}
-        if kind == "Ready":
-            condition |= _unready(pod)
-        conditions = with_condition(conditions, condition, now)
-    conditions = with_condition(conditions, {"type": "ContainersReady", "status": "False", **_unready(pod)}, now)
+    unready = _unready(pod)
+    causes = {"PodReadyToStartContainers": {}, "Initialized": {}, "Ready": unready, "ContainersReady": unready}
+    for kind, cause in causes.items():
+        conditions = with_condition(conditions, {"type": kind, "status": "False", **cause}, now)
     conditions = with_condition(conditions, {"type": "PodScheduled", "status": "True"}, now)
     status |= {
         "phase": "Pending",

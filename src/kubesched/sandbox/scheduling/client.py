@@ -13,6 +13,7 @@ from kubesched.framework import client as framework_client
 from kubesched.framework.client import NOT_FOUND, ClientError, ClusterClient
 from kubesched.sandbox.api import Api, PatchKind
 from kubesched.sandbox.scheduling.recorder import EventRecorder
+from kubesched.sandbox.store.records import key_of
 from kubesched.scheduler.handle import ObjectWaiter
 
 _MANAGER = "kube-scheduler"
@@ -35,16 +36,9 @@ class ApiClient(ClusterClient):
             return self._api.create(self._resource(kind), obj["metadata"].get("namespace", ""), obj, manager=_MANAGER)
 
     async def replace(self, kind: str, obj: Object, *, subresource: str = "") -> Object:
-        meta = obj["metadata"]
         with _as_client_errors():
-            return self._api.update(
-                self._resource(kind),
-                meta.get("namespace", ""),
-                meta["name"],
-                obj,
-                subresource=subresource,
-                manager=_MANAGER,
-            )
+            resource = self._resource(kind)
+            return self._api.update(resource, *key_of(obj), obj, subresource=subresource, manager=_MANAGER)
 
     async def patch(self, kind: str, name: str, patch: Object, *, namespace: str = "", subresource: str = "") -> Object:
         with _as_client_errors():
