@@ -10,11 +10,12 @@ import msgspec
 
 from kubesched.api.change import Change
 from kubesched.api.custom import read_custom
-from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, WATCHED, Object, Resource
+from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, WATCHED, Resource
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.extenders.originals import Originals
 from kubesched.sandbox.api import Api, Event
+from kubesched.sandbox.store.records import key_of
 from kubesched.scheduler.scheduler import Scheduler
 
 log = logging.getLogger(__name__)
@@ -74,7 +75,7 @@ class Feed:
             if not self._unseen:
                 return False
             event = self._unseen[0]
-            key = (event.resource.path, *_name_of(event.object))
+            key = (event.resource.path, *key_of(event.object))
             old = self._known.pop(key, None)
             new = None if event.type == "DELETED" else _record(event)
             if new is not None:
@@ -108,7 +109,7 @@ def _record(event: Event) -> KubeObject | None:
             return read_custom(_custom_name(event.resource), event.object)
         record = msgspec.convert(event.object, kind)
     except msgspec.ValidationError as error:
-        name = "/".join(filter(None, _name_of(event.object)))
+        name = "/".join(filter(None, key_of(event.object)))
         log.error("%s %s cannot be read and is left out: %s", event.resource.kind, name, error)
         return None
     return None if isinstance(record, Pod) and record.is_finished else record
@@ -116,8 +117,3 @@ def _record(event: Event) -> KubeObject | None:
 
 def _custom_name(resource: Resource) -> str:
     return f"{resource.plural}.{resource.version}.{resource.group}"
-
-
-def _name_of(obj: Object) -> tuple[str, str]:
-    metadata = obj["metadata"]
-    return metadata.get("namespace", ""), metadata["name"]
