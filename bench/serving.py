@@ -18,9 +18,8 @@ from bench import clusters
 from bench.processes import ApiServer
 from kubesched.api.pod import Pod
 from kubesched.kube.authentication import transport_for
-from kubesched.kube.client import Client, Throttle
+from kubesched.kube.client import Client, Throttle, WatchStream
 from kubesched.kube.connection import ConnectionSettings
-from kubesched.kube.watching import WatchStream
 
 NODES = 5000
 PODS = 10_000

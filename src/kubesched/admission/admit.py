@@ -6,7 +6,7 @@ from kubesched.admission import pods
 from kubesched.admission.kinds import CUSTOM, RULES
 from kubesched.admission.metadata import check_metadata, check_metadata_update, metadata_of
 from kubesched.admission.mistakes import Mistakes
-from kubesched.admission.reading import filled, fresh_copy
+from kubesched.admission.reading import filled, fresh_copy, value_at
 from kubesched.admission.rules import Reader, Rules
 from kubesched.admission.schemas import decoding_error, field_mistakes
 from kubesched.api.api_error import ApiError
@@ -71,6 +71,9 @@ def admit_update(resource: Resource, old: Object, new: Object, subresource: str,
     if subresource != "status":
         rules.check(result, mistakes)
         if subresource not in rules.takes:
+            for field in rules.immutable:
+                path = field.split(".")
+                mistakes.immutable(field, value_at(result, *path), value_at(old, *path))
             rules.check_update(result, old, mistakes)
     mistakes.raise_for(resource, result)
     _count_generation(rules, result, old)

@@ -62,11 +62,6 @@ def _check_secret(secret: Object, mistakes: Mistakes) -> None:
         mistakes.too_long("data", _LIMIT)
 
 
-def _secret_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
-    mistakes.immutable("type", new.get("type"), old.get("type"))
-    _frozen(new, old, mistakes)
-
-
 def _check_event(event: Object, mistakes: Mistakes) -> None:
     regarding = "involvedObject" if "involvedObject" in event else "regarding"
     about = mapping(event, regarding)
@@ -77,5 +72,5 @@ def _check_event(event: Object, mistakes: Mistakes) -> None:
 
 
 CONFIG_MAP = Rules(check=_check_config_map, check_update=_frozen)
-SECRET = Rules(defaults=_fill_secret, check=_check_secret, check_update=_secret_stays)
+SECRET = Rules(defaults=_fill_secret, check=_check_secret, immutable=("type",), check_update=_frozen)
 EVENT = Rules(check=_check_event)

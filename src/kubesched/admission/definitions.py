@@ -35,16 +35,9 @@ def _check(definition: Object, mistakes: Mistakes) -> None:
         mistakes.invalid("spec.group", group, ",".join(words))
     elif "." not in group:
         mistakes.invalid("spec.group", group, "should be a domain with at least one dot")
-    _check_scope(text(spec, "scope"), mistakes)
+    mistakes.chosen("spec.scope", text(spec, "scope"), ("Cluster", "Namespaced"))
     _check_versions(spec, mistakes)
     _check_names(given, mistakes)
-
-
-def _check_scope(scope: str, mistakes: Mistakes) -> None:
-    if not scope:
-        mistakes.required("spec.scope")
-    elif scope not in ("Cluster", "Namespaced"):
-        mistakes.unsupported("spec.scope", scope, ("Cluster", "Namespaced"))
 
 
 def _check_versions(spec: Object, mistakes: Mistakes) -> None:
@@ -98,18 +91,9 @@ def _check_names(given: Object, mistakes: Mistakes) -> None:
             mistakes.invalid(f"spec.names.shortNames[{i}]", name, ",".join(words))
 
 
-def _check_update(new: Object, old: Object, mistakes: Mistakes) -> None:
-    spec, before = new["spec"], mapping(old, "spec")
-    mistakes.immutable("spec.group", spec.get("group"), before.get("group"))
-    mistakes.immutable("spec.scope", spec.get("scope"), before.get("scope"))
-    old_names = mapping(before, "names")
-    for key in ("kind", "plural"):
-        mistakes.immutable(f"spec.names.{key}", mapping(spec, "names").get(key), old_names.get(key))
-
-
 RULES = Rules(
     defaults=_defaults,
     check=_check,
-    check_update=_check_update,
+    immutable=("spec.group", "spec.scope", "spec.names.kind", "spec.names.plural"),
     counts_generations=True,
 )

@@ -117,10 +117,6 @@ def _check_claim(claim: Object, mistakes: Mistakes) -> None:
     _check_claim_spec(claim["spec"], "spec", mistakes)
 
 
-def _spec_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
-    mistakes.immutable("spec", new.get("spec"), old.get("spec"))
-
-
 def _with_status(new: Object, old: Object, mistakes: Mistakes) -> Object:
     """An allocation is made or taken back as a whole; only allocated claims are reserved."""
     status, before = mapping(new, "status"), mapping(old, "status")
@@ -134,8 +130,7 @@ def _with_status(new: Object, old: Object, mistakes: Mistakes) -> Object:
         mistakes.too_many("status.reservedFor", len(reserved), _RESERVED)
     for i, consumer in enumerate(reserved):
         for key in ("resource", "name", "uid"):
-            if not text(consumer, key):
-                mistakes.required(f"status.reservedFor[{i}].{key}")
+            mistakes.not_empty(f"status.reservedFor[{i}].{key}", text(consumer, key))
     return {**old, "metadata": new["metadata"], "status": status}
 
 
@@ -178,8 +173,7 @@ def _check_slice(slice_: Object, mistakes: Mistakes) -> None:
 
 
 def _check_pool(pool: Object, mistakes: Mistakes) -> None:
-    if not text(pool, "name"):
-        mistakes.required("spec.pool.name")
+    mistakes.not_empty("spec.pool.name", text(pool, "name"))
     count, generation = pool.get("resourceSliceCount"), pool.get("generation")
     if (count or 0) <= 0:
         mistakes.invalid("spec.pool.resourceSliceCount", count or 0, NOT_POSITIVE)
@@ -230,15 +224,7 @@ def _check_attribute(attribute: object, where: str, mistakes: Mistakes) -> None:
         mistakes.required(where, "exactly one value must be specified")
 
 
-def _slice_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
-    spec, before = mapping(new, "spec"), mapping(old, "spec")
-    pool, old_pool = mapping(spec, "pool"), mapping(before, "pool")
-    mistakes.immutable("spec.pool.name", pool.get("name"), old_pool.get("name"))
-    for key in ("driver", "nodeName"):
-        mistakes.immutable(f"spec.{key}", spec.get(key), before.get(key))
-
-
-CLAIM = Rules(defaults=_fill_claim, check=_check_claim, check_update=_spec_stays, takes={"status": _with_status})
-TEMPLATE = Rules(defaults=_fill_template, check=_check_template, check_update=_spec_stays)
+CLAIM = Rules(defaults=_fill_claim, check=_check_claim, immutable=("spec",), takes={"status": _with_status})
+TEMPLATE = Rules(defaults=_fill_template, check=_check_template, immutable=("spec",))
 CLASS = Rules(check=_check_class, counts_generations=True)
-SLICE = Rules(check=_check_slice, check_update=_slice_stays, counts_generations=True)
+SLICE = Rules(check=_check_slice, immutable=("spec.pool.name", "spec.driver", "spec.nodeName"), counts_generations=True)

@@ -60,10 +60,22 @@ class Mistakes:
         if new != old:
             self.invalid(field, new, IMMUTABLE)
 
+    def not_empty(self, field: str, value: Any, why: str = "") -> None:
+        """The field is not left out."""
+        if not value:
+            self.required(field, why)
+
     def one_of(self, field: str, value: str, supported: Sequence[str]) -> None:
         """The field holds one of these values."""
         if value not in supported:
             self.unsupported(field, value, supported)
+
+    def chosen(self, field: str, value: str, supported: Sequence[str]) -> None:
+        """The field holds one of these values, and is not left out."""
+        if not value:
+            self.required(field)
+        else:
+            self.one_of(field, value, supported)
 
     def named(self, field: str, name: Any, rule: Callable[[Any], Iterable[str]]) -> None:
         """The field holds a name or a number as the rule wants it."""

@@ -39,10 +39,7 @@ def _check_taints(taints: list[Object], mistakes: Mistakes) -> None:
         value, effect = text(taint, "value"), text(taint, "effect")
         if words := names.label_value(value):
             mistakes.invalid(f"{where}.value", value, ";".join(words))
-        if not effect:
-            mistakes.required(f"{where}.effect")
-        elif effect not in EFFECTS:
-            mistakes.unsupported(f"{where}.effect", effect, EFFECTS)
+        mistakes.chosen(f"{where}.effect", effect, EFFECTS)
         pair = (effect, text(taint, "key"))
         if pair in seen:
             mistakes.duplicate(where, taint)

@@ -26,6 +26,15 @@ def text(holder: Object, key: str) -> str:
     return holder.get(key) or ""
 
 
+def value_at(obj: Any, *path: str) -> Any:
+    """What is found along the path, or None."""
+    for key in path:
+        if not isinstance(obj, dict):
+            return None
+        obj = obj.get(key)
+    return obj
+
+
 def quantities(holder: Object, key: str) -> dict[str, Quantity]:
     """A list of amounts by resource name."""
     return {name: parse_quantity(value) for name, value in mapping(holder, key).items()}

@@ -55,7 +55,10 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     check: Check = _nothing
     check_create: Check = _nothing
     """What is asked of new objects besides."""
+    immutable: tuple[str, ...] = ()
+    """Fields that an update may not change."""
     check_update: CheckUpdate = _nothing
+    """What is asked of updates besides."""
     new_status: NewStatus | None = _no_status
     """The status of a new object of a kind that has one as a subresource; None: as the client says."""
     takes: Mapping[str, Take] = {}

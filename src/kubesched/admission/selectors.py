@@ -25,8 +25,7 @@ def check_label_selector(selector: Object, where: str, mistakes: Mistakes) -> No
 def _check_label_requirement(requirement: Object, where: str, mistakes: Mistakes) -> None:
     operator, values = text(requirement, "operator"), sequence(requirement, "values")
     if operator in ("In", "NotIn"):
-        if not values:
-            mistakes.required(f"{where}.values", NEEDS_VALUES)
+        mistakes.not_empty(f"{where}.values", values, NEEDS_VALUES)
     elif operator in ("Exists", "DoesNotExist"):
         if values:
             mistakes.forbidden(f"{where}.values", NO_VALUES)
@@ -49,8 +48,7 @@ def check_key(holder: Object, key: str, where: str, mistakes: Mistakes) -> None:
 
 def check_node_selector(selector: Object, where: str, mistakes: Mistakes) -> None:
     terms = sequence(selector, "nodeSelectorTerms")
-    if not terms:
-        mistakes.required(f"{where}.nodeSelectorTerms", "must have at least one node selector term")
+    mistakes.not_empty(f"{where}.nodeSelectorTerms", terms, "must have at least one node selector term")
     for i, term in enumerate(terms):
         check_node_term(term, f"{where}.nodeSelectorTerms[{i}]", mistakes)
 

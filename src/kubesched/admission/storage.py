@@ -40,16 +40,10 @@ def _check_topology(term: Object, where: str, mistakes: Mistakes) -> None:
     seen: set[str] = set()
     for i, expression in enumerate(sequence(term, "matchLabelExpressions")):
         field = f"{where}.matchLabelExpressions[{i}]"
-        if not sequence(expression, "values"):
-            mistakes.required(f"{field}.values")
+        mistakes.not_empty(f"{field}.values", sequence(expression, "values"))
         check_key(expression, "key", field, mistakes)
         key = text(expression, "key")
         mistakes.unique(f"{field}.key", key, seen)
-
-
-def _class_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
-    for key in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"):
-        mistakes.immutable(key, new.get(key), old.get(key))
 
 
 # -- drivers ----------------------------------------------------------------------------------------------------------
@@ -129,11 +123,6 @@ def _check_capacity(capacity: Object, mistakes: Mistakes) -> None:
     check_optional_selector(capacity, "nodeTopology", "", mistakes)
 
 
-def _capacity_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
-    for key in ("nodeTopology", "storageClassName"):
-        mistakes.immutable(key, new.get(key), old.get(key))
-
-
 # -- attachments ------------------------------------------------------------------------------------------------------
 
 
@@ -154,17 +143,17 @@ def _check_attachment(attachment: Object, mistakes: Mistakes) -> None:
     mistakes.invalid_each("spec.nodeName", node, names.subdomain(node))
 
 
-def _spec_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
-    mistakes.immutable("spec", new["spec"], old.get("spec"))
-
-
-CLASS = Rules(defaults=_fill_class, check=_check_class, check_update=_class_stays)
+CLASS = Rules(
+    defaults=_fill_class,
+    check=_check_class,
+    immutable=("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"),
+)
 CSI_NODE = Rules(defaults=fill_spec, check=_check_csi_node, check_update=_csi_node_stays)
 CSI_DRIVER = Rules(defaults=_fill_driver, check=_check_driver, check_update=_driver_stays)
-CSI_CAPACITY = Rules(check=_check_capacity, check_update=_capacity_stays)
+CSI_CAPACITY = Rules(check=_check_capacity, immutable=("nodeTopology", "storageClassName"))
 ATTACHMENT = Rules(
     defaults=fill_spec,
     check=_check_attachment,
-    check_update=_spec_stays,
+    immutable=("spec",),
     new_status=lambda _: {"attached": False},
 )

@@ -57,8 +57,7 @@ def fill_claim_spec(spec: Object) -> None:
 
 
 def check_claim_spec(spec: Object, where: str, mistakes: Mistakes) -> None:
-    if not sequence(spec, "accessModes"):
-        mistakes.required(f"{where}.accessModes", "at least 1 access mode is required")
+    mistakes.not_empty(f"{where}.accessModes", sequence(spec, "accessModes"), "at least 1 access mode is required")
     check_optional_selector(spec, "selector", where, mistakes)
     _check_access_modes(spec, where, mistakes)
     amounts = quantities(mapping(spec, "resources"), "requests")
@@ -139,8 +138,7 @@ def _sources(spec: Object) -> dict[str, Object]:
 
 def _check_volume(volume: Object, mistakes: Mistakes) -> None:
     spec = volume["spec"]
-    if not sequence(spec, "accessModes"):
-        mistakes.required("spec.accessModes")
+    mistakes.not_empty("spec.accessModes", sequence(spec, "accessModes"))
     _check_access_modes(spec, "spec", mistakes)
     capacity = quantities(spec, "capacity")
     if not capacity:
@@ -153,8 +151,7 @@ def _check_volume(volume: Object, mistakes: Mistakes) -> None:
     mistakes.one_of("spec.persistentVolumeReclaimPolicy", policy, _RECLAIM)
     _check_volume_affinity(spec, mistakes)
     sources = list(_sources(spec))
-    if not sources:
-        mistakes.required("spec", "must specify a volume type")
+    mistakes.not_empty("spec", sources, "must specify a volume type")
     for key in sources[1:]:
         mistakes.forbidden(f"spec.{key}", "may not specify more than 1 volume type")
     _check_volume_mode(spec, "spec", mistakes)

@@ -90,10 +90,6 @@ def check_counts(spec: Object, keys: tuple[str, ...], mistakes: Mistakes) -> Non
         mistakes.not_negative(f"spec.{key}", spec.get(key))
 
 
-def _selector_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
-    mistakes.immutable("spec.selector", new["spec"].get("selector"), mapping(old, "spec").get("selector"))
-
-
 def check_share(holder: Object, key: str, where: str, mistakes: Mistakes) -> None:
     """The field holds a number of pods, or a percentage of them."""
     value = holder.get(key)
@@ -184,8 +180,7 @@ def _check_replication_controller(controller: Object, mistakes: Mistakes) -> Non
     spec = controller["spec"]
     check_counts(spec, ("replicas", "minReadySeconds"), mistakes)
     selector = mapping(spec, "selector")
-    if not selector:
-        mistakes.required("spec.selector")
+    mistakes.not_empty("spec.selector", selector)
     if spec.get("template") is None:
         mistakes.required("spec.template")
         return
@@ -290,15 +285,11 @@ def _check_daemon_set(daemon_set: Object, mistakes: Mistakes) -> None:
             mistakes.required(f"{where}.maxUnavailable", "cannot be 0 when maxSurge is 0")
 
 
-def _revision_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
-    mistakes.immutable("data", new.get("data"), old.get("data"))
-
-
 DEPLOYMENT = Rules(
-    defaults=_fill_deployment, check=_check_deployment, check_update=_selector_stays, counts_generations=True
+    defaults=_fill_deployment, check=_check_deployment, immutable=("spec.selector",), counts_generations=True
 )
 REPLICA_SET = Rules(
-    defaults=_fill_replica_set, check=_check_replica_set, check_update=_selector_stays, counts_generations=True
+    defaults=_fill_replica_set, check=_check_replica_set, immutable=("spec.selector",), counts_generations=True
 )
 REPLICATION_CONTROLLER = Rules(
     defaults=_fill_replication_controller, check=_check_replication_controller, counts_generations=True
@@ -312,6 +303,6 @@ STATEFUL_SET = Rules(
     counts_generations=True,
 )
 DAEMON_SET = Rules(
-    defaults=_fill_daemon_set, check=_check_daemon_set, check_update=_selector_stays, counts_generations=True
+    defaults=_fill_daemon_set, check=_check_daemon_set, immutable=("spec.selector",), counts_generations=True
 )
-CONTROLLER_REVISION = Rules(check_update=_revision_stays)
+CONTROLLER_REVISION = Rules(immutable=("data",))

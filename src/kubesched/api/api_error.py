@@ -45,8 +45,8 @@ class ApiError(Exception):
         return status
 
 
-def _details(resource: Resource, name: str) -> dict[str, Any]:
-    details = {"name": name, "group": resource.group, "kind": resource.plural}
+def _details(resource: Resource, name: str, kind: str = "") -> dict[str, Any]:
+    details = {"name": name, "group": resource.group, "kind": kind or resource.plural}
     return {key: value for key, value in details.items() if value}
 
 
@@ -71,8 +71,7 @@ def invalid(resource: Resource, name: str, mistakes: Sequence[Mistake]) -> ApiEr
     messages = [f"{mistake.path}: {mistake.problem}" for mistake in mistakes]
     text = messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"
     qualified = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
-    details = {"name": name, "group": resource.group, "kind": resource.kind}
-    details = {key: value for key, value in details.items() if value}
+    details = _details(resource, name, resource.kind)
     listed = [{"reason": each.reason, "message": each.problem, "field": each.path} for each in mistakes]
     message = f'{qualified} "{name}" is invalid: {text}'
     return ApiError(422, "Invalid", message, {**details, "causes": listed}, mistakes=mistakes)

@@ -37,28 +37,27 @@ class CapacityRequirements(Record, frozen=True):
     requests: dict[str, QuantityText] = {}
 
 
-class ExactDeviceRequest(Record, frozen=True):
+class DeviceDemand(Record, frozen=True):
     """A number of devices of a class, or all there are."""
 
     device_class_name: str = ""
     selectors: tuple[DeviceSelector, ...] = ()
     allocation_mode: str = EXACT_COUNT
     count: int = 1
-    admin_access: bool | None = None
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None
 
 
-class DeviceSubRequest(Record, frozen=True):
+class ExactDeviceRequest(DeviceDemand, frozen=True):
+    """The one demand of a request."""
+
+    admin_access: bool | None = None
+
+
+class DeviceSubRequest(DeviceDemand, frozen=True):
     """One of several alternatives."""
 
     name: str = ""
-    device_class_name: str = ""
-    selectors: tuple[DeviceSelector, ...] = ()
-    allocation_mode: str = EXACT_COUNT
-    count: int = 1
-    tolerations: tuple[DeviceToleration, ...] = ()
-    capacity: CapacityRequirements | None = None
 
 
 class DeviceRequest(Record, frozen=True):
@@ -118,12 +117,10 @@ class AllocatedDevice(Record, frozen=True):
         return self.driver, self.pool, self.device
 
 
-class AllocationConfiguration(Record, frozen=True):
-    """Parameters for drivers, and whether the class or the claim gave them."""
+class AllocationConfiguration(DeviceClaimConfiguration, frozen=True):
+    """The same, and whether the class or the claim gave them."""
 
     source: str = ""
-    requests: tuple[str, ...] = ()
-    opaque: Configuration | None = None
 
 
 class DeviceAllocation(Record, frozen=True):

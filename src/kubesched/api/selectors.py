@@ -7,7 +7,7 @@ per distinct value instead of once per node.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -106,7 +106,7 @@ def compile_node_term(term: NodeSelectorTerm) -> NodeTerm:
     """One term, with the first fault that upstream's parser would find in it."""
     labels = tuple(_requirement(e) for e in term.match_expressions)
     fields = tuple(_requirement(e) for e in term.match_fields)
-    faults = [fault for e in term.match_expressions if (fault := label_requirement_fault(e))]
+    faults = [fault for e in term.match_expressions for _, _, fault in label_requirement_faults(e)]
     faults += [fault for e in term.match_fields if (fault := _field_fault(e))]
     return NodeTerm(labels, fields, faults[0] if faults else "")
 
@@ -125,26 +125,29 @@ def _requirement(source: NodeSelectorRequirement) -> Requirement:
     return Requirement(source.key, source.operator, frozenset(source.values))
 
 
-def label_requirement_fault(requirement: NodeSelectorRequirement) -> str:
-    """Why the requirement is malformed, or nothing. The API server lets some of these pass."""
-    if fault := label_key_fault(requirement.key):
-        return fault
-    values = requirement.values
+def label_requirement_faults(requirement: NodeSelectorRequirement) -> Iterator[tuple[str, object, str]]:
+    """Why the requirement is malformed: field, its value, and the fault. The API server lets some of these pass."""
+    key, values = requirement.key, requirement.values
+    if fault := label_key_fault(key):
+        yield "key", key, fault
     match requirement.operator:
         case "In" | "NotIn":
             if not values:
-                return "for 'in', 'notin' operators, values set can't be empty"
+                yield "values", values, "for 'in', 'notin' operators, values set can't be empty"
         case "Exists" | "DoesNotExist":
             if values:
-                return "values set must be empty for exists and does not exist"
+                yield "values", values, "values set must be empty for exists and does not exist"
         case "Gt" | "Lt":
             if len(values) != 1:
-                return "for 'Gt', 'Lt' operators, exactly one value is required"
-            if parse_int64(values[0]) is None:
-                return "for 'Gt', 'Lt' operators, the value must be an integer"
+                yield "values", values, "for 'Gt', 'Lt' operators, exactly one value is required"
+            for i, value in enumerate(values):
+                if parse_int64(value) is None:
+                    yield f"values[{i}]", value, "for 'Gt', 'Lt' operators, the value must be an integer"
         case unknown:  # of an API server newer than this
-            return f"{unknown!r} is not supported"
-    return next((fault for value in values if (fault := label_value_fault(value))), "")
+            yield "operator", unknown, f"{unknown!r} is not supported"
+    for i, value in enumerate(values):
+        if fault := label_value_fault(value):
+            yield f"values[{i}][{key}]", value, fault
 
 
 def _field_fault(requirement: NodeSelectorRequirement) -> str:

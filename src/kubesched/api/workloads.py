@@ -28,7 +28,7 @@ class ReplicationController(KubeObject, frozen=True):
 
 
 class WorkloadSpec(Record, frozen=True):
-    """The part of ReplicaSet and StatefulSet that default spreading reads."""
+    """Which pods are owned, or guarded by a budget."""
 
     selector: LabelSelector | None = None
 
@@ -45,12 +45,6 @@ class StatefulSet(KubeObject, frozen=True):
     spec: WorkloadSpec = WorkloadSpec()
 
 
-class BudgetSpec(Record, frozen=True):
-    """Which pods a budget guards."""
-
-    selector: LabelSelector | None = None
-
-
 class BudgetStatus(Record, frozen=True):
     """How many more may go."""
 
@@ -61,7 +55,7 @@ class BudgetStatus(Record, frozen=True):
 class PodDisruptionBudget(KubeObject, frozen=True):
     """How many pods of a kind may be disrupted at once."""
 
-    spec: BudgetSpec = BudgetSpec()
+    spec: WorkloadSpec = WorkloadSpec()
     status: BudgetStatus = BudgetStatus()
 
 

@@ -24,9 +24,8 @@ from kubesched.cli.printing import (
     GOOD,
     console,
     counted,
-    heading,
-    print_json,
-    print_yaml,
+    print_plain,
+    print_rows,
     progress_bar,
     table,
 )
@@ -73,13 +72,10 @@ def capacity(
     cluster = SimulatedCluster(_others(manifests, source), policy.settings, seed=seed, profiles=policy.profiles)
     with plugin_errors_reported(), progress_bar("Placing copies") as progress:
         found = measure(cluster, model, most=most, progress=progress)
-    match output:
-        case "json":
-            print_json(found.to_plain())
-        case "yaml":
-            print_yaml(found.to_plain())
-        case _:
-            _print(found, all_nodes=all_nodes)
+    if output == "table":
+        _print(found, all_nodes=all_nodes)
+    else:
+        print_plain(found.to_plain(), output)
 
 
 def _model(manifests: Manifests, source: str) -> Pod:
@@ -113,11 +109,7 @@ def _print(found: Capacity, *, all_nodes: bool) -> None:
 
 
 def _counts(title: str, counts: dict[str, int], most: int) -> None:
-    out = console()
     rows = table(title, "Copies", right=("Copies",))
     for name, count in list(counts.items())[:most]:
         rows.add_row(name, str(count))
-    out.print()
-    out.print(rows)
-    if len(counts) > most:
-        out.print(heading(f"... and {len(counts) - most} more (--all-nodes shows them)"))
+    print_rows(console(), rows, len(counts) - most, "--all-nodes")

@@ -17,7 +17,7 @@ from kubesched.cli.offline import (
     policy_of,
     seed_option,
 )
-from kubesched.cli.printing import FAINT, console, counted, heading, print_json, print_yaml, skipped_note, table
+from kubesched.cli.printing import FAINT, console, counted, heading, print_plain, print_skipped, table
 from kubesched.cli.simulate import moment, run
 from kubesched.config import Features
 from kubesched.simulate.report import Comparison
@@ -81,15 +81,11 @@ def compare(
     manifests = manifests_of(files, *policies, workloads=True, drains=drains)
     reports = [run(manifests, policy, seed) for policy in policies]
     found = put_side_by_side([policy.file or DEFAULT for policy in policies], reports)
-    match output:
-        case "json":
-            print_json({**found.to_plain(), "skipped": dict(manifests.skipped)})
-        case "yaml":
-            print_yaml({**found.to_plain(), "skipped": dict(manifests.skipped)})
-        case _:
-            _print(found, most=found.pods if all_pods else MOST_ROWS)
-            if manifests.skipped:
-                console().print(skipped_note(manifests.skipped))
+    if output != "table":
+        print_plain({**found.to_plain(), "skipped": dict(manifests.skipped)}, output)
+        return
+    _print(found, most=found.pods if all_pods else MOST_ROWS)
+    print_skipped(console(), manifests.skipped)
 
 
 def _print(found: Comparison, *, most: int) -> None:

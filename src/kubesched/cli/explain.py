@@ -10,7 +10,7 @@ import click
 from kubesched.cli.explanation import ExplanationPrinter
 from kubesched.cli.input import refuse
 from kubesched.cli.offline import plugin_errors_reported, simulated, simulation_options
-from kubesched.cli.printing import console, listed, print_json, skipped_note
+from kubesched.cli.printing import console, listed, print_plain, print_skipped
 from kubesched.config import Features
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.explanation import explain as explain_pod
@@ -42,13 +42,11 @@ def explain(
     with plugin_errors_reported():
         explanation = explain_pod(cluster, key)
     if output == "json":
-        print_json({**explanation.to_plain(), "skipped": dict(manifests.skipped)})
+        print_plain({**explanation.to_plain(), "skipped": dict(manifests.skipped)})
         return
     out = console()
     ExplanationPrinter(out, explanation, all_nodes=all_nodes).print()
-    if manifests.skipped:
-        out.print()
-        out.print(skipped_note(manifests.skipped))
+    print_skipped(out, manifests.skipped)
 
 
 def _unknown(key: str, cluster: SimulatedCluster) -> str:

@@ -7,7 +7,18 @@ from rich.console import Console
 from rich.text import Text
 
 from kubesched.cli.offline import plugin_errors_reported, simulated, simulation_options
-from kubesched.cli.printing import BAD, FAINT, GOOD, console, counted, heading, listed, print_json, skipped_note, table
+from kubesched.cli.printing import (
+    BAD,
+    FAINT,
+    GOOD,
+    console,
+    counted,
+    listed,
+    print_plain,
+    print_rows,
+    print_skipped,
+    table,
+)
 from kubesched.config import Features
 from kubesched.simulate.placement import Placed, PlacementReport, Unplaced
 from kubesched.simulate.placement import place as place_all
@@ -29,7 +40,7 @@ def place(
     with plugin_errors_reported():
         report = place_all(cluster)
     if output == "json":
-        print_json({**report.to_plain(), "skipped": dict(manifests.skipped)})
+        print_plain({**report.to_plain(), "skipped": dict(manifests.skipped)})
         return
     out = console()
     most = len(cluster.pods) if all_pods else MOST_ROWS
@@ -38,9 +49,7 @@ def place(
         _print_placed(out, report, most)
     if report.unplaced:
         _print_unplaced(out, report.unplaced, most)
-    if manifests.skipped:
-        out.print()
-        out.print(skipped_note(manifests.skipped))
+    print_skipped(out, manifests.skipped)
 
 
 def _print_summary(out: Console, report: PlacementReport) -> None:
@@ -56,14 +65,12 @@ def _print_summary(out: Console, report: PlacementReport) -> None:
 
 
 def _print_placed(out: Console, report: PlacementReport, most: int) -> None:
-    out.print()
     rows = table("Placed", "Priority", "Node", "Score", "Nodes that fit", right=("Priority", "Score"))
     for placed in report.placed[:most]:
         rows.add_row(
             placed.pod, str(placed.priority), Text(placed.node, style=GOOD), _score(placed), _choice(placed, report)
         )
-    out.print(rows)
-    _print_rest(out, len(report.placed) - most)
+    print_rows(out, rows, len(report.placed) - most)
 
 
 def _score(placed: Placed) -> str:
@@ -77,14 +84,12 @@ def _choice(placed: Placed, report: PlacementReport) -> str:
 
 
 def _print_unplaced(out: Console, unplaced: tuple[Unplaced, ...], most: int) -> None:
-    out.print()
     rows = table("Not placed", "Priority", "Why", right=("Priority",))
     for i, pod in enumerate(unplaced[:most]):
         rows.add_row(pod.pod, str(pod.priority), _why(pod), end_section=False)
         if i < min(len(unplaced), most) - 1:
             rows.add_row("", "", "")
-    out.print(rows)
-    _print_rest(out, len(unplaced) - most)
+    print_rows(out, rows, len(unplaced) - most)
 
 
 def _why(pod: Unplaced) -> Text:
@@ -96,8 +101,3 @@ def _why(pod: Unplaced) -> Text:
             broken = counted(pod.eviction.budget_violations, "victim")
             text.append(f" {broken} against a disruption budget.", style=BAD)
     return text
-
-
-def _print_rest(out: Console, more: int) -> None:
-    if more > 0:
-        out.print(heading(f"... and {more} more (--all-pods shows them)"))

@@ -46,16 +46,24 @@ def table(*columns: str, right: Sequence[str] = (), wrap: Sequence[str] = ()) ->
     return made
 
 
+def print_rows(out: Console, rows: Table, more: int = 0, flag: str = "--all-pods") -> None:
+    """A table below what was printed before, and how many rows were left out of it."""
+    out.print()
+    out.print(rows)
+    if more > 0:
+        out.print(heading(f"... and {more} more ({flag} shows them)"))
+
+
 def heading(text: str) -> Text:
     return Text(text, style=STRONG)
 
 
-def print_json(value: Any) -> None:
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
-
-
-def print_yaml(value: Any) -> None:
-    click.echo(yaml.dump(value, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=False), nl=False)
+def print_plain(value: Any, output: str = "json") -> None:
+    """Dictionaries, lists and scalars as JSON or YAML."""
+    if output == "yaml":
+        click.echo(yaml.dump(value, Dumper=getattr(yaml, "CSafeDumper", yaml.SafeDumper), sort_keys=False), nl=False)
+    else:
+        click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def bar(share: float, width: int = 20) -> Text:
@@ -78,10 +86,12 @@ def listed(names: Sequence[str], most: int = 4) -> str:
     return f"{', '.join(names[:most])} and {len(names) - most} more"
 
 
-def skipped_note(skipped: Mapping[str, int]) -> Text:
+def print_skipped(out: Console, skipped: Mapping[str, int]) -> None:
     """Which objects of the input played no part."""
-    kinds = ", ".join(f"{count} {kind}" for kind, count in skipped.items())
-    return Text(f"Not read, as scheduling does not look at them: {kinds}", style=FAINT)
+    if skipped:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in skipped.items())
+        out.print()
+        out.print(Text(f"Not read, as scheduling does not look at them: {kinds}", style=FAINT))
 
 
 EVERY = 200

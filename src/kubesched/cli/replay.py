@@ -8,7 +8,7 @@ import click
 
 from kubesched.api.errors import located
 from kubesched.cli.input import describe, refuse
-from kubesched.cli.printing import BAD, GOOD, console, counted, print_json, table
+from kubesched.cli.printing import BAD, GOOD, console, counted, print_plain, table
 from kubesched.plugins.registry import all_plugins
 from kubesched.scheduler.recording.replay import Replay, ReplayDifference, ReplayError
 
@@ -36,7 +36,7 @@ def replay(recording: str, output: str) -> None:
     except UnicodeDecodeError:
         refuse([f"{source}: not UTF-8 text"])
     if output == "json":
-        print_json({"decisions": run.decisions, "differences": [each._asdict() for each in differences]})
+        print_plain({"decisions": run.decisions, "differences": [each._asdict() for each in differences]})
     else:
         _print(run.decisions, differences)
     if differences:

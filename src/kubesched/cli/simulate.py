@@ -32,10 +32,10 @@ from kubesched.cli.printing import (
     counted,
     heading,
     listed,
-    print_json,
-    print_yaml,
+    print_plain,
+    print_rows,
+    print_skipped,
     progress_bar,
-    skipped_note,
     table,
 )
 from kubesched.config import Duration, Features
@@ -83,18 +83,14 @@ def simulate(
     with _recording(record) as stream:
         report = run(manifests, policy, seed, stream)
     match output:
-        case "json":
-            print_json({**report.to_plain(), "skipped": dict(manifests.skipped)})
-        case "yaml":
-            print_yaml({**report.to_plain(), "skipped": dict(manifests.skipped)})
+        case "json" | "yaml":
+            print_plain({**report.to_plain(), "skipped": dict(manifests.skipped)}, output)
         case "html":
             click.echo(page(report), nl=False)
         case _:
             out = console()
             ResultPrinter(out, report, all_pods=all_pods, all_nodes=all_nodes).print()
-            if manifests.skipped:
-                out.print()
-                out.print(skipped_note(manifests.skipped))
+            print_skipped(out, manifests.skipped)
 
 
 @contextmanager
@@ -176,9 +172,7 @@ class ResultPrinter:
             if story.evicted is not None:
                 node.append(" (evicted)", style=BAD)
             rows.add_row(story.pod, str(story.priority), str(story.attempts), *spans, node)
-        self._out.print()
-        self._out.print(rows)
-        self._rest(len(self._it.placed) - self._most)
+        print_rows(self._out, rows, len(self._it.placed) - self._most)
 
     def _pending(self) -> None:
         rows = table("Pending", "Pods", "Why", right=("Pods",))
@@ -187,9 +181,7 @@ class ResultPrinter:
             if i:
                 rows.add_row("", "", "")
             rows.add_row("\n".join(_named(stories)), str(len(stories)), reason)
-        self._out.print()
-        self._out.print(rows)
-        self._rest(len(groups) - self._most)
+        print_rows(self._out, rows, len(groups) - self._most)
 
     def _preemptions(self) -> None:
         times = ("At",) if self._timed else ()
@@ -197,13 +189,7 @@ class ResultPrinter:
         for each in self._it.preemptions[: self._most]:
             at = (moment(each.time),) if self._timed else ()
             rows.add_row(*at, each.preemptor, str(each.priority), each.node, listed(each.victims))
-        self._out.print()
-        self._out.print(rows)
-        self._rest(len(self._it.preemptions) - self._most)
-
-    def _rest(self, more: int) -> None:
-        if more > 0:
-            self._out.print(heading(f"... and {more} more (--all-pods shows them)"))
+        print_rows(self._out, rows, len(self._it.preemptions) - self._most)
 
     # -- utilisation --------------------------------------------------------------------------------------------------
 
@@ -227,8 +213,7 @@ class ResultPrinter:
         for each in rows:
             where = str(each.nodes) if title == "Zone" else each.zone
             shown.add_row(each.name, where, bar(self._of(each.cpu)), bar(self._of(each.memory)), str(each.pods))
-        self._out.print()
-        self._out.print(shown)
+        print_rows(self._out, shown)
 
     def _of(self, share: Share) -> float:
         return share.mean if self._timed else share.end

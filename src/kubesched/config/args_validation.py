@@ -7,7 +7,7 @@ from typing import Any
 
 from kubesched.api.affinity import NodeSelectorRequirement, NodeSelectorTerm, TopologySpreadConstraint
 from kubesched.api.schema import Mistake
-from kubesched.api.selectors import label_key_fault, label_value_fault, parse_int64
+from kubesched.api.selectors import label_key_fault, label_requirement_faults
 from kubesched.config.args import (
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
@@ -98,28 +98,11 @@ def _node_selector_term(path: str, term: NodeSelectorTerm) -> Iterator[Mistake]:
 
 
 def _label_requirement(path: str, requirement: NodeSelectorRequirement) -> Iterator[Mistake]:
-    key, operator, values = requirement.key, requirement.operator, requirement.values
-    if operator not in _OPERATORS:
-        yield unsupported(f"{path}.operator", operator, _OPERATORS)
+    if requirement.operator not in _OPERATORS:
+        yield unsupported(f"{path}.operator", requirement.operator, _OPERATORS)
         return
-    if fault := label_key_fault(key):
-        yield invalid(f"{path}.key", key, fault)
-    match operator:
-        case "In" | "NotIn":
-            if not values:
-                yield invalid(f"{path}.values", values, f"{operator} needs at least one value")
-        case "Exists" | "DoesNotExist":
-            if values:
-                yield invalid(f"{path}.values", values, f"{operator} takes no values")
-        case "Gt" | "Lt":
-            if len(values) != 1:
-                yield invalid(f"{path}.values", values, f"{operator} needs exactly one value")
-            for i, value in enumerate(values):
-                if parse_int64(value) is None:
-                    yield invalid(f"{path}.values[{i}]", value, f"{operator} needs an integer")
-    for i, value in enumerate(values):
-        if fault := label_value_fault(value):
-            yield invalid(f"{path}.values[{i}][{key}]", value, fault)
+    for field, value, fault in label_requirement_faults(requirement):
+        yield invalid(f"{path}.{field}", value, fault)
 
 
 def _balanced_allocation(path: str, args: NodeResourcesBalancedAllocationArgs) -> Iterator[Mistake]:

@@ -9,19 +9,6 @@ from typing import Any
 from kubesched.api.errors import UserError
 from kubesched.api.schema import Mistake
 
-__all__ = [
-    "ConfigError",
-    "InvalidConfigError",
-    "Mistake",
-    "UnreadableConfigError",
-    "duplicate",
-    "forbidden",
-    "invalid",
-    "out_of_range",
-    "required",
-    "unsupported",
-]
-
 
 class ConfigError(UserError):
     """A configuration that cannot be used. A line per mistake: source, field path, what is wrong."""

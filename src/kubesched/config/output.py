@@ -61,7 +61,9 @@ _ALWAYS: dict[type, frozenset[str]] = {
 
 def to_plain(config: SchedulerConfiguration) -> dict[str, Any]:
     """The configuration as plain values in the shape of its file."""
-    return {"apiVersion": API_VERSION, "kind": KIND, **_without_features(_record(config))}
+    plain = _record(config)
+    plain.pop("features", None)  # which a flag sets, and a file cannot have
+    return {"apiVersion": API_VERSION, "kind": KIND, **plain}
 
 
 def to_yaml(config: SchedulerConfiguration) -> str:
@@ -72,11 +74,6 @@ def to_yaml(config: SchedulerConfiguration) -> str:
 def to_json(config: SchedulerConfiguration) -> str:
     """The configuration as JSON."""
     return json.dumps(to_plain(config), indent=2, ensure_ascii=False) + "\n"
-
-
-def _without_features(plain: dict[str, Any]) -> dict[str, Any]:
-    """Feature gates are set by a flag, and a file cannot have them."""
-    return {name: value for name, value in plain.items() if name != "features"}
 
 
 def _plain(value: Any) -> Any:

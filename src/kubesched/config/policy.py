@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from kubesched.api.affinity import NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from kubesched.api.schema import Mistake
 from kubesched.api.selectors import label_key_fault
 from kubesched.config.args import (
     CPU_AND_MEMORY,
@@ -28,7 +29,7 @@ from kubesched.config.configuration import (
     WrittenProfile,
 )
 from kubesched.config.defaults import DEFAULT_PLUGINS
-from kubesched.config.mistakes import InvalidConfigError, Mistake, invalid, out_of_range
+from kubesched.config.mistakes import InvalidConfigError, invalid, out_of_range
 from kubesched.config.policy_file import (
     TABLE,
     LabelsPresence,

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from kubesched.api.schema import Hooks, convert
+from kubesched.api.schema import Hooks, Mistake, convert
 from kubesched.api.yaml import YamlError, documents
 from kubesched.config.args import ARGS
 from kubesched.config.configuration import (
@@ -21,7 +21,7 @@ from kubesched.config.configuration import (
 from kubesched.config.defaults import complete
 from kubesched.config.duration import Duration
 from kubesched.config.features import DEFAULT_FEATURES, Features
-from kubesched.config.mistakes import InvalidConfigError, Mistake, UnreadableConfigError
+from kubesched.config.mistakes import InvalidConfigError, UnreadableConfigError
 from kubesched.config.validation import validate
 
 Amendment: TypeAlias = Callable[[WrittenConfiguration], WrittenConfiguration]

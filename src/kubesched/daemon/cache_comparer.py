@@ -18,7 +18,6 @@ from kubesched.daemon.informers import Informers
 from kubesched.daemon.log import Log
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.scheduler.scheduler import Scheduler
-from kubesched.state.pods import PlacedPod
 
 COMPARE_EVERY = 15 * 60.0
 """Seconds between two comparisons."""
@@ -131,8 +130,9 @@ def _compare_pods(scheduler: Scheduler, pods: Mapping[str, Pod]) -> Iterator[Cac
     for key in scheduler.pods:
         if key not in pods:
             yield CacheDifference("Pod", key, "known but gone")
-    for placed in scheduler.state.pods.at:
-        if placed is not None and not placed.assumed and placed.pod.key not in pods and _is_stray(scheduler, placed):
+    known_anywhere = {*pods, *scheduler.pods}
+    for placed in scheduler.state.pods.at:  # the scheduler may not even know one: the comparisons above do not find it
+        if placed is not None and not placed.assumed and placed.pod.key not in known_anywhere:
             yield CacheDifference("Pod", placed.pod.key, "counted but gone")
 
 
@@ -140,11 +140,6 @@ def _cached_node(scheduler: Scheduler, name: str) -> Node | None:
     table = scheduler.state.nodes
     row = table.row_of.get(name)
     return table.node(row) if row is not None and table.live[row] else None
-
-
-def _is_stray(scheduler: Scheduler, placed: PlacedPod) -> bool:
-    """Counted on a node though the scheduler does not even know it: other comparisons do not find it."""
-    return placed.pod.key not in scheduler.pods
 
 
 def _stray(scheduler: Scheduler, key: str) -> Pod | None:

@@ -54,11 +54,6 @@ def mistakes_in(options: Options) -> list[str]:
     return [*_versions(options), *_serving(options), *_authentication(options), *_metrics(options)]
 
 
-def mistakes_in_logging(options: Options, gates: FeatureGates) -> list[str]:
-    """What is wrong with the flags about logging, which are checked before all others."""
-    return list(_logging(options, gates))
-
-
 def _serving(options: Options) -> Iterator[str]:
     port = options.secure_port
     if not 0 <= port <= 65535:
@@ -113,7 +108,8 @@ def _versions(options: Options) -> Iterator[str]:
                 yield f"emulation version {'.'.join(parts)} is not between [1.33, {newest}]"
 
 
-def _logging(options: Options, gates: FeatureGates) -> Iterator[str]:
+def mistakes_in_logging(options: Options, gates: FeatureGates) -> Iterator[str]:
+    """What is wrong with the flags about logging, which are checked before all others."""
     if options.log_flush_frequency <= 0:
         yield f'flushFrequency: Invalid value: "{options.log_flush_frequency}": Must be greater than zero'
     if options.logging_format not in ("text", "json"):

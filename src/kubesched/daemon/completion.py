@@ -26,13 +26,9 @@ POLICY_KEY = "policy.cfg"
 """Where in a config map the Policy is."""
 
 _LEADER_ELECTION = {
-    "leader-elect": "leader_elect",
-    "leader-elect-lease-duration": "lease_duration",
-    "leader-elect-renew-deadline": "renew_deadline",
-    "leader-elect-retry-period": "retry_period",
-    "leader-elect-resource-lock": "resource_lock",
-    "leader-elect-resource-name": "resource_name",
-    "leader-elect-resource-namespace": "resource_namespace",
+    name: name.removeprefix("leader-elect-").replace("-", "_")
+    for name in FLAGS.flags
+    if name.startswith("leader-elect")
 }
 _CLIENT_CONNECTION = {
     "kubeconfig": "kubeconfig",
@@ -84,7 +80,7 @@ def completed(options: Options) -> Completed:
         gates = FeatureGates.parse(options.feature_gates)
     except GateError as error:
         raise OptionsError(str(error)) from None
-    if mistakes := mistakes_in_logging(options, gates) or mistakes_in(options):
+    if mistakes := list(mistakes_in_logging(options, gates)) or mistakes_in(options):
         raise OptionsError(*mistakes)
     result = Completed(
         options=options,

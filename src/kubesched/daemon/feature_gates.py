@@ -44,7 +44,7 @@ class FeatureGates(Mapping[str, bool]):
         if mistakes := list(_mistakes(settings)):
             raise GateError(aggregated(mistakes))
         self._values = _resolved(settings)
-        if mistakes := [_unmet(gate, unmet) for gate, unmet in self._unmet_dependencies()]:
+        if mistakes := list(self._unmet_dependencies()):
             raise GateError(aggregated(mistakes))
         self.warnings = (*_warnings(settings), *self._not_followed())
         """Remarks on gates that will be removed, and on those that change nothing here."""
@@ -81,11 +81,11 @@ class FeatureGates(Mapping[str, bool]):
         if names:
             yield f"feature gates that kube-scheduler follows, but kubesched does not: {', '.join(names)}"
 
-    def _unmet_dependencies(self) -> Iterator[tuple[str, list[str]]]:
+    def _unmet_dependencies(self) -> Iterator[str]:
         for name, gate in GATES.items():
             unmet = [needed for needed in gate.needs if not self[needed]]
             if self[name] and unmet:
-                yield name, unmet
+                yield f"{name} is enabled, but depends on features that are disabled: [{' '.join(unmet)}]"
 
 
 def _setting(text: str) -> tuple[str, bool]:
@@ -116,10 +116,6 @@ def _resolved(settings: Mapping[str, bool]) -> dict[str, bool]:
         if all_of_them in settings:
             values.update((name, settings[all_of_them]) for name, gate in GATES.items() if gate.stage is stage)
     return {**values, **settings}
-
-
-def _unmet(gate: str, unmet: Sequence[str]) -> str:
-    return f"{gate} is enabled, but depends on features that are disabled: [{' '.join(unmet)}]"
 
 
 def _warnings(settings: Mapping[str, bool]) -> Iterator[str]:

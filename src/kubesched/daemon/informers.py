@@ -16,7 +16,7 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.extenders.originals import Originals
 from kubesched.kube.client import Client
-from kubesched.kube.decoding import DictCodec, Identity, Page, Raw, RecordCodec, WithOriginal, WithOriginalCodec
+from kubesched.kube.decoding import Codec, DictCodec, Identity, Page, Raw, RecordCodec, WithOriginal, WithOriginalCodec
 from kubesched.kube.listing import UNFINISHED, ApiSource
 from kubesched.kube.reflector import Handler, Reflector
 
@@ -107,7 +107,7 @@ def _resource(custom: str) -> Resource:
     return Resource(group, version, plural, kind="")
 
 
-class CustomCodec:
+class CustomCodec(Codec[CustomObject]):
     """Objects of a custom resource, read whole."""
 
     def __init__(self, resource: str) -> None:

@@ -18,7 +18,8 @@ from kubesched.api.errors import UserError
 from kubesched.daemon.checks import OptionsError
 from kubesched.daemon.completion import POLICY_KEY, Completed, completed, with_policy, write_configuration
 from kubesched.daemon.flags.parsing import FlagError
-from kubesched.daemon.log import Log, Logging, start_logging
+from kubesched.daemon.log import Log
+from kubesched.daemon.log.setup import Logging, start_logging
 from kubesched.daemon.metrics.client import RestClientMetrics, threadsafe
 from kubesched.daemon.metrics.registry import registry_of
 from kubesched.daemon.options import ArgumentsError, Options, help_text, parse_options, usage

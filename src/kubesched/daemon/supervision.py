@@ -11,7 +11,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
 from kubesched.daemon.completion import Completed
 from kubesched.daemon.dumps import nominated_dump, queue_dump, state_dump
-from kubesched.daemon.log import Log, Logging
+from kubesched.daemon.log import Log
+from kubesched.daemon.log.setup import Logging
 from kubesched.daemon.metrics.client import LeaderElectionMetrics
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.metrics.resources import resource_lines

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Hashable
+from inspect import isawaitable
+from types import CoroutineType
 from typing import Any, TypeVar
 
 from kubesched.api.pod import Pod
@@ -78,23 +80,25 @@ class Cycle:
         """The pod as it was defined, but for its name: equal for pods that no plugin could tell apart."""
         return self.facts.fingerprint, frozenset(self.pod.metadata.annotations.items())
 
-    def ask(self, plugin: str, point: str, method: Callable[..., T], about: Any, *more: Any) -> T:
+    def ask(self, plugin: str, point: str, method: Callable[..., T], *about: Any) -> T:
         """The answer of one plugin, measured if this attempt is looked into. What it raises is its PluginError."""
         try:
             if self.watch_of_plugins is None:
-                # Calls with a star take longer, which shows in pre-filters: several are asked of every pod.
-                return method(about, *more) if more else method(about)
-            return self.watch_of_plugins.timed(plugin, point, method, about, *more)
+                return method(*about)
+            return self.watch_of_plugins.timed(plugin, point, method, *about)
         except (PluginError, NotDecidedError):
             raise
         except Exception as error:
             raise PluginError(plugin, error) from error
 
-    async def wait_for(self, plugin: str, point: str, answer: Awaitable[T]) -> T:
-        """As `ask`, for an answer that may take a while."""
+    async def wait_for(self, plugin: str, point: str, method: Callable[..., Any], *about: Any) -> Any:
+        """As `ask`, of a method that may be `async def`."""
         watch = self.watch_of_plugins
         try:
-            return await (answer if watch is None else watch.timed_wait(plugin, point, answer))
+            if watch is not None:
+                return await watch.timed_wait(plugin, point, method, *about)
+            answer = method(*about)
+            return await answer if type(answer) is CoroutineType or isawaitable(answer) else answer
         except (PluginError, NotDecidedError):
             raise
         except Exception as error:

@@ -217,10 +217,13 @@ class Engine:
         if outcome.broken is not None and not decision.node:
             decision.outcome, decision.status = Outcome.ERROR, outcome.broken
             return
-        sample = self._sample(cycle, profile, outcome, narrowed=pre_filter.names is not None)
-        if cycle.extender_answers is not None:
+        narrowed, answers = pre_filter.names is not None, cycle.extender_answers
+        if answers is None:
+            sample = self._sampler.sample(outcome, profile.percentage, narrowed, profile.one_is_enough)
+        else:
+            sample = self._offer(answers, profile, outcome, narrowed)
             try:
-                sample = self._ask_extenders(cycle.extender_answers, cycle.pod, outcome, sample)
+                sample = self._ask_extenders(answers, cycle.pod, outcome, sample)
             except ExtenderError as failure:
                 if not decision.node:
                     decision.outcome, decision.status = Outcome.ERROR, error(str(failure))
@@ -258,22 +261,21 @@ class Engine:
         decision.draw = Draw(best.among, drawn)
         decision.node = names[best.row(drawn, scores.nodes)]
 
-    def _sample(self, cycle: Cycle, profile: _BoundProfile, outcome: FilterOutcome, *, narrowed: bool) -> Sample:
+    def _offer(
+        self, answers: ExtenderAnswers, profile: _BoundProfile, outcome: FilterOutcome, narrowed: bool
+    ) -> Sample:
         """The nodes found. The search moves on once in an attempt: what was offered to extenders stays offered."""
-        answers, names = cycle.extender_answers, self.state.nodes.names
-        if answers is not None and answers.offered is not None:
+        names = self.state.nodes.names
+        if answers.offered is not None:
             rows = [row for row in np.flatnonzero(outcome.feasible).tolist() if names[row] in answers.offered]
             feasible = np.zeros(len(outcome.feasible), dtype=np.bool_)
             feasible[rows] = True
             sample = Sample(feasible, len(rows), answers.evaluated)
         else:
-            sample = self._sampler.sample(
-                outcome, profile.percentage, narrowed=narrowed, one_is_enough=profile.one_is_enough
-            )
-        if answers is not None:
-            found = [names[row] for row in np.flatnonzero(sample.feasible).tolist()]
-            is_whole = sample.found == int(np.count_nonzero(outcome.feasible))
-            answers.offer(found, sample.evaluated, is_whole=is_whole)
+            sample = self._sampler.sample(outcome, profile.percentage, narrowed, profile.one_is_enough)
+        found = [names[row] for row in np.flatnonzero(sample.feasible).tolist()]
+        is_whole = sample.found == int(np.count_nonzero(outcome.feasible))
+        answers.offer(found, sample.evaluated, is_whole=is_whole)
         return sample
 
     def _ask_extenders(self, answers: ExtenderAnswers, pod: Pod, outcome: FilterOutcome, sample: Sample) -> Sample:

@@ -38,9 +38,7 @@ class Sampler:
         self._order_names: list[str] | None = None
         self._order: Rows = np.zeros(0, dtype=np.intp)
 
-    def sample(
-        self, outcome: FilterOutcome, own_percentage: int | None, *, narrowed: bool, one_is_enough: bool
-    ) -> Sample:
+    def sample(self, outcome: FilterOutcome, own_percentage: int | None, narrowed: bool, one_is_enough: bool) -> Sample:
         """The rows that a search would have found, given the outcome of the filters on all rows."""
         percentage = self._percentage if own_percentage is None else own_percentage
         passing = outcome.passing

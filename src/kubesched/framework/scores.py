@@ -11,6 +11,7 @@ from kubesched.api.pod import Pod
 from kubesched.framework.answers import AnswerCache, all_in_range
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.equivalence import EquivalenceCache, ScoreGroup
+from kubesched.framework.errors import PluginError
 from kubesched.framework.extender import ExtenderAnswers
 from kubesched.framework.nodes import FeasibleNodes
 from kubesched.framework.plugin import PreScorePlugin, Scope, ScorePlugin
@@ -177,8 +178,13 @@ class ScoreRunner:
         asked, never = known or (self.pre_scores, [])
         result.skipped += never
         for_all: list[str] = []
+        watch, nodes = cycle.watch_of_plugins, result.nodes
         for plugin in asked:
-            status = cycle.ask(plugin.name, "PreScore", plugin.pre_score, cycle, result.nodes)
+            ask = plugin.pre_score
+            try:  # as for pre-filters
+                status = ask(cycle, nodes) if watch is None else watch.timed(plugin.name, "PreScore", ask, cycle, nodes)
+            except Exception as failure:
+                raise PluginError(plugin.name, failure) from failure
             if status is None:
                 continue
             if status.code is not Code.SKIP:

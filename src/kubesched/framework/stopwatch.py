@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from inspect import isawaitable
 from typing import Any, TypeVar
 
 from kubesched.framework.status import Code, Status
@@ -58,12 +59,14 @@ class Stopwatch:
         self._note(plugin, point, answer, before)
         return answer
 
-    async def timed_wait(self, plugin: str, point: str, answer: Awaitable[T]) -> T:
+    async def timed_wait(self, plugin: str, point: str, method: Callable[..., Any], *about: Any) -> Any:
         """The answer of one plugin that may wait, measured."""
         before = self._clock()
-        finished = await answer
-        self._note(plugin, point, finished, before)
-        return finished
+        answer = method(*about)
+        if isawaitable(answer):
+            answer = await answer
+        self._note(plugin, point, answer, before)
+        return answer
 
     def _note(self, plugin: str, point: str, answer: object, before: float) -> None:
         said = answer if isinstance(answer, tuple) else (answer,)

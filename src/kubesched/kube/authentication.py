@@ -54,7 +54,7 @@ def credentials_for(
 ) -> Credentials:
     """What the user shows. What is given plainly goes before plugins and providers, as in client-go."""
     user = settings.user
-    shown: Credentials = FixedAuthorization()
+    shown = Credentials()
     if user.token_file:  # if both are given, the file is what is kept fresh
         shown = TokenFile(user.token_file, clock=clock)
     elif user.token:

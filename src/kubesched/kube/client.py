@@ -7,10 +7,9 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from kubesched.kube.errors import AnswerTimeoutError, ApiStatusError, UnreachableError
-from kubesched.kube.http_connection import Answer
+from kubesched.kube.http_connection import Answer, AnswerStream
 from kubesched.kube.observer import NO_ANSWER, Observer
 from kubesched.kube.transport import JSON, Transport, user_agent
-from kubesched.kube.watching import WatchStream
 
 DEFAULT_QPS = 5.0
 DEFAULT_BURST = 10
@@ -38,6 +37,51 @@ class Throttle:
     def give_back(self) -> None:
         """The token was not used: its request gave up waiting."""
         self._tokens += 1
+
+
+class LineSplitter:
+    """Whole lines from bytes, however they are cut and however long a line is."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []  # of a line that has not ended
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The lines that ended, without empty ones."""
+        lines = data.split(b"\n")
+        if len(lines) == 1:
+            self._parts.append(data)
+            return []
+        if self._parts:
+            self._parts.append(lines[0])
+            lines[0] = b"".join(self._parts)
+            self._parts.clear()
+        if lines[-1]:
+            self._parts.append(lines[-1])
+        del lines[-1]
+        return [line for line in lines if line]
+
+
+class WatchStream:
+    """An open watch."""
+
+    def __init__(self, stream: AnswerStream, silence: float) -> None:
+        self._stream = stream
+        self._silence = silence
+        self._splitter = LineSplitter()
+
+    async def lines(self) -> list[bytes]:
+        """What came since the last call, at least one line; none at the end.
+
+        Raises AnswerTimeoutError after too much silence, UnreachableError if the connection broke.
+        """
+        while data := await self._stream.read(self._silence):
+            if lines := self._splitter.feed(data):
+                return lines
+        return []
+
+    def close(self) -> None:
+        """Hang up; a task that waits for lines gets UnreachableError."""
+        self._stream.close()
 
 
 MERGE_PATCH = "application/merge-patch+json"

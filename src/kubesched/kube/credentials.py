@@ -6,7 +6,6 @@ import base64
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 from kubesched.kube.errors import CredentialsError
 from kubesched.kube.tls import Certificate, stamp
@@ -18,33 +17,30 @@ CERTIFICATE_FILES_PERIOD = 60.0
 log = logging.getLogger(__name__)
 
 
-class Credentials(Protocol):
-    """What is shown with every request. Both methods may wait for a plugin or an identity provider."""
+class Credentials:
+    """What is shown with every request: nothing, here. Both methods may wait for a plugin or an identity provider."""
 
     async def authorization(self) -> str:
         """The value of the Authorization header; empty if there is none. Raises CredentialsError."""
+        return ""
 
     async def renew(self, refused: str) -> bool:
         """The server answered 401 to this authorization. True if there is something else to show now."""
+        return False
 
     def certificate(self) -> Certificate | None:
         """The client certificate for new connections, as of the last authorization."""
+        return None
 
 
-class FixedAuthorization:
-    """A token or password that is as it is, or nothing at all."""
+class FixedAuthorization(Credentials):
+    """A token or password that is as it is."""
 
     def __init__(self, authorization: str = "") -> None:
         self._authorization = authorization
 
     async def authorization(self) -> str:
         return self._authorization
-
-    async def renew(self, refused: str) -> bool:
-        return False
-
-    def certificate(self) -> Certificate | None:
-        return None
 
 
 def bearer(token: str) -> str:
@@ -59,7 +55,7 @@ def basic(user: str, password: str) -> str:
     return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
 
-class TokenFile:
+class TokenFile(Credentials):
     """A token in a file that another process keeps fresh: a projected service account token, for instance."""
 
     def __init__(self, path: str, *, clock: Callable[[], float]) -> None:
@@ -77,9 +73,6 @@ class TokenFile:
         if self._authorization == refused:
             self._read()
         return self._authorization != refused
-
-    def certificate(self) -> Certificate | None:
-        return None
 
     def _read(self) -> None:
         """A file that cannot be read for a moment is no reason to stop: the last token may be good for longer."""
@@ -131,7 +124,7 @@ class CertificateFiles:
             self._stamps = stamps
 
 
-class WithCertificate:
+class WithCertificate(Credentials):
     """Credentials of some other kind, and a certificate besides."""
 
     def __init__(self, others: Credentials, files: CertificateFiles | Certificate) -> None:

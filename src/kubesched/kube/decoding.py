@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -33,14 +34,20 @@ class Page(NamedTuple, Generic[T]):
     more: str
 
 
-class Codec(Protocol[T]):
+class Codec(ABC, Generic[T]):
     """How objects of one kind are read."""
 
+    @abstractmethod
     def decode(self, raw: Raw) -> T: ...
 
-    def page(self, body: bytes) -> Page[T]: ...
-
+    @abstractmethod
     def identity(self, obj: T) -> Identity: ...
+
+    def page(self, body: bytes) -> Page[T]:
+        """Some of the objects of a list."""
+        read = _raw_list_of(body)
+        objects = [self.decode(raw) for raw in read.items or ()]
+        return Page(objects, read.metadata.resource_version, read.metadata.continue_)
 
 
 class WatchEvent(msgspec.Struct, frozen=True, gc=False):
@@ -98,7 +105,7 @@ def version_number(resource_version: str) -> int:
     return int(resource_version) if resource_version.isascii() and resource_version.isdigit() else 0
 
 
-class RecordCodec(Generic[K]):
+class RecordCodec(Codec[K]):
     """Objects as records of `api`: fields that a record does not have (managedFields among them) are never built."""
 
     def __init__(self, kind: type[K]) -> None:
@@ -118,9 +125,7 @@ class RecordCodec(Generic[K]):
         try:
             read = self._lists.decode(body)
         except msgspec.ValidationError:
-            raw_list = _raw_list_of(body)
-            objects = [self.decode(raw) for raw in raw_list.items or ()]
-            return Page(objects, raw_list.metadata.resource_version, raw_list.metadata.continue_)
+            return super().page(body)
         except msgspec.DecodeError as error:
             raise UnreadableAnswerError(f"a list of {self._kind.__name__} cannot be read: {error}") from None
         return Page(read.items or [], read.metadata.resource_version, read.metadata.continue_)
@@ -144,7 +149,7 @@ class WithOriginal(NamedTuple, Generic[K]):
     original: bytes | None
 
 
-class WithOriginalCodec(Generic[K]):
+class WithOriginalCodec(Codec[WithOriginal[K]]):
     """Records together with the originals of those that are wanted."""
 
     def __init__(self, kind: type[K], api_version: str, wants: Callable[[K], bool]) -> None:
@@ -157,11 +162,6 @@ class WithOriginalCodec(Generic[K]):
         record = self._records.decode(raw)
         return WithOriginal(record, self._original(raw) if self._wants(record) else None)
 
-    def page(self, body: bytes) -> Page[WithOriginal[K]]:
-        read = _raw_list_of(body)
-        objects = [self.decode(raw) for raw in read.items or ()]
-        return Page(objects, read.metadata.resource_version, read.metadata.continue_)
-
     def identity(self, obj: WithOriginal[K]) -> Identity:
         return self._records.identity(obj.record)
 
@@ -170,7 +170,7 @@ class WithOriginalCodec(Generic[K]):
         return msgspec.json.encode({**self._header, **fields, "metadata": meta})
 
 
-class DictCodec:
+class DictCodec(Codec[dict[str, Any]]):
     """Objects of any kind as plain dictionaries, without managedFields."""
 
     def decode(self, raw: Raw) -> dict[str, Any]:

@@ -63,9 +63,6 @@ class StatusDetails(msgspec.Struct, frozen=True, rename="camel"):
     """What an error is about."""
 
     name: str = ""
-    group: str = ""
-    kind: str = ""
-    uid: str = ""
     causes: tuple[StatusCause, ...] = ()
     retry_after_seconds: int = 0
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from kubesched.kube.credentials import bearer
+from kubesched.kube.credentials import Credentials, bearer
 from kubesched.kube.errors import CredentialsError
 from kubesched.kube.kubeconfig import ExecPlugin
 from kubesched.kube.observer import Observer
@@ -45,7 +45,7 @@ class _ExecCredential(msgspec.Struct, frozen=True, rename="camel"):
     status: _Status | None = None
 
 
-class ExecCredentials:
+class ExecCredentials(Credentials):
     """Runs the plugin when there is nothing, when it expired, and when the server refused what there is."""
 
     def __init__(

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeVar, cast
 
 from kubesched.kube.errors import AnswerTimeoutError, UnreachableError
 from kubesched.kube.http_parser import Head, HttpSyntaxError, ResponseParser
+
+T = TypeVar("T")
 
 _MOST_BUFFERED = 1 << 20  # bytes of a stream that wait for their reader before the server is held back
 
@@ -33,8 +35,6 @@ class HttpConnection(asyncio.Protocol):
         self._parser: ResponseParser | None = None
         self._answer: asyncio.Future[Answer] | None = None
         self._stream: AnswerStream | None = None
-        self.used = 0
-        """Requests so far: an error on the first is the server's, later it may be that it closed an idle connection."""
         self.idle_since = 0.0
 
     @property
@@ -44,31 +44,17 @@ class HttpConnection(asyncio.Protocol):
 
     async def request(self, data: bytes, timeout: float | None) -> Answer:
         """Send the bytes of a request and wait for the whole answer."""
-        timer = self._start(data, timeout)
         answer: asyncio.Future[Answer] = self._loop.create_future()
         self._answer = answer
         try:
-            return await answer
-        except asyncio.CancelledError:
-            self.close()
-            raise
+            return await self._exchange(data, timeout, answer)
         finally:
             self._answer = None
-            if timer is not None:
-                timer.cancel()
 
     async def open_stream(self, data: bytes, timeout: float | None) -> AnswerStream:
         """Send the bytes of a request and wait for the head of the answer. The stream owns the connection then."""
-        timer = self._start(data, timeout)
         stream = self._stream = AnswerStream(self, self._loop)
-        try:
-            await stream.opened
-        except asyncio.CancelledError:
-            self.close()
-            raise
-        finally:
-            if timer is not None:
-                timer.cancel()
+        await self._exchange(data, timeout, stream.opened)
         return stream
 
     def close(self) -> None:
@@ -85,13 +71,20 @@ class HttpConnection(asyncio.Protocol):
         else:
             self._transport.resume_reading()
 
-    def _start(self, data: bytes, timeout: float | None) -> asyncio.TimerHandle | None:
+    async def _exchange(self, data: bytes, timeout: float | None, awaited: asyncio.Future[T]) -> T:
         if not self.usable or self._transport is None:
             raise UnreachableError("the connection is closed")
-        self.used += 1
         self._parser = ResponseParser()
         self._transport.write(data)
-        return None if timeout is None else self._loop.call_later(timeout, self._expire, timeout)
+        timer = None if timeout is None else self._loop.call_later(timeout, self._expire, timeout)
+        try:
+            return await awaited
+        except asyncio.CancelledError:
+            self.close()
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
 
     def _expire(self, timeout: float) -> None:
         self._fail(AnswerTimeoutError(f"no answer within {timeout:g} s", maybe_done=True))

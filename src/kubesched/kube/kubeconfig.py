@@ -113,18 +113,12 @@ class Kubeconfig(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.file}: {place}" if self.file else place
 
 
-class _NamedCluster(_Kebab, frozen=True):
+class _Entry(_Kebab, frozen=True):
+    """An entry of one of the lists, with what that list is of."""
+
     name: str
     cluster: Cluster = Cluster()
-
-
-class _NamedUser(_Kebab, frozen=True):
-    name: str
     user: User = User()
-
-
-class _NamedContext(_Kebab, frozen=True):
-    name: str
     context: Context = Context()
 
 
@@ -132,9 +126,9 @@ class _Written(_Kebab, frozen=True):
     """A file."""
 
     current_context: str = ""
-    clusters: tuple[_NamedCluster, ...] = ()
-    users: tuple[_NamedUser, ...] = ()
-    contexts: tuple[_NamedContext, ...] = ()
+    clusters: tuple[_Entry, ...] = ()
+    users: tuple[_Entry, ...] = ()
+    contexts: tuple[_Entry, ...] = ()
 
 
 def load(path: str) -> Kubeconfig:

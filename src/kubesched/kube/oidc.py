@@ -7,40 +7,36 @@ import base64
 import binascii
 import time
 from collections.abc import Callable, Mapping
-from typing import TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
-from kubesched.kube.credentials import FixedAuthorization, basic, bearer
+from kubesched.kube.credentials import Credentials, FixedAuthorization, basic, bearer
 from kubesched.kube.dialing import Dialer
 from kubesched.kube.errors import ConnectionSettingsError, CredentialsError, UnreachableError
 from kubesched.kube.http_connection import Answer
 from kubesched.kube.proxy import proxy_of_environment
-from kubesched.kube.tls import Certificate, ServerTrust
+from kubesched.kube.tls import ServerTrust
 from kubesched.kube.transport import Transport, user_agent
 
 _LEEWAY = 10.0  # seconds before its end at which a token counts as expired
 _TIMEOUT = 30.0
 _FORM = "application/x-www-form-urlencoded"
 
-T = TypeVar("T")
-
 
 class _Claims(msgspec.Struct, frozen=True):
     exp: float
 
 
-class _Metadata(msgspec.Struct, frozen=True):
+class _Reply(msgspec.Struct, frozen=True):
+    """What a provider says: where to ask for tokens, or the tokens."""
+
     token_endpoint: str = ""
-
-
-class _Tokens(msgspec.Struct, frozen=True):
     id_token: str = ""
     refresh_token: str = ""
 
 
-class OidcCredentials:
+class OidcCredentials(Credentials):
     """New tokens are kept in memory only: the kubeconfig is not ours to change, and may be read-only."""
 
     def __init__(
@@ -66,14 +62,11 @@ class OidcCredentials:
                 await self._refresh()
         return bearer(self._token) != refused
 
-    def certificate(self) -> Certificate | None:
-        return None
-
     async def _refresh(self) -> None:
         if not self._refresh_token:
             raise CredentialsError("oidc: no valid id-token, and cannot refresh without refresh-token")
         issuer = self._config["idp-issuer-url"]
-        metadata = await self._asked(f"{issuer.rstrip('/')}/.well-known/openid-configuration", b"", _Metadata)
+        metadata = await self._asked(f"{issuer.rstrip('/')}/.well-known/openid-configuration", b"")
         if not metadata.token_endpoint:
             raise CredentialsError(f"oidc: {issuer}: discovery object doesn't contain a token_endpoint")
         tokens = await self._tokens(metadata.token_endpoint)
@@ -85,7 +78,7 @@ class OidcCredentials:
         self._token = tokens.id_token
         self._refresh_token = tokens.refresh_token or self._refresh_token
 
-    async def _tokens(self, endpoint: str) -> _Tokens:
+    async def _tokens(self, endpoint: str) -> _Reply:
         """Providers differ in where they want the secret: in a header, or in the form."""
         client, secret = self._config["client-id"], self._config.get("client-secret", "")
         form = {"grant_type": "refresh_token", "refresh_token": self._refresh_token}
@@ -93,13 +86,13 @@ class OidcCredentials:
             authorization = basic(quote(client, safe=""), quote(secret, safe=""))
             answer = await self._answer(endpoint, urlencode(form).encode(), authorization)
             if answer.status == 200:
-                return _read(answer, endpoint, _Tokens)
+                return _read(answer, endpoint)
             form["client_secret"] = secret
         form["client_id"] = client
-        return await self._asked(endpoint, urlencode(form).encode(), _Tokens)
+        return await self._asked(endpoint, urlencode(form).encode())
 
-    async def _asked(self, url: str, form: bytes, type_: type[T]) -> T:
-        return _read(await self._answer(url, form, ""), url, type_)
+    async def _asked(self, url: str, form: bytes) -> _Reply:
+        return _read(await self._answer(url, form, ""), url)
 
     async def _answer(self, url: str, form: bytes, authorization: str) -> Answer:
         """Providers are asked once an hour or so: no connection is kept."""
@@ -128,12 +121,12 @@ def _trust(config: Mapping[str, str]) -> ServerTrust:
         raise ConnectionSettingsError("oidc: idp-certificate-authority-data: expected a base64 string") from None
 
 
-def _read(answer: Answer, url: str, type_: type[T]) -> T:
+def _read(answer: Answer, url: str) -> _Reply:
     if answer.status != 200:
         words = " ".join(answer.body[:80].decode(errors="replace").split())
         raise CredentialsError(f"oidc: {url}: failed to refresh token: status {answer.status}: {words}")
     try:
-        return msgspec.json.decode(answer.body, type=type_)
+        return msgspec.json.decode(answer.body, type=_Reply)
     except msgspec.DecodeError as error:
         raise CredentialsError(f"oidc: {url}: the answer cannot be read: {error}") from None
 

@@ -117,18 +117,19 @@ def _legacy_group(group: str, resources: Sequence[Resource]) -> Object:
 
 
 def _legacy_resource(resource: Resource) -> Object:
-    entry: dict[str, Any] = {
+    return {
         "name": resource.plural,
         "singularName": resource.singular,
         "namespaced": resource.namespaced,
         "kind": resource.kind,
-        "verbs": list(resource.verbs),
+        **_verbs_and_names(resource),
     }
-    if resource.short_names:
-        entry["shortNames"] = list(resource.short_names)
-    if resource.categories:
-        entry["categories"] = list(resource.categories)
-    return entry
+
+
+def _verbs_and_names(resource: Resource) -> Object:
+    """What both forms say in the same words; what is empty is left out."""
+    facts = {"verbs": resource.verbs, "shortNames": resource.short_names, "categories": resource.categories}
+    return {key: list(words) for key, words in facts.items() if words}
 
 
 def _legacy_subresource(resource: Resource, subresource: Subresource) -> Object:
@@ -174,12 +175,8 @@ def _resource(resource: Resource) -> Object:
         "responseKind": _kind(resource, resource.group, resource.version, resource.kind),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": resource.singular,
-        "verbs": list(resource.verbs),
+        **_verbs_and_names(resource),
     }
-    if resource.short_names:
-        entry["shortNames"] = list(resource.short_names)
-    if resource.categories:
-        entry["categories"] = list(resource.categories)
     below = [
         {
             "subresource": subresource.name,

@@ -1,30 +1,21 @@
-"""Scenarios to watch: small stories that play in a sandbox, each about one thing a scheduler does."""
+"""Scenarios to watch: small stories that play in a sandbox; scenarios.yaml tells them."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from importlib.resources import files
+from typing import NamedTuple, Protocol
 
-from kubesched.api.kinds import Object
-from kubesched.api.well_known import HOSTNAME, ZONE
+import msgspec
+
+from kubesched.api.api_error import ApiError
+from kubesched.api.kinds import BUILT_IN, Object, Resource
+from kubesched.api.well_known import ZONE
+from kubesched.api.yaml import documents
 from kubesched.sandbox.api import Api
-from kubesched.sandbox.scenario_props import (
-    apart,
-    budget,
-    cordon,
-    deployment,
-    job,
-    label,
-    namespace,
-    near,
-    priority_class,
-    scale,
-    service,
-    spread,
-    zones,
-)
+
+_CAPACITY = {"cpu": "8", "memory": "32Gi", "pods": "110"}
 
 
 class Machines(Protocol):
@@ -35,32 +26,57 @@ class Machines(Protocol):
     def recover(self, name: str) -> None: ...
 
 
-@dataclass(frozen=True)
-class Stage:
+class Stage(NamedTuple):
     """What a story plays on."""
 
     api: Api
     machines: Machines
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """At this second, say this and do that."""
 
     at: float
     says: str
-    do: Callable[[Stage], None]
+    create: tuple[Object, ...] = ()
+    patch: tuple[Object, ...] = ()
+    """Parts of objects, which are merged into those of that name."""
+    fail: tuple[str, ...] = ()
+    recover: tuple[str, ...] = ()
+
+    def do(self, stage: Stage) -> None:
+        for obj in self.create:
+            _create_once(stage.api, obj)
+        for part in self.patch:
+            resource, metadata = _resource(part), part["metadata"]
+            stage.api.patch(resource, metadata.get("namespace", ""), metadata["name"], part)
+        for name in self.fail:
+            stage.machines.fail(name)
+        for name in self.recover:
+            stage.machines.recover(name)
 
 
-@dataclass(frozen=True)
-class Scenario:
+class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Steps in order of time; after `seconds` the story is over."""
 
     name: str
     about: str
-    nodes: tuple[Object, ...]
-    steps: tuple[Step, ...]
+    zones: tuple[str, ...]
+    nodes_per_zone: int
     seconds: float
+    steps: tuple[Step, ...]
+
+    @property
+    def nodes(self) -> list[Object]:
+        """Templates from which the hollow nodes are made: node-a1, node-a2, node-b1, ..."""
+        places = [(zone, i) for zone in self.zones for i in range(1, self.nodes_per_zone + 1)]
+        return [
+            {
+                "metadata": {"name": f"node-{zone}{i}", "labels": {ZONE: f"zone-{zone}"}},
+                "status": {"capacity": _CAPACITY},
+            }
+            for zone, i in places
+        ]
 
 
 async def play(scenario: Scenario, stage: Stage, say: Callable[[str], None]) -> None:
@@ -74,157 +90,22 @@ async def play(scenario: Scenario, stage: Stage, say: Callable[[str], None]) -> 
     await asyncio.sleep(began + scenario.seconds - running.time())
 
 
-_SPACE = "shop"
+def _create_once(api: Api, obj: Object) -> None:
+    try:
+        api.create(_resource(obj), obj["metadata"].get("namespace", ""), obj)
+    except ApiError as error:
+        if error.reason != "AlreadyExists":
+            raise
 
 
-def _open(stage: Stage) -> None:
-    api = stage.api
-    namespace(api, _SPACE)
-    service(api, _SPACE, "web")
-    deployment(
-        api,
-        _SPACE,
-        "cache",
-        3,
-        cpu="1",
-        memory="4Gi",
-        affinity=apart("cache", HOSTNAME),
-        topologySpreadConstraints=[spread("cache", ZONE, hard=True)],
-    )
-    deployment(
-        api,
-        _SPACE,
-        "web",
-        6,
-        cpu="500m",
-        memory="1Gi",
-        affinity=near("cache", ZONE),
-        topologySpreadConstraints=[spread("web", ZONE, hard=True), spread("web", HOSTNAME, hard=False)],
-    )
-    budget(api, _SPACE, "web", min_available="50%")
+def _resource(obj: Object) -> Resource:
+    return BUILT_IN[obj["apiVersion"], obj["kind"]]
 
 
-def _rush(stage: Stage) -> None:
-    scale(stage.api, _SPACE, "web", 18)
+def _read() -> dict[str, Scenario]:
+    text = files(__package__).joinpath("scenarios.yaml").read_text(encoding="utf-8")
+    scenarios = (msgspec.convert(document.value, Scenario) for document in documents(text))
+    return {scenario.name: scenario for scenario in scenarios}
 
 
-def _search(stage: Stage) -> None:
-    deployment(
-        stage.api,
-        _SPACE,
-        "search",
-        1,
-        cpu="2",
-        memory="8Gi",
-        nodeSelector={"disk": "ssd"},
-    )
-
-
-def _disk(stage: Stage) -> None:
-    label(stage.api, "node-b2", disk="ssd")
-
-
-def _maintenance(stage: Stage) -> None:
-    for name in ("node-c1", "node-c2", "node-c3"):
-        cordon(stage.api, name)
-    scale(stage.api, _SPACE, "web", 24)
-
-
-def _over(stage: Stage) -> None:
-    for name in ("node-c1", "node-c2", "node-c3"):
-        cordon(stage.api, name, on=False)
-
-
-SHOP = Scenario(
-    "shop",
-    "a web shop: spread over zones, near to its cache, and a pod that waits for the right node",
-    zones("a", "b", "c", nodes=3),
-    (
-        Step(0.5, "The shop opens: three caches on nodes of their own, six web servers over three zones.", _open),
-        Step(4, "A rush of customers: 18 web servers.", _rush),
-        Step(7, "Search wants a node with an ssd, and there is none: the pod waits, and says why.", _search),
-        Step(10, "node-b2 gets the label disk=ssd: only now is search tried again.", _disk),
-        Step(
-            13,
-            "Zone c is cordoned, and 6 more web servers are wanted: the spread allows no zone to run ahead.",
-            _maintenance,
-        ),
-        Step(17, "Zone c is back, and may take its share: so what waited finds room in all zones.", _over),
-    ),
-    seconds=21,
-)
-
-
-def _night(stage: Stage) -> None:
-    api = stage.api
-    namespace(api, "batch")
-    priority_class(api, "patient", 10, preempts=False)
-    priority_class(api, "urgent", 1000)
-    job(api, "batch", "render", 36, seconds=12, cpu="2", memory="4Gi", priorityClassName="patient")
-
-
-def _customers(stage: Stage) -> None:
-    namespace(stage.api, "web")
-    deployment(stage.api, "web", "checkout", 4, cpu="3", memory="4Gi", priorityClassName="urgent")
-
-
-def _too_large(stage: Stage) -> None:
-    deployment(stage.api, "batch", "giant", 1, cpu="16", memory="16Gi", priorityClassName="urgent")
-
-
-BATCH = Scenario(
-    "batch",
-    "a burst of batch work fills the cluster, and urgent pods make themselves room",
-    zones("a", "b", "c", nodes=2),
-    (
-        Step(0.5, "A job of 36 patient pods: 24 fit on six nodes, the others wait their turn.", _night),
-        Step(5, "Checkout is urgent and finds no room: for each of its pods, two patient ones have to go.", _customers),
-        Step(9, "A giant asks for more than any node has: no eviction could help, so no pod is evicted.", _too_large),
-    ),
-    seconds=28,
-)
-
-
-_LOST = "node-b1"
-
-
-def _tolerates_for(seconds: int) -> list[dict[str, Any]]:
-    keys = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-    return [{"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": seconds} for key in keys]
-
-
-def _start(stage: Stage) -> None:
-    namespace(stage.api, "app")
-    deployment(
-        stage.api,
-        "app",
-        "orders",
-        12,
-        cpu="1",
-        memory="2Gi",
-        tolerations=_tolerates_for(4),
-        topologySpreadConstraints=[spread("orders", ZONE, hard=False), spread("orders", HOSTNAME, hard=False)],
-    )
-
-
-def _fail(stage: Stage) -> None:
-    stage.machines.fail(_LOST)
-
-
-def _recover(stage: Stage) -> None:
-    stage.machines.recover(_LOST)
-
-
-FAILURE = Scenario(
-    "failure",
-    "a node fails: it is tainted, its pods are given up and placed elsewhere, and it comes back",
-    zones("a", "b", "c", nodes=2),
-    (
-        Step(0.5, "Twelve pods of orders, spread over six nodes.", _start),
-        Step(4, f"{_LOST} fails: no more signs of life.", _fail),
-        Step(20, f"{_LOST} is back.", _recover),
-    ),
-    seconds=26,
-)
-
-SCENARIOS = {scenario.name: scenario for scenario in (SHOP, BATCH, FAILURE)}
+SCENARIOS = _read()

@@ -134,7 +134,7 @@ class EventHandlers:
 
     def _assigned(self, pod: Pod) -> None:
         self._state.apply(pod)
-        self._move_all(ASSIGNED_POD_ADDED, Change(new=pod))
+        self._move_all(ASSIGNED_POD_ADDED, Change(None, pod))
 
     def _assumed_pod_deleted(self, pod: Pod) -> None:
         """A pod that is being bound is deleted: it will not arrive."""

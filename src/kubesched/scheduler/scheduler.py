@@ -15,6 +15,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
 from kubesched.framework.client import ClusterClient
+from kubesched.framework.decision import Decision
 from kubesched.framework.engine import Engine
 from kubesched.framework.errors import describe
 from kubesched.framework.extender import EXTENDER, Extender, ignoring_managed_resources
@@ -158,7 +159,8 @@ class Scheduler:
         popped = self.queue.pop()
         if popped is None:
             return None
-        attempt = Attempt(*popped, answers=self.engine.answers_for(popped[0].pod))
+        queued, place = popped
+        attempt = Attempt(queued, place, answers=self.engine.answers_for(queued.pod) if self.extenders else None)
         for listener in self.listeners:
             listener.popped(attempt)
         return attempt
@@ -193,7 +195,13 @@ class Scheduler:
         for listener in self.listeners:
             listener.finishing(attempt)
         try:
-            await self._finish(attempt)
+            match attempt.state:
+                case Assumed(decision):
+                    await self._bind(attempt, decision)
+                case Denied() as denied:
+                    attempt.state = await self._take_back(attempt, denied)
+                case Failed() as failed:
+                    attempt.state = await self._give_up(attempt, failed)
         except BaseException:  # a task that is cancelled among them
             for listener in self.listeners:
                 listener.broken_off(attempt)
@@ -201,20 +209,14 @@ class Scheduler:
         for listener in self.listeners:
             listener.finished(attempt)
 
-    async def _finish(self, attempt: Attempt) -> None:
-        match attempt.state:
-            case Assumed(decision):
-                failure = await self._binding.run(attempt.queued.pod, decision)
-                if failure is None:
-                    attempt.state = Done(AttemptOutcome.BOUND, decision)
-                    self._scheduling.activate_others(decision)
-                    return
-                attempt.state = denied = Denied(failure, decision)
-                attempt.state = await self._take_back(attempt, denied)
-            case Denied() as denied:
-                attempt.state = await self._take_back(attempt, denied)
-            case Failed() as failed:
-                attempt.state = await self._give_up(attempt, failed)
+    async def _bind(self, attempt: Attempt, decision: Decision) -> None:
+        failure = await self._binding.run(attempt.queued.pod, decision)
+        if failure is None:
+            attempt.state = Done(AttemptOutcome.BOUND, decision)
+            self._scheduling.activate_others(decision)
+        else:
+            attempt.state = denied = Denied(failure, decision)
+            attempt.state = await self._take_back(attempt, denied)
 
     async def _take_back(self, attempt: Attempt, denied: Denied) -> Done:
         """The pod will not arrive. Others may profit from that, but it must not wake itself if a plugin rejected it."""

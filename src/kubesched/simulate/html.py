@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from importlib.resources import files
 from typing import NamedTuple
 
 from kubesched.config import Duration
@@ -12,23 +13,7 @@ from kubesched.simulate.report import Share, SimulationReport, Utilisation
 MOST_BARS = 40
 MOST_ROWS = 200
 
-_STYLE = """
-:root{--bg:#fff;--ink:#1c2430;--faint:#667085;--grid:#e4e7ec;--a:#2f6fde;--b:#12a17b;--c:#d9822b;--bad:#c93b3b}
-@media(prefers-color-scheme:dark){:root{--bg:#14181f;--ink:#e6e9ee;--faint:#98a2b3;--grid:#2b323d;--a:#6ea0ff;--b:#3fcfa4;
---c:#f0a95b;--bad:#ff7b7b}}
-body{font:15px/1.5 system-ui,sans-serif;background:var(--bg);color:var(--ink);max-width:900px;margin:2rem auto;
-padding:0 1rem}h1{font-size:1.5rem;margin:0}h2{font-size:1.1rem;margin:2rem 0 .5rem}p.faint,.legend{color:var(--faint)}
-.cards{display:flex;flex-wrap:wrap;gap:.6rem;margin:1rem 0}.cards div{border:1px solid var(--grid);border-radius:8px;
-padding:.5rem .9rem}.cards b{display:block;font-size:1.3rem}.cards span{color:var(--faint);font-size:.85rem}
-svg{width:100%;height:auto;font:11px system-ui,sans-serif}svg text{fill:var(--faint)}.grid{stroke:var(--grid)}
-.line{fill:none;stroke-width:1.8}.line.a{stroke:var(--a)}.line.b{stroke:var(--b)}.line.c{stroke:var(--c)}
-.track{fill:var(--grid)}.fill.a{fill:var(--a)}.fill.b{fill:var(--b)}.fill.c{fill:var(--c)}.legend{font-size:.85rem;
-margin:.2rem 0}.legend span{margin-right:1rem}.legend i{display:inline-block;width:.8em;height:.8em;border-radius:2px;
-margin-right:.3em}.legend i.a{background:var(--a)}.legend i.b{background:var(--b)}.legend i.c{background:var(--c)}
-table{border-collapse:collapse;width:100%;font-size:.88rem}th,td{text-align:left;padding:.25rem .6rem .25rem 0;
-border-bottom:1px solid var(--grid);vertical-align:top;overflow-wrap:break-word}
-td:last-child{overflow-wrap:anywhere}th{white-space:nowrap;color:var(--faint);font-weight:600}
-"""
+_STYLE = files(__package__).joinpath("page.css").read_text(encoding="utf-8")
 
 
 def page(report: SimulationReport) -> str:
@@ -46,7 +31,7 @@ def page(report: SimulationReport) -> str:
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>kubesched: {title}</title><style>{_STYLE}</style></head>\n"
+        f"<title>kubesched: {title}</title><style>\n{_STYLE}</style></head>\n"
         f'<body><h1>{title}</h1><p class="faint">Simulated by kubesched in virtual time, seed {report.seed}.</p>\n'
         + "\n".join(section for section in sections if section)
         + "\n</body></html>\n"

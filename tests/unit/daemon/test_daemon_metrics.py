@@ -14,8 +14,8 @@ from kubesched import config
 from kubesched.api.pod import Pod
 from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.live_client import LiveClient
-from kubesched.daemon.metrics.catalogue import SCHEDULER
 from kubesched.daemon.metrics.census import Census
+from kubesched.daemon.metrics.family import SCHEDULER
 from kubesched.daemon.metrics.listener import ClientMetrics, SchedulerMetrics
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.metrics.resources import resource_lines

@@ -8,9 +8,8 @@ from tests.unit.daemon.metric_values import value_of
 
 from kubesched.daemon.checks import OptionsError
 from kubesched.daemon.feature_gates import FeatureGates
-from kubesched.daemon.metrics.catalogue import CLIENT, HEALTH, PROCESS, SCHEDULER
 from kubesched.daemon.metrics.client import LeaderElectionMetrics, RestClientMetrics, WorkQueueMetrics
-from kubesched.daemon.metrics.family import number
+from kubesched.daemon.metrics.family import CLIENT, HEALTH, PROCESS, SCHEDULER, number
 from kubesched.daemon.metrics.registry import MetricsRegistry, allow_lists, registry_of
 from kubesched.daemon.options import parse_options
 

@@ -19,7 +19,7 @@ from kubesched.cli import main
 from kubesched.config.features import GATES_BY_FIELD
 from kubesched.daemon.feature_gates import GATES, NOT_FOLLOWED, FeatureGates
 from kubesched.daemon.flags.parsing import FLAGS
-from kubesched.daemon.metrics import catalogue
+from kubesched.daemon.metrics.family import CLIENT, HEALTH, OWN, PROCESS, SCHEDULER
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.options import Options, parse_options
 from kubesched.daemon.serving.endpoints import Endpoints, Served
@@ -138,8 +138,7 @@ def test_every_manifest_can_be_read(page: Path) -> None:
 
 
 def test_every_metric_to_watch_exists() -> None:
-    groups = (catalogue.SCHEDULER, catalogue.CLIENT, catalogue.PROCESS, catalogue.HEALTH, catalogue.KUBESCHED)
-    known = {series.name for group in groups for series in group}
+    known = {series.name for series in (*SCHEDULER, *CLIENT, *PROCESS, *HEALTH, *OWN)}
     named = {name.removesuffix("_sum") for name in _METRIC.findall(OPERATING.read_text())}
     assert named
     assert named <= known

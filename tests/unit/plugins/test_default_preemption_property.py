@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.builders import make_cluster, make_engine
 
 from kubesched.api.meta import LabelSelector, ObjectMeta
-from kubesched.api.workloads import BudgetSpec, BudgetStatus, PodDisruptionBudget
+from kubesched.api.workloads import BudgetStatus, PodDisruptionBudget, WorkloadSpec
 from kubesched.framework.decision import Decision
 from kubesched.testing import PodBuilder, make_node, make_pod
 
@@ -39,7 +39,7 @@ def budgets(draw: st.DrawFn) -> list[PodDisruptionBudget]:
     return [
         PodDisruptionBudget(
             metadata=ObjectMeta(name=app, namespace="default"),
-            spec=BudgetSpec(selector=LabelSelector(match_labels={"app": app})),
+            spec=WorkloadSpec(selector=LabelSelector(match_labels={"app": app})),
             status=BudgetStatus(disruptions_allowed=draw(st.integers(0, 2))),
         )
         for app in APPS

@@ -68,8 +68,7 @@ def check_containers(
 ) -> None:
     """All containers of a pod."""
     containers = sequence(spec, "containers")
-    if not containers:
-        mistakes.required(f"{where}.containers")
+    mistakes.not_empty(f"{where}.containers", containers)
     seen: set[str] = set()
     host_ports: set[tuple[str, str, int]] = set()
     for kind in KINDS:
@@ -111,8 +110,7 @@ def _check_container(
 
 def _check_environment(variables: list[Object], where: str, mistakes: Mistakes) -> None:
     for i, variable in enumerate(variables):
-        if not text(variable, "name"):
-            mistakes.required(f"{where}[{i}].name")
+        mistakes.not_empty(f"{where}[{i}].name", text(variable, "name"))
         if text(variable, "value") and variable.get("valueFrom") is not None:
             mistakes.invalid(f"{where}[{i}].valueFrom", "", "may not be specified when `value` is not empty")
 
@@ -123,8 +121,7 @@ def _check_mounts(container: Object, volumes: frozenset[str], where: str, mistak
         for i, mount in enumerate(sequence(container, key)):
             field = f"{where}.{key}[{i}]"
             name, path = text(mount, "name"), text(mount, path_key)
-            if not name:
-                mistakes.required(f"{field}.name")
+            mistakes.not_empty(f"{field}.name", name)
             if name not in volumes:
                 mistakes.not_found(f"{field}.name", name)
             if not path:
@@ -155,8 +152,7 @@ def _check_ports(ports: list[Object], host_ports: set[tuple[str, str, int]], whe
 
 def _check_probe(probe: Object, where: str, mistakes: Mistakes) -> None:
     handlers = [key for key in _HANDLERS if probe.get(key) is not None]
-    if not handlers:
-        mistakes.required(where, "must specify a handler type")
+    mistakes.not_empty(where, handlers, "must specify a handler type")
     for key in handlers[1:]:
         mistakes.forbidden(f"{where}.{key}", "may not specify more than 1 handler type")
     for key in handlers[:1]:
@@ -168,8 +164,7 @@ def _check_probe(probe: Object, where: str, mistakes: Mistakes) -> None:
 
 def _check_handler(kind: str, handler: Object, where: str, mistakes: Mistakes) -> None:
     if kind == "exec":
-        if not sequence(handler, "command"):
-            mistakes.required(f"{where}.command")
+        mistakes.not_empty(f"{where}.command", sequence(handler, "command"))
         return
     port = handler.get("port")
     words = names.port_name(port) if isinstance(port, str) else names.port_number(port or 0)

@@ -118,8 +118,7 @@ def _check_pod_term(term: Object, where: str, mistakes: Mistakes) -> None:
     for name in sequence(term, "namespaces"):
         mistakes.invalid_each(f"{where}.namespace", name, names.label(name))
     _check_label_keys(term, where, mistakes)
-    if not text(term, "topologyKey"):
-        mistakes.required(f"{where}.topologyKey", "can not be empty")
+    mistakes.not_empty(f"{where}.topologyKey", text(term, "topologyKey"), "can not be empty")
     check_key(term, "topologyKey", where, mistakes)
 
 
@@ -140,8 +139,7 @@ def _check_constraint(constraint: Object, where: str, mistakes: Mistakes) -> Non
     skew = constraint.get("maxSkew") or 0
     if skew <= 0:
         mistakes.invalid(f"{where}.maxSkew", skew, NOT_POSITIVE)
-    if not text(constraint, "topologyKey"):
-        mistakes.required(f"{where}.topologyKey", "can not be empty")
+    mistakes.not_empty(f"{where}.topologyKey", text(constraint, "topologyKey"), "can not be empty")
     action = text(constraint, "whenUnsatisfiable")
     mistakes.one_of(f"{where}.whenUnsatisfiable", action, ("DoNotSchedule", "ScheduleAnyway"))
     domains = constraint.get("minDomains")

@@ -18,8 +18,9 @@ _NAMES = (
     ("nodeName", names.subdomain),
     ("serviceAccountName", names.subdomain),
     ("priorityClassName", names.subdomain),
+    ("hostname", names.label),
+    ("subdomain", names.label),
 )
-_LABELS = ("hostname", "subdomain")
 
 
 def fill_pod_spec(spec: Object) -> None:
@@ -64,9 +65,6 @@ def _check_plain_fields(spec: Object, where: str, mistakes: Mistakes) -> None:
     for key, rule in _NAMES:
         if name := text(spec, key):
             mistakes.invalid_each(f"{where}.{key}", name, rule(name))
-    for key in _LABELS:
-        if name := text(spec, key):
-            mistakes.invalid_each(f"{where}.{key}", name, names.label(name))
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= _INT32:
         why = f"must be between 1 and {_INT32}, inclusive"
@@ -112,6 +110,12 @@ def _check_claims(claims: list[Object], where: str, mistakes: Mistakes) -> froze
 
 
 _MODE = 0o644
+_NEEDED_BY_SOURCES = (
+    ("persistentVolumeClaim", "claimName"),
+    ("ephemeral", "volumeClaimTemplate"),
+    ("csi", "driver"),
+    ("hostPath", "path"),
+)
 _WITH_MODE = ("configMap", "secret", "projected", "downwardAPI")
 
 
@@ -142,15 +146,9 @@ def check_volumes(volumes: list[Object], where: str, mistakes: Mistakes) -> froz
 
 def _check_source(volume: Object, where: str, mistakes: Mistakes) -> None:
     sources = [key for key in volume if key != "name" and volume.get(key) is not None]
-    if not sources:
-        mistakes.required(where, "must specify a volume type")
+    mistakes.not_empty(where, sources, "must specify a volume type")
     for key in sources[1:]:
         mistakes.forbidden(f"{where}.{key}", "may not specify more than 1 volume type")
-    if "persistentVolumeClaim" in sources and not text(volume["persistentVolumeClaim"], "claimName"):
-        mistakes.required(f"{where}.persistentVolumeClaim.claimName")
-    if "ephemeral" in sources and not mapping(volume["ephemeral"], "volumeClaimTemplate"):
-        mistakes.required(f"{where}.ephemeral.volumeClaimTemplate")
-    if "csi" in sources and not text(volume["csi"], "driver"):
-        mistakes.required(f"{where}.csi.driver")
-    if "hostPath" in sources and not text(volume["hostPath"], "path"):
-        mistakes.required(f"{where}.hostPath.path")
+    for source, key in _NEEDED_BY_SOURCES:
+        if source in sources:
+            mistakes.not_empty(f"{where}.{source}.{key}", volume[source].get(key))

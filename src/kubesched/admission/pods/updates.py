@@ -190,8 +190,7 @@ def with_ephemeral_containers(new: Object, old: Object, mistakes: Mistakes) -> O
     taken = {text(each, "name") for kind in KINDS for each in sequence(before, kind)}
     for i, each in enumerate(there):
         for key in ("name", "image"):
-            if not text(each, key):
-                mistakes.required(f"{field}[{i}].{key}")
+            mistakes.not_empty(f"{field}[{i}].{key}", text(each, key))
         if text(each, "name") in taken:
             mistakes.duplicate(f"{field}[{i}].name", text(each, "name"))
     return {**old, "metadata": new["metadata"], "spec": {**before, "ephemeralContainers": there}}

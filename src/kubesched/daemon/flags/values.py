@@ -95,10 +95,6 @@ def _float(text: str) -> float:
     return value
 
 
-def _show_float(value: float) -> str:
-    return f"{value:g}"
-
-
 def _duration(text: str) -> Duration:
     try:
         return Duration.parse(text)
@@ -121,16 +117,12 @@ def _quantity(text: str) -> int:
         raise ValueError(QUANTITY_WORDS) from None
 
 
-def _fields(text: str) -> list[str]:
+def _fields(text: str) -> tuple[str, ...]:
     """Comma-separated; fields may be quoted, as in CSV."""
     try:
-        return next(iter(csv.reader([text], strict=True)), []) if text else []
+        return tuple(next(csv.reader([text], strict=True), ()))
     except csv.Error as error:
         raise ValueError(f"parse error on line 1: {error}") from None
-
-
-def _strings(text: str) -> tuple[str, ...]:
-    return tuple(_fields(text))
 
 
 def _show_list(values: tuple[Any, ...]) -> str:
@@ -142,7 +134,7 @@ def _integers(text: str) -> tuple[int, ...]:
 
 
 def _mapping(text: str) -> dict[str, str]:
-    fields = [text.strip('"')] if text.count("=") == 1 else _fields(text)
+    fields = (text.strip('"'),) if text.count("=") == 1 else _fields(text)
     pairs = [field.partition("=") for field in fields]
     for field, (_, equals, _) in zip(fields, pairs):
         if not equals:
@@ -207,11 +199,11 @@ _TYPES = (
     FlagType("bool", parse_bool, lambda value: str(value).lower(), without_value="true"),
     FlagType("int", _integer(64)),
     FlagType("int32", _integer(32)),
-    FlagType("float32", _float, _show_float),
+    FlagType("float32", _float, "{:g}".format),
     FlagType("duration", _duration),
     FlagType("ip", _ip),
     FlagType("quantity", _quantity),
-    FlagType("strings", _strings, _show_list, lambda old, new: (*old, *new)),
+    FlagType("strings", _fields, _show_list, lambda old, new: (*old, *new)),
     FlagType("int32Slice", _integers, _show_list, lambda old, new: (*old, *new)),
     FlagType("stringToString", _mapping, _show_mapping, lambda old, new: {**old, **new}),
     MULTIMAP,

@@ -15,7 +15,7 @@ from typing import Any, TextIO
 import msgspec
 
 from kubesched.daemon.flags.values import ModuleLevel
-from kubesched.daemon.log.log import VALUES, level_of, verbosity_of
+from kubesched.daemon.log import VALUES, level_of, verbosity_of
 from kubesched.daemon.options import Options
 
 _OWN = frozenset({*logging.makeLogRecord({}).__dict__, "message", "asctime", "taskName", VALUES})
@@ -138,13 +138,6 @@ class BufferedHandler(logging.Handler):
             self.release()
 
 
-class BelowErrors(logging.Filter):
-    """Lets through what is no error."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        return record.levelno < logging.ERROR
-
-
 OURS = "kubesched"
 """The logger above all of ours. What others log is shown from warnings on."""
 
@@ -205,7 +198,7 @@ def start_logging(options: Options, *, out: TextIO | None = None, err: TextIO | 
     if split:
         handlers[0].setLevel(logging.ERROR)
         handlers.append(BufferedHandler(out or sys.stdout, size))
-        handlers[1].addFilter(BelowErrors())
+        handlers[1].addFilter(lambda record: record.levelno < logging.ERROR)
     for handler in handlers:
         handler.setFormatter(JsonFormatter() if is_json else TextFormatter())
     return Logging(handlers, options.v, options.vmodule)

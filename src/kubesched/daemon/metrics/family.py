@@ -1,6 +1,5 @@
-"""Metrics as plain numbers: one thread counts and the same thread tells, so nothing needs a lock.
-
-A histogram of the client library takes several microseconds for each observation, and an attempt makes a dozen.
+"""Every metric of the catalogue, as plain numbers: one thread counts and the same thread tells, so nothing needs a
+lock. A histogram of the client library takes several microseconds for each observation, and an attempt makes a dozen.
 """
 
 from __future__ import annotations
@@ -8,12 +7,47 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib.resources import files
 from itertools import accumulate
-from typing import Any
+from typing import Any, Literal, NamedTuple, cast
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from kubesched.daemon.metrics.catalogue import Series
+Kind = Literal["counter", "gauge", "histogram"]
+
+
+class Series(NamedTuple):
+    """One metric."""
+
+    name: str
+    kind: Kind
+    labels: tuple[str, ...]
+    stability: str
+    help: str
+    buckets: tuple[float, ...] = ()
+    gate: str = ""
+    """The feature gate without which it does not exist."""
+
+
+def _table() -> dict[str, tuple[Series, ...]]:
+    """The series by group. tools/metrics.py keeps the table up to date with upstream's lists."""
+    found: dict[str, tuple[Series, ...]] = {}
+    text = files(__package__).joinpath("catalogue.tsv").read_text(encoding="utf-8")
+    for line in text.splitlines()[2:]:
+        group, name, kind, stability, labels, buckets, gate, help = line.split("\t")
+        bounds = tuple(map(float, buckets.split()))
+        series = Series(name, cast(Kind, kind), tuple(labels.split()), stability, help, bounds, gate)
+        found[group] = (*found.get(group, ()), series)
+    return found
+
+
+_GROUPS = _table()
+SCHEDULER = _GROUPS["scheduler"]
+CLIENT = _GROUPS["client"]
+PROCESS = _GROUPS["process"]
+HEALTH = _GROUPS["health"]
+OWN = _GROUPS["kubesched"]
+"""What kube-scheduler does not have."""
 
 UNEXPECTED = "unexpected"
 """What a label says whose value is not allowed."""

@@ -10,8 +10,7 @@ from prometheus_client import ProcessCollector
 from kubesched.api.yaml import YamlError, documents
 from kubesched.daemon.checks import OptionsError, read_text
 from kubesched.daemon.feature_gates import FeatureGates
-from kubesched.daemon.metrics.catalogue import CLIENT, KUBESCHED, PROCESS, SCHEDULER, Series
-from kubesched.daemon.metrics.family import Family, exposition
+from kubesched.daemon.metrics.family import CLIENT, OWN, PROCESS, SCHEDULER, Family, Series, exposition
 from kubesched.daemon.options import Options
 from kubesched.daemon.version import COMPATIBLE_VERSIONS, VersionInfo
 
@@ -33,7 +32,7 @@ class MetricsRegistry:
         self._disabled = frozenset(name for name in disabled if name)
         self._allow_lists = allow_lists or {}
         self._process = ProcessCollector(registry=None)
-        self._families = {series.name: self._family(series) for series in (*PROCESS, *SCHEDULER, *CLIENT, *KUBESCHED)}
+        self._families = {series.name: self._family(series) for series in (*PROCESS, *SCHEDULER, *CLIENT, *OWN)}
         self._callbacks: list[Callable[[], None]] = []
         self._say_what_this_is()
 

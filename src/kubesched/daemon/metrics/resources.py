@@ -35,7 +35,7 @@ def resource_lines(pods: Iterable[Pod], state: ClusterState) -> Iterator[str]:
         if pod.spec.node_name and pod.is_finished:
             continue
         labels = _labels(pod)
-        for amount in _amounts(pod, state):
+        for amount in state.facts(pod).derived(_amounts_of, pod):
             line = f"{amount.family}{{{labels},{amount.text}\n"
             if amount.family == "kube_pod_resource_request":
                 yield line
@@ -61,23 +61,14 @@ def _labels(pod: Pod) -> str:
     return ",".join(f'{label}="{value}"' for label, value in names.items())
 
 
-def _amounts(pod: Pod, state: ClusterState) -> tuple[_Amount, ...]:
-    return state.facts(pod).derived(_work_out, pod)
-
-
-def _work_out(pod: Pod) -> tuple[_Amount, ...]:
-    return tuple(_amounts_of(pod))
-
-
-def _amounts_of(pod: Pod) -> Iterator[_Amount]:
-    for family, totals in (
-        ("kube_pod_resource_request", pod_requests(pod)),
-        ("kube_pod_resource_limit", _limits(pod)),
-    ):
-        for name, amount in totals.items():
-            if amount.amount:
-                text = f'resource="{escaped(name)}",unit="{_unit(name)}"}} {_number(amount)}'
-                yield _Amount(family, text)
+def _amounts_of(pod: Pod) -> tuple[_Amount, ...]:
+    totals = {"kube_pod_resource_request": pod_requests(pod), "kube_pod_resource_limit": _limits(pod)}
+    return tuple(
+        _Amount(family, f'resource="{escaped(name)}",unit="{_unit(name)}"}} {_number(amount)}')
+        for family, amounts in totals.items()
+        for name, amount in amounts.items()
+        if amount.amount
+    )
 
 
 def _limits(pod: Pod) -> dict[str, Quantity]:

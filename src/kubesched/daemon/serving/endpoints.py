@@ -15,8 +15,7 @@ from prometheus_client import ProcessCollector
 
 from kubesched.config import SchedulerConfiguration
 from kubesched.daemon.feature_gates import FeatureGates
-from kubesched.daemon.metrics.catalogue import HEALTH
-from kubesched.daemon.metrics.family import CONTENT_TYPE, Family, exposition
+from kubesched.daemon.metrics.family import CONTENT_TYPE, HEALTH, Family, exposition
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.options import Options
 from kubesched.daemon.serving import pages, profiling
@@ -166,9 +165,6 @@ class Endpoints:
     # -- debugging ----------------------------------------------------------------------------------------------------
 
     def _add_debugging(self) -> None:
-        async def index(_: web.Request) -> web.Response:
-            return web.Response(text=profiling.index())
-
         async def profile(request: web.Request) -> web.Response:
             try:
                 seconds = float(request.query.get("seconds", "30"))
@@ -182,16 +178,13 @@ class Endpoints:
         async def tasks(_: web.Request) -> web.Response:
             return web.Response(text=await self._served.call(profiling.tasks) + profiling.tasks())
 
-        async def threads(_: web.Request) -> web.Response:
-            return web.Response(text=profiling.threads())
-
         self.routes |= {
-            "/debug/pprof": index,
-            "/debug/pprof/": index,
+            "/debug/pprof": _dumping(profiling.index, at_once),
+            "/debug/pprof/": _dumping(profiling.index, at_once),
             "/debug/pprof/profile": profile,
             "/debug/pprof/heap": heap,
             "/debug/pprof/goroutine": tasks,
-            "/debug/pprof/threads": threads,
+            "/debug/pprof/threads": _dumping(profiling.threads, at_once),
         }
         for name, dump in self._served.dumps.items():
             self.routes[f"/debug/{name}"] = _dumping(dump, self._served.call)

@@ -48,10 +48,8 @@ class SecureServer:
         """
         options = self._options = served.options
         self._tls = ServingTls(options, served.now)
-        tokens = None
-        if authentication is not None:
-            ttl = options.authentication_token_webhook_cache_ttl
-            tokens = TokenReviewer(authentication, ttl=ttl, clock=clock)
+        ttl = options.authentication_token_webhook_cache_ttl
+        tokens = None if authentication is None else TokenReviewer(authentication, ttl=ttl, clock=clock)
         self._authenticator = Authenticator(tokens)
         self._authorities = AuthoritySource(options, authentication, self._trust)
         access = None
@@ -116,21 +114,17 @@ def listening(options: Options) -> socket.socket:
 
 
 def _bound(options: Options, family: socket.AddressFamily) -> socket.socket:
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        # Go sets this for every listener; the flag about sharing addresses is about other things on other systems.
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if options.permit_port_sharing:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        host = options.bind_address
-        if family == socket.AF_INET6 and ipaddress.ip_address(host).is_unspecified:
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-            host = "::"
-        listener.bind((host, options.secure_port))
-        listener.setblocking(False)
-    except BaseException:
-        listener.close()
-        raise
+    """As Go, it may take an address in TIME_WAIT; the flag about sharing addresses is about other things elsewhere."""
+    is_unspecified = ipaddress.ip_address(options.bind_address).is_unspecified
+    is_dual = family == socket.AF_INET6 and is_unspecified and socket.has_dualstack_ipv6()
+    listener = socket.create_server(
+        ("::" if is_dual else options.bind_address, options.secure_port),
+        family=family,
+        backlog=_BACKLOG,
+        reuse_port=options.permit_port_sharing,
+        dualstack_ipv6=is_dual,
+    )
+    listener.setblocking(False)
     return listener
 
 

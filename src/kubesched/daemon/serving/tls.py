@@ -24,40 +24,31 @@ log = Log(__name__)
 
 
 class ServedCertificate:
-    """A certificate to show, and the names it is for."""
+    """A certificate to show, and the names it is for: those given, or else those in it."""
 
-    def __init__(self, read: Callable[[], Certificate], stamp: Callable[[], object], names: Sequence[str] = ()) -> None:
-        """`stamp` changes whenever it is worth reading again."""
-        self._read = read
-        self._stamp_now = stamp
-        self._given_names = tuple(names)
-        self.stamp = stamp()
-        self.pair = read()
-        self.names = self._given_names or _names_in(self.pair.chain)
-
-    @classmethod
-    def of_files(cls, cert_file: str, key_file: str, names: Sequence[str] = ()) -> ServedCertificate:
-        return cls(
-            lambda: Certificate(Path(cert_file).read_bytes(), Path(key_file).read_bytes()),
-            lambda: (stamp(cert_file), stamp(key_file)),
-            names,
-        )
-
-    @classmethod
-    def of_pair(cls, pair: Certificate) -> ServedCertificate:
-        return cls(lambda: pair, lambda: None)
+    def __init__(self, pair: Certificate, names: Sequence[str] = (), files: Sequence[str] = ()) -> None:
+        """`files` are those of certificate and key, if they may change."""
+        self.pair = pair
+        self.names = tuple(names) or _names_in(pair.chain)
+        self._given_names = names
+        self._files = files
+        self._stamps: list[object] = []  # looked at by the first refresh, so that no change since the reading is missed
 
     def refresh(self) -> bool:
         """Read again if it changed. Whether it did, and could be read."""
-        stamp = self._stamp_now()
-        if stamp == self.stamp:
+        stamps: list[object] = [stamp(file) for file in self._files]
+        if stamps == self._stamps:
             return False
-        self.stamp = stamp
-        pair = self._read()
+        self._stamps = stamps
+        pair = _read(*self._files)
         _context_with(pair)  # a pair that does not fit together, half-way through a renewal, changes nothing
         self.pair = pair
-        self.names = self._given_names or _names_in(pair.chain)
+        self.names = tuple(self._given_names) or _names_in(pair.chain)
         return True
+
+
+def _read(cert_file: str, key_file: str) -> Certificate:
+    return Certificate(Path(cert_file).read_bytes(), Path(key_file).read_bytes())
 
 
 class ServingTls:
@@ -121,16 +112,16 @@ def _default_certificate(options: Options, now: datetime.datetime) -> ServedCert
     if options.tls_cert_file or options.tls_private_key_file:
         return _certificate(options.tls_cert_file, options.tls_private_key_file, (), "--tls-cert-file")
     if not options.cert_dir:
-        return ServedCertificate.of_pair(of_localhost(now))
+        return ServedCertificate(of_localhost(now))
     try:
-        return ServedCertificate.of_pair(kept_in(Path(options.cert_dir), NAME, now))
+        return ServedCertificate(kept_in(Path(options.cert_dir), NAME, now))
     except OSError as error:
         raise OptionsError(f"--cert-dir: {error.strerror}: {error.filename}") from None
 
 
 def _certificate(cert_file: str, key_file: str, names: Sequence[str], flag: str) -> ServedCertificate:
     try:
-        certificate = ServedCertificate.of_files(cert_file, key_file, names)
+        certificate = ServedCertificate(_read(cert_file, key_file), names, (cert_file, key_file))
         _context_with(certificate.pair)
     except ssl.SSLError as error:
         raise OptionsError(f"{flag}: {cert_file} and {key_file} do not fit together: {error.reason}") from None

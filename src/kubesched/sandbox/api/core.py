@@ -7,7 +7,6 @@ from typing import Any
 from kubesched.api.api_error import bad_request
 from kubesched.api.kinds import (
     CONFIG_MAPS,
-    CORE_EVENTS,
     CUSTOM_RESOURCE_DEFINITIONS,
     NAMESPACES,
     NODES,
@@ -26,7 +25,6 @@ from kubesched.sandbox.api.catalog import version_of
 from kubesched.sandbox.api.deleting import DeleteOptions
 from kubesched.sandbox.api.reading import Event, check_delete, check_update, metadata_of
 from kubesched.sandbox.api.scale import WORKLOAD, ScalePaths, custom_paths, scale_of, scaled
-from kubesched.sandbox.api.stamps import seconds_of
 from kubesched.sandbox.api.writing import PatchKind, Writing, patched
 
 
@@ -153,21 +151,3 @@ def _follow_namespaces(api: Api, authority: str) -> None:
 def _ensure(api: Api, resource: Resource, namespace: str, obj: Object) -> None:
     if api.find(resource, namespace, obj["metadata"]["name"]) is None:
         api.create(resource, namespace, obj, manager="kube-apiserver")
-
-
-EVENT_SECONDS = 3600.0
-
-
-def expire_events(api: Api, *, after: float = EVENT_SECONDS) -> int:
-    """Remove events that nothing was added to for so long; returns how many."""
-    oldest = api.stamps.time() - after
-    expired = [record.object["metadata"] for record in api.records(CORE_EVENTS) if _last_seen(record.object) < oldest]
-    for metadata in expired:
-        api.delete(CORE_EVENTS, metadata["namespace"], metadata["name"], grace=0)
-    return len(expired)
-
-
-def _last_seen(event: Object) -> float:
-    series = event.get("series") or {}
-    times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event["metadata"]["creationTimestamp"])
-    return max(seconds_of(text) for text in times if text)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from kubesched.admission.selectors import matches
 from kubesched.api.api_error import ApiError, forbidden
 from kubesched.api.kinds import POD_DISRUPTION_BUDGETS, Object
-from kubesched.api.selectors import Requirement, Selector
 
 _REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
 _MOST_DISRUPTED = 2000
@@ -29,7 +27,8 @@ def needs_no_budget(pod: Object) -> bool:
 def budget_of(pod: Object, budgets: list[Object]) -> Object | None:
     """The budget that covers a pod; more than one is an error."""
     labels = pod["metadata"].get("labels") or {}
-    covering = [budget for budget in budgets if selects(budget.get("spec", {}).get("selector"), labels)]
+    selectors = ((budget, budget.get("spec", {}).get("selector")) for budget in budgets)
+    covering = [budget for budget, selector in selectors if selector is not None and matches(selector, labels)]
     if len(covering) > 1:
         message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
         raise ApiError(500, "InternalError", message)
@@ -65,18 +64,6 @@ def charged(budget: Object, pod_name: str, now: str) -> Object:
         raise _refusal(_why_not(name, status))
     changed = {**status, "disruptionsAllowed": allowed - 1, "disruptedPods": {**disrupted, pod_name: now}}
     return {**budget, "status": changed}
-
-
-def selects(selector: Any, labels: dict[str, str]) -> bool:
-    """Whether a selector of an object covers these labels; an absent one covers none."""
-    if not isinstance(selector, dict):
-        return False
-    exact = [Requirement(key, "In", frozenset((value,))) for key, value in (selector.get("matchLabels") or {}).items()]
-    listed = [
-        Requirement(entry["key"], entry["operator"], frozenset(entry.get("values") or ()))
-        for entry in selector.get("matchExpressions") or ()
-    ]
-    return Selector((*exact, *listed)).matches(labels)
 
 
 def _why_not(name: str, status: Object) -> str:

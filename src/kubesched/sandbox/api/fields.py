@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from kubesched.admission.reading import value_at
 from kubesched.api.kinds import (
     CORE_EVENTS,
     EVENTS,
@@ -28,14 +29,7 @@ Field = Callable[[Object], str]
 def at(path: str, absent: str = "") -> Field:
     """The field at a dotted path."""
     steps = path.split(".")
-
-    def read(obj: Object) -> str:
-        value: Any = obj
-        for step in steps:
-            value = value.get(step) if isinstance(value, dict) else None
-        return _text(value, absent)
-
-    return read
+    return lambda obj: _text(value_at(obj, *steps), absent)
 
 
 def _text(value: Any, absent: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from kubesched.admission.reading import value_at
 from kubesched.api.api_error import invalid
 from kubesched.api.kinds import REPLICATION_CONTROLLERS, Object, Resource
 from kubesched.api.schema import Mistake
@@ -36,15 +37,15 @@ def scale_of(resource: Resource, obj: Object, paths: ScalePaths = WORKLOAD) -> O
     """The Scale of one object."""
     metadata = obj["metadata"]
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-    status = {"replicas": _read(obj, paths.status) or 0}
-    selector = _selector(resource, obj) if paths.selector is None else paths.selector and _read(obj, paths.selector)
+    status = {"replicas": value_at(obj, *paths.status) or 0}
+    selector = _selector(resource, obj) if paths.selector is None else paths.selector and value_at(obj, *paths.selector)
     if selector:
         status["selector"] = selector
     return {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": {key: metadata[key] for key in kept if key in metadata},
-        "spec": {"replicas": _read(obj, paths.spec) or 0},
+        "spec": {"replicas": value_at(obj, *paths.spec) or 0},
         "status": status,
     }
 
@@ -62,13 +63,6 @@ def scaled(resource: Resource, obj: Object, scale: Object, paths: ScalePaths = W
 
 def _steps(path: str) -> tuple[str, ...]:
     return tuple(step for step in path.split(".") if step)
-
-
-def _read(obj: Object, path: tuple[str, ...]) -> Any:
-    value: Any = obj
-    for step in path:
-        value = value.get(step) if isinstance(value, dict) else None
-    return value
 
 
 def _written(obj: Object, path: tuple[str, ...], value: Any) -> Object:

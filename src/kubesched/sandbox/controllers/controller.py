@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import heapq
 import logging
+import sys
 import time
 from abc import ABC, abstractmethod
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.api import Api, Event
+from kubesched.sandbox.api.binding import with_condition
 
 log = logging.getLogger(__name__)
 MANAGER = "kube-controller-manager"
@@ -39,13 +41,53 @@ class Controller(Protocol):
         """Do a slice of the work. Returns when to be called next even without events; None: only on events."""
 
 
+T = TypeVar("T")
+
+
+class Timers(Generic[T]):
+    """Each thing is due at one time at most: the earliest that was set, unless it was replaced."""
+
+    def __init__(self) -> None:
+        self._times: dict[T, float] = {}
+        self._heap: list[tuple[float, int, T]] = []
+        self._count = 0
+
+    def at(self, when: float, thing: T, *, replace: bool = False) -> None:
+        if not replace and self._times.get(thing, float("inf")) <= when:
+            return
+        self._times[thing] = when
+        self._count += 1
+        heapq.heappush(self._heap, (when, self._count, thing))
+
+    def __contains__(self, thing: T) -> bool:
+        return thing in self._times
+
+    def cancel(self, thing: T) -> None:
+        self._times.pop(thing, None)
+
+    def due(self, now: float, *, most: int = sys.maxsize) -> list[T]:
+        """Things whose time has come, earliest first, each no longer waiting."""
+        found: list[T] = []
+        while len(found) < most and (when := self.next) is not None and when <= now:
+            _, _, thing = heapq.heappop(self._heap)
+            del self._times[thing]
+            found.append(thing)
+        return found
+
+    @property
+    def next(self) -> float | None:
+        """When the next thing is due."""
+        while self._heap and self._times.get(self._heap[0][2]) != self._heap[0][0]:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+
 class WorkQueue:
     """Each key waits once, however often it was added. Keys that are due are taken in the order they became so."""
 
     def __init__(self) -> None:
         self._dirty: dict[Key, None] = {}
-        self._due: dict[Key, float] = {}
-        self._heap: list[tuple[float, Key]] = []
+        self._timers: Timers[Key] = Timers()
         self._failures: dict[Key, int] = {}
         self._rests: dict[Key, float] = {}
 
@@ -66,17 +108,12 @@ class WorkQueue:
 
     def add_at(self, key: Key, when: float) -> None:
         """Look at the key at a time, unless an earlier one is already set."""
-        if self._due.get(key, float("inf")) > when:
-            self._due[key] = when
-            heapq.heappush(self._heap, (when, key))
+        self._timers.at(when, key)
 
     def take(self, now: float) -> Key | None:
         """The next key to work on, or None when nothing is due."""
-        while self._heap and self._heap[0][0] <= now:
-            when, key = heapq.heappop(self._heap)
-            if self._due.get(key) == when:
-                del self._due[key]
-                self._dirty[key] = None
+        for key in self._timers.due(now):
+            self._dirty[key] = None
         if not self._dirty:
             return None
         key = next(iter(self._dirty))
@@ -94,11 +131,7 @@ class WorkQueue:
 
     def next_due(self, now: float) -> float | None:
         """When there will be something to take; None if nothing waits."""
-        if self._dirty:
-            return now
-        while self._heap and self._due.get(self._heap[0][1]) != self._heap[0][0]:
-            heapq.heappop(self._heap)
-        return self._heap[0][0] if self._heap else None
+        return now if self._dirty else self._timers.next
 
 
 class KeyedController(ABC):
@@ -129,15 +162,23 @@ class KeyedController(ABC):
         """Store a new status; one that says nothing new is not written."""
         if obj.get("status") == status:
             return obj
-        metadata = obj["metadata"]
-        return self.api.update(
-            resource,
-            metadata.get("namespace", ""),
-            metadata["name"],
-            {**obj, "status": status},
-            subresource="status",
-            manager=MANAGER,
-        )
+        changed = {**obj, "status": status}
+        return self.api.update(resource, *key_of(obj), changed, subresource="status", manager=MANAGER)
+
+    def write_condition(self, resource: Resource, obj: Object, condition: Object, **status: object) -> Object:
+        """Store a condition, and what else of the status comes with it."""
+        old = obj.get("status") or {}
+        conditions = with_condition(old.get("conditions") or [], condition, self.api.stamps.now())
+        return self.write_status(resource, obj, {**old, **status, "conditions": conditions})
+
+    def write_metadata(self, resource: Resource, obj: Object, **fields: object) -> Object:
+        """Store an object with these fields of its metadata changed."""
+        changed = {**obj, "metadata": {**obj["metadata"], **fields}}
+        return self.api.update(resource, *key_of(obj), changed, manager=MANAGER)
+
+    def drop_finalizer(self, resource: Resource, obj: Object, finalizer: str) -> Object:
+        others = [each for each in obj["metadata"].get("finalizers") or () if each != finalizer]
+        return self.write_metadata(resource, obj, finalizers=others)
 
     def _attempt(self, key: Key, now: float) -> None:
         try:

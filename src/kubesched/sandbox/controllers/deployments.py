@@ -206,8 +206,7 @@ class Deployments(KeyedController):
         if (metadata.get("annotations") or {}).get(REVISION) == revision:
             return deployment
         annotations = {**(metadata.get("annotations") or {}), REVISION: revision}
-        changed = {**deployment, "metadata": {**metadata, "annotations": annotations}}
-        return self.api.update(DEPLOYMENTS, metadata["namespace"], metadata["name"], changed, manager=MANAGER)
+        return self.write_metadata(DEPLOYMENTS, deployment, annotations=annotations)
 
     def _forget_history(self, deployment: Object) -> None:
         limit = deployment["spec"].get("revisionHistoryLimit")

@@ -93,27 +93,17 @@ class DisruptionBudgets(KeyedController):
         condition = {"type": "DisruptionAllowed", "status": "True", "reason": "SufficientPods", "message": ""}
         if allowed == 0:
             condition |= {"status": "False", "reason": "InsufficientPods"}
-        self._write(budget, condition, allowed, healthy, desired, expected, disrupted)
+        counts = {"disruptionsAllowed": allowed, "currentHealthy": healthy}
+        counts |= {"desiredHealthy": desired, "expectedPods": expected}
+        self._write(budget, condition, counts, disrupted)
         return min((seconds_of(since) + _PATIENCE for since in disrupted.values()), default=None)
 
-    def _write(
-        self,
-        budget: Object,
-        condition: Object,
-        allowed: int,
-        healthy: int,
-        desired: int,
-        expected: int,
-        disrupted: dict[str, str],
-    ) -> None:
+    def _write(self, budget: Object, condition: Object, counts: dict[str, int], disrupted: dict[str, str]) -> None:
         generation = budget["metadata"]["generation"]
         conditions = (budget.get("status") or {}).get("conditions") or []
         conditions = with_condition(conditions, {**condition, "observedGeneration": generation}, self.api.stamps.now())
         status: Object = {
-            "disruptionsAllowed": allowed,
-            "currentHealthy": healthy,
-            "desiredHealthy": desired,
-            "expectedPods": expected,
+            **counts,
             "observedGeneration": generation,
             "conditions": [{k: v for k, v in each.items() if k != "lastProbeTime"} for each in conditions],
         }
@@ -126,8 +116,8 @@ class DisruptionBudgets(KeyedController):
         self._recorder.warning(POD_DISRUPTION_BUDGETS, budget, "CalculateExpectedPodCountFailed", why)
         condition = {"type": "DisruptionAllowed", "status": "False", "reason": "SyncFailed", "message": why}
         old = budget.get("status") or {}
-        healthy, desired, expected = (old.get(key, 0) for key in ("currentHealthy", "desiredHealthy", "expectedPods"))
-        self._write(budget, condition, 0, healthy, desired, expected, old.get("disruptedPods") or {})
+        known = {key: old.get(key, 0) for key in ("currentHealthy", "desiredHealthy", "expectedPods")}
+        self._write(budget, condition, {"disruptionsAllowed": 0, **known}, old.get("disruptedPods") or {})
 
     def _expectation(self, budget: Object, pods: list[Object]) -> tuple[int, int]:
         """How many pods there should be, and how many of them healthy."""

@@ -10,10 +10,9 @@ from kubesched.admission.kinds import SERVED
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import CORE_EVENTS, CUSTOM_RESOURCE_DEFINITIONS, EVENTS, NODES, PODS, Object, Resource
 from kubesched.sandbox.api import Api, Event
-from kubesched.sandbox.api.binding import with_condition
 from kubesched.sandbox.api.deleting import FOREGROUND, ORPHAN
 from kubesched.sandbox.controllers.conditions import is_finished
-from kubesched.sandbox.controllers.controller import MANAGER, Key, KeyedController, key_of
+from kubesched.sandbox.controllers.controller import Key, KeyedController, key_of
 
 _COLLECTED = tuple(
     resource
@@ -120,17 +119,12 @@ class GarbageCollector(KeyedController):
         if ORPHAN in known.finalizers:
             for dependent in dependents:
                 self._drop_owners(dependent, {uid})
-            self._drop_finalizer(known, obj, ORPHAN)
+            self.drop_finalizer(known.resource, obj, ORPHAN)
         elif FOREGROUND in known.finalizers:
             for dependent in dependents:
                 self.queue.add(("", dependent))
             if not any(self._known[each].blocks(uid) for each in dependents):
-                self._drop_finalizer(known, obj, FOREGROUND)
-
-    def _drop_finalizer(self, known: Known, obj: Object, finalizer: str) -> None:
-        others = [each for each in obj["metadata"].get("finalizers") or () if each != finalizer]
-        changed = {**obj, "metadata": {**obj["metadata"], "finalizers": others}}
-        self.api.update(known.resource, known.namespace, known.name, changed, manager=MANAGER)
+                self.drop_finalizer(known.resource, obj, FOREGROUND)
 
     # -- dependents ---------------------------------------------------------------------------------------------------
 
@@ -165,8 +159,7 @@ class GarbageCollector(KeyedController):
         if obj is None or obj["metadata"]["uid"] != uid:
             return
         kept = [each for each in obj["metadata"].get("ownerReferences") or () if each["uid"] not in owners]
-        changed = {**obj, "metadata": {**obj["metadata"], "ownerReferences": kept}}
-        self.api.update(known.resource, known.namespace, known.name, changed, manager=MANAGER)
+        self.write_metadata(known.resource, obj, ownerReferences=kept)
 
 
 def _own_propagation(obj: Object) -> str:
@@ -251,9 +244,7 @@ class PodGarbage(KeyedController):
         if not is_finished(pod):
             condition = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}
             condition["message"] = "PodGC: node no longer exists"
-            status = pod.get("status") or {}
-            conditions = with_condition(status.get("conditions") or [], condition, self.api.stamps.now())
-            pod = self.write_status(PODS, pod, {**status, "phase": "Failed", "conditions": conditions})
+            pod = self.write_condition(PODS, pod, condition, phase="Failed")
         self._remove(pod)
 
     def _remove(self, pod: Object) -> None:

@@ -10,7 +10,7 @@ from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.api.binding import with_condition
 from kubesched.sandbox.api.stamps import seconds_of
 from kubesched.sandbox.controllers.conditions import is_active, is_finished, is_ready, is_terminating, is_true
-from kubesched.sandbox.controllers.controller import MANAGER, Key, KeyedController, key_of
+from kubesched.sandbox.controllers.controller import Key, KeyedController, key_of
 from kubesched.sandbox.controllers.events import Recorder
 from kubesched.sandbox.controllers.ownership import Owned, PodControl, owner_key
 
@@ -81,10 +81,7 @@ class Jobs(KeyedController):
     def _release(self, pods: list[Object]) -> None:
         for pod in pods:
             if _is_held(pod):
-                metadata = pod["metadata"]
-                others = [each for each in metadata["finalizers"] if each != _TRACKING]
-                freed = {**pod, "metadata": {**metadata, "finalizers": others}}
-                self.api.update(PODS, metadata["namespace"], metadata["name"], freed, manager=MANAGER)
+                self.drop_finalizer(PODS, pod, _TRACKING)
 
     def _release_orphan(self, key: Key) -> None:
         """A pod whose Job is gone need not be counted any more."""

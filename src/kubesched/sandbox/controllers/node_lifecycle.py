@@ -117,8 +117,7 @@ class NodeLifecycle(KeyedController):
             if not is_ready(pod) or is_finished(pod):
                 continue
             condition = {"type": "Ready", "status": "False", "reason": "NodeNotReady"}
-            conditions = with_condition(pod["status"]["conditions"], condition, self.api.stamps.now())
-            self.write_status(PODS, pod, {**pod["status"], "conditions": conditions})
+            self.write_condition(PODS, pod, condition)
             self._recorder.warning(PODS, pod, "NodeNotReady", "Node is not ready")
 
 
@@ -196,9 +195,7 @@ class TaintEviction(KeyedController):
             "reason": "DeletionByTaintManager",
             "message": "Taint manager: deleting due to NoExecute taint",
         }
-        status = pod.get("status") or {}
-        conditions = with_condition(status.get("conditions") or [], condition, self.api.stamps.now())
-        pod = self.write_status(PODS, pod, {**status, "conditions": conditions})
+        pod = self.write_condition(PODS, pod, condition)
         self._recorder.normal(PODS, pod, "TaintManagerEviction", f"Marking for deletion Pod {namespace}/{name}")
         self.api.delete(PODS, namespace, name, uid=pod["metadata"]["uid"])
 

@@ -106,9 +106,7 @@ class ResourceClaims(KeyedController):
         finalizers = claim["metadata"].get("finalizers") or []
         # A scheduler adds the finalizer in a write of its own, just before it allocates: that one must stay.
         if not status.get("allocation") and _FINALIZER in finalizers and (reserved or is_terminating(claim)):
-            others = [each for each in finalizers if each != _FINALIZER]
-            changed = {**claim, "metadata": {**claim["metadata"], "finalizers": others}}
-            self.api.update(RESOURCE_CLAIMS, namespace, name, changed, manager=MANAGER)
+            self.drop_finalizer(RESOURCE_CLAIMS, claim, _FINALIZER)
         if of_pod and not is_terminating(claim) and self._has_ended(claim):
             self.api.delete(RESOURCE_CLAIMS, namespace, name, uid=claim["metadata"]["uid"])
 

@@ -102,11 +102,10 @@ class Volumes(KeyedController):
         if not is_terminating(claim):
             if _CLAIM_PROTECTION in finalizers:
                 return claim
-            return self._with_metadata(PERSISTENT_VOLUME_CLAIMS, claim, finalizers=[*finalizers, _CLAIM_PROTECTION])
+            return self.write_metadata(PERSISTENT_VOLUME_CLAIMS, claim, finalizers=[*finalizers, _CLAIM_PROTECTION])
         users = self._users.of("/".join(key_of(claim)))
         if _CLAIM_PROTECTION in finalizers and not any(not is_finished(pod) for pod in users):
-            others = [each for each in finalizers if each != _CLAIM_PROTECTION]
-            self._with_metadata(PERSISTENT_VOLUME_CLAIMS, claim, finalizers=others)
+            self.drop_finalizer(PERSISTENT_VOLUME_CLAIMS, claim, _CLAIM_PROTECTION)
             return None
         return claim
 
@@ -219,7 +218,7 @@ class Volumes(KeyedController):
     def _unselect(self, claim: Object) -> None:
         annotations = dict(claim["metadata"].get("annotations") or {})
         annotations.pop(SELECTED_NODE, None)
-        self._with_metadata(PERSISTENT_VOLUME_CLAIMS, claim, annotations=annotations)
+        self.write_metadata(PERSISTENT_VOLUME_CLAIMS, claim, annotations=annotations)
 
     # -- volumes ------------------------------------------------------------------------------------------------------
 
@@ -236,11 +235,10 @@ class Volumes(KeyedController):
                 claim = None
         if is_terminating(volume):
             if claim is None and _VOLUME_PROTECTION in finalizers:
-                others = [each for each in finalizers if each != _VOLUME_PROTECTION]
-                self._with_metadata(PERSISTENT_VOLUMES, volume, finalizers=others)
+                self.drop_finalizer(PERSISTENT_VOLUMES, volume, _VOLUME_PROTECTION)
             return
         if _VOLUME_PROTECTION not in finalizers:
-            volume = self._with_metadata(PERSISTENT_VOLUMES, volume, finalizers=[*finalizers, _VOLUME_PROTECTION])
+            volume = self.write_metadata(PERSISTENT_VOLUMES, volume, finalizers=[*finalizers, _VOLUME_PROTECTION])
         if reference is None or (claim is None and not reference.get("uid")):
             self._set_phase(volume, "Available")
         elif claim is None:
@@ -264,13 +262,9 @@ class Volumes(KeyedController):
     # -- writing ------------------------------------------------------------------------------------------------------
 
     def _annotate(self, resource: Resource, obj: Object, annotations: dict[str, str]) -> Object:
-        return self._with_metadata(
+        return self.write_metadata(
             resource, obj, annotations={**(obj["metadata"].get("annotations") or {}), **annotations}
         )
-
-    def _with_metadata(self, resource: Resource, obj: Object, **fields: object) -> Object:
-        changed = {**obj, "metadata": {**obj["metadata"], **fields}}
-        return self.api.update(resource, *key_of(obj), changed, manager=MANAGER)
 
 
 def _waiting(provisioner: str) -> str:

@@ -105,18 +105,8 @@ class Documents:
             case ["openapi", "v3", "apis", group, version]:
                 return openapi.openapi_v3(group, version, resources), ""
             case [""]:
-                return {
-                    "paths": [
-                        "/api",
-                        "/apis",
-                        "/healthz",
-                        "/livez",
-                        "/openapi/v2",
-                        "/openapi/v3",
-                        "/readyz",
-                        "/version",
-                    ]
-                }, ""
+                documents = ("/api", "/apis", "/openapi/v2", "/openapi/v3", "/version")
+                return {"paths": sorted((*documents, *_HEALTH))}, ""
             case _:
                 raise no_such_resource()
 

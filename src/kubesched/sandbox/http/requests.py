@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from aiohttp import web
+from msgspec import structs
 
 from kubesched.admission.kinds import REVIEWS
 from kubesched.api.api_error import ApiError, bad_request, method_not_allowed, no_such_resource, not_found
 from kubesched.api.kinds import PODS, SERVICE_ACCOUNTS, Object, Resource
 from kubesched.sandbox.api import Api, PatchKind, Selection, selection
-from kubesched.sandbox.api.deleting import RETURNED_WHEN_DELETED, DeleteOptions
+from kubesched.sandbox.api.deleting import RETURNED_WHEN_DELETED
 from kubesched.sandbox.api.identities import Tokens, User, review
 from kubesched.sandbox.http.answers import formatted, json_answer, large_answer, success
 from kubesched.sandbox.http.bodies import Bodies, Body
@@ -39,6 +40,11 @@ class Asked(NamedTuple):
     @property
     def namespace(self) -> str:
         return self.target.namespace or ""
+
+    @property
+    def address(self) -> tuple[Resource, str, str]:
+        """Of one object, as calls of the API take it."""
+        return self.resource, self.namespace, self.target.name
 
     @property
     def manager(self) -> str:
@@ -98,8 +104,8 @@ class Requests:
     def _get(self, asked: Asked) -> web.Response:
         resource, target = asked.resource, asked.target
         if target.subresource == "scale":
-            return self._show(asked, self._api.scale(resource, asked.namespace, target.name))
-        record = self._api.record(resource, asked.namespace, target.name)
+            return self._show(asked, self._api.scale(*asked.address))
+        record = self._api.record(*asked.address)
         if record is None:
             raise not_found(resource, target.name)
         shapes, accepted = self._shapes(asked)
@@ -140,7 +146,7 @@ class Requests:
             return self._show(asked, success(), 201)
         if resource is SERVICE_ACCOUNTS and target.subresource == "token":
             wanted = await self._bodies.read_kind(asked.request, "TokenRequest", "authentication.k8s.io/v1")
-            account = self._api.get(resource, asked.namespace, target.name)
+            account = self._api.get(*asked.address)
             return self._show(asked, self._tokens.issue(account, wanted), 201)
         raise method_not_allowed()
 
@@ -153,21 +159,11 @@ class Requests:
         dry_run = query.dry_run()
         if target.subresource == "scale":
             scale = await self._bodies.read_kind(asked.request, "Scale", "autoscaling/v1")
-            return self._show(
-                asked,
-                self._api.update_scale(
-                    resource, asked.namespace, target.name, scale, manager=asked.manager, dry_run=dry_run
-                ),
-            )
+            new = self._api.update_scale(*asked.address, scale, manager=asked.manager, dry_run=dry_run)
+            return self._show(asked, new)
         body = await self._bodies.read(asked.request, resource, query)
         obj = self._api.update(
-            resource,
-            asked.namespace,
-            target.name,
-            body.object,
-            subresource=target.subresource,
-            manager=asked.manager,
-            dry_run=dry_run,
+            *asked.address, body.object, subresource=target.subresource, manager=asked.manager, dry_run=dry_run
         )
         return self._written(asked, obj, dry_run, 200, body)
 
@@ -176,14 +172,13 @@ class Requests:
         dry_run = query.dry_run()
         kind, body = await self._bodies.read_patch(asked.request)
         if target.subresource == "scale":
-            return self._show(asked, self._patch_scale(asked, kind, body.value, dry_run))
-        existed = self._api.record(resource, asked.namespace, target.name) is not None
+            scale = self._api.patch_scale(*asked.address, body.value, kind=kind, manager=asked.manager, dry_run=dry_run)
+            return self._show(asked, scale)
+        existed = self._api.record(*asked.address) is not None
         if kind is PatchKind.APPLY:
             self._bodies.check(resource, body, query)
         obj = self._api.patch(
-            resource,
-            asked.namespace,
-            target.name,
+            *asked.address,
             body.value,
             kind=kind,
             subresource=target.subresource,
@@ -194,17 +189,6 @@ class Requests:
         )
         return self._written(asked, obj, dry_run, 200 if existed else 201, body)
 
-    def _patch_scale(self, asked: Asked, kind: PatchKind, patch: Any, dry_run: bool) -> Object:
-        return self._api.patch_scale(
-            asked.resource,
-            asked.namespace,
-            asked.target.name,
-            patch,
-            kind=kind,
-            manager=asked.manager,
-            dry_run=dry_run,
-        )
-
     # Deleting
 
     async def _delete(self, asked: Asked) -> web.Response:
@@ -212,8 +196,8 @@ class Requests:
             raise method_not_allowed()
         resource, name = asked.resource, asked.target.name
         options = asked.query.delete_options(await self._bodies.read_delete_options(asked.request))
-        obj = self._delete_one(resource, asked.namespace, name, options)
-        found = self._api.record(resource, asked.namespace, name)
+        obj = self._api.delete(*asked.address, **structs.asdict(options))
+        found = self._api.record(*asked.address)
         is_there = found is not None and found.object["metadata"]["uid"] == obj["metadata"]["uid"]
         if (is_there and not options.dry_run) or resource.plural in RETURNED_WHEN_DELETED:
             return self._show_object(asked, obj)
@@ -228,25 +212,13 @@ class Requests:
         for record in listed:
             metadata = record.object["metadata"]
             try:
-                self._delete_one(resource, metadata.get("namespace", ""), metadata["name"], options)
+                self._api.delete(resource, metadata.get("namespace", ""), metadata["name"], **structs.asdict(options))
             except ApiError as error:
                 # Gone with another one that was deleted before it.
                 if error.code != 404:
                     raise
         list_meta = {"resourceVersion": str(self._api.store.revision)}
         return self._send(asked, shapes.many([record.object for record in listed], list_meta), accepted)
-
-    def _delete_one(self, resource: Resource, namespace: str, name: str, options: DeleteOptions) -> Object:
-        return self._api.delete(
-            resource,
-            namespace,
-            name,
-            grace=options.grace,
-            propagation=options.propagation,
-            uid=options.uid,
-            resource_version=options.resource_version,
-            dry_run=options.dry_run,
-        )
 
     # Answering
 

@@ -12,7 +12,6 @@ from aiohttp import web
 
 from kubesched.api.api_error import ApiError, bad_request, method_not_allowed
 from kubesched.sandbox.api import Api
-from kubesched.sandbox.api.core import expire_events
 from kubesched.sandbox.api.identities import ADMIN, ANONYMOUS, Tokens, User
 from kubesched.sandbox.http.answers import error_answer, json_answer
 from kubesched.sandbox.http.bodies import read
@@ -94,7 +93,6 @@ class Server:
         while True:
             await asyncio.sleep(_HOUSEKEEPING_SECONDS)
             self._watches.send_bookmarks()
-            expire_events(self.api)
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         try:

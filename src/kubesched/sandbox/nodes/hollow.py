@@ -12,9 +12,10 @@ from kubesched.controllers.pod_templates import owner_reference
 from kubesched.kube.event_record import micro_time
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers.conditions import is_true
+from kubesched.sandbox.controllers.controller import Timers
 from kubesched.sandbox.controllers.node_lifecycle import LEASE_NAMESPACE
 from kubesched.sandbox.nodes.manifests import FAILED, is_failed, is_hollow, ready_conditions, registered
-from kubesched.sandbox.nodes.pods import HollowPods, Pace, Timers
+from kubesched.sandbox.nodes.pods import HollowPods, Pace
 
 MANAGER = "kubelet"
 _SLICE = 20

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import heapq
 import random
 from collections.abc import Callable
 from itertools import islice
-from typing import Generic, TypeVar
 
 import msgspec
 
@@ -15,7 +13,7 @@ from kubesched.api.kinds import PODS, Object
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.api.stamps import seconds_of
 from kubesched.sandbox.controllers.conditions import is_finished, is_ready, is_terminating
-from kubesched.sandbox.controllers.controller import Key
+from kubesched.sandbox.controllers.controller import Key, Timers, key_of
 from kubesched.sandbox.controllers.events import Recorder
 from kubesched.sandbox.nodes import pod_status
 from kubesched.sandbox.nodes.capacity import Capacity
@@ -92,8 +90,7 @@ class HollowPods:
     # -- the work -----------------------------------------------------------------------------------------------------
 
     def observe(self, event: Event) -> None:
-        metadata, node = event.object["metadata"], event.object["spec"]["nodeName"]
-        key, uid = (metadata["namespace"], metadata["name"]), metadata["uid"]
+        (key, uid), node = _identity(event.object), event.object["spec"]["nodeName"]
         if event.type == "DELETED":
             there = self._on_node.get(node, {})
             there.pop(uid, None)
@@ -220,12 +217,11 @@ class HollowPods:
         self._timers.at(min(latest, now + self._rng.uniform(*self._pace.stop)), identity)
 
     def _stop(self, pod: Object, now: float) -> None:
-        namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
         if pod["metadata"].get("finalizers") and not is_finished(pod):
             # Its finalizers are there to see how it ended.
             self._write(pod, pod_status.ended(pod, 143, self._api.stamps.now()))
         try:
-            self._api.delete(PODS, namespace, name, grace=0, uid=pod["metadata"]["uid"])
+            self._api.delete(PODS, *key_of(pod), grace=0, uid=pod["metadata"]["uid"])
         except ApiError as error:
             if error.code != 404:
                 raise
@@ -237,15 +233,7 @@ class HollowPods:
             host.taken.pop(uid, None)
 
     def _write(self, pod: Object, status: Object) -> None:
-        metadata = pod["metadata"]
-        self._api.update(
-            PODS,
-            metadata["namespace"],
-            metadata["name"],
-            {**pod, "status": status},
-            subresource="status",
-            manager="kubelet",
-        )
+        self._api.update(PODS, *key_of(pod), {**pod, "status": status}, subresource="status", manager="kubelet")
 
     def _record(self, pod: Object, reason: str, message: str) -> None:
         if self._recorder is not None:
@@ -257,50 +245,8 @@ class HollowPods:
 
 
 def _identity(pod: Object) -> tuple[Key, str]:
-    metadata = pod["metadata"]
-    return (metadata["namespace"], metadata["name"]), metadata["uid"]
+    return key_of(pod), pod["metadata"]["uid"]
 
 
 def _is_of_job(pod: Object) -> bool:
     return any(owner["kind"] == "Job" for owner in pod["metadata"].get("ownerReferences") or ())
-
-
-T = TypeVar("T")
-
-
-class Timers(Generic[T]):
-    """Each thing is due at one time at most: the earliest that was set, unless it was replaced."""
-
-    def __init__(self) -> None:
-        self._times: dict[T, float] = {}
-        self._heap: list[tuple[float, int, T]] = []
-        self._count = 0
-
-    def at(self, when: float, thing: T, *, replace: bool = False) -> None:
-        if not replace and self._times.get(thing, float("inf")) <= when:
-            return
-        self._times[thing] = when
-        self._count += 1
-        heapq.heappush(self._heap, (when, self._count, thing))
-
-    def __contains__(self, thing: T) -> bool:
-        return thing in self._times
-
-    def cancel(self, thing: T) -> None:
-        self._times.pop(thing, None)
-
-    def due(self, now: float, *, most: int) -> list[T]:
-        """Things whose time has come, earliest first, each no longer waiting."""
-        found: list[T] = []
-        while len(found) < most and (when := self.next) is not None and when <= now:
-            _, _, thing = heapq.heappop(self._heap)
-            del self._times[thing]
-            found.append(thing)
-        return found
-
-    @property
-    def next(self) -> float | None:
-        """When the next thing is due."""
-        while self._heap and self._times.get(self._heap[0][2]) != self._heap[0][0]:
-            heapq.heappop(self._heap)
-        return self._heap[0][0] if self._heap else None

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kubesched.admission.schemas.table import definition_of
 from kubesched.api.kinds import Object, Resource
-from kubesched.sandbox.discovery import Subresource, subresources
+from kubesched.sandbox.discovery import subresources
 from kubesched.sandbox.openapi.types import PATCH, kind_name, list_name, name_of_kind
 
 PATCH_TYPES = ("application/json-patch+json", "application/merge-patch+json", "application/apply-patch+yaml")
@@ -74,46 +74,57 @@ class Operation(msgspec.Struct, frozen=True):
 
 def operations(resource: Resource) -> Iterator[Operation]:
     """All that can be done with a resource and its subresources."""
-    patches = (*PATCH_TYPES, STRATEGIC) if definition_of(resource) is not None else PATCH_TYPES
     yield from _on_many(resource)
-    yield from _on_one(resource, patches)
+    here, own_kind = f"{_paths(resource)[1]}/{{name}}", (resource.group, resource.version, resource.kind)
+    for verb in ("get", "update", "patch", "delete"):
+        if verb in resource.verbs:
+            yield _on_one(resource, here, verb, own_kind)
     for below in subresources(resource):
-        yield from _below(resource, below, patches)
+        group, version = (below.group, below.version) if below.version else (resource.group, resource.version)
+        for verb in below.verbs:
+            same = _on_one(resource, f"{here}/{below.name}", verb, (group, version, below.kind))
+            yield replace(same, operation_id=same.operation_id + below.name.capitalize())
 
 
 def _on_many(resource: Resource) -> Iterator[Operation]:
     everywhere, here = _paths(resource)
-    listing = _operation(resource, here, "get", "list", "list", query=_LISTS, answer=list_name(resource))
     if "list" in resource.verbs:
-        yield listing
+        listing = _operation(resource, here, "get", "list", query=_LISTS, answer=list_name(resource))
+        yield replace(listing, action="list")
         if everywhere != here:
             name = f"list{_camel(resource)}{resource.kind}ForAllNamespaces"
-            yield replace(listing, path=everywhere, operation_id=name)
+            yield replace(listing, action="list", path=everywhere, operation_id=name)
     if "create" in resource.verbs:
-        yield _operation(resource, here, "post", "post", "create", query=_WRITES, body=kind_name(resource))
+        yield _operation(resource, here, "post", "create", query=_WRITES, body=kind_name(resource))
     if "deletecollection" in resource.verbs:
         query = (*_LISTS, "gracePeriodSeconds", "propagationPolicy")
-        yield _operation(resource, here, "delete", "deletecollection", "deleteCollection", query=query, answer=_STATUS)
+        deleting = _operation(resource, here, "delete", "deleteCollection", query=query, answer=_STATUS)
+        yield replace(deleting, action="deletecollection")
 
 
-def _on_one(resource: Resource, patches: tuple[str, ...]) -> Iterator[Operation]:
-    path = f"{_paths(resource)[1]}/{{name}}"
-    if "get" in resource.verbs:
-        yield _operation(resource, path, "get", "get", "read")
-    if "update" in resource.verbs:
-        yield _operation(resource, path, "put", "put", "replace", query=_WRITES, body=kind_name(resource))
-    if "patch" in resource.verbs:
-        patching = _operation(resource, path, "patch", "patch", "patch", query=_PATCHES, body=PATCH)
-        yield replace(patching, consumes=patches)
-    if "delete" in resource.verbs:
-        yield _operation(resource, path, "delete", "delete", "delete", query=_DELETES, answer=_STATUS)
+def _on_one(resource: Resource, path: str, verb: str, kind: tuple[str, str, str]) -> Operation:
+    """What one verb does to an object or a subresource, which may be of another kind than its resource."""
+    name = name_of_kind(*kind)
+    match verb:
+        case "get":
+            made = _operation(resource, path, "get", "read", answer=name)
+        case "update":
+            made = _operation(resource, path, "put", "replace", query=_WRITES, body=name, answer=name)
+        case "create":
+            made = _operation(resource, path, "post", "create", query=_WRITES, body=name, answer=name)
+        case "patch":
+            consumes = (*PATCH_TYPES, STRATEGIC) if definition_of(resource) is not None else PATCH_TYPES
+            made = _operation(resource, path, "patch", "patch", query=_PATCHES, body=PATCH, answer=name)
+            made = replace(made, consumes=consumes)
+        case _:
+            made = _operation(resource, path, "delete", "delete", query=_DELETES, answer=_STATUS)
+    return replace(made, kind=kind)
 
 
 def _operation(
     resource: Resource,
     path: str,
     method: str,
-    action: str,
     verb: str,
     *,
     query: tuple[str, ...] = ("pretty",),
@@ -123,7 +134,7 @@ def _operation(
     return Operation(
         path,
         method,
-        action,
+        method,
         operation_id=f"{verb}{_camel(resource)}{'Namespaced' if resource.namespaced else ''}{resource.kind}",
         tag=_tag(resource),
         kind=(resource.group, resource.version, resource.kind),
@@ -131,27 +142,6 @@ def _operation(
         body=body,
         answer=answer or kind_name(resource),
     )
-
-
-def _below(resource: Resource, below: Subresource, patches: tuple[str, ...]) -> Iterator[Operation]:
-    group, version = (below.group, below.version) if below.version else (resource.group, resource.version)
-    kind = name_of_kind(group, version, below.kind)
-    path = f"{_paths(resource)[1]}/{{name}}/{below.name}"
-    changes = {
-        "get": ("get", "read", ("pretty",), ""),
-        "update": ("put", "replace", _WRITES, kind),
-        "patch": ("patch", "patch", _PATCHES, PATCH),
-        "create": ("post", "create", _WRITES, kind),
-    }
-    for verb in below.verbs:
-        method, word, query, body = changes[verb]
-        same = _operation(resource, path, method, method, word, query=query, body=body, answer=kind)
-        yield replace(
-            same,
-            operation_id=same.operation_id + below.name.capitalize(),
-            kind=(group, version, below.kind),
-            consumes=patches if verb == "patch" else same.consumes,
-        )
 
 
 def _paths(resource: Resource) -> tuple[str, str]:

@@ -2,48 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Literal
+from importlib.resources import files
+from typing import Any, Literal
 
-from kubesched.api import kinds
-from kubesched.api.kinds import CONTROLLER_REVISIONS, Object, Resource
-from kubesched.sandbox.tables import core, pods, storage, workloads
-from kubesched.sandbox.tables.column import Column, human_duration
+import msgspec
+
+from kubesched.admission.reading import value_at
+from kubesched.api.kinds import BUILT_IN, CORE_EVENTS, EVENTS, Object, Resource
+from kubesched.sandbox.tables import cells, pods
+from kubesched.sandbox.tables.column import AGE, NAME, SHAPES, Cell, Column, human_duration
 from kubesched.sandbox.tables.custom import custom_columns
 
 __all__ = ["human_duration", "table"]
 
-_COLUMNS: Mapping[Resource, tuple[Column, ...]] = {
-    kinds.CONFIG_MAPS: core.CONFIG_MAPS,
-    CONTROLLER_REVISIONS: workloads.CONTROLLER_REVISIONS,
-    kinds.CORE_EVENTS: core.EVENTS,
-    kinds.CSI_DRIVERS: storage.CSI_DRIVERS,
-    kinds.CSI_NODES: storage.CSI_NODES,
-    kinds.CSI_STORAGE_CAPACITIES: storage.CSI_CAPACITIES,
-    kinds.CUSTOM_RESOURCE_DEFINITIONS: core.DEFINITIONS,
-    kinds.DAEMON_SETS: workloads.DAEMON_SETS,
-    kinds.DEPLOYMENTS: workloads.DEPLOYMENTS,
-    kinds.EVENTS: core.EVENTS,
-    kinds.JOBS: workloads.JOBS,
-    kinds.LEASES: core.LEASES,
-    kinds.NAMESPACES: core.NAMESPACES,
-    kinds.NODES: core.NODES,
-    kinds.PERSISTENT_VOLUMES: storage.VOLUMES,
-    kinds.PERSISTENT_VOLUME_CLAIMS: storage.CLAIMS,
-    kinds.PODS: pods.COLUMNS,
-    kinds.POD_DISRUPTION_BUDGETS: workloads.DISRUPTION_BUDGETS,
-    kinds.PRIORITY_CLASSES: core.PRIORITY_CLASSES,
-    kinds.REPLICATION_CONTROLLERS: workloads.REPLICATION_CONTROLLERS,
-    kinds.REPLICA_SETS: workloads.REPLICA_SETS,
-    kinds.RESOURCE_CLAIMS: core.RESOURCE_CLAIMS,
-    kinds.RESOURCE_SLICES: core.RESOURCE_SLICES,
-    kinds.SECRETS: core.SECRETS,
-    kinds.SERVICES: core.SERVICES,
-    kinds.STATEFUL_SETS: workloads.STATEFUL_SETS,
-    kinds.STORAGE_CLASSES: storage.CLASSES,
-    kinds.VOLUME_ATTACHMENTS: storage.ATTACHMENTS,
-}
+_CELLS: Mapping[str, Cell] = {**vars(cells), **vars(pods)}
+_COMMON = {"name": NAME, "age": AGE}
+
+
+class _Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A column as columns.toml has it."""
+
+    cell: str
+    otherwise: str = ""
+    wide: bool = False
+    type: str = ""
+    description: str = ""
+
+
+def _column(name: str, written: str | _Written) -> Column:
+    if isinstance(written, str):
+        if written in _COMMON:
+            return _COMMON[written]
+        written = _Written(written)
+    shape, _, path = written.cell.partition(".")
+    show, kind = SHAPES[shape.strip()] if path else (None, "string")
+    return Column(
+        name,
+        _CELLS[written.cell] if show is None else _field(show, path.split("."), written.otherwise),
+        type=written.type or kind,
+        format="name" if name == "Name" else "",
+        priority=int(written.wide),
+        description=written.description,
+    )
+
+
+def _field(show: Callable[[Any], Any], path: list[str], otherwise: str) -> Cell:
+    def cell(obj: Object, _: datetime) -> Any:
+        shown = show(value_at(obj, *path))
+        return otherwise if shown == "" else shown
+
+    return cell
+
+
+def _read() -> Iterator[tuple[Resource, tuple[Column, ...]]]:
+    text = files(__package__).joinpath("columns.toml").read_bytes()
+    for resource, columns in msgspec.toml.decode(text, type=dict[str, dict[str, str | _Written]]).items():
+        api_version, kind = resource.split()
+        yield BUILT_IN[api_version, kind], tuple(_column(name, each) for name, each in columns.items())
+
+
+_COLUMNS = dict(_read())
+_COLUMNS[EVENTS] = _COLUMNS[CORE_EVENTS]
 
 Include = Literal["None", "Metadata", "Object"]
 

@@ -1,4 +1,4 @@
-"""Columns of tables, and reading of objects that may hold anything."""
+"""Columns of tables, ways to show a field, and reading of objects that may hold anything."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from kubesched.admission.reading import value_at
 from kubesched.api.kinds import Object
 
 NONE = "<none>"
@@ -34,35 +35,26 @@ class Column(msgspec.Struct, frozen=True):
         }
 
 
-def at(obj: Any, *path: str) -> Any:
-    """What is found along the path, or None."""
-    for key in path:
-        if not isinstance(obj, dict):
-            return None
-        obj = obj.get(key)
-    return obj
-
-
 def word(obj: Any, *path: str, otherwise: str = "") -> str:
     """What is found along the path as a word; a stand-in if nothing is there."""
-    found = at(obj, *path)
+    found = value_at(obj, *path)
     return otherwise if found in (None, "") else str(found)
 
 
 def count(obj: Any, *path: str) -> int:
-    found = at(obj, *path)
+    found = value_at(obj, *path)
     return found if isinstance(found, int) else 0
 
 
 def each(obj: Any, *path: str) -> list[Object]:
     """The objects in the list along the path."""
-    found = at(obj, *path)
+    found = value_at(obj, *path)
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
 def listed(obj: Any, *path: str) -> str:
     """The list along the path, with commas."""
-    found = at(obj, *path)
+    found = value_at(obj, *path)
     return ",".join(map(str, found)) if isinstance(found, list) else ""
 
 
@@ -81,7 +73,7 @@ def labels(found: Any) -> str:
 
 def selector(found: Any) -> str:
     """A label selector as kubectl writes it; nothing for an empty one."""
-    wanted = at(found, "matchLabels")
+    wanted = value_at(found, "matchLabels")
     terms = [(str(key), f"{key}={value}") for key, value in wanted.items()] if isinstance(wanted, dict) else []
     for one in each(found, "matchExpressions"):
         key, values = word(one, "key"), listed(one, "values")
@@ -90,33 +82,43 @@ def selector(found: Any) -> str:
     return ",".join(text for _, text in sorted(terms))
 
 
+def size(found: Any) -> int:
+    """How many entries there are in a map or a list."""
+    return len(found) if isinstance(found, dict | list) else 0
+
+
+_SHORT_MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
+
+
+def access_modes(modes: Any) -> str:
+    """Access modes in short, in the order in which kubectl has them."""
+    return ",".join(short for mode, short in _SHORT_MODES.items() if isinstance(modes, list) and mode in modes)
+
+
+# How the value of a field is shown, and of which type that is.
+SHAPES: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "": (word, "string"),
+    "access_modes": (access_modes, "string"),
+    "count": (count, "integer"),
+    "date": (lambda found: found, "date"),
+    "if_true": (lambda found: found is True, "boolean"),
+    "labels": (labels, "string"),
+    "listed": (listed, "string"),
+    "selector": (selector, "string"),
+    "size": (size, "integer"),
+    "unless_false": (lambda found: found is not False, "boolean"),
+}
+
+
 def is_leaving(obj: Object) -> bool:
     """Whether the object is being deleted."""
-    return at(obj, "metadata", "deletionTimestamp") is not None
-
-
-def field(name: str, *path: str, otherwise: str = "", priority: int = 0) -> Column:
-    """A column that shows one field of the object as a word."""
-    return Column(name, lambda obj, _: word(obj, *path, otherwise=otherwise), priority=priority)
-
-
-def number(name: str, *path: str) -> Column:
-    """A column that shows a number, 0 if there is none."""
-    return Column(name, lambda obj, _: count(obj, *path), "integer")
-
-
-def boolean(name: str, *path: str, otherwise: bool = False) -> Column:
-    def cell(obj: Object, _: datetime) -> bool:
-        found = at(obj, *path)
-        return found if isinstance(found, bool) else otherwise
-
-    return Column(name, cell, "boolean")
+    return value_at(obj, "metadata", "deletionTimestamp") is not None
 
 
 NAME = Column("Name", lambda obj, _: word(obj, "metadata", "name"), format="name", description="Name of the object.")
 AGE = Column(
     "Age",
-    lambda obj, now: since(at(obj, "metadata", "creationTimestamp"), now),
+    lambda obj, now: since(value_at(obj, "metadata", "creationTimestamp"), now),
     description="How long ago the object was created.",
 )
 

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from kubesched.admission.reading import value_at
 from kubesched.api.kinds import Object
 from kubesched.sandbox.tables.column import (
-    AGE,
-    NAME,
     NONE,
-    Column,
-    at,
     count,
     each,
-    field,
     human_duration,
     is_leaving,
     is_true,
@@ -35,13 +31,13 @@ def _is_up(status: Object, sidecars: set[str]) -> bool:
     return word(status, "name") in sidecars and status.get("started") is True
 
 
-def _ready(pod: Object, _: datetime) -> str:
+def pod_ready(pod: Object, _: datetime) -> str:
     sidecars = _sidecars(pod)
     inits = each(pod, "status", "initContainerStatuses")
     ready = sum(_is_up(one, sidecars) and one.get("ready") is True for one in inits)
     if _begun(pod):
         mains = each(pod, "status", "containerStatuses")
-        ready += sum(one.get("ready") is True and at(one, "state", "running") is not None for one in mains)
+        ready += sum(one.get("ready") is True and value_at(one, "state", "running") is not None for one in mains)
     return f"{ready}/{len(each(pod, 'spec', 'containers')) + len(sidecars)}"
 
 
@@ -54,7 +50,7 @@ def _initializing(pod: Object) -> str:
     """Where the pod is on its way through the init containers; nothing if it is through."""
     sidecars = _sidecars(pod)
     for i, status in enumerate(each(pod, "status", "initContainerStatuses")):
-        ended = at(status, "state", "terminated")
+        ended = value_at(status, "state", "terminated")
         if ended is not None and count(ended, "exitCode") == 0:
             continue
         if _is_up(status, sidecars):
@@ -76,7 +72,7 @@ def _ending(ended: Object) -> str:
     return f"Signal:{signal}" if signal else f"ExitCode:{count(ended, 'exitCode')}"
 
 
-def _status(pod: Object, _: datetime) -> str:
+def pod_status(pod: Object, _: datetime) -> str:
     phase = word(pod, "status", "phase")
     if is_leaving(pod):
         if word(pod, "status", "reason") == _LOST:
@@ -96,14 +92,14 @@ def _containers_say(pod: Object, reason: str) -> str:
     """What the main containers make of it: the first one that waits or ended has the say."""
     running, failure = False, ""
     for status in reversed(each(pod, "status", "containerStatuses")):
-        ended = at(status, "state", "terminated")
+        ended = value_at(status, "state", "terminated")
         if waiting := word(status, "state", "waiting", "reason"):
             reason = waiting
         elif ended is not None:
             reason = _ending(ended)
             if count(ended, "exitCode"):
                 failure = reason
-        elif status.get("ready") is True and at(status, "state", "running") is not None:
+        elif status.get("ready") is True and value_at(status, "state", "running") is not None:
             running = True
     if reason != "Completed":
         return reason
@@ -112,38 +108,25 @@ def _containers_say(pod: Object, reason: str) -> str:
     return failure or ("NotReady" if running else reason)
 
 
-def _restarts(pod: Object, now: datetime) -> str:
+def pod_restarts(pod: Object, now: datetime) -> str:
     inits = each(pod, "status", "initContainerStatuses")
     if _begun(pod):
         sidecars = _sidecars(pod)
         inits = [one for one in inits if word(one, "name") in sidecars]
         inits += each(pod, "status", "containerStatuses")
     restarts = sum(count(one, "restartCount") for one in inits)
-    ends = [moment(at(one, "lastState", "terminated", "finishedAt")) for one in inits]
+    ends = [moment(value_at(one, "lastState", "terminated", "finishedAt")) for one in inits]
     known = [end for end in ends if end is not None]
     if not restarts or not known:
         return str(restarts)
     return f"{restarts} ({human_duration((now - max(known)).total_seconds())} ago)"
 
 
-def _address(pod: Object, _: datetime) -> str:
+def pod_address(pod: Object, _: datetime) -> str:
     addresses = [word(one, "ip") for one in each(pod, "status", "podIPs")]
     return next(filter(None, addresses), "") or word(pod, "status", "podIP", otherwise=NONE)
 
 
-def _readiness_gates(pod: Object, _: datetime) -> str:
+def pod_readiness_gates(pod: Object, _: datetime) -> str:
     gates = [word(gate, "conditionType") for gate in each(pod, "spec", "readinessGates")]
     return f"{sum(is_true(pod, gate) for gate in gates)}/{len(gates)}" if gates else NONE
-
-
-COLUMNS = (
-    NAME,
-    Column("Ready", _ready, description="Containers that are ready, of all that should be."),
-    Column("Status", _status, description="What became of the pod so far."),
-    Column("Restarts", _restarts, description="How often containers were restarted, and when last."),
-    AGE,
-    Column("IP", _address, priority=1, description="Address of the pod."),
-    field("Node", "spec", "nodeName", otherwise=NONE, priority=1),
-    field("Nominated Node", "status", "nominatedNodeName", otherwise=NONE, priority=1),
-    Column("Readiness Gates", _readiness_gates, priority=1, description="Gates that are true, of all."),
-)

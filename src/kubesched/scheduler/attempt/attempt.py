@@ -74,13 +74,13 @@ class Failure:
         return self.status.code is not Code.ERROR
 
 
-class Popped(msgspec.Struct, frozen=True):
+class Popped(msgspec.Struct, frozen=True, gc=False):
     """It is the pod's turn, and nothing is decided. The pod is in flight: events of this time are kept for it."""
 
     phase: ClassVar[Phase] = Phase.POPPED
 
 
-class Asking(msgspec.Struct, frozen=True):
+class Asking(msgspec.Struct, frozen=True, gc=False):
     """Extenders have to be asked before the attempt can be decided. The pod is in flight, and decided anew then."""
 
     phase: ClassVar[Phase] = Phase.ASKING
@@ -88,7 +88,7 @@ class Asking(msgspec.Struct, frozen=True):
     """Empty if all is asked, but other pods have their turn first."""
 
 
-class Failed(msgspec.Struct, frozen=True):
+class Failed(msgspec.Struct, frozen=True, gc=False):
     """No node was found, or Reserve or Permit refused the one that was: nothing is assumed. In flight until it is
     reported, and back in the queue then."""
 
@@ -100,21 +100,21 @@ class Failed(msgspec.Struct, frozen=True):
     """The pods that are to be evicted so that there will be a node."""
 
 
-class WaitingOnPermit(msgspec.Struct, frozen=True):
+class WaitingOnPermit(msgspec.Struct, frozen=True, gc=False):
     """The pod is assumed on its node, and a Permit plugin asked to wait."""
 
     phase: ClassVar[Phase] = Phase.WAITING
     decision: Decision
 
 
-class Assumed(msgspec.Struct, frozen=True):
+class Assumed(msgspec.Struct, frozen=True, gc=False):
     """The pod is assumed on its node, all is reserved, and all plugins permit it: it is to be bound."""
 
     phase: ClassVar[Phase] = Phase.ASSUMED
     decision: Decision
 
 
-class Denied(msgspec.Struct, frozen=True):
+class Denied(msgspec.Struct, frozen=True, gc=False):
     """The pod is assumed and will not be bound: Permit was denied, or binding failed. What was reserved is yet to be
     given back."""
 
@@ -123,7 +123,7 @@ class Denied(msgspec.Struct, frozen=True):
     decision: Decision
 
 
-class Done(msgspec.Struct, frozen=True):
+class Done(msgspec.Struct, frozen=True, gc=False):
     """The attempt is over: the pod is bound, back in the queue, or left alone."""
 
     phase: ClassVar[Phase] = Phase.DONE
@@ -134,6 +134,8 @@ class Done(msgspec.Struct, frozen=True):
     evicted: bool = False
     """Whether all victims are on their way out."""
 
+
+_POPPED = Popped()
 
 AttemptState: TypeAlias = Popped | Asking | Failed | WaitingOnPermit | Assumed | Denied | Done
 
@@ -146,7 +148,7 @@ class Attempt:
 
     queued: QueuedPod
     popped_from: str
-    state: AttemptState = field(default_factory=Popped)
+    state: AttemptState = _POPPED
     watch: Stopwatch | None = None
     """Measures the attempt, if a listener has given it one."""
     answers: ExtenderAnswers | None = None

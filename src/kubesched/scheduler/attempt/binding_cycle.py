@@ -7,7 +7,6 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from inspect import isawaitable, iscoroutinefunction
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -56,7 +55,9 @@ class BindingCycle:
         profile, cycle = self._profiles[decision.profile], decision.cycle
         cycle.start_lap()
         try:
-            status = await self._pre_bind_unless_stopped(profile, decision)
+            plugins, status = self._pre_flight(profile, decision)
+            if plugins:  # most pods have nothing to be done before they are bound
+                status = await self._pre_bind_unless_stopped(plugins, decision)
             cycle.lap("PreBind", status)
             if status is None:
                 status = await self._bind(profile, decision)
@@ -70,7 +71,7 @@ class BindingCycle:
         self._client.record_event(pod, related=None, type="Normal", reason="Scheduled", action="Binding", note=note)
         for plugin in profile.at("post_bind", PostBindPlugin):
             try:
-                await _finished(plugin.post_bind(cycle, pod, decision.node))
+                await cycle.wait_for(plugin.name, "PostBind", plugin.post_bind, cycle, pod, decision.node)
             except Exception:  # it is bound all the same
                 log.exception("PostBind plugin %s broke for pod %s", plugin.name, pod.key)
         cycle.lap("PostBind")
@@ -94,10 +95,27 @@ class BindingCycle:
         if pod is not None:
             self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETED, Change(old=pod), concerns)
 
-    async def _pre_bind_unless_stopped(self, profile: Profile, decision: Decision) -> Status | None:
+    def _pre_flight(self, profile: Profile, decision: Decision) -> tuple[list[PreBindPlugin], Status | None]:
+        """The plugins that have something to do for the pod, in the configured order; or what is wrong with one."""
+        pod, cycle, node_name = decision.pod, decision.cycle, decision.node
+        plugins = []
+        failed = None
+        for plugin in profile.at("pre_bind", PreBindPlugin):
+            status = cycle.ask(plugin.name, "PreBindPreFlight", plugin.pre_bind_pre_flight, cycle, pod, node_name)
+            if status is None:
+                plugins.append(plugin)
+            elif status is not SKIP and status.code is not Code.SKIP:
+                failed = error(f'running PreBindPreFlight "{plugin.name}": {status.message}').by(plugin.name)
+                plugins = []
+                break
+        if self._nominates_expected_node:
+            cycle.lap("PreBindPreFlight", failed or (None if plugins else SKIP))
+        return plugins, failed
+
+    async def _pre_bind_unless_stopped(self, plugins: list[PreBindPlugin], decision: Decision) -> Status | None:
         """A pod that must give way to another before it is bound fails as if a plugin had."""
         try:
-            status = await self._pre_bind(profile, decision)
+            status = await self._pre_bind(plugins, decision)
         except asyncio.CancelledError:
             stopped = self.pre_binding.end(decision.pod)
             if stopped is None:
@@ -107,18 +125,12 @@ class BindingCycle:
             stopped = self.pre_binding.end(decision.pod)
         return status if stopped is None else error(stopped.stopped)
 
-    async def _pre_bind(self, profile: Profile, decision: Decision) -> Status | None:
-        """Ask the plugins, in the configured order; those that have nothing to do for the pod are left out."""
+    async def _pre_bind(self, plugins: list[PreBindPlugin], decision: Decision) -> Status | None:
         pod, cycle = decision.pod, decision.cycle
-        plugins, failed = self._with_work(profile, decision, cycle)
-        if self._nominates_expected_node:
-            cycle.lap("PreBindPreFlight", failed or (None if plugins else SKIP))
-        if failed is not None:
-            return failed
         if any(iscoroutinefunction(plugin.pre_bind) for plugin in plugins):
             await self.nominate_expected_node(pod, decision.node)
         for plugin in plugins:
-            status = await cycle.wait_for(plugin.name, "PreBind", self._pre_bind_by(plugin, cycle, decision))
+            status = await cycle.wait_for(plugin.name, "PreBind", self._pre_bind_by, plugin, cycle, decision)
             if status is not None:
                 return _refusal("PreBind", plugin, status)
         return None
@@ -130,20 +142,6 @@ class BindingCycle:
             answer = await answer
         status: Status | None = answer
         return status
-
-    def _with_work(
-        self, profile: Profile, decision: Decision, cycle: Cycle
-    ) -> tuple[list[PreBindPlugin], Status | None]:
-        """The plugins that have something to do for the pod; or what is wrong with one of them."""
-        found = []
-        for plugin in profile.at("pre_bind", PreBindPlugin):
-            about = (cycle, decision.pod, decision.node)
-            status = cycle.ask(plugin.name, "PreBindPreFlight", plugin.pre_bind_pre_flight, *about)
-            if status is None:
-                found.append(plugin)
-            elif status.code is not Code.SKIP:
-                return [], error(f'running PreBindPreFlight "{plugin.name}": {status.message}').by(plugin.name)
-        return found, None
 
     async def run_deferred(self, decision: Decision) -> None:
         """What plugins left to be written because the attempt failed."""
@@ -176,14 +174,10 @@ class BindingCycle:
             except ExtenderError as failure:
                 return error(str(failure))
         for plugin in profile.at("bind", BindPlugin):
-            status = await cycle.wait_for(plugin.name, "Bind", _bind_by(plugin, cycle, decision))
+            status = await cycle.wait_for(plugin.name, "Bind", plugin.bind, cycle, pod, decision.node)
             if status is not SKIP:
                 return None if status is None else _refusal("Bind", plugin, status)
         return error("no plugin bound the pod")
-
-
-async def _bind_by(plugin: BindPlugin, cycle: Cycle, decision: Decision) -> Status | None:
-    return await _finished(plugin.bind(cycle, decision.pod, decision.node))
 
 
 def _refusal(point: str, plugin: Plugin, status: Status) -> Status:
@@ -191,12 +185,6 @@ def _refusal(point: str, plugin: Plugin, status: Status) -> Status:
     if status.is_rejection:
         return status.by(plugin.name)
     return error(f'running {point} plugin "{plugin.name}": {status.message}').by(plugin.name)
-
-
-async def _finished(answer: Any) -> Status | None:
-    """The answer of a plugin that may or may not be a coroutine."""
-    status: Status | None = await answer if isawaitable(answer) else answer
-    return status
 
 
 @dataclass(slots=True)

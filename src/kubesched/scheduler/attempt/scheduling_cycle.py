@@ -112,7 +112,9 @@ class SchedulingCycle:
 
     def _is_to_be_skipped(self, pod: Pod, latest: Pod | None) -> bool:
         """`latest` is the pod after extenders were asked about it."""
-        if not self._engine.knows(pod.spec.scheduler_name) or latest is None or latest.identity != pod.identity:
+        if not self._engine.knows(pod.spec.scheduler_name) or latest is None:
+            return True
+        if latest is not pod and latest.identity != pod.identity:
             return True
         if latest.is_terminating:
             note = f"skip schedule deleting pod: {pod.key}"

@@ -217,8 +217,10 @@ class SchedulingQueue:
         """An event in the cluster, and the change behind it: requeue the pods that it may help, if it concerns them."""
         if not self._hints.is_awaited(event):
             return
-        changed = {obj.identity for obj in change if isinstance(obj, Pod)}
+        changed: set[str] | None = None  # pods that are the subject of the change, if any pods wait at all
         for group, members in self._unschedulable.groups():
+            if changed is None:
+                changed = {obj.identity for obj in change if isinstance(obj, Pod)}
             if not self._hints.may_help(group, event):
                 continue
             if concerns is None and not changed:  # one answer for the whole group

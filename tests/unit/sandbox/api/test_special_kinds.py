@@ -17,7 +17,6 @@ from kubesched.api.kinds import (
     Resource,
 )
 from kubesched.sandbox.api import Api, PatchKind
-from kubesched.sandbox.api.core import expire_events
 from kubesched.sandbox.api.identities import ADMIN, Tokens, review
 from kubesched.sandbox.store import Store
 
@@ -174,20 +173,6 @@ def test_events_of_both_groups_are_the_same_events() -> None:
     assert older["reportingComponent"] == "kubesched"
     assert api.get(EVENTS, "default", "e")["note"] == "placed"
     assert len(api.select(EVENTS, fields="regarding.name=p")) == 1
-
-
-def test_events_are_forgotten_after_an_hour() -> None:
-    now = 1_700_000_000.0
-    api = fresh_api(clock=lambda: now)
-    about = {"involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"}}
-    for name in ("once", "again"):
-        api.create(CORE_EVENTS, "default", {"metadata": {"name": name}, **about})
-    now += 3000
-    assert expire_events(api) == 0
-    api.patch(CORE_EVENTS, "default", "again", {"count": 2, "lastTimestamp": "2023-11-14T23:03:20Z"})
-    now += 700
-    assert expire_events(api) == 1
-    assert [event["metadata"]["name"] for event in api.select(CORE_EVENTS)] == ["again"]
 
 
 def reviews(kind: str) -> Resource:

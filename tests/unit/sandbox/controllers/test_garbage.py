@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 from tests.living_sandbox import LivingSandbox, deployment, pod
+from tests.sandbox_server import fresh_api
 
 from kubesched.api.kinds import CONFIG_MAPS, CORE_EVENTS, DEPLOYMENTS, NAMESPACES, PODS, REPLICA_SETS, Object, Resource
+from kubesched.sandbox.controllers.events import EventExpiry
 
 
 def owned_by(name: str, *owners: Object) -> Object:
@@ -100,3 +102,20 @@ def test_events_go_after_an_hour() -> None:
     assert cluster.reasons("web") == ["ScalingReplicaSet"]
     cluster.run(3600)
     assert cluster.api.select(CORE_EVENTS, "default") == []
+
+
+def test_events_are_forgotten_after_an_hour() -> None:
+    now = 1_700_000_000.0
+    api = fresh_api(clock=lambda: now)
+    expiry = EventExpiry(api)
+    api.subscribe((CORE_EVENTS,), expiry.observe)
+    about = {"involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"}}
+    for name in ("once", "again"):
+        api.create(CORE_EVENTS, "default", {"metadata": {"name": name}, **about})
+    now += 3000
+    expiry.reconcile(now)
+    assert len(api.select(CORE_EVENTS)) == 2
+    api.patch(CORE_EVENTS, "default", "again", {"count": 2, "lastTimestamp": "2023-11-14T23:03:20Z"})
+    now += 700
+    expiry.reconcile(now)
+    assert [event["metadata"]["name"] for event in api.select(CORE_EVENTS)] == ["again"]

@@ -12,9 +12,9 @@ from kubesched.api.kinds import CORE_EVENTS, CSI_NODES, LEASES, NODES, PODS, Obj
 from kubesched.sandbox.api import bootstrap
 from kubesched.sandbox.controllers import Dispatch
 from kubesched.sandbox.controllers.conditions import condition_of, is_ready, is_true
+from kubesched.sandbox.controllers.controller import Timers
 from kubesched.sandbox.nodes import DURATION, EXIT_CODE, STARTUP, HollowNodes, node_manifest, node_manifests
 from kubesched.sandbox.nodes.capacity import requests_of
-from kubesched.sandbox.nodes.pods import Timers
 
 
 def placed(name: str = "first", *, annotations: dict[str, str] | None = None, cpu: str = "", **spec: object) -> Object:

@@ -1,0 +1,247 @@
+"""Cells that need the whole object: of services, events, nodes, workloads, claims and volumes."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from kubesched.admission.reading import value_at
+from kubesched.api.kinds import Object
+from kubesched.api.well_known import DEFAULT_STORAGE_CLASS, STORAGE_CLASS
+from kubesched.sandbox.tables.column import (
+    NONE,
+    UNKNOWN,
+    access_modes,
+    count,
+    each,
+    human_duration,
+    is_leaving,
+    is_true,
+    listed,
+    moment,
+    since,
+    size,
+    word,
+)
+
+
+def entries(config_map: Object, _: datetime) -> int:
+    return size(value_at(config_map, "data")) + size(value_at(config_map, "binaryData"))
+
+
+# -- services ---------------------------------------------------------------------------------------------------------
+
+
+def cluster_address(service: Object, _: datetime) -> str:
+    return listed(service, "spec", "clusterIPs").partition(",")[0] or word(service, "spec", "clusterIP", otherwise=NONE)
+
+
+def balanced_address(service: Object, _: datetime) -> str:
+    kind, outside = word(service, "spec", "type"), listed(service, "spec", "externalIPs")
+    if kind == "ExternalName":
+        return word(service, "spec", "externalName")
+    if kind != "LoadBalancer":
+        return outside or NONE
+    balanced = each(service, "status", "loadBalancer", "ingress")
+    addresses = [word(one, "ip") or word(one, "hostname") for one in balanced]
+    return ",".join(filter(None, [*addresses, outside])) or "<pending>"
+
+
+def service_ports(service: Object, _: datetime) -> str:
+    ports = []
+    for port in each(service, "spec", "ports"):
+        node_port = f":{count(port, 'nodePort')}" if count(port, "nodePort") else ""
+        ports.append(f"{count(port, 'port')}{node_port}/{word(port, 'protocol')}")
+    return ",".join(ports) or NONE
+
+
+# -- events, in the old shape and the new -----------------------------------------------------------------------------
+
+
+def first_seen(event: Object, now: datetime) -> str:
+    first = (
+        value_at(event, "firstTimestamp") or value_at(event, "deprecatedFirstTimestamp") or value_at(event, "eventTime")
+    )
+    return since(first, now)
+
+
+def last_seen(event: Object, now: datetime) -> str:
+    series = value_at(event, "series", "lastObservedTime")
+    last = series or value_at(event, "lastTimestamp") or value_at(event, "deprecatedLastTimestamp")
+    return since(last, now) if last else first_seen(event, now)
+
+
+def times_seen(event: Object, _: datetime) -> str:
+    seen = count(event, "series", "count") or count(event, "count") or count(event, "deprecatedCount")
+    return str(seen or 1)
+
+
+def event_object(event: Object, _: datetime) -> str:
+    about = _about(event)
+    kind, name = word(about, "kind").lower(), word(about, "name")
+    return f"{kind}/{name}" if name else kind
+
+
+def event_field(event: Object, _: datetime) -> str:
+    return word(_about(event), "fieldPath")
+
+
+def event_source(event: Object, _: datetime) -> str:
+    old = value_at(event, "source") or value_at(event, "deprecatedSource")
+    component = word(old, "component") or word(event, "reportingComponent") or word(event, "reportingController")
+    host = word(old, "host") or word(event, "reportingInstance")
+    return f"{component}, {host}" if component and host else component
+
+
+def event_message(event: Object, _: datetime) -> str:
+    return (word(event, "message") or word(event, "note")).strip()
+
+
+def _about(event: Object) -> Object:
+    found = value_at(event, "involvedObject") or value_at(event, "regarding")
+    return found if isinstance(found, dict) else {}
+
+
+# -- nodes and devices ------------------------------------------------------------------------------------------------
+
+
+_ROLE = "node-role.kubernetes.io/"
+_OLD_ROLE = "kubernetes.io/role"
+
+
+def node_status(node: Object, _: datetime) -> str:
+    ready = [one for one in each(node, "status", "conditions") if one.get("type") == "Ready"]
+    states = [("Ready" if ready[-1].get("status") == "True" else "NotReady") if ready else "Unknown"]
+    if value_at(node, "spec", "unschedulable") is True:
+        states.append("SchedulingDisabled")
+    return ",".join(states)
+
+
+def node_roles(node: Object, _: datetime) -> str:
+    labels = value_at(node, "metadata", "labels")
+    if not isinstance(labels, dict):
+        return NONE
+    roles = {key.removeprefix(_ROLE) for key in labels if key.startswith(_ROLE)} - {""}
+    if named := word(labels, _OLD_ROLE):
+        roles.add(named)
+    return ",".join(sorted(roles)) or NONE
+
+
+def internal_address(node: Object, _: datetime) -> str:
+    return _address(node, "InternalIP")
+
+
+def external_address(node: Object, _: datetime) -> str:
+    return _address(node, "ExternalIP")
+
+
+def _address(node: Object, kind: str) -> str:
+    found = (word(one, "address") for one in each(node, "status", "addresses") if one.get("type") == kind)
+    return next(found, NONE)
+
+
+def node_kernel(node: Object, _: datetime) -> str:
+    version, built_for = (word(node, "status", "nodeInfo", key) for key in ("kernelVersion", "architecture"))
+    return f"{version or UNKNOWN} ({built_for})" if built_for else version or UNKNOWN
+
+
+def claim_state(claim: Object, _: datetime) -> str:
+    states = ["deleted"] if is_leaving(claim) else []
+    if value_at(claim, "status", "allocation") is not None:
+        states.append("allocated")
+        if each(claim, "status", "reservedFor"):
+            states.append("reserved")
+    elif not states:
+        states.append("pending")
+    return ",".join(states)
+
+
+# -- workloads --------------------------------------------------------------------------------------------------------
+
+
+def container_names(workload: Object, _: datetime) -> str:
+    return _of_containers(workload, "name")
+
+
+def container_images(workload: Object, _: datetime) -> str:
+    return _of_containers(workload, "image")
+
+
+def _of_containers(workload: Object, key: str) -> str:
+    containers = each(workload, "spec", "template", "spec", "containers")
+    return ",".join(word(container, key) for container in containers)
+
+
+def replicas_ready(obj: Object, _: datetime) -> str:
+    return f"{count(obj, 'status', 'readyReplicas')}/{count(obj, 'spec', 'replicas')}"
+
+
+_JOB_STATES = ("Suspended", "FailureTarget", "SuccessCriteriaMet")
+
+
+def job_status(job: Object, _: datetime) -> str:
+    if is_true(job, "Complete"):
+        return "Complete"
+    if is_true(job, "Failed"):
+        return "Failed"
+    if is_leaving(job):
+        return "Terminating"
+    return next((condition for condition in _JOB_STATES if is_true(job, condition)), "Running")
+
+
+def job_completions(job: Object, _: datetime) -> str:
+    done, parallel = count(job, "status", "succeeded"), count(job, "spec", "parallelism")
+    if value_at(job, "spec", "completions") is not None:
+        return f"{done}/{count(job, 'spec', 'completions')}"
+    return f"{done}/1 of {parallel}" if parallel > 1 else f"{done}/1"
+
+
+def job_duration(job: Object, now: datetime) -> str:
+    begun, ended = (moment(value_at(job, "status", key)) for key in ("startTime", "completionTime"))
+    return "" if begun is None else human_duration(((ended or now) - begun).total_seconds())
+
+
+def controller(obj: Object, _: datetime) -> str:
+    owners = (one for one in each(obj, "metadata", "ownerReferences") if one.get("controller") is True)
+    owner = next(owners, None)
+    if owner is None:
+        return NONE
+    group = word(owner, "apiVersion").rpartition("/")[0]
+    kind = word(owner, "kind").lower()
+    return f"{kind}.{group}/{word(owner, 'name')}" if group else f"{kind}/{word(owner, 'name')}"
+
+
+# -- volumes and their classes ----------------------------------------------------------------------------------------
+
+
+def volume_phase(obj: Object, _: datetime) -> str:
+    return "Terminating" if is_leaving(obj) else word(obj, "status", "phase")
+
+
+def storage_class(obj: Object, _: datetime) -> str:
+    return word(obj, "metadata", "annotations", STORAGE_CLASS) or word(obj, "spec", "storageClassName")
+
+
+def bound_capacity(claim: Object, _: datetime) -> str:
+    """A claim has the size of its volume, once it has one."""
+    return word(claim, "status", "capacity", "storage", otherwise="0") if word(claim, "spec", "volumeName") else ""
+
+
+def bound_modes(claim: Object, _: datetime) -> str:
+    return access_modes(value_at(claim, "status", "accessModes")) if word(claim, "spec", "volumeName") else ""
+
+
+def volume_claim(volume: Object, _: datetime) -> str:
+    claim = value_at(volume, "spec", "claimRef")
+    return f"{word(claim, 'namespace')}/{word(claim, 'name')}" if isinstance(claim, dict) else ""
+
+
+def class_name(storage_class: Object, _: datetime) -> str:
+    name = word(storage_class, "metadata", "name")
+    return (
+        f"{name} (default)" if word(storage_class, "metadata", "annotations", DEFAULT_STORAGE_CLASS) == "true" else name
+    )
+
+
+def token_audiences(driver: Object, _: datetime) -> str:
+    requests = each(driver, "spec", "tokenRequests")
+    return ",".join(word(request, "audience") for request in requests) if requests else "<unset>"
