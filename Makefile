@@ -24,7 +24,7 @@ unit: $(STAMP)
 
 # Everything.
 test: $(STAMP)
-	@echo "Lint, types and all tests: 5 to 10 minutes on two idle cores. The quick half: make check."
+	@echo "Lint, types and all tests: about 6 minutes on two idle cores, longer on busy ones. The quick half: make check."
 	@$(MAKE) --no-print-directory lint
 	$(BIN)/pytest -n auto --durations=10
 
