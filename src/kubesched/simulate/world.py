@@ -96,6 +96,11 @@ class World(ClusterClient):
 
     async def patch(self, kind: str, name: str, patch: Json, *, namespace: str = "", subresource: str = "") -> Json:
         stored = self._find(kind, name, namespace)
+        meta, known = patch.get("metadata") or {}, stored.metadata
+        if meta.get("uid", known.uid) != known.uid:
+            raise ClientError(CONFLICT, f"the {kind} {stored.key} has another uid")
+        if meta.get("resourceVersion", known.resource_version) != known.resource_version:
+            raise ClientError(CONFLICT, f"the {kind} {stored.key} has been modified")
         return _plain(self._put(kind, stored, _record(kind, _merged(_plain(stored), patch))))
 
     async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:

@@ -65,3 +65,12 @@ def test_replacing_what_is_not_what_was_read_is_a_conflict() -> None:
 def test_kind_that_does_not_exist_is_not_found() -> None:
     with pytest.raises(ClientError, match="neither a kind that Kubernetes has"):
         now(lambda: world().get("Rack", "first"))
+
+
+@pytest.mark.parametrize("precondition", [{"uid": "of another one"}, {"resourceVersion": "7"}])
+def test_patching_another_object_of_the_same_name_is_a_conflict(precondition: dict[str, str]) -> None:
+    it = world()
+    with pytest.raises(ClientError) as error:
+        now(lambda: it.patch(RACKS, "first", {"metadata": precondition, "spec": {"height": 1}}))
+    assert error.value.is_conflict
+    assert now(lambda: it.get(RACKS, "first"))["spec"] == {"height": 42}
