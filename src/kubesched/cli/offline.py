@@ -20,6 +20,7 @@ from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.flags.values import MULTIMAP
 from kubesched.framework.errors import PluginError
 from kubesched.framework.profile import Profile, ProfileError, custom_resources
+from kubesched.scheduler import garbage
 from kubesched.simulate.cluster import SimulatedCluster, profiles_of
 from kubesched.simulate.draining import drained, nodes_meant
 from kubesched.simulate.manifests import Manifests, load
@@ -130,6 +131,7 @@ def manifests_of(
     files: Iterable[str], *policies: Policy, workloads: bool = False, drains: Iterable[str] = ()
 ) -> Manifests:
     """What is in the files and may matter to one of the policies, some nodes drained; or all that is wrong with it."""
+    garbage.collect_seldom()
     custom = frozenset().union(*(policy.custom_resources for policy in policies))
     files = list(files)
     found = load(files, workloads=workloads, custom=custom)

@@ -39,7 +39,6 @@ from kubesched.cli.printing import (
     table,
 )
 from kubesched.config import Duration, Features
-from kubesched.scheduler import garbage
 from kubesched.scheduler.recording.recording import open_recording
 from kubesched.scheduler.run_now import StillWaitingError
 from kubesched.simulate.html import page
@@ -113,7 +112,6 @@ def _recording(file: str | None) -> Iterator[IO[str] | None]:
 
 def run(manifests: Manifests, policy: Policy, seed: int, record: IO[str] | None = None) -> SimulationReport:
     """One simulation from beginning to end, with a progress bar; or what is wrong with the policy, and the end."""
-    garbage.collect_seldom()
     simulation = Simulation(manifests.objects, policy.settings, seed=seed, record=record)
     try:
         with progress_bar("Simulating") as progress:
