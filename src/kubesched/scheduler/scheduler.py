@@ -86,6 +86,7 @@ class Scheduler:
         )
         self.pods: dict[str, Pod] = {}
         """All pods by name, as the watch last showed them."""
+        self._popped = 0
         self.queue = self._make_queue(configuration, clock, longest_wait)
         self._event_handlers = EventHandlers(self.state, self.queue, self.pods, self.waiting, self.engine.knows)
         self._failures = FailureReporter(self.queue, self.pods.get, client)
@@ -160,7 +161,9 @@ class Scheduler:
         if popped is None:
             return None
         queued, place = popped
-        attempt = Attempt(queued, place, answers=self.engine.answers_for(queued.pod) if self.extenders else None)
+        self._popped += 1
+        answers = self.engine.answers_for(queued.pod) if self.extenders else None
+        attempt = Attempt(queued, place, answers=answers, number=self._popped)
         for listener in self.listeners:
             listener.popped(attempt)
         return attempt

@@ -63,6 +63,38 @@ def test_the_same_code_decides_the_same() -> None:
     assert replay.decisions >= 6
 
 
+def test_pod_that_is_tried_again_while_its_last_attempt_is_still_written_is_replayed() -> None:
+    now = 0.0
+    stream = io.StringIO()
+    recording = Recording(stream, config.default(), lambda: now)
+    cluster = MemoryCluster()
+    client = RecordingClient(cluster, recording)
+    scheduler = Scheduler(
+        config.default(), client, clock=lambda: now, draw=lambda among: 0, plugins=in_tree(), listeners=[recording]
+    )
+    cluster.put(make_pod("p").requests(cpu="3").build())
+    cluster.put(make_node("small").capacity(cpu="1").build())
+    cluster.tell(scheduler)
+
+    first = scheduler.pop()
+    assert first is not None
+    scheduler.decide(first)
+    writing = Running(scheduler.finish(first))
+    writing.go_on()  # as far as its condition, which is on its way
+    cluster.put(make_node("large").build())
+    cluster.tell(scheduler)
+    now = 10.0
+    scheduler.flush_backoff()
+    second = scheduler.pop()
+    assert second is not None
+    scheduler.decide(second)
+    Running(scheduler.finish(second)).to_the_end()
+    writing.to_the_end()
+
+    assert [first.outcome, second.outcome] == ["unschedulable", "bound"]
+    assert Replay(stream.getvalue().splitlines(), in_tree()).run() == []
+
+
 def test_another_decision_is_named() -> None:
     lines = recorded_day()
     at, entry = next((i, json.loads(text)) for i, text in enumerate(lines) if '"what":"decide"' in text)

@@ -153,6 +153,8 @@ class Attempt:
     """Measures the attempt, if a listener has given it one."""
     answers: ExtenderAnswers | None = None
     """Of extenders; None if none has a say about the pod."""
+    number: int = 0
+    """Counts the attempts of a scheduler. A pod may get its next one while the last is still being written."""
 
     @property
     def decision(self) -> Decision | None:

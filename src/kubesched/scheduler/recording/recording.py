@@ -51,22 +51,22 @@ class Recording(SchedulerListener):
         self.note("flush_leftovers")
 
     def popped(self, attempt: Attempt) -> None:
-        self.note("pop", pod=attempt.queued.key)
+        self.note("pop", attempt=attempt.number, pod=attempt.queued.key)
 
     def decided(self, attempt: Attempt) -> None:
-        self.note("decide", pod=attempt.queued.key, **described(attempt))
+        self.note("decide", attempt=attempt.number, pod=attempt.queued.key, **described(attempt))
 
     def waiting(self, attempt: Attempt) -> None:
-        self.note("wait", pod=attempt.queued.key)
+        self.note("wait", attempt=attempt.number, pod=attempt.queued.key)
 
     def permitted(self, attempts: Sequence[Attempt]) -> None:
         self.note("permitted", pods=[attempt.queued.key for attempt in attempts])
 
     def finishing(self, attempt: Attempt) -> None:
-        self.note("finish", pod=attempt.queued.key)
+        self.note("finish", attempt=attempt.number, pod=attempt.queued.key)
 
     def finished(self, attempt: Attempt) -> None:
-        self.note("finished", pod=attempt.queued.key, outcome=attempt.outcome)
+        self.note("finished", attempt=attempt.number, pod=attempt.queued.key, outcome=attempt.outcome)
 
     def _write(self, entry: dict[str, Any]) -> None:
         self._stream.write(msgspec.json.encode(entry).decode() + "\n")

@@ -31,12 +31,12 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "flush_backoff": (),
     "flush_leftovers": (),
     "permitted": ("pods",),
-    "pop": ("pod",),
-    "decide": ("pod", "phase", "node", "message", "victims", "among", "drawn"),
-    "wait": ("pod",),
-    "finish": ("pod",),
+    "pop": ("pod", "attempt"),
+    "decide": ("pod", "attempt", "phase", "node", "message", "victims", "among", "drawn"),
+    "wait": ("pod", "attempt"),
+    "finish": ("pod", "attempt"),
     "call": ("verb", "object"),
-    "finished": ("pod", "outcome"),
+    "finished": ("pod", "attempt", "outcome"),
 }
 """All that a recording can have, and what must be said about each."""
 
@@ -69,7 +69,8 @@ class Replay:
         self._now = 0.0
         self._drawn = 0
         self._client = _RecordedClient(self._compare)
-        self._open: dict[str, Attempt] = {}
+        self._open: dict[int, Attempt] = {}
+        """Attempts that are not over, by the number that they have in the recording."""
         self._scheduler = self._begin(plugins)
 
     def run(self) -> list[ReplayDifference]:
@@ -143,22 +144,22 @@ class Replay:
                 self._pop(entry)
             case "decide":
                 self._decide(entry)
-            case "wait" if entry["pod"] in self._open:
-                run_now(scheduler.wait(self._open[entry["pod"]]))
-            case "finish" if entry["pod"] in self._open:
-                run_now(scheduler.finish(self._open[entry["pod"]]))
-            case "finished" if entry["pod"] in self._open:
-                self._compare(f"outcome of {entry['pod']}", entry["outcome"], self._open.pop(entry["pod"]).outcome)
+            case "wait" if entry["attempt"] in self._open:
+                run_now(scheduler.wait(self._open[entry["attempt"]]))
+            case "finish" if entry["attempt"] in self._open:
+                run_now(scheduler.finish(self._open[entry["attempt"]]))
+            case "finished" if entry["attempt"] in self._open:
+                self._compare(f"outcome of {entry['pod']}", entry["outcome"], self._open.pop(entry["attempt"]).outcome)
 
     def _pop(self, entry: Entry) -> None:
         attempt = self._scheduler.pop()
         popped = attempt.queued.key if attempt else None
         self._compare("next pod", entry["pod"], popped)
-        if attempt is not None:
-            self._open[attempt.queued.key] = attempt
+        if attempt is not None and popped == entry["pod"]:
+            self._open[entry["attempt"]] = attempt
 
     def _decide(self, entry: Entry) -> None:
-        attempt = self._open.get(entry["pod"])
+        attempt = self._open.get(entry["attempt"])
         if attempt is None:
             return  # the difference was found when another pod was popped
         self._drawn = entry["drawn"]
@@ -243,10 +244,10 @@ class _RecordedClient(ClusterClient):
 
 def _calls_after(entries: list[tuple[int, Entry]], start: int) -> list[Entry]:
     """The calls of a wait up to the finish of its attempt, and of a finish up to its end."""
-    pod = entries[start][1]["pod"]
+    attempt = entries[start][1]["attempt"]
     calls = []
     for _, entry in entries[start + 1 :]:
-        if entry["what"] in ("finish", "finished") and entry["pod"] == pod:
+        if entry["what"] in ("finish", "finished") and entry["attempt"] == attempt:
             break
         if entry["what"] == "call":
             calls.append(entry)
