@@ -1,10 +1,10 @@
 """Write the table of resources from the discovery documents of a Kubernetes release.
 
-    git -C kubernetes checkout v1.36.4
-    python tools/kinds.py v1.36.4 kubernetes/api/discovery > src/kubesched/api/kinds.json
+    python -m tools.kinds kubernetes/.git v1.36.4
 
-Only facts are read: group, version, kind, plural, scope, short names, categories, verbs and subresources. Of the
-subresources those are left out that are connections rather than objects (exec, log, proxy, ...).
+Run it from the top of the repository; `git diff` shows what the release changed. Only facts are read: group, version,
+kind, plural, scope, short names, categories, verbs and subresources. Of the subresources those are left out that are
+connections rather than objects (exec, log, proxy, ...).
 """
 
 from __future__ import annotations
@@ -14,13 +14,21 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tools.upstream import Release, release_on_command_line
+
+TABLE = Path("src/kubesched/api/kinds.json")
+DISCOVERY = "api/discovery"
+
 ALL_VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 
 
-def main(release: str, source: str) -> None:
-    rows = [row for file in sorted(Path(source).glob("api*__v*.json")) for row in _rows(json.loads(file.read_text()))]
+def main(release: Release) -> None:
+    documents = [name for name in release.names(DISCOVERY) if "__v" in name]
+    if not documents:
+        sys.exit(f"{release.tag} has no discovery documents in {DISCOVERY}")
+    rows = [row for name in documents for row in _rows(json.loads(release.read(f"{DISCOVERY}/{name}")))]
     lines = [json.dumps(row) for row in sorted(rows, key=lambda row: (row["group"], row["version"], row["plural"]))]
-    sys.stdout.write(f'{{"release": {json.dumps(release)}, "resources": [\n' + ",\n".join(lines) + "\n]}\n")
+    TABLE.write_text(f'{{"release": {json.dumps(release.tag)}, "resources": [\n' + ",\n".join(lines) + "\n]}\n")
 
 
 def _rows(document: dict[str, Any]) -> list[dict[str, Any]]:
@@ -53,4 +61,4 @@ def _is_object(subresource: dict[str, Any]) -> bool:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(release_on_command_line())

@@ -14,8 +14,19 @@ class Release:
         self._git_dir = git_dir
 
     def read(self, path: str) -> str:
-        command = ["git", f"--git-dir={self._git_dir}", "show", f"{self.tag}:{path}"]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        """The text of a file."""
+        return self._git("show", f"{self.tag}:{path}")
+
+    def names(self, directory: str) -> list[str]:
+        """What is in a directory."""
+        return self._git("ls-tree", "--name-only", f"{self.tag}:{directory}").splitlines()
+
+    def _git(self, *arguments: str) -> str:
+        command = ["git", f"--git-dir={self._git_dir}", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"{self._git_dir}: {done.stderr.strip()}")
+        return done.stdout
 
     @property
     def minor(self) -> tuple[int, ...]:

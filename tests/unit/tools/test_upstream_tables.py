@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
 import pytest
-from tools import feature_gates, metrics
+from tools import feature_gates, kinds, metrics
 from tools.upstream import Release
 
 GATES = """
@@ -62,7 +63,17 @@ DOCUMENTED = """
 STABLE = """
 - {name: attempts_total, subsystem: scheduler, type: Counter, stabilityLevel: STABLE, labels: [profile, result]}
 """
+APPS = """
+{"groupVersion": "apps/v1", "resources": [
+  {"name": "deployments", "kind": "Deployment", "singularName": "deployment", "namespaced": true,
+   "shortNames": ["deploy"],
+   "verbs": ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]},
+  {"name": "deployments/scale", "kind": "Scale", "singularName": "", "namespaced": true, "verbs": ["get"]}
+]}
+"""
 FILES = {
+    f"{kinds.DISCOVERY}/apis__apps__v1.json": APPS,
+    f"{kinds.DISCOVERY}/apis__apps.json": "not read",
     feature_gates.LIST: GATES,
     **dict.fromkeys(feature_gates.SOURCES, ""),
     feature_gates.SOURCES[0]: SOURCE,
@@ -118,3 +129,21 @@ def test_facts_about_metrics_are_brought_up_to_date_and_words_are_kept(
         "not in upstream's lists: ours_alone",
         "not in the catalogue: scheduler_duration_seconds",
     ]
+
+
+def test_kinds_are_those_of_the_discovery_documents(
+    release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kinds, "TABLE", tmp_path / "kinds.json")
+    kinds.main(release)
+    written = json.loads((tmp_path / "kinds.json").read_text())
+    assert written["release"] == "v1.36.1"
+    [deployments] = written["resources"]
+    assert (deployments["group"], deployments["version"], deployments["kind"]) == ("apps", "v1", "Deployment")
+    assert deployments["subresources"] == ["scale"]
+    assert "verbs" not in deployments  # all of them
+
+
+def test_a_tag_that_does_not_exist_is_named(release: Release) -> None:
+    with pytest.raises(SystemExit, match=r"v9\.9\.9"):
+        Release(release._git_dir, "v9.9.9").read("anything")
