@@ -139,6 +139,7 @@ def test_what_is_no_recording_is_refused(lines: list[str], problem: str) -> None
         ('{"t": 1, "what": "added", "object": {"kind": "Pod", "spec": 3}}', "line 2: object: "),
         ('{"t": 1, "what": "sing"}', "line 2: 'sing' is nothing that a recording has"),
         ('{"t": 1, "what": "decide"}', "line 2: 'decide' needs a pod"),
+        ('{"t": 1, "what": "pop", "pod": "default/p"}', "line 2: 'pop' needs an attempt"),
     ],
 )
 def test_a_damaged_line_is_named(line: str, problem: str) -> None:

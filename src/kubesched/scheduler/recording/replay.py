@@ -121,7 +121,7 @@ class Replay:
                 raise ReplayError(f"line {line}: {what!r} is nothing that a recording has")
             for field in NEEDED[what]:
                 if field not in entry:
-                    raise ReplayError(f"line {line}: {what!r} needs a {field}")
+                    raise ReplayError(f"line {line}: {what!r} needs {'an' if field[0] in 'aeiou' else 'a'} {field}")
             yield line, entry
 
     def _replay(self, entry: Entry) -> None:
