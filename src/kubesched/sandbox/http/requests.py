@@ -7,6 +7,7 @@ from typing import NamedTuple
 from aiohttp import web
 from msgspec import structs
 
+from kubesched.admission.extension import is_inert
 from kubesched.admission.kinds import REVIEWS
 from kubesched.api.api_error import ApiError, bad_request, method_not_allowed, no_such_resource, not_found
 from kubesched.api.kinds import PODS, SERVICE_ACCOUNTS, Object, Resource
@@ -224,12 +225,14 @@ class Requests:
 
     def _written(self, asked: Asked, obj: Object, dry_run: bool, status: int, body: Body) -> web.Response:
         shapes, accepted = self._shapes(asked)
+        inert = is_inert(asked.resource) if status == 201 else ""
+        warnings = (*body.warnings, inert) if inert else body.warnings
         record = None if dry_run else self._api.record(asked.resource, asked.namespace, obj["metadata"]["name"])
         if shapes.is_plain and accepted.media == JSON and record is not None and record.object is obj:
-            return json_answer(record.encoded, status, body.warnings)
+            return json_answer(record.encoded, status, warnings)
         view = self._api.catalog.view(asked.resource)
         shown = shapes.one(obj if view is None else view.stored(obj))
-        return self._send(asked, shown, accepted, status, body.warnings)
+        return self._send(asked, shown, accepted, status, warnings)
 
     def _show_object(self, asked: Asked, obj: Object) -> web.Response:
         return self._written(asked, obj, True, 200, Body(None))
