@@ -1,4 +1,4 @@
-"""What extends an API server: webhooks and policies, which a sandbox keeps and never asks; requests for certificates."""
+"""What extends an API server: webhooks and policies, which a sandbox never asks; requests for certificates."""
 
 from __future__ import annotations
 

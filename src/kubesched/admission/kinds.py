@@ -37,7 +37,7 @@ SERVED = tuple(
     for resource in kinds.BUILT_IN.values()
     if re.fullmatch("v[0-9]+", resource.version) and resource.kind not in ("Binding", "ComponentStatus")
 )
-"""The resources that a sandbox serves out of the box: all that are stable, as a server does that is told nothing else."""
+"""The resources that a sandbox serves out of the box: all that are stable, as with a server that is told nothing."""
 
 REVIEWS = tuple(resource for resource in SERVED if resource.kind.endswith("Review"))
 """Questions that are answered and not stored."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from kubesched.admission.metadata import metadata_of, name_of
@@ -123,20 +124,24 @@ def _shown(amounts: dict[str, Quantity]) -> Object:
 def _violations(item: Object, asked: _Asked, *, limits_count: bool = True) -> Iterator[str]:
     kind = item["type"]
     for name, least in mapping(item, "min").items():
-        words, bound = f"minimum {name} usage per {kind} is {least}", parse_quantity(least)
+        words = f"minimum {name} usage per {kind} is {least}"
         if name not in asked.requests:
             yield f"{words}.  No request is specified"
-        elif found := _beyond(name, asked, lambda amount, bound=bound: bound.exceeds(amount), ("request", "limit")):
+        elif found := _beyond(name, asked, parse_quantity(least).exceeds, ("request", "limit")):
             yield f"{words}, but {found}"
     for name, most in mapping(item, "max").items():
         words, bound = f"maximum {name} usage per {kind} is {most}", parse_quantity(most)
         needed = "limit" if limits_count else "request"
         if name not in (asked.limits if limits_count else asked.requests):
             yield f"{words}.  No {needed} is specified"
-        elif found := _beyond(name, asked, lambda amount, bound=bound: amount.exceeds(bound), ("limit", "request")):
+        elif found := _beyond(name, asked, partial(_exceeds, bound), ("limit", "request")):
             yield f"{words}, but {found}"
     for name, ratio in mapping(item, "maxLimitRequestRatio").items():
         yield from _ratio_violations(name, ratio, asked, kind)
+
+
+def _exceeds(bound: Quantity, amount: Quantity) -> bool:
+    return amount.exceeds(bound)
 
 
 def _beyond(name: str, asked: _Asked, is_beyond: Callable[[Quantity], bool], order: tuple[str, ...]) -> str:

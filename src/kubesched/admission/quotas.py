@@ -180,7 +180,8 @@ def _is_among(name: str, wanted: Object) -> bool:
         case "NotIn":
             return name not in sequence(wanted, "values")
         case operator:
-            return bool(name) == (operator == "Exists")
+            exists: bool = operator == "Exists"
+            return bool(name) == exists
 
 
 def _looks_elsewhere(spec: Object) -> bool:

@@ -10,7 +10,7 @@ from msgspec import structs
 from kubesched.admission.extension import is_inert
 from kubesched.admission.kinds import REVIEWS
 from kubesched.api.api_error import ApiError, bad_request, method_not_allowed, no_such_resource, not_found
-from kubesched.api.kinds import PODS, SERVICE_ACCOUNTS, Object, Resource
+from kubesched.api.kinds import CERTIFICATE_SIGNING_REQUESTS, PODS, SERVICE_ACCOUNTS, Object, Resource
 from kubesched.sandbox.api import Api, PatchKind, Selection, selection
 from kubesched.sandbox.api.deleting import RETURNED_WHEN_DELETED
 from kubesched.sandbox.api.identities import Tokens, User, review
@@ -133,6 +133,9 @@ class Requests:
             return self._show(asked, review(resource, body.object, asked.user, self._tokens), 201)
         if resource is PODS and asked.target.plural == "bindings":
             return self._bind(asked, _name_of(body.object), body.object)
+        if resource is CERTIFICATE_SIGNING_REQUESTS:
+            signed = {"username": asked.user.name, "groups": list(asked.user.groups)}
+            body.object["spec"] = {**(body.object.get("spec") or {}), **signed}
         dry_run = query.dry_run()
         obj = self._api.create(resource, asked.namespace, body.object, manager=asked.manager, dry_run=dry_run)
         return self._written(asked, obj, dry_run, 201, body)

@@ -33,6 +33,10 @@ def _some(found: list[str], none: str = NONE) -> str:
 # -- jobs by schedule, and autoscalers --------------------------------------------------------------------------------
 
 
+def suspended(cron_job: Object, _: datetime) -> str:
+    return str(value_at(cron_job, "spec", "suspend") is True)
+
+
 def last_schedule(cron_job: Object, now: datetime) -> str:
     last = value_at(cron_job, "status", "lastScheduleTime")
     return since(last, now) if last else NONE
@@ -86,7 +90,8 @@ def ingress_hosts(ingress: Object, _: datetime) -> str:
 
 
 def ingress_addresses(ingress: Object, _: datetime) -> str:
-    return ",".join(word(one, "ip") or word(one, "hostname") for one in each(ingress, "status", "loadBalancer", "ingress"))
+    balanced = each(ingress, "status", "loadBalancer", "ingress")
+    return ",".join(word(one, "ip") or word(one, "hostname") for one in balanced)
 
 
 def ingress_ports(ingress: Object, _: datetime) -> str:
@@ -109,10 +114,9 @@ def address_parent(address: Object, _: datetime) -> str:
 def endpoint_addresses(endpoints: Object, _: datetime) -> str:
     found = []
     for subset in each(endpoints, "subsets"):
-        ports = [count(port, "port") for port in each(subset, "ports")] or [0]
-        found += [
-            f"{word(one, 'ip')}:{port}" if port else word(one, "ip") for port in ports for one in each(subset, "addresses")
-        ]
+        hosts = [word(one, "ip") for one in each(subset, "addresses")]
+        ports = [f":{count(port, 'port')}" for port in each(subset, "ports")] or [""]
+        found += [f"{host}{port}" for port in ports for host in hosts]
     return _some(found)
 
 
