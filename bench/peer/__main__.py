@@ -94,6 +94,7 @@ def _end(number: int, frame: object) -> NoReturn:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts it in the background ignores it
     try:
         main(_arguments())
     except (CaseError, MissingBinaryError, TimeoutError) as error:
