@@ -1,4 +1,4 @@
-"""Measures both schedulers, in turns, on workloads of upstream's scheduler_perf: `python -m bench.peer --help`."""
+"""Measures both schedulers in turns, on workloads of our own and of upstream: `python -m bench.peer --help`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ from bench.peer.report import side_by_side
 from bench.peer.running import Settings, measure
 from bench.peer.schedulers import KUBE_SCHEDULER, KUBESCHED
 
+OWN = Path(__file__).with_name("workloads")
+
 
 def main(given: argparse.Namespace) -> None:
-    workloads = read_workloads(given.source)
+    workloads = read_workloads(OWN) + (read_workloads(given.source) if given.source else [])
     if given.list:
         _print_names(workloads)
         return
@@ -70,7 +72,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.peer", description=__doc__)
     add = parser.add_argument
     add("wanted", nargs="*", metavar="CASE[/WORKLOAD]", help="wildcards allowed; a case alone is its largest")
-    add("--source", type=Path, required=True, help="a Kubernetes source tree, or a folder with such files")
+    add("--source", type=Path, help="a Kubernetes source tree: its workloads can be named, too")
     add("--tree", type=Path, help="the checkout whose kubesched is measured (default: this one)")
     add("--scheduler", action="append", choices=(KUBESCHED, KUBE_SCHEDULER), help="only this one")
     add("--rounds", type=int, default=1)

@@ -66,7 +66,7 @@ class Workload(msgspec.Struct, frozen=True):
 
 def _is_a_size(parameter: str) -> bool:
     name = parameter.lower()
-    return "pernode" not in name and any(noun in name for noun in ("nodes", "pods", "claims", "namespaces"))
+    return "pernode" not in name and any(noun in name for noun in ("nodes", "pods", "claims", "namespaces", "slices"))
 
 
 def read_workloads(root: Path) -> list[Workload]:

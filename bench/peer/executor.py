@@ -7,7 +7,7 @@ import contextlib
 import re
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import singledispatchmethod
 from typing import Any
 
@@ -29,6 +29,7 @@ from bench.peer.operations import (
     Operation,
     Sleep,
     StartCollectingMetrics,
+    StartScheduler,
     StopCollectingMetrics,
     UpdateAny,
 )
@@ -44,11 +45,11 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 class Executor:
     """One workload, one scheduler."""
 
-    def __init__(self, workload: Workload, api: Api, watch: PodWatch, scheduler: Scheduler) -> None:
+    def __init__(self, workload: Workload, api: Api, watch: PodWatch, start_scheduler: Callable[[], Scheduler]) -> None:
         self._workload = workload
         self._api = api
         self._watch = watch
-        self._scheduler = scheduler
+        self._start_scheduler = start_scheduler
         self._load = Load(api, watch, workload.folder)
         self._waited_for: dict[str, int] = defaultdict(int)
         """Pods by namespace that a barrier has to wait for."""
@@ -58,8 +59,11 @@ class Executor:
         self.result: Result | None = None
 
     async def run(self) -> None:
+        operations = self._workload.operations()
+        if not any(isinstance(operation, StartScheduler) for operation in operations):
+            self._scheduler = await asyncio.to_thread(self._start_scheduler)
         try:
-            for number, operation in enumerate(self._workload.operations()):
+            for number, operation in enumerate(operations):
                 self._number = number
                 await self._do(operation)
         finally:
@@ -204,6 +208,11 @@ class Executor:
     @_do.register
     async def _(self, operation: StartCollectingMetrics) -> None:
         await self._start_meter(operation.namespaces, operation.label_selector)
+
+    @_do.register
+    async def _(self, operation: StartScheduler) -> None:
+        self._scheduler = await asyncio.to_thread(self._start_scheduler)
+        self._meter = Meter.from_birth(self._scheduler, self._watch, operation.namespaces)
 
     @_do.register
     async def _(self, operation: StopCollectingMetrics) -> None:

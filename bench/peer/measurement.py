@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping
+from typing import Self
 
 import msgspec
 
@@ -17,7 +18,7 @@ class Result(msgspec.Struct, frozen=True):
 
     pods: int
     seconds: float
-    """From the start of the measurement to the last binding."""
+    """From the start of the measurement to the last binding; where pods waited for a scheduler, from the first one."""
     cpu_seconds: float
     """Of the scheduler, until it came to rest: with its Events."""
     attempts: dict[str, int]
@@ -50,16 +51,24 @@ class Meter:
         self._cpu = scheduler.cpu_seconds()
         self._since = time.monotonic()
 
+    @classmethod
+    def from_birth(cls, scheduler: Scheduler, watch: PodWatch, namespaces: tuple[str, ...]) -> Self:
+        """Everything that a scheduler has done since its process began; time counts from the first binding."""
+        meter = cls(scheduler, watch, namespaces, {})
+        meter._attempts, meter._cpu, meter._since = Counter(), 0.0, 0.0
+        return meter
+
     def result(self) -> Result:
         """What has happened since."""
         cpu = self._scheduler.cpu_seconds() - self._cpu
         bound = self._watch.bound(self._namespaces, self._selector, self._since)
+        begun = self._since or min((each.bound for each in bound), default=0.0)
         waits = sorted(each.bound - each.created for each in bound)
         attempts = Counter(self._scheduler.attempts())
         attempts.subtract(self._attempts)
         return Result(
             pods=len(bound),
-            seconds=max((each.bound for each in bound), default=self._since) - self._since,
+            seconds=max((each.bound for each in bound), default=begun) - begun,
             cpu_seconds=cpu,
             attempts=dict(+attempts),
             rss_mb=self._scheduler.rss_mb(),

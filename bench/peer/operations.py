@@ -135,6 +135,12 @@ class StopCollectingMetrics(_Operation, frozen=True, kw_only=True, tag="stopColl
     """Until here."""
 
 
+class StartScheduler(_Operation, frozen=True, kw_only=True, tag="startScheduler"):
+    """Not upstream's: the scheduler starts only here, and all it does from its birth counts, for these namespaces."""
+
+    namespaces: tuple[str, ...]
+
+
 class CreateResourceDriver(_Operation, frozen=True, kw_only=True, tag="createResourceDriver"):
     """A ResourceSlice for each node whose name matches."""
 
@@ -162,6 +168,7 @@ Operation: TypeAlias = (
     | Sleep
     | StartCollectingMetrics
     | StopCollectingMetrics
+    | StartScheduler
     | CreateResourceDriver
     | AllocResourceClaims
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -42,17 +42,21 @@ def measure(workload: Workload, kind: str, settings: Settings) -> Result:
     with (
         _folder(settings.keep, f"{workload.case}-{workload.name}-{kind}") as folder,
         ControlPlane(folder, gates=gates, controllers=controllers) as plane,
-        Scheduler(
-            kind,
-            plane,
-            tree=settings.tree if kind == KUBESCHED else None,
-            config=workload.scheduler_config,
-            gates=gates,
-            flags=settings.flags,
-        ) as scheduler,
+        ExitStack() as running,
     ):
-        scheduler.wait_until_ready()
-        return uvloop.run(_perform(workload, plane, scheduler, settings.timeout))
+
+        def start() -> Scheduler:
+            tree = settings.tree if kind == KUBESCHED else None
+            config = workload.scheduler_config
+            scheduler = Scheduler(kind, plane, tree=tree, config=config, gates=gates, flags=settings.flags)
+            running.enter_context(scheduler)
+            scheduler.wait_until_ready()
+            return scheduler
+
+        try:
+            return uvloop.run(_perform(workload, plane, start, settings.timeout))
+        except TimeoutError:
+            raise TimeoutError(f"{workload.full_name}: {kind} was not done after {settings.timeout:g} s") from None
 
 
 @contextmanager
@@ -65,16 +69,14 @@ def _folder(kept: Path | None, name: str) -> Iterator[Path]:
         yield Path(tempfile.mkdtemp(prefix=f"{name}-", dir=kept))
 
 
-async def _perform(workload: Workload, plane: ControlPlane, scheduler: Scheduler, timeout: float) -> Result:
+async def _perform(workload: Workload, plane: ControlPlane, start: Callable[[], Scheduler], timeout: float) -> Result:
     api = Api(plane.access)
     watch = PodWatch(api)
     watching = asyncio.create_task(watch.run())
-    executor = Executor(workload, api, watch, scheduler)
+    executor = Executor(workload, api, watch, start)
     try:
         async with asyncio.timeout(timeout):
             await executor.run()
-    except TimeoutError:
-        raise TimeoutError(f"{workload.full_name}: {scheduler.kind} was not done after {timeout:g} s") from None
     finally:
         watching.cancel()
         with suppress(asyncio.CancelledError):
