@@ -13,13 +13,26 @@ import msgspec
 from rich.console import Console
 
 from bench.peer.cases import CaseError, Workload, choose, is_possible, read_workloads
-from bench.peer.control_plane import MissingBinaryError
+from bench.peer.control_plane import MissingBinaryError, binary
 from bench.peer.measurement import Result
-from bench.peer.report import side_by_side
+from bench.peer.report import side_by_side, summary
 from bench.peer.running import Settings, measure
 from bench.peer.schedulers import KUBE_SCHEDULER, KUBESCHED
 
 OWN = Path(__file__).with_name("workloads")
+USUAL = ("Waiting/*", "WaitingAllNodesScored/*", "Trickling/*", "Preempting")
+USUAL_OF_UPSTREAM = (
+    "SchedulingBasic/5000Nodes_10000Pods_*",
+    "SchedulingDaemonset",
+    "SchedulingWhileGated",
+    "PreemptionBasic/1000Nodes_QueueingHintsEnabled",
+    "PreemptionPVs/1000Nodes_*",
+    "EventHandling*",
+    "SchedulingWithResourceClaim*/5000pods_500nodes*",
+    "SteadyStateClusterResourceClaimTemplate/half_500nodes_*",
+    "SchedulingWithExtendedResource/5000pods_5000nodes_DRA*",
+)
+"""What is measured if nothing is named."""
 
 
 def main(given: argparse.Namespace) -> None:
@@ -27,21 +40,30 @@ def main(given: argparse.Namespace) -> None:
     if given.list:
         _print_names(workloads)
         return
+    for needed in ("etcd", "kube-apiserver", *(kind for kind in given.scheduler if kind != KUBESCHED)):
+        binary(needed)
     sizes = dict(_setting(each) for each in given.set)
     settings = Settings(given.tree, tuple(given.flag), given.timeout, given.keep)
     chosen = [
         each.scaled(given.scale).with_parameters(sizes) for name in given.wanted for each in choose(workloads, name)
     ]
-    for workload in chosen:
-        results: dict[str, list[Result]] = {kind: [] for kind in given.scheduler}
-        for _ in range(given.rounds):
-            for kind in given.scheduler:
-                result = measure(workload, kind, settings)
-                results[kind].append(result)
-                print(f"{workload.full_name} {kind}: {_brief(result)}", flush=True)
-                if given.out is not None:
-                    _write(given.out, workload, kind, result)
-        Console(width=150).print(side_by_side(workload, results))
+    measured = [(workload, _measured(workload, given, settings)) for workload in chosen]
+    if len(measured) > 1:
+        Console(width=150).print(summary(measured))
+
+
+def _measured(workload: Workload, given: argparse.Namespace, settings: Settings) -> dict[str, list[Result]]:
+    """The schedulers take turns, so that both see the same noise."""
+    results: dict[str, list[Result]] = {kind: [] for kind in given.scheduler}
+    for _ in range(given.rounds):
+        for kind in given.scheduler:
+            result = measure(workload, kind, settings)
+            results[kind].append(result)
+            print(f"{workload.full_name} {kind}: {_brief(result)}", flush=True)
+            if given.out is not None:
+                _write(given.out, workload, kind, result)
+    Console(width=150).print(side_by_side(workload, results))
+    return results
 
 
 def _print_names(workloads: Iterable[Workload]) -> None:
@@ -71,7 +93,7 @@ def _write(path: Path, workload: Workload, kind: str, result: Result) -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.peer", description=__doc__)
     add = parser.add_argument
-    add("wanted", nargs="*", metavar="CASE[/WORKLOAD]", help="wildcards allowed; a case alone is its largest")
+    add("wanted", nargs="*", metavar="CASE[/WORKLOAD]", help="wildcards allowed; a case alone is its largest workload")
     add("--source", type=Path, help="a Kubernetes source tree: its workloads can be named, too")
     add("--tree", type=Path, help="the checkout whose kubesched is measured (default: this one)")
     add("--scheduler", action="append", choices=(KUBESCHED, KUBE_SCHEDULER), help="only this one")
@@ -85,8 +107,7 @@ def _arguments() -> argparse.Namespace:
     add("--list", action="store_true", help="only name the workloads")
     given = parser.parse_args()
     given.scheduler = given.scheduler or [KUBESCHED, KUBE_SCHEDULER]
-    if not given.wanted and not given.list:
-        parser.error("name a case, or --list")
+    given.wanted = given.wanted or [*USUAL, *(USUAL_OF_UPSTREAM if given.source else ())]
     return given
 
 

@@ -32,7 +32,7 @@ def binary(name: str) -> Path:
     """Where KUBEBUILDER_ASSETS has it. Raises MissingBinaryError in words for people."""
     folder = os.environ.get(ASSETS, "")
     if not folder:
-        raise MissingBinaryError(f"{ASSETS} is not set: it names the folder that has etcd, kube-apiserver and {name}")
+        raise MissingBinaryError(f"{ASSETS} is not set: it names the folder with {name} and the like")
     path = Path(folder) / name
     if not os.access(path, os.X_OK):
         raise MissingBinaryError(f"there is no {name} in {folder} ({ASSETS})")

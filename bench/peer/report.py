@@ -21,6 +21,8 @@ _COLUMNS: dict[str, Callable[[Result], float]] = {
     "attempts/pod": lambda result: sum(result.attempts.values()) / max(1, result.pods),
 }
 
+_SUMMARY = ("pods/s", "CPU ms/pod", "RSS MB")
+
 
 def side_by_side(workload: Workload, results: Mapping[str, Sequence[Result]]) -> Table:
     sizes = ", ".join(f"{name}={value}" for name, value in workload.parameters.items())
@@ -43,3 +45,18 @@ def _median(runs: Sequence[Result], value: Callable[[Result], float]) -> float:
 
 def _ratio(ours: float, theirs: float) -> str:
     return f"{ours / theirs:.2f}" if theirs else ""
+
+
+def summary(measured: Sequence[tuple[Workload, Mapping[str, Sequence[Result]]]]) -> Table:
+    """One line for each workload that both have done: how many times as many pods, for which share of the CPU."""
+    table = Table(title="kubesched beside kube-scheduler: ratios, then ours and theirs")
+    table.add_column("workload")
+    for column in ("pods/s", "CPU", "memory", "pods/s", "CPU ms/pod", "MB"):
+        table.add_column(column, justify="right")
+    for workload, results in measured:
+        ours, theirs = results.get(KUBESCHED), results.get(KUBE_SCHEDULER)
+        if ours and theirs:
+            pairs = [(_median(ours, _COLUMNS[name]), _median(theirs, _COLUMNS[name])) for name in _SUMMARY]
+            ratios = (_ratio(*pair) for pair in pairs)
+            table.add_row(workload.full_name, *ratios, *(f"{mine:,.3g} | {other:,.3g}" for mine, other in pairs))
+    return table
