@@ -139,8 +139,10 @@ class ClusterState:
         self._place(PlacedPod(pod, facts, row, assumed=False))
 
     def _row(self, node_name: str) -> int:
-        row = self.nodes.ensure_row(node_name)
-        self._follow_growth()
+        row = self.nodes.row_of.get(node_name)
+        if row is None:
+            row = self.nodes.ensure_row(node_name)
+            self._follow_growth()
         return row
 
     def _place(self, placed: PlacedPod) -> None:

@@ -180,6 +180,8 @@ class Nominator:
         self._node_of[identity] = node_name
 
     def remove(self, pod: Pod) -> None:
+        if not self._node_of:
+            return
         identity = pod.identity
         node_name = self._node_of.pop(identity, None)
         if node_name is not None:
