@@ -150,6 +150,18 @@ def test_retry_after_is_heeded_even_for_writes(code: int) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("seconds", ["61", "99999999999999999999", "9" * 400])
+def test_retry_after_has_a_limit(seconds: str) -> None:
+    async def main() -> None:
+        naps = Naps()
+        scripts = [answering(429, Retry_After=seconds), answering(200)]
+        async with serving(*scripts) as server, talking_to(server, sleep=naps) as client:
+            await client.get("/x")
+        assert naps.taken == [60.0]
+
+    asyncio.run(main())
+
+
 def test_retries_end() -> None:
     async def main() -> None:
         naps = Naps()
