@@ -91,36 +91,23 @@ class Dialer:
     async def _dial(self, context: ssl.SSLContext | None, lost: Callable[[HttpConnection], None]) -> HttpConnection:
         loop = asyncio.get_running_loop()
         connection = HttpConnection(loop, lost)
-        proxy = self._proxy
-        if proxy is None:
-            transport, _ = await loop.create_connection(lambda: connection, self.address.host, self.address.port)
-            _prepare(transport)
-            if context is not None:
-                transport = await self._start_tls(loop, transport, connection, context)
+        if self._proxy is None:
+            transport, _ = await loop.create_connection(
+                lambda: connection,
+                self.address.host,
+                self.address.port,
+                ssl=context,
+                server_hostname=self._server_name if context is not None else None,
+            )
         elif self._tunnels:
-            transport = await self._tunnel(loop, proxy, connection, context)
+            transport = await self._tunnel(loop, self._proxy, connection, context)
         else:
-            proxy_context = ssl.create_default_context() if proxy.scheme == "https" else None
-            transport, _ = await loop.create_connection(lambda: connection, proxy.host, proxy.port, ssl=proxy_context)
-            _prepare(transport)
-        connection.connection_made(transport)
+            proxy_context = ssl.create_default_context() if self._proxy.scheme == "https" else None
+            transport, _ = await loop.create_connection(
+                lambda: connection, self._proxy.host, self._proxy.port, ssl=proxy_context
+            )
+        _keep_alive(transport.get_extra_info("socket"))
         return connection
-
-    async def _start_tls(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        plain: asyncio.Transport,
-        connection: HttpConnection,
-        context: ssl.SSLContext,
-    ) -> asyncio.Transport:
-        try:
-            transport = await loop.start_tls(plain, connection, context, server_hostname=self._server_name)
-            if transport is None:
-                raise UnreachableError("the other side closed the connection")
-        except BaseException:
-            plain.abort()
-            raise
-        return transport
 
     async def _tunnel(
         self,
@@ -132,16 +119,20 @@ class Dialer:
         outer = ssl.create_default_context() if proxy.scheme == "https" else None
         handshake = TunnelHandshake(proxy, self.address.host, self.address.port)
         plain, _ = await loop.create_connection(lambda: handshake, proxy.host, proxy.port, ssl=outer)
-        _prepare(plain)
         try:
             await handshake.done
+            transport: asyncio.Transport | None = plain
+            if context is None:
+                plain.set_protocol(connection)
+            else:
+                transport = await loop.start_tls(plain, connection, context, server_hostname=self._server_name)
+            if transport is None:
+                raise UnreachableError("the proxy closed the connection")
         except BaseException:
             plain.abort()
             raise
-        if context is not None:
-            return await self._start_tls(loop, plain, connection, context)
-        plain.set_protocol(connection)
-        return plain
+        connection.connection_made(transport)
+        return transport
 
 
 async def _first_made(
@@ -167,15 +158,6 @@ async def _hang_up(dials: list[asyncio.Task[HttpConnection]]) -> None:
     for made in await asyncio.gather(*dials, return_exceptions=True):
         if isinstance(made, HttpConnection):
             made.close()
-
-
-def _prepare(transport: asyncio.Transport) -> None:
-    """What is written goes out before `write` returns, as far as there is room: uvloop would wait for its next turn.
-
-    Between the last question whether we may write and the first byte there must be nothing that can take long.
-    """
-    transport.set_write_buffer_limits(high=0)
-    _keep_alive(transport.get_extra_info("socket"))
 
 
 def _keep_alive(sock: socket.socket) -> None:

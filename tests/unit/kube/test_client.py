@@ -472,17 +472,18 @@ def test_clients_of_a_scheduler_share_no_limits_and_leases_have_connections_of_t
             settings = ConnectionSettings(server=f"http://127.0.0.1:{server.port}")
             notes = Notes()
             clients = clients_for(
-                settings, ClientConnection(qps=1000.0, burst=1), {}, observer=notes, observer_of_leases=notes
+                settings, ClientConnection(qps=1.0, burst=1), {}, observer=notes, observer_of_leases=notes
             )
             await clients.scheduler.get("/a")
             await clients.events.get("/b")
             await clients.leases.get("/c")
+            await clients.leases.get("/c")
             await clients.transport.close()
             await clients.transport_of_leases.close()
             assert server.connections == 2
-            assert notes.waits == [0.0, 0.0, 0.0]
+            assert notes.waits == [0.0, 0.0, 0.0, 0.0]
             agents = [request.headers["user-agent"].rpartition(")/")[2] for request in server.requests]
-            assert agents == ["scheduler", "events", "leader-election"]
+            assert agents == ["scheduler", "events", "leader-election", "leader-election"]
 
     asyncio.run(main())
 
