@@ -159,9 +159,9 @@ class ControlPlane:
             *_gate_flags(self._gates),
         )
 
-    def kubeconfig(self, token: str) -> Path:
+    def kubeconfig(self, token: str, name: str = "") -> Path:
         """A file with which the owner of the token gets in."""
-        path = self.folder / f"{token}.kubeconfig"
+        path = self.folder / f"{name or token}.kubeconfig"
         cluster = {"server": self.access.url, "certificate-authority": str(self.access.authority)}
         content = {
             "apiVersion": "v1",

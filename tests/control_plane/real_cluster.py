@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import ssl
-import time
 import urllib.error
 import urllib.request
 from typing import Any
@@ -42,19 +41,19 @@ class RealCluster:
         self._made.append((resource, made["metadata"].get("namespace", ""), name))
         return made
 
-    def add_node(
-        self, name: str, cpu: str = "4", labels: dict[str, str] | None = None, offered: dict[str, str] | None = None
-    ) -> None:
+    def add_node(self, name: str, cpu: str = "4", *, offered: dict[str, str] | None = None, **more: Any) -> None:
+        """More are labels, and fields of its spec."""
         capacity = {"cpu": cpu, "memory": "16Gi", "pods": "110", **(offered or {})}
         status = {"capacity": capacity, "allocatable": capacity, "conditions": [{"type": "Ready", "status": "True"}]}
-        labels = {"kubernetes.io/hostname": name, **(labels or {})}
-        self.create("v1", "Node", name, metadata={"labels": labels}, status=status)
+        labels = {"kubernetes.io/hostname": name, **more.pop("labels", {})}
+        self.create("v1", "Node", name, metadata={"labels": labels}, status=status, spec=more)
 
     def add_pod(self, name: str, cpu: str = "100m", *, limits: dict[str, str] | None = None, **spec: Any) -> None:
         resources: Object = {"requests": {"cpu": cpu}} | ({"limits": limits} if limits else {})
         container = {"name": "main", "image": "app:1", "resources": resources | spec.pop("resources", {})}
+        labels = {"app": name.rpartition("-")[0] or name}
         spec = {"containers": [container], "terminationGracePeriodSeconds": 0, **spec}
-        self.create("v1", "Pod", name, metadata={"labels": {"app": name.rpartition("-")[0] or name}}, spec=spec)
+        self.create("v1", "Pod", name, metadata={"labels": labels}, spec=spec)
 
     def get(self, resource: Resource, name: str) -> Object:
         obj: Object = self.ask("GET", resource.path_of(namespace=NAMESPACE if resource.namespaced else "", name=name))
@@ -122,14 +121,3 @@ class RealCluster:
             with error:
                 if error.code not in (404, 409):
                     raise
-
-    def wait_for_answers(self) -> None:
-        """Until the API server answers, which may take a while after it was killed."""
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                self.list(NODES)
-                return
-            except OSError:
-                assert time.monotonic() < deadline, "no answer"
-                time.sleep(0.2)
