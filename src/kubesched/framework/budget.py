@@ -94,7 +94,8 @@ class Budget:
 
     def is_exceeded(self, limit: float, expense: Expense, spent: float | None = None) -> bool:
         """Whether all turns together took longer than a limit that a plugin has of its own: then it must give up."""
-        if (self.spent if spent is None else spent) <= limit:
+        spent = self.spent if spent is None else spent
+        if spent <= limit and spent < math.inf:
             return False
         self.ran_out = expense
         return True

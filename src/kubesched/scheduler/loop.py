@@ -25,6 +25,8 @@ _UNFINISHED_AT_MOST = 1000
 _BACKOFF_EVERY = 1.0
 """Seconds; backoff ends with whole ones, so that is when to look."""
 _LEFTOVERS_EVERY = 30.0
+_BREATHS = 3
+"""Rounds of the event loop after a long turn: what has arrived is read, is handled, and wakes who waits for it."""
 
 
 class SchedulingLoop(SchedulerListener):
@@ -111,6 +113,8 @@ class SchedulingLoop(SchedulerListener):
             self._scheduler.decide(attempt)
             if isinstance(attempt.state, Paused):
                 self._paused.add(attempt, now(), attempt.spent - spent)
+                for _ in range(_BREATHS):
+                    await asyncio.sleep(0)
                 return True
             if attempt.answers is not None:
                 if isinstance(attempt.state, Asking):

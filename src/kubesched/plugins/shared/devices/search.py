@@ -189,26 +189,21 @@ class Search:
         for spot in range(self._spot_ahead(start), len(self._spots)) if of_all is None else (of_all[got],):
             if of_all is None and blocked >> spot & 1:
                 continue
+            done = taken = False
             try:
-                if self._goes_on_with(claim, request, wanted, got, spot, must=of_all is not None):
-                    return True
+                if of_all is not None or self._suits(wanted, spot):
+                    taken = self._take(claim, wanted, spot, must=of_all is not None)
+                    done = taken and self._devices(claim, request, wanted, got + 1, spot + 1)
             except TurnOverError:
                 if of_all is None:
                     self._behind.append(spot)
                 raise
+            finally:
+                if taken and not done:
+                    self._give_back(claim, wanted, spot)
+            if done:
+                return True
         return False
-
-    def _goes_on_with(self, claim: int, request: int, wanted: Wanted, got: int, spot: int, *, must: bool) -> bool:
-        """Whether the device can be taken, and all that comes after it found."""
-        if not (must or self._suits(wanted, spot)) or not self._take(claim, wanted, spot, must=must):
-            return False
-        done = False
-        try:
-            done = self._devices(claim, request, wanted, got + 1, spot + 1)
-        finally:
-            if not done:
-                self._give_back(claim, wanted, spot)
-        return done
 
     def _alternative_ahead(self) -> tuple[int, bool]:
         ahead = self._ahead.pop() if self._ahead else (0, True)
