@@ -95,6 +95,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     decision_budget: Duration = Duration(1)
     record: str = ""
+    record_annotations: bool = False
     shadow: bool = False
 
     help: bool = False
