@@ -61,7 +61,7 @@ def _measured(workload: Workload, given: argparse.Namespace, settings: Settings)
             results[kind].append(result)
             print(f"{workload.full_name} {kind}: {_brief(result)}", flush=True)
             if given.out is not None:
-                _write(given.out, workload, kind, result)
+                _write(given.out, workload, kind, result, given.tree)
     Console(width=150).print(side_by_side(workload, results))
     return results
 
@@ -84,8 +84,13 @@ def _brief(result: Result) -> str:
     )
 
 
-def _write(path: Path, workload: Workload, kind: str, result: Result) -> None:
-    line = {"workload": workload.full_name, "parameters": workload.parameters, "scheduler": kind}
+def _write(path: Path, workload: Workload, kind: str, result: Result, tree: Path | None) -> None:
+    line = {
+        "workload": workload.full_name,
+        "parameters": workload.parameters,
+        "scheduler": kind,
+        "tree": str(tree or ""),
+    }
     with path.open("ab") as file:
         file.write(msgspec.json.encode(line | msgspec.structs.asdict(result)) + b"\n")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -22,6 +23,7 @@ ADMIN, SCHEDULER = "admin-token", "scheduler-token"
 _TOKENS = f'{ADMIN},admin,1,"system:masters"\n{SCHEDULER},system:kube-scheduler,2,\n'
 _LONGEST_START = 120.0
 _TRIES = 3
+_ETCD_DATA = "etcd-data-"
 
 
 class MissingBinaryError(Exception):
@@ -79,43 +81,53 @@ class ControlPlane:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._running.close()
+        for data in self.folder.glob(f"{_ETCD_DATA}*"):
+            shutil.rmtree(data, ignore_errors=True)
 
     def _start(self, running: ExitStack) -> None:
         """A port that was free a moment ago may have been taken: then with others."""
         for attempt in range(_TRIES):
-            etcd_port, peer_port, port = free_port(), free_port(), free_port()
-            self.etcd = running.enter_context(self._etcd(etcd_port, peer_port, attempt))
-            self.api_server = running.enter_context(self._api_server(etcd_port, port))
-            self.access = Access(f"https://127.0.0.1:{port}", ADMIN, self.folder / "server.crt")
-            wait_for(self._is_settled, _LONGEST_START, "the API server's start", every=0.2)
+            self._etcd_port, self._port = free_port(), free_port()
+            self.access = Access(f"https://127.0.0.1:{self._port}", ADMIN, self.folder / "server.crt")
+            self.etcd = running.enter_context(self._etcd(free_port(), attempt))
+            self.api_server = running.enter_context(self._api_server())
+            self._wait_for_api_server()
             if self.api_server.is_alive and self.etcd.is_alive:
                 return
             self.api_server.end()
             self.etcd.end()
         raise RuntimeError(f"the API server ended:\n{self.api_server.last_words()}\n{self.etcd.last_words()}")
 
+    def start_api_server_again(self) -> None:
+        """Where the last one was, which has ended."""
+        self.api_server = self._running.enter_context(self._api_server())
+        self._wait_for_api_server()
+
+    def _wait_for_api_server(self) -> None:
+        wait_for(self._is_settled, _LONGEST_START, "the API server's start", every=0.2)
+
     def _is_settled(self) -> bool:
         return is_ready(self.access) or not self.api_server.is_alive or not self.etcd.is_alive
 
-    def _etcd(self, port: int, peer_port: int, attempt: int) -> Server:
+    def _etcd(self, peer_port: int, attempt: int) -> Server:
         return Server(
             "etcd",
             self.folder / "etcd.log",
-            f"--data-dir={self.folder / f'etcd-{attempt}'}",
-            f"--listen-client-urls=http://127.0.0.1:{port}",
+            f"--data-dir={self.folder / f'{_ETCD_DATA}{attempt}'}",
+            f"--listen-client-urls=http://127.0.0.1:{self._etcd_port}",
             f"--listen-peer-urls=http://127.0.0.1:{peer_port}",
             "--unsafe-no-fsync",
         )
 
-    def _api_server(self, etcd_port: int, port: int) -> Server:
+    def _api_server(self) -> Server:
         keys = {name: self.folder / name for name in ("server.crt", "server.key", "tokens.csv")}
         return Server(
             "kube-apiserver",
             self.folder / "kube-apiserver.log",
-            f"--etcd-servers=http://127.0.0.1:{etcd_port}",
+            f"--etcd-servers=http://127.0.0.1:{self._etcd_port}",
             "--bind-address=127.0.0.1",
             "--advertise-address=127.0.0.1",
-            f"--secure-port={port}",
+            f"--secure-port={self._port}",
             f"--tls-cert-file={keys['server.crt']}",
             f"--tls-private-key-file={keys['server.key']}",
             f"--client-ca-file={keys['server.crt']}",
@@ -147,9 +159,9 @@ class ControlPlane:
             *_gate_flags(self._gates),
         )
 
-    def kubeconfig(self, token: str) -> Path:
+    def kubeconfig(self, token: str, name: str = "") -> Path:
         """A file with which the owner of the token gets in."""
-        path = self.folder / f"{token}.kubeconfig"
+        path = self.folder / f"{name or token}.kubeconfig"
         cluster = {"server": self.access.url, "certificate-authority": str(self.access.authority)}
         content = {
             "apiVersion": "v1",

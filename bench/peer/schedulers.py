@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,19 +36,20 @@ class Scheduler(Process):
         config: Path | None = None,
         gates: dict[str, bool] | None = None,
         flags: tuple[str, ...] = (),
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
-        """`tree` is the checkout whose kubesched is measured, this one unless said otherwise."""
+        """`tree` is the checkout whose kubesched is measured, this one unless said so; `settings` are more fields."""
         self.kind = kind
         self.log = plane.folder / f"{kind}.log"
         access = plane.kubeconfig(SCHEDULER)
-        settings = plane.folder / f"{kind}.yaml"
-        settings.write_text(yaml.safe_dump(_settings(access, config)))
+        file = plane.folder / f"{kind}.yaml"
+        file.write_text(yaml.safe_dump(_settings(access, config) | dict(settings or {})))
         port = free_port()
         self._access = Access(f"https://127.0.0.1:{port}", ADMIN, None)
         chosen = ",".join(f"{gate}={str(on).lower()}" for gate, on in (gates or {}).items())
         command = [
             *_program(kind),
-            f"--config={settings}",
+            f"--config={file}",
             f"--authentication-kubeconfig={access}",
             f"--authorization-kubeconfig={access}",
             "--bind-address=127.0.0.1",

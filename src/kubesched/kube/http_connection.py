@@ -42,19 +42,19 @@ class HttpConnection(asyncio.Protocol):
         """A further request can be sent."""
         return self._transport is not None and self._parser is None and not self._transport.is_closing()
 
-    async def request(self, data: bytes, timeout: float | None) -> Answer:
-        """Send the bytes of a request and wait for the whole answer."""
+    async def request(self, data: bytes) -> Answer:
+        """Send the bytes of a request at once, and wait for the whole answer. If cancelled, the connection ends."""
         answer: asyncio.Future[Answer] = self._loop.create_future()
         self._answer = answer
         try:
-            return await self._exchange(data, timeout, answer)
+            return await self._exchange(data, answer)
         finally:
             self._answer = None
 
-    async def open_stream(self, data: bytes, timeout: float | None) -> AnswerStream:
+    async def open_stream(self, data: bytes) -> AnswerStream:
         """Send the bytes of a request and wait for the head of the answer. The stream owns the connection then."""
         stream = self._stream = AnswerStream(self, self._loop)
-        await self._exchange(data, timeout, stream.opened)
+        await self._exchange(data, stream.opened)
         return stream
 
     def close(self) -> None:
@@ -71,23 +71,16 @@ class HttpConnection(asyncio.Protocol):
         else:
             self._transport.resume_reading()
 
-    async def _exchange(self, data: bytes, timeout: float | None, awaited: asyncio.Future[T]) -> T:
+    async def _exchange(self, data: bytes, awaited: asyncio.Future[T]) -> T:
         if not self.usable or self._transport is None:
             raise UnreachableError("the connection is closed")
         self._parser = ResponseParser()
         self._transport.write(data)
-        timer = None if timeout is None else self._loop.call_later(timeout, self._expire, timeout)
         try:
             return await awaited
         except asyncio.CancelledError:
             self.close()
             raise
-        finally:
-            if timer is not None:
-                timer.cancel()
-
-    def _expire(self, timeout: float) -> None:
-        self._fail(AnswerTimeoutError(f"no answer within {timeout:g} s", maybe_done=True))
 
     def _fail(self, error: UnreachableError) -> None:
         answer, stream = self._answer, self._stream

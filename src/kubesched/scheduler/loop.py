@@ -10,8 +10,9 @@ from typing import Any
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.framework.events import ClusterEvent
-from kubesched.scheduler.attempt.attempt import Asking, Attempt, Done, Failed, WaitingOnPermit
+from kubesched.scheduler.attempt.attempt import Asking, Attempt, Done, Failed, Paused, WaitingOnPermit
 from kubesched.scheduler.attempt.extender_turns import ExtenderTurns
+from kubesched.scheduler.attempt.paused_attempts import PausedAttempts
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.scheduler import Scheduler
 
@@ -24,6 +25,8 @@ _UNFINISHED_AT_MOST = 1000
 _BACKOFF_EVERY = 1.0
 """Seconds; backoff ends with whole ones, so that is when to look."""
 _LEFTOVERS_EVERY = 30.0
+_BREATHS = 3
+"""Rounds of the event loop after a long turn: what has arrived is read, is handled, and wakes who waits for it."""
 
 
 class SchedulingLoop(SchedulerListener):
@@ -44,6 +47,7 @@ class SchedulingLoop(SchedulerListener):
         self._slice = slice_seconds
         self._awake = asyncio.Event()
         self._extender_turns = ExtenderTurns(self.wake)
+        self._paused = PausedAttempts()
         self._unfinished: set[asyncio.Task[None]] = set()
         self._waits: dict[str, tuple[asyncio.Task[None], asyncio.TimerHandle]] = {}
         """`Scheduler.wait` for pods that wait for a Permit plugin, and the alarm for its timeout, by identity."""
@@ -61,8 +65,8 @@ class SchedulingLoop(SchedulerListener):
 
     @property
     def unfinished(self) -> int:
-        """Attempts that wait for extenders, or are decided but not written yet."""
-        return len(self._unfinished) + len(self._extender_turns)
+        """Attempts that wait for extenders or are paused, or are decided but not written yet."""
+        return len(self._unfinished) + len(self._extender_turns) + len(self._paused)
 
     async def run(self) -> None:
         """Until `stop`, or until cancelled."""
@@ -102,10 +106,16 @@ class SchedulingLoop(SchedulerListener):
         """Whether there is, or may be, more to decide."""
         now = asyncio.get_running_loop().time
         while len(self._unfinished) < _UNFINISHED_AT_MOST and not self._stopping:
-            attempt = self._extender_turns.ready() or self._pop()
+            attempt = self._next()
             if attempt is None:
                 return False  # an answer of an extender will wake us
+            spent = attempt.spent
             self._scheduler.decide(attempt)
+            if isinstance(attempt.state, Paused):
+                self._paused.add(attempt, now(), attempt.spent - spent)
+                for _ in range(_BREATHS):
+                    await asyncio.sleep(0)
+                return True
             if attempt.answers is not None:
                 if isinstance(attempt.state, Asking):
                     self._extender_turns.ask(attempt, attempt.state.questions)
@@ -121,6 +131,12 @@ class SchedulingLoop(SchedulerListener):
             if now() >= until:
                 return True
         return False  # a binding that ends will wake us
+
+    def _next(self) -> Attempt | None:
+        """Whose turn it is. Decisions that take long go on half of the time, or all the time if there are no others."""
+        if self._paused and self._paused.is_due(asyncio.get_running_loop().time()):
+            return self._paused.take()
+        return self._extender_turns.ready() or self._pop() or self._paused.take()
 
     def _pop(self) -> Attempt | None:
         """The next pod's turn. Those that extenders have a say about wait for each other."""

@@ -150,6 +150,18 @@ def test_retry_after_is_heeded_even_for_writes(code: int) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("seconds", ["61", "99999999999999999999", "9" * 400])
+def test_retry_after_has_a_limit(seconds: str) -> None:
+    async def main() -> None:
+        naps = Naps()
+        scripts = [answering(429, Retry_After=seconds), answering(200)]
+        async with serving(*scripts) as server, talking_to(server, sleep=naps) as client:
+            await client.get("/x")
+        assert naps.taken == [60.0]
+
+    asyncio.run(main())
+
+
 def test_retries_end() -> None:
     async def main() -> None:
         naps = Naps()
@@ -460,17 +472,18 @@ def test_clients_of_a_scheduler_share_no_limits_and_leases_have_connections_of_t
             settings = ConnectionSettings(server=f"http://127.0.0.1:{server.port}")
             notes = Notes()
             clients = clients_for(
-                settings, ClientConnection(qps=1000.0, burst=1), {}, observer=notes, observer_of_leases=notes
+                settings, ClientConnection(qps=1.0, burst=1), {}, observer=notes, observer_of_leases=notes
             )
             await clients.scheduler.get("/a")
             await clients.events.get("/b")
             await clients.leases.get("/c")
+            await clients.leases.get("/c")
             await clients.transport.close()
             await clients.transport_of_leases.close()
             assert server.connections == 2
-            assert notes.waits == [0.0, 0.0, 0.0]
+            assert notes.waits == [0.0, 0.0, 0.0, 0.0]
             agents = [request.headers["user-agent"].rpartition(")/")[2] for request in server.requests]
-            assert agents == ["scheduler", "events", "leader-election"]
+            assert agents == ["scheduler", "events", "leader-election", "leader-election"]
 
     asyncio.run(main())
 

@@ -182,4 +182,5 @@ def described(attempt: Attempt) -> dict[str, Any]:
         "victims": [victim.pod.key for victim in attempt.victims],
         "among": decision.draw.among if decision else 1,
         "drawn": decision.draw.drawn if decision else 0,
+        **({"ran_out": True} if attempt.ran_out is not None else {}),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -164,9 +165,14 @@ class Replay:
             return  # the difference was found when another pod was popped
         self._drawn = entry["drawn"]
         self.decisions += 1
+        ran_out = bool(entry.get("ran_out"))
+        if ran_out:  # which time did: so it takes too long from the start
+            attempt.spent = math.inf
         self._scheduler.decide(attempt)
         now = described(attempt)
         for what in ("phase", "node", "message", "victims", "among"):
+            if ran_out and what == "message":
+                continue  # it may name the node where time ran out
             self._compare(f"{what} of {entry['pod']}", entry[what], now[what])
 
     def _compare(self, what: str, recorded: Any, replayed: Any) -> None:
