@@ -77,5 +77,5 @@ def _new_status(_: Object) -> Object:
     return {"currentReplicas": 0, "desiredReplicas": 0}
 
 
-RULES = Rules(defaults=_fill, check=_check, new_status=_new_status)
-OLDER = Rules(defaults=_fill_older, check=_check_frame, new_status=_new_status)
+RULES = Rules(defaults=_fill, check=_check, new_status=_new_status, counts_generations=True)
+OLDER = Rules(defaults=_fill_older, check=_check_frame, new_status=_new_status, counts_generations=True)

@@ -24,6 +24,7 @@ from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.options import Options, parse_options
 from kubesched.daemon.serving.endpoints import Endpoints, Served
 from kubesched.framework.cycle import Cycle
+from kubesched.sandbox.api.usage import USAGE
 from kubesched.sandbox.http import parse_fault
 from kubesched.sandbox.http.faults import What
 from kubesched.sandbox.nodes import node_manifests
@@ -193,7 +194,7 @@ def test_the_page_lists_all_options_faults_and_scenarios() -> None:
 
 def test_the_annotations_are_those_that_are_read() -> None:
     named = {span.partition(":")[0] for span in spans(SANDBOX) if span.startswith("kubesched.io/")}
-    assert named == {HOLLOW, STARTUP, DURATION, EXIT_CODE}
+    assert named == {HOLLOW, STARTUP, DURATION, EXIT_CODE, USAGE}
 
 
 def test_the_node_file_makes_the_nodes_it_describes() -> None:

@@ -6,10 +6,17 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from kubesched.admission.kinds import SERVED
-from kubesched.api.kinds import CORE_EVENTS, EVENTS, OLDER_AUTOSCALERS, Object, Resource
+from kubesched.api.kinds import CORE_EVENTS, EVENTS, NODES, OLDER_AUTOSCALERS, PODS, Object, Resource
 from kubesched.sandbox.api import autoscalers
 
 Shape = Callable[[Object], Object]
+
+
+_READ = ("get", "list")
+NODE_METRICS = Resource("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics", namespaced=False, verbs=_READ)
+POD_METRICS = Resource("metrics.k8s.io", "v1beta1", "pods", "PodMetrics", verbs=_READ)
+METRICS = {NODE_METRICS: NODES, POD_METRICS: PODS}
+"""Resources that are worked out and not stored, with those that they are about."""
 
 
 class View(NamedTuple):
@@ -28,7 +35,7 @@ class Catalog:
         self._custom: dict[str, tuple[Resource, ...]] = {}
         self.edition = 0
         """Grows whenever the resources change."""
-        for resource in SERVED:
+        for resource in (*SERVED, *METRICS):
             self._resources[_key(resource)] = resource
 
     def all(self) -> tuple[Resource, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from kubesched.api.kinds import CONTROLLER_REVISIONS, JOBS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Object
 from kubesched.sandbox.api import Api
+from kubesched.sandbox.controllers.autoscalers import Autoscalers
 from kubesched.sandbox.controllers.controller import Controller, KeyedController
 from kubesched.sandbox.controllers.cron_jobs import CronJobs
 from kubesched.sandbox.controllers.daemon_sets import DaemonSets
@@ -39,6 +40,7 @@ def standard_controllers(api: Api, *, node_grace: float = GRACE) -> list[Control
         DaemonSets(api, pods, revisions),
         Jobs(api, pods),
         CronJobs(api, Owned(api, JOBS)),
+        Autoscalers(api),
         DisruptionBudgets(api),
         EphemeralVolumes(api),
         Volumes(api),

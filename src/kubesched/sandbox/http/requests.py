@@ -12,8 +12,10 @@ from kubesched.admission.kinds import REVIEWS
 from kubesched.api.api_error import ApiError, bad_request, method_not_allowed, no_such_resource, not_found
 from kubesched.api.kinds import CERTIFICATE_SIGNING_REQUESTS, PODS, SERVICE_ACCOUNTS, Object, Resource
 from kubesched.sandbox.api import Api, PatchKind, Selection, selection
+from kubesched.sandbox.api.catalog import METRICS
 from kubesched.sandbox.api.deleting import RETURNED_WHEN_DELETED
 from kubesched.sandbox.api.identities import Tokens, User, review
+from kubesched.sandbox.api.usage import metrics
 from kubesched.sandbox.http.answers import formatted, json_answer, large_answer, success
 from kubesched.sandbox.http.bodies import Bodies, Body
 from kubesched.sandbox.http.content import JSON, Accepted, negotiate
@@ -81,6 +83,8 @@ class Requests:
 
     async def answer(self, asked: Asked) -> web.StreamResponse:
         match asked.verb:
+            case "get" | "list" if asked.resource in METRICS:
+                return self._metrics(asked)
             case "get":
                 return self._get(asked)
             case "list":
@@ -117,6 +121,19 @@ class Requests:
         body = self._lists.answer(asked.resource, asked.target.namespace, _selection(asked), asked.query, shapes)
         data, content_type = formatted(body, accepted.media, pretty=bool(asked.query.text("pretty")))
         return await large_answer(data, content_type, asked.request.headers.get("Accept-Encoding", ""))
+
+    def _metrics(self, asked: Asked) -> web.Response:
+        """What pods or nodes use: worked out now, from those that are there."""
+        resource, namespace, about = asked.resource, asked.target.namespace, METRICS[asked.resource]
+        wanted = selection(about, asked.query.text("labelSelector"), asked.query.text("fieldSelector"))
+        if asked.target.name:
+            found = metrics(self._api, resource, [self._api.get(about, *asked.address[1:])], namespace)
+            if not found:
+                raise not_found(resource, asked.target.name)
+            return self._show(asked, found[0])
+        objects = [record.object for record in self._api.records(about, namespace, wanted)]
+        head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": {}}
+        return self._show(asked, {**head, "items": metrics(self._api, resource, objects, namespace)})
 
     async def _watch(self, asked: Asked) -> web.StreamResponse:
         shapes, _ = self._shapes(asked)

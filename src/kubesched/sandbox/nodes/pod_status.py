@@ -55,6 +55,13 @@ def running(pod: Object, address: str, now: str, *, restarts: int = 0) -> Object
     return status
 
 
+def debugged(pod: Object, containers: list[Object], now: str) -> Object:
+    """Containers that were added for debugging run beside the others; they are never ready, and never restarted."""
+    status = pod["status"]
+    added = [_container(each, {"running": {"startedAt": now}}) for each in containers]
+    return {**status, "ephemeralContainerStatuses": [*(status.get("ephemeralContainerStatuses") or ()), *added]}
+
+
 def ready_again(pod: Object, now: str) -> Object:
     """A pod that kept running while its node was out of touch."""
     status = pod["status"]

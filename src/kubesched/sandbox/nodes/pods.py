@@ -169,21 +169,27 @@ class HollowPods:
         if host is None:  # the node went while the pod was starting; the pod will be collected
             return
         address = host.address if pod["spec"].get("hostNetwork") else host.address_for(pod["metadata"]["uid"])
-        for container in pod["spec"]["containers"]:
-            name, image = container["name"], container.get("image", "")
-            self._record(pod, "Pulled", f'Container image "{image}" already present on machine')
-            self._record(pod, "Created", f"Created container: {name}")
-            self._record(pod, "Started", f"Started container {name}")
+        self._record_starts(pod, pod["spec"]["containers"])
         self._plan_finish(pod, now)
         self._write(pod, pod_status.running(pod, address, self._api.stamps.now()))
 
     def _keep_running(self, pod: Object) -> None:
         """A pod that was running before this process, or before its node lost touch, goes on."""
+        pod = self._debug(pod)
         if not is_ready(pod) and not pod["spec"].get("readinessGates"):
             self._write(pod, pod_status.ready_again(pod, self._api.stamps.now()))
         states = [(each.get("state") or {}).get("running") for each in pod["status"].get("containerStatuses") or ()]
         started = next((state["startedAt"] for state in states if state), pod["status"]["startTime"])
         self._plan_finish(pod, seconds_of(started))
+
+    def _debug(self, pod: Object) -> Object:
+        """Start ephemeral containers that were added to a pod that runs."""
+        known = {each["name"] for each in pod["status"].get("ephemeralContainerStatuses") or ()}
+        new = [each for each in pod["spec"].get("ephemeralContainers") or () if each["name"] not in known]
+        if not new:
+            return pod
+        self._record_starts(pod, new)
+        return self._write(pod, pod_status.debugged(pod, new, self._api.stamps.now()))
 
     def _plan_finish(self, pod: Object, started: float) -> None:
         if ("finish", *_identity(pod)) in self._timers:
@@ -232,8 +238,16 @@ class HollowPods:
             host.capacity.give_back(uid)
             host.taken.pop(uid, None)
 
-    def _write(self, pod: Object, status: Object) -> None:
-        self._api.update(PODS, *key_of(pod), {**pod, "status": status}, subresource="status", manager="kubelet")
+    def _write(self, pod: Object, status: Object) -> Object:
+        changed = {**pod, "status": status}
+        return self._api.update(PODS, *key_of(pod), changed, subresource="status", manager="kubelet")
+
+    def _record_starts(self, pod: Object, containers: list[Object]) -> None:
+        for container in containers:
+            name, image = container["name"], container.get("image", "")
+            self._record(pod, "Pulled", f'Container image "{image}" already present on machine')
+            self._record(pod, "Created", f"Created container: {name}")
+            self._record(pod, "Started", f"Started container {name}")
 
     def _record(self, pod: Object, reason: str, message: str) -> None:
         if self._recorder is not None:

@@ -1,0 +1,140 @@
+"""How many replicas an autoscaler wants: by the usage of its pods, within its bounds, and not too fast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+from typing import NamedTuple
+
+from kubesched.api.kinds import Object
+
+TOLERANCE = 0.1
+_DOWN_WINDOW = 300
+_UP: tuple[Object, ...] = (
+    {"type": "Pods", "value": 4, "periodSeconds": 15},
+    {"type": "Percent", "value": 100, "periodSeconds": 15},
+)
+_DOWN: tuple[Object, ...] = ({"type": "Percent", "value": 100, "periodSeconds": 15},)
+
+
+class Load(NamedTuple):
+    """One resource of one pod, of one container or of all: what it uses and requests. Unready pods use nothing yet."""
+
+    used: int
+    requested: int
+    ready: bool = True
+
+
+class Advice(NamedTuple):
+    """What one metric makes of it."""
+
+    replicas: int
+    found: Object
+    """The `current` of the metric's status."""
+    words: str
+
+
+class MetricError(Exception):
+    """A metric cannot be had; the text says why, and `reason` in a word."""
+
+    def __init__(self, reason: str, text: str) -> None:
+        super().__init__(text)
+        self.reason = reason
+
+
+def advice(name: str, target: Object, loads: Sequence[Load], replicas: int, spelled: str) -> Advice:
+    """By a target for the usage of a resource. `spelled` is the unit in which amounts are written."""
+    ready = [load for load in loads if load.ready]
+    if not ready:
+        raise MetricError("FailedGetResourceMetric", f"failed to get {name} usage: no ready pods")
+    used = sum(load.used for load in ready)
+    average = ceil(used / len(ready))
+    found: Object = {"averageValue": f"{average}{spelled}"}
+    if target.get("averageUtilization") is None:
+        wanted, words = float(target["amount"]), f"{name} resource"
+        return Advice(_scaled(average / wanted, [load.used for load in loads], wanted, loads, replicas), found, words)
+    if any(load.requested == 0 for load in loads):
+        raise MetricError("FailedGetResourceMetric", f"failed to get {name} utilization: missing request for {name}")
+    share = 100 * used // sum(load.requested for load in ready)
+    found["averageUtilization"] = share
+    ratio = share / target["averageUtilization"]
+    whole = sum(load.requested for load in loads) * target["averageUtilization"] / 100 / len(loads)
+    words = f"{name} resource utilization (percentage of request)"
+    return Advice(_scaled(ratio, [load.used for load in loads], whole, loads, replicas), found, words)
+
+
+def _scaled(ratio: float, used: Sequence[int], wanted: float, loads: Sequence[Load], replicas: int) -> int:
+    """As many as bring the average to the target. Pods that are not ready count as idle, and may only hold it back."""
+    if abs(ratio - 1) <= TOLERANCE:
+        return replicas
+    ready = sum(load.ready for load in loads)
+    if ratio < 1 or ready == len(loads):
+        return ceil(ratio * ready)
+    cautious = sum(used[i] for i, load in enumerate(loads) if load.ready) / len(loads) / wanted
+    if cautious <= 1 + TOLERANCE:
+        return replicas
+    return max(replicas, ceil(cautious * len(loads)))
+
+
+class Past(NamedTuple):
+    """Something at a time: a recommendation of so many, or a change by so many."""
+
+    at: float
+    replicas: int
+
+
+class Limited(NamedTuple):
+    """A number of replicas within all bounds, and which bound it met last."""
+
+    replicas: int
+    reason: str
+    message: str
+
+
+_WITHIN = ("DesiredWithinRange", "the desired count is within the acceptable range")
+
+
+def limited(
+    spec: Object, current: int, wanted: int, advised: Sequence[Past], changes: Sequence[Past], now: float
+) -> Limited:
+    """What may become of a wish now: stabilised over a window, as fast as the policies allow, between min and max."""
+    steady = _stabilised(spec, current, wanted, advised, now)
+    allowed = _paced(spec, current, steady, changes, now)
+    least, most = spec.get("minReplicas") or 1, spec["maxReplicas"]
+    if allowed < least:
+        return Limited(least, "TooFewReplicas", "the desired replica count is less than the minimum replica count")
+    if allowed > most:
+        return Limited(most, "TooManyReplicas", "the desired replica count is more than the maximum replica count")
+    if steady != wanted or allowed != steady:
+        way = "ScaleUpLimit" if allowed > current else "ScaleDownLimit"
+        return Limited(allowed, way, "the desired replica count is changing faster than the limits allow")
+    return Limited(allowed, *_WITHIN)
+
+
+def window(spec: Object, way: str) -> int:
+    """Seconds over which recommendations are looked back upon."""
+    own = ((spec.get("behavior") or {}).get(way) or {}).get("stabilizationWindowSeconds")
+    return int(own) if own is not None else (_DOWN_WINDOW if way == "scaleDown" else 0)
+
+
+def _stabilised(spec: Object, current: int, wanted: int, advised: Sequence[Past], now: float) -> int:
+    lowest_up = min([wanted, *(past.replicas for past in advised if past.at >= now - window(spec, "scaleUp"))])
+    highest_down = max([wanted, *(past.replicas for past in advised if past.at >= now - window(spec, "scaleDown"))])
+    return max(current, lowest_up) if wanted > current else min(current, highest_down)
+
+
+def _paced(spec: Object, current: int, wanted: int, changes: Sequence[Past], now: float) -> int:
+    way, sign = ("scaleUp", 1) if wanted > current else ("scaleDown", -1)
+    rules = (spec.get("behavior") or {}).get(way) or {}
+    if rules.get("selectPolicy") == "Disabled":
+        return current
+    limits: list[int] = []
+    for policy in rules.get("policies") or (_UP if sign > 0 else _DOWN):
+        recent = [past.replicas for past in changes if past.at > now - policy["periodSeconds"]]
+        start = current - sum(count for count in recent if count * sign > 0)
+        share = policy["value"] if policy["type"] == "Pods" else ceil(start * policy["value"] / 100)
+        limits.append(start + sign * share)
+    strictest = rules.get("selectPolicy") == "Min"
+    if sign > 0:
+        return min(wanted, max(current, min(limits) if strictest else max(limits)))
+    return max(wanted, min(current, max(limits) if strictest else min(limits)), 0)
