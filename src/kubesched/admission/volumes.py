@@ -73,7 +73,7 @@ def _fill_claim(claim: Object) -> None:
     fill_claim_spec(filled(claim, "spec"))
 
 
-def _choose_class(claim: Object, reader: Reader) -> None:
+def choose_class(claim: Object, reader: Reader) -> None:
     """A claim that names no class gets the default one: of several the newest, then the first by name."""
     spec = claim["spec"]
     if spec.get("storageClassName") is not None:
@@ -181,7 +181,7 @@ def _volume_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
 
 CLAIM = Rules(
     defaults=_fill_claim,
-    admit=_choose_class,
+    admit=choose_class,
     check=_check_claim,
     check_update=_claim_stays,
     new_status=lambda _: {"phase": "Pending"},

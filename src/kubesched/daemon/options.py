@@ -94,6 +94,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     use_legacy_policy_config: bool = False
 
     record: str = ""
+    record_annotations: bool = False
     shadow: bool = False
 
     help: bool = False

@@ -73,7 +73,7 @@ class Replica:
         )
         listeners: list[SchedulerListener] = [waiter]
         if record is not None:
-            recording = Recording(record, configuration, time.monotonic)
+            recording = Recording(record, configuration, time.monotonic, with_annotations=options.record_annotations)
             client = RecordingClient(client, recording)
             listeners.append(recording)
         originals = originals_for(configuration)

@@ -16,8 +16,8 @@ from kubesched.kube.http_parser import Head, HttpSyntaxError, ResponseParser
 T = TypeVar("T")
 
 _MOST_BUFFERED = 32 << 20
-"""Bytes of a stream that wait for their reader before the server is held back. Servers cut a watch whose client does not
-keep up, so whatever comes is taken off the wire, while pods are decided too: this is some 7,000 events."""
+"""Bytes of a stream that wait for their reader before the server is held back. Servers cut a watch whose client does
+not keep up, so whatever comes is taken off the wire, while pods are decided too: this is some 7,000 events."""
 _READ_AT_ONCE = 1 << 20
 """Bytes that a reader gets at most, or one piece if that is longer: it holds them until all are handled."""
 

@@ -142,8 +142,8 @@ class Reflector(Generic[T]):
     def _was_healthy(self) -> bool:
         """There was a watch that brought something new, or lasted for a while.
 
-        Servers under load cut watches, and then every pause is one in which no pod is seen. The time that a list took does
-        not count: lists that fail cost most.
+        Servers under load cut watches, and then every pause is one in which no pod is seen. The time that a list took
+        does not count: lists that fail cost most.
         """
         if self._watching_since is None:
             return False

@@ -52,7 +52,8 @@ class SchedulingCycle:
         self._state = engine.state
         self._queue = queue
         self._client = client
-        self._profiles = profiles
+        self._reserve_plugins = {name: profile.at("reserve", ReservePlugin) for name, profile in profiles.items()}
+        self._permit_plugins = {name: profile.at("permit", PermitPlugin) for name, profile in profiles.items()}
         self._waiting = waiting
         self._find = find
         self._evicts_first = evicts_first
@@ -132,7 +133,7 @@ class SchedulingCycle:
             return error(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed")
         self._state.assume(pod, decision.node, cycle.facts)
         rejected: Status | None = None
-        for plugin in self._profiles[decision.profile].at("reserve", ReservePlugin):
+        for plugin in self._reserve_plugins[decision.profile]:
             status = cycle.ask(plugin.name, "Reserve", plugin.reserve, cycle, pod, decision.node)
             if status is not None:
                 text = f'running Reserve plugin "{plugin.name}": {status.message}'
@@ -153,7 +154,7 @@ class SchedulingCycle:
 
     def _ask_to_permit(self, decision: Decision, timeouts: dict[str, float]) -> Status | None:
         cycle = decision.cycle
-        for plugin in self._profiles[decision.profile].at("permit", PermitPlugin):
+        for plugin in self._permit_plugins[decision.profile]:
             status, seconds = cycle.ask(plugin.name, "Permit", plugin.permit, cycle, decision.pod, decision.node)
             if status is None:
                 continue
@@ -177,7 +178,7 @@ class SchedulingCycle:
 
     def unreserve(self, decision: Decision) -> None:
         """Call Unreserve of all Reserve plugins in reverse order, also of those that reserved nothing."""
-        for plugin in reversed(self._profiles[decision.profile].at("reserve", ReservePlugin)):
+        for plugin in reversed(self._reserve_plugins[decision.profile]):
             try:
                 plugin.unreserve(decision.cycle, decision.pod, decision.node)
             except Exception:  # the others must still give back theirs, and the pod its place
