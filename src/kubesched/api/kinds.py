@@ -94,6 +94,9 @@ class _Release(msgspec.Struct, frozen=True):
 
 _RELEASE = msgspec.json.decode(Path(__file__).with_name("kinds.json").read_bytes(), type=_Release)
 
+RELEASE = _RELEASE.release
+"""The release of Kubernetes that the table is of: v1.36.4."""
+
 BUILT_IN: dict[tuple[str, str], Resource] = {(each.api_version, each.kind): each for each in _RELEASE.resources}
 """Every resource of the release by API version and kind."""
 

@@ -12,7 +12,8 @@ from rich.text import Text
 
 from kubesched.api.kinds import PODS
 from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG, bar, counted, heading, table
-from kubesched.sandbox.box import Entry, Sandbox
+from kubesched.sandbox.box import Sandbox
+from kubesched.sandbox.chronicle import EVICTED, Chronicle, Entry
 from kubesched.scheduler.scheduler import Scheduler
 
 _CPU, _MEMORY = 0, 1
@@ -117,16 +118,32 @@ def _queue(sandbox: Sandbox) -> Text:
     if not sandbox.schedules:
         pending = waiting(sandbox.scheduler).active
         return Text(f"\nThe sandbox's own scheduler is off: {counted(pending, 'pod')} waiting for another.\n")
-    counts, outcomes = waiting(sandbox.scheduler), sandbox.chronicle.outcomes
-    errors = sandbox.chronicle.errors
+    counts = waiting(sandbox.scheduler)
     return Text.assemble(
         "\n",
         ("Queue  ", STRONG),
         f"active {counts.active}  backoff {counts.backoff}  unschedulable {counts.unschedulable}  gated {counts.gated}",
         ("\nSo far ", STRONG),
-        f"bound {outcomes['bound']}  rejected {outcomes['unschedulable']}  evicted {sandbox.chronicle.victims}",
-        (f"  errors {errors}" if errors else "", BAD),
+        so_far(sandbox.chronicle),
         "\n",
+    )
+
+
+def so_far(chronicle: Chronicle) -> Text:
+    """What the scheduler did and what befell its pods, in the words of the story's lines and as many as those."""
+    outcomes, evictions = chronicle.outcomes, chronicle.evictions
+    in_vain = outcomes["unschedulable"]
+    reasons = counted(chronicle.told["unschedulable"], "reason")
+    causes = ", ".join(f"{count} {cause}" for cause, count in sorted(evictions.items()))
+    errors = chronicle.errors
+    return Text.assemble(
+        (f"{outcomes['bound']} bound", GOOD),
+        ", ",
+        (counted(in_vain, "unschedulable attempt"), BAD if in_vain else GOOD),
+        f" ({reasons})" if in_vain else "",
+        f", {chronicle.victims} preempted, {outcomes[EVICTED]} evicted",
+        f" ({causes})" if causes else "",
+        (f", {counted(errors, 'error')}" if errors else "", BAD),
     )
 
 
@@ -161,21 +178,16 @@ _MOST_NODES_IN_SUMMARY = 20
 
 
 def summary(box: Sandbox) -> RenderableType:
-    """Pods by phase, attempts by outcome, and how full the nodes are."""
+    """Pods by phase, what the scheduler did, and how full the nodes are."""
     pods = box.api.select(PODS)
     phases = Counter(pod.get("status", {}).get("phase", "Unknown") for pod in pods)
-    outcomes, errors = box.chronicle.outcomes, box.chronicle.errors
     by_phase = ", ".join(f"{count} {phase.lower()}" for phase, count in sorted(phases.items())) or "none"
     head = Text.assemble(
         "\n",
         heading(f"{counted(len(pods), 'pod')}: "),
         by_phase,
         ".  Scheduler: ",
-        (f"{outcomes['bound']} bound", GOOD),
-        ", ",
-        (f"{outcomes['unschedulable']} unschedulable", BAD if outcomes["unschedulable"] else GOOD),
-        f", {box.chronicle.victims} evicted",
-        (f", {counted(errors, 'error')}" if errors else "", BAD),
+        so_far(box.chronicle),
         ".",
     )
     return Group(head, Text(), fullest(usage(box.scheduler), _MOST_NODES_IN_SUMMARY))

@@ -13,8 +13,9 @@ from tests.sandbox_server import fresh_api
 
 from kubesched import config
 from kubesched.api.kinds import NODES, PODS
+from kubesched.cli.sandbox_view import so_far
 from kubesched.sandbox.api import Api
-from kubesched.sandbox.box import Chronicle
+from kubesched.sandbox.chronicle import Chronicle
 from kubesched.sandbox.controllers import Runner, standard_controllers
 from kubesched.sandbox.nodes import HollowNodes, node_manifests
 from kubesched.sandbox.scenarios import SCENARIOS, Stage, play
@@ -48,6 +49,7 @@ def told(name: str, during: Callable[[float, Api], None] | None = None) -> Endin
         nodes = HollowNodes(api, random.Random(1), lease_period=1.0)
         controllers = Runner(api, (*standard_controllers(api, node_grace=5.0), nodes))
         chronicle = Chronicle(virtual_time.now)
+        api.subscribe((PODS,), chronicle.observe, replay=False)
         inside = SchedulerInside(api, config.default(), draw=random.Random(1).randrange, listeners=[chronicle])
         scheduling = asyncio.create_task(inside.run())
         controllers.start()
@@ -99,3 +101,18 @@ def test_pods_of_a_lost_node_are_placed_elsewhere() -> None:
     assert seen[3] == 2
     assert seen[19] == 0
     assert ending.phases("app") == {"Running": 12}
+    assert ending.chronicle.evictions == {"by taint": 2}
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_numbers_at_the_end_are_those_of_the_lines(name: str) -> None:
+    chronicle = told(name).chronicle
+    lines = Counter(entry.outcome for entry in chronicle.entries)
+    summary = so_far(chronicle).plain
+    assert f"{lines['bound']} bound" in summary
+    assert f"{lines['evicted']} evicted" in summary
+    if lines["unschedulable"]:
+        assert f"({lines['unschedulable']} reason" in summary
+        assert chronicle.outcomes["unschedulable"] >= lines["unschedulable"]
+    victims = sum(entry.text.count("/") for entry in chronicle.entries if entry.outcome == "preempts")
+    assert f"{victims} preempted" in summary

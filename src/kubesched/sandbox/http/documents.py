@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from kubesched.api.api_error import method_not_allowed, no_such_resource
-from kubesched.api.kinds import Object
+from kubesched.api.kinds import RELEASE, Object
 from kubesched.sandbox import discovery, openapi
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.http.answers import formatted, large_answer
@@ -19,7 +19,7 @@ VERSION = {
     "emulationMinor": "36",
     "minCompatibilityMajor": "1",
     "minCompatibilityMinor": "35",
-    "gitVersion": "v1.36.4",
+    "gitVersion": RELEASE,
     "gitCommit": "",
     "gitTreeState": "clean",
     "buildDate": "1970-01-01T00:00:00Z",
@@ -30,7 +30,7 @@ VERSION = {
 _HEALTH = ("/healthz", "/livez", "/readyz")
 _CHECKS = ("ping", "log", "storage")
 _OPENAPI_PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-_EMPTY_OPENAPI = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.36.4"
+_EMPTY_OPENAPI = b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07" + RELEASE.encode()
 """A document of version 2.0 without definitions, in protobuf. kubectl asks for it only about kinds that it did not find
 in OpenAPI v3, and learns so that there is nothing to validate against."""
 PUBLIC = frozenset((*_HEALTH, "/version"))

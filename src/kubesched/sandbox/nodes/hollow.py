@@ -14,7 +14,15 @@ from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.controllers.conditions import is_true
 from kubesched.sandbox.controllers.controller import Timers
 from kubesched.sandbox.controllers.node_lifecycle import LEASE_NAMESPACE
-from kubesched.sandbox.nodes.manifests import FAILED, is_failed, is_hollow, ready_conditions, registered
+from kubesched.sandbox.nodes.manifests import (
+    FAILED,
+    advertised,
+    is_failed,
+    is_hollow,
+    node_manifest,
+    ready_conditions,
+    registered,
+)
 from kubesched.sandbox.nodes.pods import HollowPods, Pace
 
 MANAGER = "kubelet"
@@ -48,6 +56,8 @@ class HollowNodes:
         self._failed: set[str] = set()
         self._next_index = 0
         self._new: dict[str, None] = {}
+        self._advertised: dict[str, set[str]] = {}
+        """Resources of nodes whose capacity was changed from outside, and that are to be allocatable."""
         self._timers: Timers[tuple[str, str]] = Timers()
         self._pods = HollowPods(api, rng, pace or Pace(), events=events)
 
@@ -90,6 +100,8 @@ class HollowNodes:
         elif name not in self._nodes and is_hollow(event.object):
             self._adopt(event.object)
         if name in self._nodes and event.type != "DELETED":
+            if event.old is not None and (names := advertised(event.old, event.object)):
+                self._advertised.setdefault(name, set()).update(names)
             self._pods.observe_node(event.object)
             self._observe_failure(name, is_failed(event.object))
 
@@ -113,6 +125,8 @@ class HollowNodes:
         for name in list(islice(self._new, _SLICE)):
             del self._new[name]
             self._register(name, now)
+        for name in list(islice(self._advertised, _SLICE)):
+            self._make_allocatable(name, self._advertised.pop(name), now)
         for kind, name in self._timers.due(now, most=_SLICE):
             if name in self._nodes and name not in self._failed:
                 if kind == "renew":
@@ -120,7 +134,7 @@ class HollowNodes:
                 else:
                     self._beat(name, now)
         times = [time for time in (self._pods.reconcile(now), self._timers.next) if time is not None]
-        return now if self._new else min(times, default=None)
+        return now if self._new or self._advertised else min(times, default=None)
 
     # -- staying in touch ---------------------------------------------------------------------------------------------
 
@@ -151,8 +165,10 @@ class HollowNodes:
     def _complete(self, node: Object) -> None:
         """Fill in what a node that a user created lacks."""
         name = node["metadata"]["name"]
-        full = registered(node, self._nodes[name], self._api.stamps.now())
-        stored = self._api.update(NODES, "", name, {**node, "spec": full["spec"]}, manager=MANAGER)
+        full = registered(node_manifest(name, self._nodes[name], node), self._nodes[name], self._api.stamps.now())
+        labels = {**full["metadata"]["labels"], **(node["metadata"].get("labels") or {})}
+        whole = {**node, "metadata": {**node["metadata"], "labels": labels}, "spec": full["spec"]}
+        stored = self._api.update(NODES, "", name, whole, manager=MANAGER)
         wanted = {**stored, "status": full["status"]}
         self._api.update(NODES, "", name, wanted, subresource="status", manager=MANAGER)
 
@@ -168,9 +184,18 @@ class HollowNodes:
         wait = self._rng.uniform(0, period) if first else period
         self._timers.at(now + wait, ("renew", name), replace=True)
 
-    def _beat(self, name: str, now: float) -> None:
+    def _make_allocatable(self, name: str, resources: set[str], now: float) -> None:
+        node = self._api.find(NODES, "", name)
+        if node is None or name in self._failed:
+            return
+        capacity, allocatable = node["status"].get("capacity") or {}, node["status"].get("allocatable") or {}
+        kept = {each: amount for each, amount in allocatable.items() if each not in resources}
+        given = {each: capacity[each] for each in sorted(resources & capacity.keys())}
+        self._beat(name, now, allocatable={**kept, **given})
+
+    def _beat(self, name: str, now: float, **changes: Object) -> None:
         node = self._api.get(NODES, "", name)
-        status = node.get("status") or {}
+        status = {**(node.get("status") or {}), **changes}
         conditions = ready_conditions(self._api.stamps.now(), status.get("conditions") or ())
         alive = {**node, "status": {**status, "conditions": conditions}}
         self._api.update(NODES, "", name, alive, subresource="status", manager=MANAGER)

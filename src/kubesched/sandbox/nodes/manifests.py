@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kubesched.api.kinds import DEVICE_CLASSES, NODES, RESOURCE_SLICES, Object
+from kubesched.api.kinds import DEVICE_CLASSES, NODES, RELEASE, RESOURCE_SLICES, Object
 from kubesched.api.well_known import HOSTNAME, ZONE
 from kubesched.config import Duration
 from kubesched.controllers.pod_templates import owner_reference
@@ -49,8 +49,8 @@ def exit_code_of(pod: Object) -> int:
 
 ZONES = ("zone-a", "zone-b", "zone-c")
 REGION = "sandbox"
-VERSION = "v1.36.0"
 _CAPACITY = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
+_ANNOTATIONS = {"node.alpha.kubernetes.io/ttl": "0", "volumes.kubernetes.io/controller-managed-attach-detach": "true"}
 
 
 def node_manifests(nodes: int | Iterable[Mapping[str, Any]], *, prefix: str = "node") -> list[Object]:
@@ -90,7 +90,7 @@ def node_manifest(name: str, index: int = 0, template: Mapping[str, Any] | None 
         "metadata": {
             "name": name,
             "labels": labels,
-            "annotations": {**(metadata.get("annotations") or {}), HOLLOW: "true"},
+            "annotations": {**_ANNOTATIONS, **(metadata.get("annotations") or {}), HOLLOW: "true"},
         },
         "spec": dict(given.get("spec") or {}),
         "status": {
@@ -110,7 +110,7 @@ def _node_info(name: str, labels: Mapping[str, str]) -> Object:
         "osImage": "Hollow Linux",
         "kernelVersion": "6.12.0-hollow",
         "containerRuntimeVersion": "hollow://1.0",
-        "kubeletVersion": VERSION,
+        "kubeletVersion": RELEASE,
         "kubeProxyVersion": "",
         "machineID": name,
         "systemUUID": name,
@@ -127,6 +127,17 @@ def registered(manifest: Object, index: int, now: str) -> Object:
     addresses = [{"type": "InternalIP", "address": host_address(index)}, {"type": "Hostname", "address": name}]
     status = {"addresses": addresses, **(manifest.get("status") or {}), "conditions": ready_conditions(now)}
     return {**manifest, "spec": spec, "status": status}
+
+
+def advertised(old: Object, new: Object) -> set[str]:
+    """Resources whose capacity someone changed and nothing else: a kubelet then makes them allocatable."""
+    before, after = old.get("status") or {}, new.get("status") or {}
+    if before.get("capacity") == after.get("capacity"):
+        return set()
+    capacity, grown = before.get("capacity") or {}, after.get("capacity") or {}
+    given, kept = before.get("allocatable") or {}, after.get("allocatable") or {}
+    names = capacity.keys() | grown.keys()
+    return {name for name in names if capacity.get(name) != grown.get(name) and given.get(name) == kept.get(name)}
 
 
 def host_address(index: int) -> str:
