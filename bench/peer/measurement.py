@@ -30,6 +30,8 @@ class Result(msgspec.Struct, frozen=True):
     p50: float
     """Seconds from creation to binding."""
     p99: float
+    cuts: int = 0
+    """How often the API server cut the watch by which bindings are timed here: then latencies are too long."""
 
     @property
     def pods_per_second(self) -> float:
@@ -79,6 +81,7 @@ class Meter:
             peak_rss_mb=self._scheduler.peak_rss_mb(),
             p50=quantile(waits, 0.5),
             p99=quantile(waits, 0.99),
+            cuts=self._watch.cuts,
         )
 
 
