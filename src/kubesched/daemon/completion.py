@@ -123,7 +123,7 @@ def write_configuration(what: Completed) -> Path:
 def _as_run(configuration: config.SchedulerConfiguration) -> config.SchedulerConfiguration:
     """What is left of a configuration once plugins are made of it: arguments of those that are enabled, by name."""
     registry = all_plugins()
-    context = PluginContext(features=configuration.features, now=time.time, stopwatch=time.monotonic)
+    context = PluginContext(features=configuration.features, now=time.time)
     profiles = []
     for profile in configuration.profiles:
         Profile(profile, registry, context)  # which knows of plugins that are not there, or there twice

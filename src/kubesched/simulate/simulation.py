@@ -18,6 +18,7 @@ import msgspec
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
+from kubesched.framework.budget import counting_looks
 from kubesched.framework.client import ClusterClient
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import all_plugins
@@ -95,6 +96,7 @@ class Simulation:
             plugins=plugins,
             now=lambda: START.timestamp() + self.now,
             listeners=() if recording is None else (recording,),
+            budget=counting_looks(),
         )
 
     def run(self, progress: Progress | None = None) -> SimulationReport:
