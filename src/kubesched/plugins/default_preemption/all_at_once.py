@@ -14,7 +14,7 @@ from kubesched.framework.nodes import Nodes, WhatIf
 from kubesched.framework.nominated import Ahead
 from kubesched.framework.plugin import FilterPlugin
 from kubesched.framework.status import Status
-from kubesched.plugins.default_preemption.candidates import Budgets, Candidate
+from kubesched.plugins.default_preemption.candidates import Budgets
 from kubesched.state.changes import ChangeReader
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64, Rows, grown
@@ -76,13 +76,6 @@ class Victims:
         if self.breaks is not None:
             self.breaks = self.breaks[:, columns]
 
-    def candidate(self, column: int) -> Candidate:
-        """The victims of one row as pods."""
-        ranks = np.flatnonzero(self.leaves[:, column])
-        victims = sorted((self._at(rank, column) for rank in ranks.tolist()), key=lambda pod: pod.importance)
-        violations = 0 if self.breaks is None else int(self.breaks[ranks, column].sum())
-        return Candidate(int(self.rows[column]), tuple(victims), violations)
-
     def _at(self, rank: int, column: int) -> PlacedPod:
         pod = self.pods.at[int(self.index[rank, column])]
         assert pod is not None
@@ -107,10 +100,15 @@ def find_victims(cycle: Cycle, filters: Filters, victims: Victims, ahead: Ahead)
     The pod must fit both with and without the nominated pods that are ahead of it.
     """
     on_totals = tuple(plugin for plugin in filters if plugin.looks_at_totals)
-    failures = _drop_hopeless(cycle, filters, victims, _Emptied(cycle.state, victims, ahead), crowded=True)
     world = _Emptied(cycle.state, victims, ahead)
+    standing = ~world.none()
+    world.crowd(1)
+    failures = _drop_hopeless(cycle, filters, world, standing)
+    world.crowd(-1)
     if world.is_crowded:
-        failures += _drop_hopeless(cycle, on_totals, victims, world, crowded=False)
+        failures += _drop_hopeless(cycle, on_totals, world, standing)
+    if failures:
+        victims.keep(standing)
         world = _Emptied(cycle.state, victims, ahead)
     for rank in range(len(victims.index)):
         returning = victims.leaves[rank].copy()
@@ -131,24 +129,17 @@ def find_victims(cycle: Cycle, filters: Filters, victims: Victims, ahead: Ahead)
     return failures
 
 
-def _drop_hopeless(
-    cycle: Cycle, filters: Filters, victims: Victims, world: _Emptied, *, crowded: bool
-) -> list[tuple[Status, Rows]]:
-    """Drop the rows that a filter rejects though all who could leave are out; per rejection the rows."""
+def _drop_hopeless(cycle: Cycle, filters: Filters, world: _Emptied, standing: Bool) -> list[tuple[Status, Rows]]:
+    """Of the rows still standing, the first rejections of those that do not fit though all who could leave are out."""
     failures: list[tuple[Status, Rows]] = []
-    if crowded:
-        world.crowd(1)
-    standing = ~world.none()
     for plugin in filters:
         ids = _ids_of(plugin, cycle, world) * standing
         if ids.any():
-            for rejection_id in np.unique(ids).tolist():
+            for rejection_id in np.unique(ids[ids != 0]).tolist():
                 status = plugin.rejections.statuses[rejection_id]
-                if status is not None:
-                    failures.append((status.by(plugin.name), world.row_ids[ids == rejection_id]))
+                assert status is not None
+                failures.append((status.by(plugin.name), world.row_ids[ids == rejection_id]))
             standing &= ids == 0
-    if not standing.all():
-        victims.keep(standing)
     return failures
 
 

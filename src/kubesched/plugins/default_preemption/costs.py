@@ -18,6 +18,7 @@ from kubesched.plugins.default_preemption.all_at_once import Filters, Victims, f
 from kubesched.plugins.default_preemption.candidates import PRIORITY_OFFSET, Budgets, Candidate
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Float, Int32, Rows, grown
+from kubesched.state.pods import PodTable
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 
@@ -37,12 +38,14 @@ class RowCosts:
         """0 for candidates, -1 where nobody need leave, else the index of a status."""
         self._costs: Float = np.zeros((5, size), dtype=np.float64)
         """Whole numbers, too small to be rounded, and times."""
+        self._victims: Int32 = np.full((4, size), -1, dtype=np.int32)
+        """Who must leave: indices in the table of pods, or -1."""
         self._statuses: list[Status] = [NO_VICTIMS, NO_VICTIMS]
 
     def extend(self, size: int) -> None:
         if size > len(self._known):
             self._known, self._why = grown(self._known, size), grown(self._why, size)
-            self._costs = grown(self._costs, size)
+            self._costs, self._victims = grown(self._costs, size), grown(self._victims, size, -1)
 
     def forget(self, rows: list[int] | None) -> None:
         """These rows changed; None for all of them."""
@@ -60,10 +63,21 @@ class RowCosts:
             self._why[failed] = self._id_of(status)
         self._why[victims.rows] = _CANDIDATE
         self._costs[:, victims.rows] = _costs_of(victims)
+        ranks = len(victims.index)
+        if ranks > len(self._victims):
+            more = np.full((ranks - len(self._victims), self._victims.shape[1]), -1, dtype=np.int32)
+            self._victims = np.vstack((self._victims, more))
+        self._victims[:ranks, victims.rows] = np.where(victims.leaves, victims.index, -1)
+        self._victims[ranks:, victims.rows] = -1
 
     def candidates(self, rows: Rows) -> Rows:
         found: Rows = rows[self._why[rows] == _CANDIDATE]
         return found
+
+    def candidate(self, row: int, pods: PodTable) -> Candidate:
+        found = (pods.at[index] for index in self._victims[:, row].tolist() if index >= 0)
+        victims = sorted((pod for pod in found if pod is not None), key=lambda pod: pod.importance)
+        return Candidate(row, tuple(victims), int(self._costs[0, row]))
 
     def best(self, candidates: Rows) -> Rows:
         """The rows that no question tells apart from the best."""
@@ -127,7 +141,7 @@ class KeptCosts:
         return costs
 
     def _new(self, size: int) -> RowCosts:
-        limit = max(16, _BYTES_KEPT // (45 * size))
+        limit = max(16, _BYTES_KEPT // (100 * size))
         while len(self._kept) >= limit:
             del self._kept[next(iter(self._kept))]
         return RowCosts(size)
@@ -148,37 +162,33 @@ class Together:
     """The rows that are worked on all at once for one preemptor: which are candidates, and at what cost."""
 
     def __init__(self, cycle: Cycle, filters: Filters, budgets: Budgets, ahead: Ahead, rows: Rows) -> None:
-        self._cycle = cycle
-        self._filters = filters
-        self._budgets = budgets
-        self._ahead = ahead
-        self._found: dict[int, Candidate] = {}
+        self._pods = cycle.state.pods
         self._costs = cycle.state.companion(KeptCosts).of(cycle, filters)
+        self._candidates: dict[int, Candidate] = {}
         unknown = self._costs.unknown(rows)
         if len(unknown):
-            self._costs.write(unknown, *self._work_out(unknown))
+            self._costs.write(unknown, *_work_out(cycle, filters, budgets, ahead, unknown))
         self.rows = self._costs.candidates(rows)
         """Those of the candidates."""
         self.failures = self._costs.failures(rows, cycle.state.nodes.names)
         self.best_rows: list[int] = self._costs.best(self.rows).tolist()
 
     def candidate(self, row: int) -> Candidate:
-        found = self._found.get(row)
+        """Who must leave one of the rows. Once asked for it stays as it was, whatever changes."""
+        found = self._candidates.get(row)
         if found is None:
-            _, victims = self._work_out(np.array([row]))
-            found = self._found[row] = victims.candidate(0)
+            found = self._candidates[row] = self._costs.candidate(row, self._pods)
         return found
 
-    def candidates(self) -> list[Candidate]:
-        _, victims = self._work_out(self.rows)
-        return [victims.candidate(column) for column in range(len(victims.rows))]
 
-    def _work_out(self, rows: Rows) -> tuple[list[tuple[Status, Rows]], Victims]:
-        """Why some rows are no candidates, and the victims on those that are."""
-        victims = Victims(self._cycle, rows, self._budgets)
-        has_any = np.asarray(victims.leaves.any(axis=0))
-        failures = [] if has_any.all() else [(NO_VICTIMS, rows[~has_any])]
-        victims.keep(has_any)
-        failures += find_victims(self._cycle, self._filters, victims, self._ahead)
-        victims.keep(np.asarray(victims.leaves.any(axis=0)))
-        return failures, victims
+def _work_out(
+    cycle: Cycle, filters: Filters, budgets: Budgets, ahead: Ahead, rows: Rows
+) -> tuple[list[tuple[Status, Rows]], Victims]:
+    """Why some rows are no candidates, and the victims on those that are."""
+    victims = Victims(cycle, rows, budgets)
+    has_any = np.asarray(victims.leaves.any(axis=0))
+    failures = [] if has_any.all() else [(NO_VICTIMS, rows[~has_any])]
+    victims.keep(has_any)
+    failures += find_victims(cycle, filters, victims, ahead)
+    victims.keep(np.asarray(victims.leaves.any(axis=0)))
+    return failures, victims

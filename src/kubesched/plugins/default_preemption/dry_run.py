@@ -42,7 +42,8 @@ class DryRun:
 
     def candidates(self) -> list[Candidate]:
         """All candidates. There may be thousands: for explanations only."""
-        return [*self.singles, *(self.many.candidates() if self.many is not None else ())]
+        many = [] if self.many is None else [self.many.candidate(row) for row in self.many.rows.tolist()]
+        return [*self.singles, *many]
 
     def with_candidates(self, candidates: list[Candidate]) -> DryRun:
         """The same outcome with other candidates."""
