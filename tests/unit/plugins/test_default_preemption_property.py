@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def _with_disk(pod: PodBuilder) -> PodBuilder:
     return pod.spec(volumes=(Volume(name="disk", aws_elastic_block_store=disk),))
 
 
-WISHES = (
+WISHES: tuple[Callable[[PodBuilder], PodBuilder], ...] = (
     lambda pod: pod,
     lambda pod: pod,
     lambda pod: pod.host_port(80),

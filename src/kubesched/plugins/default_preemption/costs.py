@@ -33,6 +33,8 @@ class RowCosts:
         self.positions: tuple[int, int] = (0, 0)
         """Up to where the logs of nodes and of nominated pods are followed."""
         self.budgets_version = 0
+        self.of_one_pod: list[int] = []
+        """The row, if any, of which the pod that asked last was told what holds for no other."""
         self._known: Bool = np.zeros(size, dtype=np.bool_)
         self._why: Int32 = np.zeros(size, dtype=np.int32)
         """0 for candidates, -1 where nobody need leave, else the index of a status."""
@@ -134,9 +136,10 @@ class KeptCosts:
         costs = self._kept.pop(key, None) or self._new(size)
         costs.extend(size)
         self._catch_up(costs)
-        promised = self._nominated.row_of(cycle.pod)
-        if promised is not None:  # where only this pod is not in its own way
-            costs.forget([promised])
+        # Where a pod is nominated it is not in its own way, but in that of others: there each has its own costs.
+        own = [] if (row := self._nominated.row_of(cycle.pod)) is None else [row]
+        costs.forget(costs.of_one_pod + own)
+        costs.of_one_pod = own
         self._kept[key] = costs
         return costs
 

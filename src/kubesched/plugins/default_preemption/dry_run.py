@@ -144,6 +144,8 @@ def one_row(cycle: Cycle, what_if: WhatIfRunner, budgets: Budgets, row: int) -> 
     """The victims on one row, or why it would not help to take all lesser pods out."""
     world = WhatIf(cycle.state, np.array([row]))
     removed = [pod for pod in world.pods(0) if pod.pod.priority < cycle.priority]
+    if not removed:
+        return NO_VICTIMS
     present: list[PlacedPod] = []
     for pod in removed:
         what_if.remove_pod(cycle, world, pod)
