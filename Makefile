@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 SCENARIO ?= shop
 
-.PHONY: run check test unit lint format coverage explore bench soak clean
+.PHONY: run check test unit lint format coverage explore bench bench-peer soak mutants clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("kubesched needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
@@ -48,6 +48,15 @@ explore: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python -m bench
+
+# Both schedulers on a real control plane, in turns: CONTRIBUTING.md says what it needs.
+# make bench-peer KUBEBUILDER_ASSETS=bin KUBERNETES=source PEER="--rounds 1 Waiting/basic"
+bench-peer: $(STAMP)
+	$(BIN)/python -m bench.peer $(if $(KUBERNETES),--source $(KUBERNETES)) $(or $(PEER),--rounds 3)
+
+# Takes away one guard of tests/guards.toml at a time: some test must notice. make mutants ONLY=lease
+mutants: $(STAMP)
+	$(BIN)/python tools/mutants.py $(ONLY)
 
 # An hour, unless told otherwise: make soak SECONDS=300 SEED=7
 soak: $(STAMP)

@@ -20,6 +20,10 @@ ENGINE_US = {
 }
 LOOP_US = {"basic": 200, "spread-soft": 400, "preferred-affinity": 400}
 EVENT_US = 50_000
+WAITING_ATTEMPT_KB = 40
+"""What an attempt holds that waits for volumes, its pod and its claim included."""
+BESIDE_WAITING_US = 300
+"""The whole loop for a pod that waits for nothing, with 10,000 attempts that wait."""
 DEVICES_US = 5000
 STATE_MB = 350
 SIMULATE_SECONDS = 15

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from bench import bars, churn, devices, live, measure, serving, simulating, storm
+from bench import bars, churn, devices, live, measure, serving, simulating, storm, waiting_attempts
 from bench.tables import verdict
 
 Results = dict[str, float]
@@ -74,6 +74,19 @@ def claims(console: Console, rounds: int) -> Results:
         f"{len(per_pod) - 1},000 claims allocated (bar {bar:,} us, {verdict(max(per_pod) <= bar)})"
     )
     return {"devices/first-thousand/5000x8": round(first, 1), "devices/last-thousand/5000x8": round(last, 1)}
+
+
+def waiting(console: Console, rounds: int) -> Results:
+    """Attempts that wait for volumes: the other pods must not notice."""
+    attempts = 10_000
+    runs = [waiting_attempts.measured(attempts) for _ in range(rounds)]
+    held, other = (round(statistics.median(values), 1) for values in list(zip(*runs, strict=True))[:2])
+    most_kb, most_us = bars.WAITING_ATTEMPT_KB, bars.BESIDE_WAITING_US
+    console.print(
+        f"{attempts:,} attempts that wait for volumes: {held} KB each (bar {most_kb} KB, {verdict(held <= most_kb)}); "
+        f"another pod costs {other:.0f} us (bar {most_us} us, {verdict(other <= most_us)})"
+    )
+    return {f"loop/waiting-attempt-kb/{attempts}": held, f"loop/beside-waiting-us/{attempts}": other}
 
 
 def daemon(console: Console, rounds: int) -> Results:
@@ -146,6 +159,7 @@ SECTIONS: dict[str, Callable[[Console, int], Results]] = {
     "simulate": simulate,
     "storm": preemptors,
     "devices": claims,
+    "waiting-attempts": waiting,
     "live": daemon,
     "serving": api_server,
     "sandbox": whole_sandbox,

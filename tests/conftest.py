@@ -13,6 +13,7 @@ MARKS_BY_FOLDER = {
     "sandbox": ("kubectl", "slow"),
     "browser": ("browser", "slow"),
     "parity": ("recordings", "slow"),
+    "control_plane": ("control_plane", "slow"),
 }
 
 # A busy machine must not fail a property, and neither must an example that nobody has tried before: `make explore` is
@@ -21,6 +22,17 @@ UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow]
 settings.register_profile("repeatable", UNHURRIED, derandomize=True)
 settings.register_profile("explore", UNHURRIED, max_examples=500)
 settings.load_profile("repeatable")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """One line about what could not be tried here, or nobody would miss it."""
+    skipped = sum(
+        report.nodeid.startswith("tests/control_plane/") for report in terminalreporter.stats.get("skipped", [])
+    )
+    if skipped:
+        terminalreporter.write_line(
+            f"{skipped} tests on a real control plane were skipped: CONTRIBUTING.md says what they need"
+        )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

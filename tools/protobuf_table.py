@@ -15,20 +15,28 @@ PACKAGES = {
     **{
         f"io.k8s.api.{group}.v1": f"staging/src/k8s.io/api/{group}/v1"
         for group in (
+            "admissionregistration",
             "apps",
             "authentication",
             "authorization",
             "autoscaling",
             "batch",
+            "certificates",
             "coordination",
             "core",
+            "discovery",
             "events",
+            "flowcontrol",
+            "networking",
+            "node",
             "policy",
+            "rbac",
             "resource",
             "scheduling",
             "storage",
         )
     },
+    "io.k8s.api.autoscaling.v2": "staging/src/k8s.io/api/autoscaling/v2",
     "io.k8s.apimachinery.pkg.apis.meta.v1": "staging/src/k8s.io/apimachinery/pkg/apis/meta/v1",
 }
 _STRUCT = re.compile(r"^type (\w+) struct \{\n(.*?)^\}", re.MULTILINE | re.DOTALL)

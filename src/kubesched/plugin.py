@@ -8,6 +8,7 @@ time. `kubesched.testing` is the front door for the tests of plugins, under the 
 from kubesched.api.custom import custom_kind
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.framework.budget import Expense
 from kubesched.framework.client import ClientError, ClusterClient
 from kubesched.framework.cycle import PODS_TO_ACTIVATE, Cycle
 from kubesched.framework.diagnosis import FilterOutcome
@@ -50,6 +51,7 @@ __all__ = [
     "Code",
     "Cycle",
     "Details",
+    "Expense",
     "ExplainPlugin",
     "FilterOutcome",
     "FilterPlugin",

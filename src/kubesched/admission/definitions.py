@@ -18,9 +18,6 @@ def _defaults(definition: Object) -> None:
             fill(given, "singular", kind.lower())
             fill(given, "listKind", f"{kind}List")
     fill(spec, "conversion", {"strategy": "None"})
-    for version in sequence(spec, "versions"):
-        for column in sequence(version, "additionalPrinterColumns"):
-            fill(column, "priority", 0)
 
 
 def _check(definition: Object, mistakes: Mistakes) -> None:

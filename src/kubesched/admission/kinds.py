@@ -1,17 +1,25 @@
-"""From kinds to their rules."""
+"""From kinds to their rules, and which of them are served."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from kubesched.admission import (
+    autoscaling,
     configuration,
+    cron_jobs,
     definitions,
     devices,
+    extension,
     jobs,
+    limits,
+    names,
+    networking,
     nodes,
     pods,
     policy,
+    quotas,
     services,
     storage,
     volumes,
@@ -24,10 +32,17 @@ from kubesched.api.kinds import Resource
 CUSTOM = Rules(counts_generations=True)
 """For custom resources, whose meaning only their owners know."""
 
-REVIEWS = tuple(resource for resource in kinds.BUILT_IN.values() if resource.kind.endswith("Review"))
+SERVED = tuple(
+    resource
+    for resource in kinds.BUILT_IN.values()
+    if re.fullmatch("v[0-9]+", resource.version) and resource.kind not in ("Binding", "ComponentStatus")
+)
+"""The resources that a sandbox serves out of the box: all that are stable, as with a server that is told nothing."""
+
+REVIEWS = tuple(resource for resource in SERVED if resource.kind.endswith("Review"))
 """Questions that are answered and not stored."""
 
-RULES: Mapping[Resource, Rules] = {
+_SPECIAL: Mapping[Resource, Rules] = {
     kinds.NAMESPACES: nodes.NAMESPACE,
     kinds.NODES: nodes.NODE,
     kinds.PODS: pods.RULES,
@@ -38,13 +53,20 @@ RULES: Mapping[Resource, Rules] = {
     kinds.CORE_EVENTS: configuration.EVENT,
     kinds.CONFIG_MAPS: configuration.CONFIG_MAP,
     kinds.SECRETS: configuration.SECRET,
-    kinds.SERVICE_ACCOUNTS: Rules(),
+    kinds.LIMIT_RANGES: limits.RULES,
+    kinds.RESOURCE_QUOTAS: quotas.RULES,
     kinds.DEPLOYMENTS: workloads.DEPLOYMENT,
     kinds.REPLICA_SETS: workloads.REPLICA_SET,
     kinds.STATEFUL_SETS: workloads.STATEFUL_SET,
     kinds.DAEMON_SETS: workloads.DAEMON_SET,
     kinds.CONTROLLER_REVISIONS: workloads.CONTROLLER_REVISION,
     kinds.JOBS: jobs.RULES,
+    kinds.CRON_JOBS: cron_jobs.RULES,
+    kinds.AUTOSCALERS: autoscaling.RULES,
+    kinds.OLDER_AUTOSCALERS: autoscaling.OLDER,
+    kinds.INGRESSES: networking.INGRESS,
+    kinds.NETWORK_POLICIES: networking.POLICY,
+    kinds.CERTIFICATE_SIGNING_REQUESTS: extension.SIGNING_REQUEST,
     kinds.POD_DISRUPTION_BUDGETS: policy.DISRUPTION_BUDGET,
     kinds.PRIORITY_CLASSES: policy.PRIORITY_CLASS,
     kinds.STORAGE_CLASSES: storage.CLASS,
@@ -59,9 +81,17 @@ RULES: Mapping[Resource, Rules] = {
     kinds.RESOURCE_CLAIM_TEMPLATES: devices.TEMPLATE,
     kinds.DEVICE_CLASSES: devices.CLASS,
     kinds.CUSTOM_RESOURCE_DEFINITIONS: definitions.RULES,
-    **{review: Rules() for review in REVIEWS},
 }
-"""The rules of every kind that is admitted without a CustomResourceDefinition."""
 
-SERVED = tuple(RULES)
-"""The resources that a sandbox serves out of the box."""
+_COUNTING = frozenset(("FlowSchema", "PriorityLevelConfiguration", *extension.WEBHOOKS, *extension.POLICIES))
+"""Kinds without rules of their own that count generations."""
+
+
+def _plain(resource: Resource) -> Rules:
+    # Roles and their bindings are named by paths: system:node, for example.
+    name = names.path_segment if resource.group == "rbac.authorization.k8s.io" else names.subdomain
+    return Rules(name=name, counts_generations=resource.kind in _COUNTING)
+
+
+RULES: Mapping[Resource, Rules] = {resource: _SPECIAL.get(resource) or _plain(resource) for resource in SERVED}
+"""The rules of every kind that is admitted without a CustomResourceDefinition."""

@@ -118,6 +118,13 @@ def label_value(value: str) -> Words:
     return _found((len(value) > 63, _too_long(63)), (not _is_value(value), _VALUE_WORDS))
 
 
+def path_segment(name: str) -> Words:
+    """Names that are only part of a path: of roles and their bindings."""
+    if name in (".", ".."):
+        return (f"may not be '{name}'",)
+    return tuple(f"may not contain '{sign}'" for sign in "/%" if sign in name)
+
+
 def config_key(key: str) -> Words:
     """A key of a ConfigMap or a Secret."""
     if len(key) > 253:

@@ -113,6 +113,23 @@ def request_for_the_whole(spec: Object) -> None:
     resources["requests"] = {**{name: resources["limits"][name] for name in limits}, **requests}
 
 
+def pod_requests_of(spec: Object) -> dict[str, Quantity]:
+    """What a pod asks for as a whole: containers, overhead, or what is said for the pod itself."""
+    return dict(pod_requests(msgspec.convert({"spec": spec}, Pod)))
+
+
+def pod_limits(spec: Object) -> dict[str, Quantity]:
+    """The limits of a pod as a whole: added up as requests are."""
+    parts = {kind: [_limited(each) for each in sequence(spec, kind)] for kind in ("containers", "initContainers")}
+    whole = {"resources": _limited(spec)["resources"]} if spec.get("resources") else {}
+    return pod_requests_of({**parts, **whole, "overhead": mapping(spec, "overhead")})
+
+
+def _limited(holder: Object) -> Object:
+    limits = mapping(mapping(holder, "resources"), "limits")
+    return {"resources": {"requests": limits}, "restartPolicy": text(holder, "restartPolicy")}
+
+
 def _requested_together(spec: Object) -> dict[str, Quantity]:
     parts: Object = {}
     for kind in ("containers", "initContainers"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubesched.admission.limits import limit_claim
 from kubesched.admission.metadata import metadata_of, name_of
 from kubesched.admission.mistakes import Mistakes
 from kubesched.admission.names import subdomain
@@ -73,7 +74,7 @@ def _fill_claim(claim: Object) -> None:
     fill_claim_spec(filled(claim, "spec"))
 
 
-def _choose_class(claim: Object, reader: Reader) -> None:
+def choose_class(claim: Object, reader: Reader) -> None:
     """A claim that names no class gets the default one: of several the newest, then the first by name."""
     spec = claim["spec"]
     if spec.get("storageClassName") is not None:
@@ -85,6 +86,11 @@ def _choose_class(claim: Object, reader: Reader) -> None:
     marked.sort(key=lambda each: text(metadata_of(each), "creationTimestamp"), reverse=True)
     if marked:
         spec["storageClassName"] = name_of(marked[0])
+
+
+def _admit_claim(claim: Object, reader: Reader) -> None:
+    choose_class(claim, reader)
+    limit_claim(claim, reader)
 
 
 def _is_default(storage_class: Object) -> bool:
@@ -181,7 +187,7 @@ def _volume_stays(new: Object, old: Object, mistakes: Mistakes) -> None:
 
 CLAIM = Rules(
     defaults=_fill_claim,
-    admit=_choose_class,
+    admit=_admit_claim,
     check=_check_claim,
     check_update=_claim_stays,
     new_status=lambda _: {"phase": "Pending"},

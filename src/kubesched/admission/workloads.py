@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from kubesched.admission import names
-from kubesched.admission.metadata import check_annotations, check_labels
+from kubesched.admission.metadata import check_annotations, check_labels, name_of
 from kubesched.admission.mistakes import NEGATIVE, Mistakes
 from kubesched.admission.pods import check_pod_spec, fill_pod_spec
 from kubesched.admission.reading import fill, filled, mapping, sequence, text
@@ -52,12 +52,12 @@ def template_labels(spec: Object) -> dict[str, str]:
     return mapping(metadata, "labels")
 
 
-def check_template(spec: Object, mistakes: Mistakes) -> None:
+def check_template(spec: Object, mistakes: Mistakes, *, added: frozenset[str] = frozenset()) -> None:
     template = mapping(spec, "template")
     metadata = mapping(template, "metadata")
     check_labels(template_labels(spec), "spec.template.labels", mistakes)
     check_annotations(mapping(metadata, "annotations"), "spec.template.annotations", mistakes)
-    check_pod_spec(mapping(template, "spec"), "spec.template.spec", mistakes)
+    check_pod_spec(mapping(template, "spec"), "spec.template.spec", mistakes, added=added)
 
 
 def _check_long_running(spec: Object, kind: str, mistakes: Mistakes) -> None:
@@ -228,9 +228,10 @@ def _check_stateful_set(stateful_set: Object, mistakes: Mistakes) -> None:
     _check_update_strategy(spec, mistakes)
     check_counts(spec, ("replicas", "minReadySeconds", "revisionHistoryLimit"), mistakes)
     _check_selector(spec, "statefulset", mistakes)
-    check_template(spec, mistakes)
+    claims = sequence(spec, "volumeClaimTemplates")
+    check_template(spec, mistakes, added=frozenset(map(name_of, claims)))
     _check_long_running(spec, "StatefulSet", mistakes)
-    for i, claim in enumerate(sequence(spec, "volumeClaimTemplates")):
+    for i, claim in enumerate(claims):
         where = f"spec.volumeClaimTemplates[{i}]"
         check_claim_spec(mapping(claim, "spec"), f"{where}.spec", mistakes)
     retention = mapping(spec, "persistentVolumeClaimRetentionPolicy")

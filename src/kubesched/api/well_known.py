@@ -14,6 +14,8 @@ STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
+MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
+"""The annotation of a CSINode that names the in-tree drivers whose volumes CSI drivers serve there."""
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 SYSTEM_PRIORITY_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}

@@ -41,7 +41,10 @@ _TYPES_OF_TAGS: dict[str, tuple[type, ...]] = {
     "null": (type(None),),
     "timestamp": (str,),
 }
-_MOST_VALUES = 10_000_000  # that aliases may make of one document
+_MOST_BY_ALIASES = 256 << 20
+"""Characters that aliases may make of one document, unless the caller says less."""
+_OVERHEAD = 8
+"""What a value counts for besides its text."""
 _OPEN: Any = object()  # what an anchor stands for while its value is being read
 
 
@@ -63,20 +66,21 @@ class Document(NamedTuple):
     line: int
 
 
-def documents(text: str, *, strict: bool = False) -> Iterator[Document]:
+def documents(text: str, *, strict: bool = False, most_by_aliases: int = _MOST_BY_ALIASES) -> Iterator[Document]:
     """The documents in the text, one by one: what follows a document is looked at only when asked for.
 
     Text that begins with a brace or a bracket is JSON, and then it is one document. Where Kubernetes decodes
-    `strict`ly, a key that `<<` brings along counts as given, so that it cannot be overridden.
+    `strict`ly, a key that `<<` brings along counts as given, so that it cannot be overridden. Aliases make a document
+    larger than its text: by no more than `most_by_aliases` characters.
     """
     start = text.lstrip()
     if start.startswith(("{", "[")):
         yield Document(_json(text), text.count("\n", 0, len(text) - len(start)) + 1)
     else:
-        yield from _yaml(text, strict)
+        yield from _yaml(text, strict, most_by_aliases)
 
 
-def _yaml(text: str, strict: bool = False) -> Iterator[Document]:
+def _yaml(text: str, strict: bool = False, most_by_aliases: int = _MOST_BY_ALIASES) -> Iterator[Document]:
     try:
         loader = _Loader(text)
         try:
@@ -86,7 +90,7 @@ def _yaml(text: str, strict: bool = False) -> Iterator[Document]:
                 if isinstance(event, yaml.DocumentStartEvent):
                     _check_version(event)
                 if isinstance(event, yaml.NodeEvent):
-                    yield Document(_Reader(loader, strict).value(event), line)
+                    yield Document(_Reader(loader, strict, most_by_aliases).value(event), line)
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
@@ -123,35 +127,39 @@ class _Reader:
     Not from PyYAML's nodes: composing those crashes the interpreter on text that is nested deeply enough.
     """
 
-    def __init__(self, loader: Any, strict: bool) -> None:
+    def __init__(self, loader: Any, strict: bool, most_by_aliases: int) -> None:
         self._next = loader.get_event
         self._strict = strict
-        self._anchors: dict[str, tuple[Any, int]] = {}  # values, and how many values they are made of
-        self._count = 0
+        self._anchors: dict[str, tuple[Any, int]] = {}
+        """Values, and how large they are, written out."""
+        self._size = 0
+        self._left_for_aliases = most_by_aliases
 
     def value(self, event: Any) -> Any:
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event)
-        start, anchor = self._count, event.anchor
-        self._count += 1
+        start, anchor = self._size, event.anchor
+        self._size += _OVERHEAD
         if anchor:
             self._anchors[anchor] = (_OPEN, 0)
         if isinstance(event, yaml.ScalarEvent):
+            self._size += len(event.value)
             value = _scalar(event)
         elif isinstance(event, yaml.SequenceStartEvent):
             value = self._sequence()
         else:
             value = self._mapping()
         if anchor:
-            self._anchors[anchor] = (value, self._count - start)
+            self._anchors[anchor] = (value, self._size - start)
         return value
 
     def _alias(self, event: Any) -> Any:
-        value, count = self._anchors.get(event.anchor, (None, 0))
-        if not count:
+        value, size = self._anchors.get(event.anchor, (None, 0))
+        if not size:
             _fail(f"anchor &{event.anchor} " + ("contains itself" if value is _OPEN else "is not defined"), event)
-        self._count += count
-        if self._count > _MOST_VALUES:
+        self._size += size
+        self._left_for_aliases -= size
+        if self._left_for_aliases < 0:
             _fail("aliases make too much of this document", event)
         return value
 

@@ -13,6 +13,9 @@ from kubesched.cel.versions import Semver
 COST_LIMIT = 1_000_000
 """What one evaluation of a selector may cost."""
 
+_COST_BETWEEN_LOOKS = 5_000
+"""A few milliseconds of work."""
+
 ACCESS_COST = 1
 LIST_COST = 10
 MAP_COST = 30
@@ -23,19 +26,33 @@ Price = Callable[[Sequence[Value], Value], int]
 """What a call cost, given its arguments and what it returned."""
 
 
+Interrupt = Callable[[], None]
+"""Called now and then in the middle of an evaluation, which it may end by raising something of its own."""
+
+
 class Meter:
     """Adds up what one evaluation costs."""
 
-    __slots__ = ("left",)
+    __slots__ = ("_interrupt", "_next_look", "left")
 
-    def __init__(self, limit: int = COST_LIMIT) -> None:
+    def __init__(self, limit: int = COST_LIMIT, interrupt: Interrupt | None = None) -> None:
         self.left = limit
+        self._interrupt = interrupt
+        self._next_look = 0 if interrupt is None else max(0, limit - _COST_BETWEEN_LOOKS)
+        """Of what is left; when there is less, something is to be done."""
 
     def spend(self, cost: int) -> None:
         """Pay, or stop the evaluation."""
         self.left -= cost
+        if self.left < self._next_look:
+            self._look()
+
+    def _look(self) -> None:
         if self.left < 0:
             raise CostLimitError(TOO_EXPENSIVE)
+        self._next_look = max(0, self.left - _COST_BETWEEN_LOOKS)
+        assert self._interrupt is not None
+        self._interrupt()
 
 
 def _scan(size: int, times: int = 1) -> int:
@@ -119,11 +136,20 @@ def write_list(args: Sequence[Value], result: Value) -> int:
     return 1 + LIST_COST + size_of(result)
 
 
-def every_pair(args: Sequence[Value], result: Value) -> int:
+def every_pair(args: Sequence[Value], result: Value = None) -> int:
     """Each element of one list is compared with each of the other (or of the same)."""
     return 1 + size_of(args[0]) * size_of(args[-1])
 
 
-def every_pair_twice(args: Sequence[Value], result: Value) -> int:
+def every_pair_twice(args: Sequence[Value], result: Value = None) -> int:
     """So, in both directions."""
     return 1 + 2 * size_of(args[0]) * size_of(args[-1])
+
+
+def sorting(args: Sequence[Value], result: Value) -> int:
+    """The same price, though it is not so much work."""
+    return every_pair_twice(args)
+
+
+PAID_BEFORE = frozenset({every_pair, every_pair_twice})
+"""Prices of calls that would take very long if they were made before it is known that they are too expensive."""

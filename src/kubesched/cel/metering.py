@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from kubesched.cel.closures import Closure, Frame
 from kubesched.cel.compiler import METER_SLOT, Built, Compiler
-from kubesched.cel.costs import ACCESS_COST, COST_LIMIT
+from kubesched.cel.costs import ACCESS_COST, PAID_BEFORE
 from kubesched.cel.device import MODEST
 from kubesched.cel.functions import Function, Overload
 from kubesched.cel.syntax import (
@@ -43,8 +43,12 @@ class MeteringCompiler(Compiler):
             overload = fitting[0] if sure or len(fitting) == 1 else function.choose(values)
             if not sure and not overload.accepts_values(values):
                 raise function.no_overload(values)
+            price = overload.price
+            if price in PAID_BEFORE:
+                frame[METER_SLOT].spend(price(values, None))
+                return overload.run(*values)
             result = overload.run(*values)
-            frame[METER_SLOT].spend(overload.price(values, result))
+            frame[METER_SLOT].spend(price(values, result))
             return result
 
         return Built(run)
@@ -69,9 +73,13 @@ _EVERY_PAIR = frozenset(
 )
 
 
+_BRIEF = 500_000
+"""An evaluation that can cost no more than this by our estimate, which is far too high, takes some ten milliseconds."""
+
+
 def may_become_expensive(tree: Node) -> bool:
-    """Whether an evaluation for a device within the API's limits could reach the cost limit."""
-    return worst_case_cost(tree) > COST_LIMIT
+    """Whether an evaluation for a device within the API's limits could come near the cost limit, or take long."""
+    return worst_case_cost(tree) > _BRIEF
 
 
 def worst_case_cost(tree: Node) -> float:

@@ -9,7 +9,7 @@ from typing import TypeGuard
 from kubesched.cel import library, types
 from kubesched.cel.checker import Checked, check
 from kubesched.cel.compiler import FIRST_LOCAL, Compiler
-from kubesched.cel.costs import Meter
+from kubesched.cel.costs import Interrupt, Meter
 from kubesched.cel.device import Device
 from kubesched.cel.errors import AbsorbableError, CompileError, CostLimitError, EvaluationError, Issue, describe_issues
 from kubesched.cel.formatting import clauses_of, refusal
@@ -58,10 +58,13 @@ class Selector:
     def __repr__(self) -> str:
         return f"Selector({self.expression!r})"
 
-    def matches(self, device: Device) -> bool:
-        """Whether the device will do; raises EvaluationError if the expression cannot tell."""
+    def matches(self, device: Device, interrupt: Interrupt | None = None) -> bool:
+        """Whether the device will do; raises EvaluationError if the expression cannot tell.
+
+        `interrupt` is called now and then, if it takes long.
+        """
         if not (self._cheap and device.modest):
-            return self.metered().matches(device)
+            return self.metered().matches(device, Meter(interrupt=interrupt))
         try:
             result = self._run([device, *self._after_device])
         except AbsorbableError as error:

@@ -60,6 +60,7 @@ MOST_NODES = 20
 @click.option("--all-pods", is_flag=True, help=f"Show every pod, even if there are more than {MOST_ROWS}.")
 @click.option("--all-nodes", is_flag=True, help=f"Show every node, even if there are more than {MOST_NODES}.")
 @click.option("--record", help="File to record to, for `kubesched replay`. An existing file is kept as FILE.1.")
+@click.option("--record-annotations", is_flag=True, help="Record what annotations say, too; else it is masked.")
 def simulate(
     files: tuple[str, ...],
     config_file: str | None,
@@ -70,6 +71,7 @@ def simulate(
     all_pods: bool,
     all_nodes: bool,
     record: str | None,
+    record_annotations: bool,
 ) -> None:
     """Run the pods and workloads of the manifests in virtual time, to the end.
 
@@ -80,7 +82,7 @@ def simulate(
     policy = policy_of(config_file, features)
     manifests = manifests_of(files, policy, workloads=True, drains=drains)
     with _recording(record) as stream:
-        report = run(manifests, policy, seed, stream)
+        report = run(manifests, policy, seed, stream, with_annotations=record_annotations)
     match output:
         case "json" | "yaml":
             print_plain({**report.to_plain(), "skipped": dict(manifests.skipped)}, output)
@@ -110,9 +112,18 @@ def _recording(file: str | None) -> Iterator[IO[str] | None]:
         yield stream
 
 
-def run(manifests: Manifests, policy: Policy, seed: int, record: IO[str] | None = None) -> SimulationReport:
+def run(
+    manifests: Manifests,
+    policy: Policy,
+    seed: int,
+    record: IO[str] | None = None,
+    *,
+    with_annotations: bool = False,
+) -> SimulationReport:
     """One simulation from beginning to end, with a progress bar; or what is wrong with the policy, and the end."""
-    simulation = Simulation(manifests.objects, policy.settings, seed=seed, record=record)
+    simulation = Simulation(
+        manifests.objects, policy.settings, seed=seed, record=record, with_annotations=with_annotations
+    )
     try:
         with progress_bar("Simulating") as progress:
             return simulation.run(progress)

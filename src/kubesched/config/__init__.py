@@ -7,7 +7,7 @@ from kubesched.config.configuration import Extender, Plugin, Plugins, PluginSet,
 from kubesched.config.duration import Duration
 from kubesched.config.features import Features
 from kubesched.config.mistakes import ConfigError, InvalidConfigError, UnreadableConfigError
-from kubesched.config.output import to_json, to_plain, to_yaml
+from kubesched.config.output import to_json, to_plain, to_yaml, without_secrets
 from kubesched.config.reading import default, from_plain, load
 
 __all__ = [
@@ -28,4 +28,5 @@ __all__ = [
     "to_json",
     "to_plain",
     "to_yaml",
+    "without_secrets",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
@@ -36,6 +37,8 @@ from kubesched.config.configuration import (
 )
 from kubesched.config.duration import Duration
 
+MASKED = "masked"
+
 # Fields are left out when empty, as Go's omitempty does, except these.
 _ALWAYS: dict[type, frozenset[str]] = {
     type_: frozenset(names.split())
@@ -64,6 +67,21 @@ def to_plain(config: SchedulerConfiguration) -> dict[str, Any]:
     plain = _record(config)
     plain.pop("features", None)  # which a flag sets, and a file cannot have
     return {"apiVersion": API_VERSION, "kind": KIND, **plain}
+
+
+def without_secrets(config: SchedulerConfiguration) -> SchedulerConfiguration:
+    """The configuration as others may see it: without the keys of extenders, and without names and passwords in their
+    addresses."""
+    return msgspec.structs.replace(config, extenders=tuple(map(_without_secrets, config.extenders)))
+
+
+def _without_secrets(extender: Extender) -> Extender:
+    address, tls = urlsplit(extender.url_prefix), extender.tls_config
+    if tls is not None and tls.key_data:
+        tls = msgspec.structs.replace(tls, key_data=MASKED.encode())
+    if "@" in address.netloc:
+        address = address._replace(netloc=f"{MASKED}@{address.netloc.rpartition('@')[2]}")
+    return msgspec.structs.replace(extender, url_prefix=urlunsplit(address), tls_config=tls)
 
 
 def to_yaml(config: SchedulerConfiguration) -> str:

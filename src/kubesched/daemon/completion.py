@@ -21,6 +21,7 @@ from kubesched.daemon.options import Options
 from kubesched.framework.plugin import PluginContext
 from kubesched.framework.profile import Profile
 from kubesched.plugins.registry import all_plugins
+from kubesched.scheduler.recording.secrets import open_private
 
 POLICY_KEY = "policy.cfg"
 """Where in a config map the Policy is."""
@@ -112,7 +113,8 @@ def write_configuration(what: Completed) -> Path:
     file = Path(what.options.write_config_to)
     text = config.to_yaml(_as_run(what.configuration))
     try:
-        file.write_text(text, encoding="utf-8")
+        with open_private(str(file)) as stream:  # it has the keys of extenders
+            stream.write(text)
     except OSError as error:
         raise OptionsError(f"--write-config-to: {error.strerror}: {file}") from None
     return file
@@ -121,7 +123,7 @@ def write_configuration(what: Completed) -> Path:
 def _as_run(configuration: config.SchedulerConfiguration) -> config.SchedulerConfiguration:
     """What is left of a configuration once plugins are made of it: arguments of those that are enabled, by name."""
     registry = all_plugins()
-    context = PluginContext(features=configuration.features, now=time.time, stopwatch=time.monotonic)
+    context = PluginContext(features=configuration.features, now=time.time)
     profiles = []
     for profile in configuration.profiles:
         Profile(profile, registry, context)  # which knows of plugins that are not there, or there twice

@@ -10,30 +10,37 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from kubesched.kube.errors import ApiStatusError, KubeError, UnreachableError
+from kubesched.daemon.log import Log
+from kubesched.kube.errors import ApiStatusError, KubeError
 
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
+
+log = Log(__name__)
 
 T = TypeVar("T")
 
 
 def leaves_doubt(error: KubeError) -> bool:
     """Whether a write that ended so may have taken effect. A conflict may be with ourselves, the time before."""
-    if isinstance(error, UnreachableError):
-        return error.maybe_done
-    return isinstance(error, ApiStatusError) and (error.code == 409 or error.code >= 500)
+    return error.maybe_done or (isinstance(error, ApiStatusError) and (error.code == 409 or error.code >= 500))
 
 
 async def certain(ask: Callable[[], Awaitable[T]], *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> T:
-    """Ask until the server answers; an error that is an answer, such as Not Found, is raised."""
+    """Ask until the server answers. Of all errors only Not Found is an answer, and is raised.
+
+    That we have no credentials, are not allowed to ask, ask too often, or ask a server that is ill, says nothing about
+    what was written.
+    """
     pause = _FIRST_PAUSE
     while True:
         try:
             return await ask()
-        except (ApiStatusError, UnreachableError) as error:
-            if isinstance(error, ApiStatusError) and error.code < 500 and error.code != 429:
+        except KubeError as error:
+            if isinstance(error, ApiStatusError) and error.code == 404:
                 raise
+            if pause >= _LONGEST_PAUSE:
+                log.warning("What became of a write is still not known: asking again", err=error)
         await sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)
 

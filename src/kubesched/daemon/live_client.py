@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import msgspec
 
 from kubesched.api.kinds import PODS, Resource, resource_named
-from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.daemon.doubt import certain, leaves_doubt, says_the_same
 from kubesched.framework.client import (
     NOT_FOUND,
     UNREACHABLE,
+    Awaited,
     ClientError,
     ClusterClient,
     Json,
@@ -22,14 +22,38 @@ from kubesched.framework.client import (
     pod_status_patch,
 )
 from kubesched.kube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Client
-from kubesched.kube.errors import ApiStatusError, KubeError
+from kubesched.kube.errors import ApiStatusError, KubeError, UnreadableAnswerError
 from kubesched.kube.event_record import reference
 from kubesched.kube.events import EventRecorder
 from kubesched.scheduler.handle import ObjectWaiter
 
 _encode = msgspec.json.Encoder().encode
-_decode_pod = msgspec.json.Decoder(Pod).decode
 _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class _Uid(msgspec.Struct):
+    uid: str = ""
+
+
+class _NodeName(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+
+
+class _WhereItIs(msgspec.Struct):
+    """All that is asked about a pod in doubt: whatever else is in it may be of another shape than we know."""
+
+    metadata: _Uid
+    spec: _NodeName
+
+
+_decode_where_it_is = msgspec.json.Decoder(_WhereItIs).decode
+
+
+def _where_it_is(body: bytes) -> _WhereItIs:
+    try:
+        return _decode_where_it_is(body)
+    except msgspec.DecodeError as error:
+        raise UnreadableAnswerError(f"a pod cannot be read: {error}") from None
 
 
 class ClientObserver(Protocol):
@@ -118,9 +142,9 @@ class LiveClient(ClusterClient):
             raise _as_client_error(error) from error
 
     async def wait(
-        self, pod: Pod, is_met: Callable[[], bool], *, kinds: Sequence[type[KubeObject]], within: float
+        self, pod: Pod, is_met: Callable[[], bool], *, objects: Callable[[], Iterable[Awaited]], within: float
     ) -> bool:
-        return await self._waiter.wait(pod, is_met, kinds=kinds, within=within)
+        return await self._waiter.wait(pod, is_met, objects=objects, within=within)
 
     async def _json(self, answer: Awaitable[bytes]) -> Json:
         try:
@@ -144,22 +168,26 @@ class LiveClient(ClusterClient):
         """Whether the pod is where it should be, though the answer to its binding was an error."""
         contradicts = isinstance(error, ApiStatusError) and error.code == 404
         if leaves_doubt(error):
-            found = await self._looked_up(pod)
-            if found is not None and found.spec.node_name in ("", node_name):
-                return found.spec.node_name == node_name
+            found = await self._node_now(pod)
+            if found in ("", node_name):
+                return found == node_name
             contradicts = True
         if contradicts:
             self._on_contradiction(pod)
         return False
 
-    async def _looked_up(self, pod: Pod) -> Pod | None:
-        """The very same pod as it is now; None if it is gone."""
+    async def _node_now(self, pod: Pod) -> str | None:
+        """Where the very same pod is now, perhaps nowhere; None if it is gone."""
         path = PODS.path_of(namespace=pod.namespace, name=pod.name)
+
+        async def ask() -> _WhereItIs:
+            return _where_it_is(await self._client.get(path))
+
         try:
-            found = _decode_pod(await certain(lambda: self._client.get(path)))
-        except (KubeError, msgspec.MsgspecError):
+            found = await certain(ask)
+        except ApiStatusError:
             return None
-        return found if found.uid == pod.uid else None
+        return found.spec.node_name if found.metadata.uid == pod.uid else None
 
     async def _measured(self, call: str, made: Callable[[], Awaitable[object]]) -> None:
         observer = self._observer

@@ -93,7 +93,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     policy_configmap_namespace: str = "kube-system"
     use_legacy_policy_config: bool = False
 
+    decision_budget: Duration = Duration(1)
     record: str = ""
+    record_annotations: bool = False
     shadow: bool = False
 
     help: bool = False

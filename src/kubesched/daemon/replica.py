@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import random
 import time
 from collections.abc import AsyncIterator, Coroutine
@@ -22,6 +23,7 @@ from kubesched.daemon.scheduling_log import SchedulingLog
 from kubesched.daemon.shadow import Shadow, log_and_count
 from kubesched.extenders.http_extender import close_all, extenders_of
 from kubesched.extenders.originals import originals_for
+from kubesched.framework.budget import TURN, Budget
 from kubesched.framework.client import ClusterClient
 from kubesched.framework.registry import Registry
 from kubesched.kube.authentication import Clients
@@ -73,7 +75,7 @@ class Replica:
         )
         listeners: list[SchedulerListener] = [waiter]
         if record is not None:
-            recording = Recording(record, configuration, time.monotonic)
+            recording = Recording(record, configuration, time.monotonic, with_annotations=options.record_annotations)
             client = RecordingClient(client, recording)
             listeners.append(recording)
         originals = originals_for(configuration)
@@ -88,6 +90,7 @@ class Replica:
             longest_wait=float(options.pod_max_in_unschedulable_pods_duration),
             stopwatch=time.perf_counter,
             listeners=listeners,
+            budget=Budget(time.thread_time, turn=TURN, limit=float(options.decision_budget) or math.inf),
         )
         Census(registry, self.scheduler)
         self.scheduler.listeners += (

@@ -8,6 +8,7 @@ from types import CoroutineType
 from typing import Any, TypeVar
 
 from kubesched.api.pod import Pod
+from kubesched.framework.budget import UNLIMITED, Budget
 from kubesched.framework.errors import NotDecidedError, PluginError
 from kubesched.framework.extender import ExtenderAnswers
 from kubesched.framework.status import Status
@@ -37,6 +38,7 @@ class Cycle:
 
     __slots__ = (
         "_notes",
+        "budget",
         "deferred",
         "extender_answers",
         "facts",
@@ -56,6 +58,7 @@ class Cycle:
         state: ClusterState,
         watch: Stopwatch | None = None,
         extender_answers: ExtenderAnswers | None = None,
+        budget: Budget = UNLIMITED,
     ) -> None:
         self.pod = pod
         self.latest: Pod | None = pod
@@ -65,6 +68,8 @@ class Cycle:
         self.state = state
         self.watch = watch
         self.watch_of_plugins = watch if watch is not None and watch.is_detailed else None
+        self.budget = budget
+        """To be looked at every so many steps of work that depends on the pod."""
         self.extender_answers = extender_answers
         """None if no extender has a say about this pod."""
         self.facts: PodFacts = state.facts(pod, keep_node_name=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from kubesched.api.pod import Pod
 from kubesched.framework.cycle import Cycle
@@ -24,12 +25,14 @@ class Outcome(Enum):
     ERROR = "error"
 
 
-@dataclass(slots=True)
-class Draw:
+class Draw(NamedTuple):
     """The random choice among equally good nodes: how many there were, and which one was drawn."""
 
     among: int = 1
     drawn: int = 0
+
+
+ONLY_ONE = Draw()
 
 
 @dataclass(slots=True)
@@ -51,7 +54,7 @@ class Decision:
     cycle: Cycle
     node: str = ""
     score: int = 0
-    draw: Draw = field(default_factory=Draw)
+    draw: Draw = ONLY_ONE
     evaluated: int = 0
     feasible: int = 0
     status: Status | None = None

@@ -13,6 +13,7 @@ import numpy as np
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.framework.answers import AnswerCache
+from kubesched.framework.budget import Budget, BudgetExceededError
 from kubesched.framework.cycle import Cycle, CycleStateMissingError
 from kubesched.framework.decision import Decision, Draw, Outcome
 from kubesched.framework.diagnosis import Diagnosis, FilterOutcome
@@ -78,13 +79,15 @@ class Engine:
         *,
         choose: Callable[[list[str]], str] | None = None,
         extenders: Sequence[Extender] = (),
+        budget: Budget | None = None,
     ) -> None:
         """`draw(n)` returns a number from 0 to n - 1: the choice among n equally good nodes.
 
         `choose`, if given, decides by name instead, to repeat what another scheduler did.
-        `extenders` have a say after the plugins, in this order.
+        `extenders` have a say after the plugins, in this order. Without a `budget` a decision may take for ever.
         """
         self.state = state
+        self.budget = budget or Budget()
         self._draw = draw
         self._choose = choose
         self._deciding = tuple(e for e in extenders if e.filters or e.prioritizes or e.preempts)
@@ -116,18 +119,21 @@ class Engine:
         watch: Stopwatch | None = None,
         find: Callable[[str], Pod | None] | None = None,
         extender_answers: ExtenderAnswers | None = None,
+        spent: float | None = None,
     ) -> Decision:
         """Find the best node for a pod, or say why there is none. Nothing is changed.
 
         `find` has the latest version of a pod by its name, for plugins that make room; else this one is the latest.
         AnswersMissingError if extenders have to be asked first; then decide again with the same `extender_answers`.
+        TurnOverError if it takes long and `spent` is given, the seconds that earlier turns took; then decide again.
         """
         for follow in self.state.followers:
             follow()
         profile = self._profiles[pod.spec.scheduler_name]
-        if watch is not None and extender_answers is not None:
+        if watch is not None and (extender_answers is not None or spent):
             watch.restart()
-        cycle = Cycle(pod, self.state, watch, extender_answers)
+        self.budget.begin(spent)
+        cycle = Cycle(pod, self.state, watch, extender_answers, self.budget)
         if find is not None:
             cycle.latest = find(pod.key)
         decision = Decision(pod, profile.name, Outcome.SCHEDULED, cycle)
@@ -136,7 +142,11 @@ class Engine:
         except AnswersOutdatedError:
             assert extender_answers is not None
             extender_answers.renew()
-            return self.decide(pod, explain=explain, watch=watch, find=find, extender_answers=extender_answers)
+            return self.decide(
+                pod, explain=explain, watch=watch, find=find, extender_answers=extender_answers, spent=spent
+            )
+        except BudgetExceededError as exceeded:
+            decision.outcome, decision.status = Outcome.ERROR, error(str(exceeded))
         except PluginError as failure:
             if not isinstance(failure.cause, CycleStateMissingError):
                 raise

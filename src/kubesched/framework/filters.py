@@ -13,7 +13,7 @@ from kubesched.framework.answers import AnswerCache, ask_for_ids
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import FilterOutcome, named
 from kubesched.framework.equivalence import EquivalenceCache
-from kubesched.framework.errors import PluginError
+from kubesched.framework.errors import NotDecidedError, PluginError
 from kubesched.framework.nodes import Nodes, WhatIf
 from kubesched.framework.nominated import NominatedColumns
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
@@ -88,6 +88,8 @@ class FilterRunner:
             ask = plugin.pre_filter
             try:  # what `Cycle.ask` does, less a call: this is asked of every pod, several times
                 answer = ask(cycle) if watch is None else watch.timed(plugin.name, "PreFilter", ask, cycle)
+            except NotDecidedError:
+                raise
             except Exception as failure:
                 raise PluginError(plugin.name, failure) from failure
             if answer is None:
@@ -214,6 +216,8 @@ class FilterRunner:
                 continue
             try:
                 status = self._check(plugin, cycle, world)
+            except NotDecidedError:
+                raise
             except Exception as failure:
                 raise PluginError(plugin.name, failure) from failure
             if status is not None:

@@ -55,8 +55,6 @@ class PluginContext:
     """Pods that wait for a Permit plugin, to be allowed or rejected."""
     now: Callable[[], float] = lambda: 0.0
     """The time of day, in seconds since 1970: for what objects say about times."""
-    stopwatch: Callable[[], float] = lambda: 0.0
-    """Seconds that really pass, also where the time of day is imagined: for limits on how long work may take."""
     client: ClusterClient = field(default_factory=ClusterClient)
     """Reads and writes the cluster's objects, and waits for what others make of them."""
     handle: Handle = field(default_factory=Handle)

@@ -10,7 +10,8 @@ import numpy as np
 from kubesched.api.pod import Pod
 from kubesched.framework.answers import AnswerCache, all_in_range
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.equivalence import EquivalenceCache, ScoreGroup
+from kubesched.framework.diagnosis import PassingRows
+from kubesched.framework.equivalence import EquivalenceCache, ScoreGroup, Totals
 from kubesched.framework.errors import PluginError
 from kubesched.framework.extender import ExtenderAnswers
 from kubesched.framework.nodes import FeasibleNodes
@@ -72,13 +73,18 @@ class Scores:
         self.of_passing: Column | None = None
         """The total over all rows with -1 where a row is not feasible, if that is at hand."""
 
+    def begin_with(self, totals: Totals, passing: PassingRows | None) -> None:
+        """What the scores that are answered together add up to; `passing` if just those rows fit."""
+        self._of_all, self._constant = totals.total, totals.constant
+        if passing is not None:
+            self.of_passing = totals.of_passing(passing)
+
     def add_for_all(self, weighted: Scored) -> None:
         """Scores of all rows, or a plain number."""
-        if not isinstance(weighted, int):
-            self.of_passing = None
         if isinstance(weighted, int):
             self._constant += weighted
         else:
+            self.of_passing = None
             self._of_all = weighted if self._of_all is None else self._of_all + weighted
 
     def add_for_feasible(self, weighted: Column) -> None:
@@ -144,10 +150,7 @@ class ScoreRunner:
         if not explain and self._together:
             totals = self._equivalence.totals(cycle, self._group_without(tuple(result.skipped)))
             if totals is not None:
-                result.add_for_all(totals.total)
-                result.add_for_all(totals.constant)
-                if sample.passing is not None:
-                    result.of_passing = totals.of_passing(sample.passing)
+                result.begin_with(totals, sample.passing)
                 scores = self._apart if not totals.apart else (*totals.apart, *self._apart)
         for plugin, weight in scores:
             if plugin.name in cycle.skipped_scores:

@@ -114,6 +114,7 @@ def _impersonation(user: User) -> str:
 
 
 _LEASE_CONNECTIONS = 2
+_NO_LIMIT = -1.0
 
 
 class Clients(NamedTuple):
@@ -149,14 +150,15 @@ def clients_for(
         settings, environ, observer=observer_of_leases, connections=_LEASE_CONNECTIONS, clock=clock
     )
 
-    def client(suffix: str, transport: Transport, observer: Observer | None) -> Client:
-        throttle = Throttle(connection.qps, connection.burst, clock=clock)
+    def client(suffix: str, transport: Transport, observer: Observer | None, qps: float) -> Client:
+        throttle = Throttle(qps, connection.burst, clock=clock)
         return Client(transport, throttle, observer=observer, agent=user_agent(suffix), clock=clock)
 
     return Clients(
         transport,
         of_leases,
-        scheduler=client("scheduler", transport, observer),
-        events=client("events", transport, observer),
-        leases=client("leader-election", of_leases, observer_of_leases),
+        scheduler=client("scheduler", transport, observer, connection.qps),
+        events=client("events", transport, observer, connection.qps),
+        # A lease is renewed every other second, and on time: limits are there to spare the server the rest.
+        leases=client("leader-election", of_leases, observer_of_leases, _NO_LIMIT),
     )

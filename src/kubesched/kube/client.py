@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from kubesched.kube.errors import AnswerTimeoutError, ApiStatusError, UnreachableError
+from kubesched.kube.errors import AnswerTimeoutError, ApiStatusError, KubeError, UnreachableError
 from kubesched.kube.http_connection import Answer, AnswerStream
 from kubesched.kube.observer import NO_ANSWER, Observer
 from kubesched.kube.transport import JSON, Transport, user_agent
@@ -89,6 +89,8 @@ STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
 TIMEOUT = 60.0
 RETRIES = 10  # client-go's
+LONGEST_RETRY_AFTER = 60.0
+"""Seconds. What asks for more, by mistake or by malice, must not end the scheduler's work: client-go has no limit."""
 _PAUSE = 1.0  # seconds before a connection is tried again
 
 log = logging.getLogger(__name__)
@@ -114,7 +116,7 @@ class Client:
         self._clock = clock
         self._sleep = sleep
         self.may_write: Callable[[], bool] = lambda: True
-        """Asked right before anything but a question is sent: a replica that lost the lease writes no more."""
+        """Asked before the first byte of anything but a question: a replica that lost the lease writes no more."""
 
     async def get(self, path: str, *, timeout: float = TIMEOUT, retries: int = RETRIES) -> bytes:
         return await self.request("GET", path, timeout=timeout, retries=retries)
@@ -145,31 +147,38 @@ class Client:
     ) -> bytes:
         """The body of a good answer. Raises ApiStatusError for others, UnreachableError if there was none.
 
-        An answer with Retry-After (429 and 5xx) is heeded for any method: the server did not do it. Where a connection
-        broke, only reading is tried again, as a write may have been done. The timeout is for each try.
+        An answer with Retry-After (429 and 5xx) is heeded for any method: the server did not do it, or says that doing
+        it twice does no harm. Where a connection broke, only reading is tried again, as a write may have been done.
+        The timeout is for each try, from asking for credentials to the last byte, but not for the client's own limits.
         """
         started, received = self._clock(), None
         try:
-            answer = await self._answer(method, path, body, content_type, timeout, retries)
+            answer, maybe_done = await self._answer(method, path, body, content_type, timeout, retries)
             received = len(answer.body)
         finally:
             self._observer.finished(method, self._transport.host, self._clock() - started, len(body), received)
         if answer.status >= 300:
-            raise ApiStatusError.of_answer(answer.status, answer.body, _asked_to_wait(answer))
+            error = ApiStatusError.of_answer(answer.status, answer.body, _asked_to_wait(answer))
+            error.maybe_done = maybe_done
+            raise error
         return answer.body
 
     async def _answer(
         self, method: str, path: str, body: bytes, content_type: str, timeout: float | None, retries: int
-    ) -> Answer:
-        """The last answer: a good one, or one that is not worth another try."""
-        attempt = 0
+    ) -> tuple[Answer, bool]:
+        """The last answer: a good one, or one not worth another try. And whether an earlier try leaves doubt."""
+        attempt, maybe_done = 0, False
         while True:
             try:
                 answer = await self._attempt(method, path, body, content_type, timeout, attempt)
                 pause = _asked_to_wait(answer)
                 if answer.status < 300 or pause is None or attempt >= retries:
-                    return answer
-            except UnreachableError as error:
+                    return answer, maybe_done
+                maybe_done |= answer.status >= 500
+            except KubeError as error:
+                error.maybe_done |= maybe_done
+                if not isinstance(error, UnreachableError):
+                    raise
                 if not _is_worth_a_retry(method, error) or attempt >= retries:
                     raise _with_request(error, method, self._transport.host, path) from error
                 # The first time it may just be that the server closed an idle connection.
@@ -189,11 +198,7 @@ class Client:
             stream = await self._transport.open(path, agent=self._agent, timeout=timeout)
             code = str(stream.head.status)
             if stream.head.status >= 300:
-                try:
-                    body = await stream.read_all(timeout)
-                finally:
-                    stream.close()
-                answer = Answer(stream.head.status, stream.head.headers, body)
+                answer = Answer(stream.head.status, stream.head.headers, await _rest_of(stream, timeout))
                 raise ApiStatusError.of_answer(answer.status, answer.body, _asked_to_wait(answer))
             return WatchStream(stream, silence)
         except UnreachableError as error:
@@ -205,12 +210,13 @@ class Client:
         self, method: str, path: str, body: bytes, content_type: str, timeout: float | None, attempt: int
     ) -> Answer:
         await self._wait_for_turn(method)
-        if method != "GET" and not self.may_write():
-            raise UnreachableError("not sent, because the lease is lost")
         observer, host = self._observer, self._transport.host
+        may_send = _always if method == "GET" else self.may_write
         code = NO_ANSWER
         try:
-            answer = await self._transport.send(method, path, body, content_type, agent=self._agent, timeout=timeout)
+            answer = await self._transport.send(
+                method, path, body, content_type, agent=self._agent, timeout=timeout, may_send=may_send
+            )
             code = str(answer.status)
             return answer
         finally:
@@ -239,7 +245,22 @@ def _asked_to_wait(answer: Answer) -> float | None:
     if answer.status != 429 and answer.status < 500:
         return None
     after = answer.headers.get("retry-after", "")
-    return float(after) if after.isascii() and after.isdigit() else None
+    return min(float(after), LONGEST_RETRY_AFTER) if after.isascii() and after.isdigit() else None
+
+
+async def _rest_of(stream: AnswerStream, timeout: float) -> bytes:
+    """The body of an answer that was to be a watch."""
+    try:
+        async with asyncio.timeout(timeout):
+            return await stream.read_all()
+    except TimeoutError:
+        raise AnswerTimeoutError(f"no whole answer within {timeout:g} s", maybe_done=True) from None
+    finally:
+        stream.close()
+
+
+def _always() -> bool:
+    return True
 
 
 def _with_request(error: UnreachableError, method: str, host: str, path: str) -> UnreachableError:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import logging
-from collections.abc import Callable
+import ssl
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from kubesched.kube.errors import CredentialsError
-from kubesched.kube.tls import Certificate, stamp
+from kubesched.kube.tls import Certificate, show, stamp
 
 TOKEN_FILE_PERIOD = 50.0
 """Seconds between readings of a token file: client-go's minute, less its leeway of ten seconds."""
-CERTIFICATE_FILES_PERIOD = 60.0
+CERTIFICATE_FILES_PERIOD = 1.0
+"""Seconds between looks at whether certificate files were replaced, which is no more than asking for their times."""
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +34,39 @@ class Credentials:
     def certificate(self) -> Certificate | None:
         """The client certificate for new connections, as of the last authorization."""
         return None
+
+    async def close(self) -> None:
+        """End what is under way."""
+
+
+class SharedWork:
+    """Work that many requests wait for at once. One that gives up leaves it to the others, and to those who follow.
+
+    So a plugin that takes longer than a request may last ends all the same, and the next request has what it said.
+    """
+
+    def __init__(self, work: Callable[[], Awaitable[None]]) -> None:
+        self._work = work
+        self._task: asyncio.Future[None] | None = None
+
+    async def done(self) -> None:
+        """Wait until it is done, by whoever began it. Raises what it raises."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.ensure_future(self._work())
+            self._task.add_done_callback(_retrieve)
+        await asyncio.shield(self._task)
+
+    async def end(self) -> None:
+        """Break it off, and wait until it is over."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait((self._task,))
+
+
+def _retrieve(task: asyncio.Future[None]) -> None:
+    """Nobody may wait for it any more: asyncio need not complain."""
+    if not task.cancelled():
+        task.exception()
 
 
 class FixedAuthorization(Credentials):
@@ -90,25 +126,24 @@ class TokenFile(Credentials):
 
 
 class CertificateFiles:
-    """A client certificate and key in files, read again when they were replaced."""
+    """A client certificate and key in files, read again when they were replaced.
+
+    They are two files, and are replaced one after the other: a certificate is taken only with the key that fits it.
+    """
 
     def __init__(self, chain_path: str, key_path: str, *, clock: Callable[[], float]) -> None:
         """Raises CredentialsError if they cannot be read."""
         self._paths = (chain_path, key_path)
         self._clock = clock
         self._stamps: object = None
+        self._complained_about: object = None
         self._looked_at = float("-inf")
         self._certificate: Certificate | None = None
 
     def current(self) -> Certificate | None:
-        """The certificate. One that cannot be read any more stays in use as long as the server takes it."""
+        """The certificate. One that cannot be replaced stays in use as long as the server takes it."""
         if self._clock() - self._looked_at >= CERTIFICATE_FILES_PERIOD:
-            try:
-                self._look()
-            except OSError as error:
-                if self._certificate is None:
-                    raise CredentialsError(f"client certificate: {error.filename}: {error.strerror}") from None
-                log.error("Unable to read the client certificate again: %s: %s", error.filename, error.strerror)
+            self._look()
             self._looked_at = self._clock()
         return self._certificate
 
@@ -118,10 +153,25 @@ class CertificateFiles:
 
     def _look(self) -> None:
         stamps = [stamp(path) for path in self._paths]
-        if stamps != self._stamps:
+        if stamps == self._stamps:
+            return
+        try:
             chain, key = (Path(path).read_bytes() for path in self._paths)
-            self._certificate = Certificate(chain, key)
-            self._stamps = stamps
+            found = Certificate(chain, key)
+            show(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), found)
+        except (OSError, ValueError) as error:
+            self._complain(error, stamps)
+            return
+        self._certificate, self._stamps = found, stamps
+
+    def _complain(self, error: OSError | ValueError, stamps: object) -> None:
+        """Once about the same files: they are looked at every second until they can be used."""
+        words = f"client certificate: {' and '.join(self._paths)}: {getattr(error, 'strerror', None) or error}"
+        if self._certificate is None:
+            raise CredentialsError(words)
+        if stamps != self._complained_about:
+            self._complained_about = stamps
+            log.error("Not taken, and the last one is kept: %s", words)
 
 
 class WithCertificate(Credentials):
@@ -142,3 +192,6 @@ class WithCertificate(Credentials):
 
     def certificate(self) -> Certificate | None:
         return self._files if isinstance(self._files, Certificate) else self._files.current()
+
+    async def close(self) -> None:
+        await self._others.close()

@@ -14,6 +14,9 @@ from kubesched.kube.proxy import Proxy, TunnelHandshake, parsed_proxy, proxy_aut
 from kubesched.kube.tls import Certificate, ServerTrust, TlsContexts
 
 DIAL_TIMEOUT = 30.0
+NEXT_DIAL_AFTER = 1.0
+"""Seconds without a connection (TLS included) after which another one is dialed beside it; the first made is used."""
+MOST_DIALS = 5
 
 
 class Address:
@@ -49,16 +52,14 @@ class Dialer:
         self.extra_headers = proxy_authorization(self._proxy) if self._proxy is not None and forwards else ""
         self._tunnels = self._proxy is not None and not forwards
 
-    async def dial(
-        self, certificate: Certificate | None, lost: Callable[[HttpConnection], None], timeout: float = DIAL_TIMEOUT
-    ) -> HttpConnection:
+    async def dial(self, certificate: Certificate | None, lost: Callable[[HttpConnection], None]) -> HttpConnection:
         """A new connection, showing this certificate. Raises UnreachableError in words for people."""
         where = f"{self.address.host}:{self.address.port}"
         try:
-            async with asyncio.timeout(timeout):
-                return await self._dial(certificate, lost)
+            async with asyncio.timeout(DIAL_TIMEOUT):
+                return await self._first_of_several(certificate, lost)
         except TimeoutError:
-            raise AnswerTimeoutError(f"dial tcp {where}: no connection within {timeout:g} s") from None
+            raise AnswerTimeoutError(f"dial tcp {where}: no connection within {DIAL_TIMEOUT:g} s") from None
         except ssl.SSLCertVerificationError as error:
             raise UnreachableError(f"dial tcp {where}: the server's certificate: {error.verify_message}") from None
         except ssl.SSLError as error:
@@ -72,9 +73,23 @@ class Dialer:
     def _first_host(self) -> str:
         return self.address.host if self._proxy is None else self._proxy.host
 
-    async def _dial(self, certificate: Certificate | None, lost: Callable[[HttpConnection], None]) -> HttpConnection:
-        loop = asyncio.get_running_loop()
+    async def _first_of_several(
+        self, certificate: Certificate | None, lost: Callable[[HttpConnection], None]
+    ) -> HttpConnection:
+        """One address may stand for several servers, of which one has died without a word: then another is tried."""
         context = self._contexts.context(certificate) if self.address.is_tls else None
+        dials: list[asyncio.Task[HttpConnection]] = []
+        try:
+            while True:
+                dials.append(asyncio.create_task(self._dial(context, lost)))
+                if (made := await _first_made(dials, NEXT_DIAL_AFTER if len(dials) < MOST_DIALS else None)) is not None:
+                    dials.remove(made)
+                    return made.result()
+        finally:
+            await _hang_up(dials)
+
+    async def _dial(self, context: ssl.SSLContext | None, lost: Callable[[HttpConnection], None]) -> HttpConnection:
+        loop = asyncio.get_running_loop()
         connection = HttpConnection(loop, lost)
         if self._proxy is None:
             transport, _ = await loop.create_connection(
@@ -118,6 +133,31 @@ class Dialer:
             raise
         connection.connection_made(transport)
         return transport
+
+
+async def _first_made(
+    dials: list[asyncio.Task[HttpConnection]], within: float | None
+) -> asyncio.Task[HttpConnection] | None:
+    """The first that succeeds, None if there is none in time. If all have failed, the last of them."""
+    try:
+        async with asyncio.timeout(within):
+            while True:
+                waiting = [dial for dial in dials if not dial.done()]
+                for dial in dials:
+                    if dial.done() and (dial.exception() is None or not waiting):
+                        return dial
+                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    except TimeoutError:
+        return None
+
+
+async def _hang_up(dials: list[asyncio.Task[HttpConnection]]) -> None:
+    """Another one was first, or nobody waits any more."""
+    for dial in dials:
+        dial.cancel()
+    for made in await asyncio.gather(*dials, return_exceptions=True):
+        if isinstance(made, HttpConnection):
+            made.close()
 
 
 def _keep_alive(sock: socket.socket) -> None:

@@ -30,6 +30,9 @@ _SHOWN = 200  # characters of an answer that is no Status
 class KubeError(UserError):
     """Anything that went wrong with the API server or on the way to it."""
 
+    maybe_done = False
+    """What was asked for may have taken effect all the same: this try, or an earlier one, ended without an answer."""
+
 
 class ConnectionSettingsError(KubeError):
     """A kubeconfig, flag or service account that cannot be used: file, field, what was expected."""
@@ -40,7 +43,7 @@ class CredentialsError(KubeError):
 
 
 class UnreachableError(KubeError):
-    """No whole answer came back. If `maybe_done`, the request was sent and may have taken effect."""
+    """No whole answer came back."""
 
     def __init__(self, message: str, *, maybe_done: bool = False) -> None:
         super().__init__(message)

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from kubesched.kube.credentials import Credentials, bearer
+from kubesched.kube.credentials import Credentials, SharedWork, bearer
 from kubesched.kube.errors import CredentialsError
 from kubesched.kube.kubeconfig import ExecPlugin
 from kubesched.kube.observer import Observer
@@ -67,30 +67,30 @@ class ExecCredentials(Credentials):
         self._now = wall_clock
         self._is_terminal = is_terminal
         self._timeout = timeout
-        self._running = asyncio.Lock()
+        self._runs = SharedWork(self._run)
         self._expires: datetime | None = None
         self._authorization: str | None = None
         self._certificate: Certificate | None = None
 
     async def authorization(self) -> str:
         if self._authorization is None or self._has_expired():
-            async with self._running:
-                if self._authorization is None or self._has_expired():
-                    await self._run()
+            await self._runs.done()
         return self._authorization or ""
 
     async def renew(self, refused: str) -> bool:
         before = self._certificate
-        async with self._running:
-            if self._authorization == refused and self._certificate is before:
-                try:
-                    await self._run()
-                except CredentialsError as error:
-                    log.error("refreshing credentials: %s", error)
+        if self._authorization == refused:
+            try:
+                await self._runs.done()
+            except CredentialsError as error:
+                log.error("refreshing credentials: %s", error)
         return self._authorization != refused or self._certificate != before
 
     def certificate(self) -> Certificate | None:
         return self._certificate
+
+    async def close(self) -> None:
+        await self._runs.end()
 
     def _has_expired(self) -> bool:
         return self._expires is not None and self._now() > self._expires

@@ -6,6 +6,7 @@ Written by hand because it is on the way of every pod twice: see docs/decisions.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar, cast
 
@@ -14,7 +15,11 @@ from kubesched.kube.http_parser import Head, HttpSyntaxError, ResponseParser
 
 T = TypeVar("T")
 
-_MOST_BUFFERED = 1 << 20  # bytes of a stream that wait for their reader before the server is held back
+_MOST_BUFFERED = 32 << 20
+"""Bytes of a stream that wait for their reader before the server is held back. Servers cut a watch whose client does
+not keep up, so whatever comes is taken off the wire, while pods are decided too: this is some 7,000 events."""
+_READ_AT_ONCE = 1 << 20
+"""Bytes that a reader gets at most, or one piece if that is longer: it holds them until all are handled."""
 
 
 class Answer(NamedTuple):
@@ -42,19 +47,19 @@ class HttpConnection(asyncio.Protocol):
         """A further request can be sent."""
         return self._transport is not None and self._parser is None and not self._transport.is_closing()
 
-    async def request(self, data: bytes, timeout: float | None) -> Answer:
-        """Send the bytes of a request and wait for the whole answer."""
+    async def request(self, data: bytes) -> Answer:
+        """Send the bytes of a request at once, and wait for the whole answer. If cancelled, the connection ends."""
         answer: asyncio.Future[Answer] = self._loop.create_future()
         self._answer = answer
         try:
-            return await self._exchange(data, timeout, answer)
+            return await self._exchange(data, answer)
         finally:
             self._answer = None
 
-    async def open_stream(self, data: bytes, timeout: float | None) -> AnswerStream:
+    async def open_stream(self, data: bytes) -> AnswerStream:
         """Send the bytes of a request and wait for the head of the answer. The stream owns the connection then."""
         stream = self._stream = AnswerStream(self, self._loop)
-        await self._exchange(data, timeout, stream.opened)
+        await self._exchange(data, stream.opened)
         return stream
 
     def close(self) -> None:
@@ -71,23 +76,16 @@ class HttpConnection(asyncio.Protocol):
         else:
             self._transport.resume_reading()
 
-    async def _exchange(self, data: bytes, timeout: float | None, awaited: asyncio.Future[T]) -> T:
+    async def _exchange(self, data: bytes, awaited: asyncio.Future[T]) -> T:
         if not self.usable or self._transport is None:
             raise UnreachableError("the connection is closed")
         self._parser = ResponseParser()
         self._transport.write(data)
-        timer = None if timeout is None else self._loop.call_later(timeout, self._expire, timeout)
         try:
             return await awaited
         except asyncio.CancelledError:
             self.close()
             raise
-        finally:
-            if timer is not None:
-                timer.cancel()
-
-    def _expire(self, timeout: float) -> None:
-        self._fail(AnswerTimeoutError(f"no answer within {timeout:g} s", maybe_done=True))
 
     def _fail(self, error: UnreachableError) -> None:
         answer, stream = self._answer, self._stream
@@ -159,7 +157,7 @@ class AnswerStream:
     def __init__(self, connection: HttpConnection, loop: asyncio.AbstractEventLoop) -> None:
         self._connection = connection
         self._loop = loop
-        self._pieces: list[bytes] = []
+        self._pieces: deque[bytes] = deque()
         self._buffered = 0
         self._held = False
         self._ended = False
@@ -169,21 +167,30 @@ class AnswerStream:
         self.head = Head(0, {}, False)
 
     async def read(self, timeout: float | None = None) -> bytes:
-        """All that came since the last call, waiting if nothing did; empty at the end of the answer.
+        """What came since the last call, or much of it, waiting if nothing did; empty at the end of the answer.
 
         Raises AnswerTimeoutError after `timeout` seconds of silence, UnreachableError if the answer broke off.
         """
         if not self._pieces and not self._ended and self._error is None:
             await self._wait(timeout)
         if self._pieces:
-            pieces, self._pieces, self._buffered = self._pieces, [], 0
-            if self._held:
-                self._held = False
-                self._connection.hold_back(False)
-            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            return self._taken()
         if self._error is not None:
             raise self._error
         return b""
+
+    def _taken(self) -> bytes:
+        """The next bytes that wait here."""
+        pieces = [self._pieces.popleft()]
+        size = len(pieces[0])
+        while self._pieces and size + len(self._pieces[0]) <= _READ_AT_ONCE:
+            pieces.append(self._pieces.popleft())
+            size += len(pieces[-1])
+        self._buffered -= size
+        if self._held and self._buffered <= _MOST_BUFFERED // 2:
+            self._held = False
+            self._connection.hold_back(False)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def read_all(self, timeout: float | None = None) -> bytes:
         """The rest of the answer."""

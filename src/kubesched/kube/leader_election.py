@@ -25,6 +25,14 @@ TOLERANCE = 20.0
 log = logging.getLogger(__name__)
 
 
+def _boot_time() -> float:
+    """Seconds, also those for which this machine was suspended: the lease runs out all the same."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+CLOCK: Callable[[], float] = _boot_time if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
+
+
 class LeaseLostError(KubeError):
     """Another replica may act now."""
 
@@ -45,7 +53,7 @@ class LeaderElector:
         *,
         on_new_leader: Callable[[str], None] = lambda identity: None,
         on_stopped_leading: Callable[[], None] = lambda: None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = CLOCK,
         wall_clock: Callable[[], float] = time.time,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 import time
@@ -11,7 +10,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
-from kubesched.kube.credentials import Credentials, FixedAuthorization, basic, bearer
+from kubesched.kube.credentials import Credentials, FixedAuthorization, SharedWork, basic, bearer
 from kubesched.kube.dialing import Dialer
 from kubesched.kube.errors import ConnectionSettingsError, CredentialsError, UnreachableError
 from kubesched.kube.http_connection import Answer
@@ -47,20 +46,21 @@ class OidcCredentials(Credentials):
         self._now = wall_clock
         self._token = config.get("id-token", "")
         self._refresh_token = config.get("refresh-token", "")
-        self._refreshing = asyncio.Lock()
+        self._refreshing = SharedWork(self._refresh)
         self._trust = _trust(config)
 
     async def authorization(self) -> str:
-        async with self._refreshing:
-            if not self._token or _expiry(self._token) - _LEEWAY <= self._now():
-                await self._refresh()
+        if not self._token or _expiry(self._token) - _LEEWAY <= self._now():
+            await self._refreshing.done()
         return bearer(self._token)
 
     async def renew(self, refused: str) -> bool:
-        async with self._refreshing:
-            if bearer(self._token) == refused and self._refresh_token:
-                await self._refresh()
+        if bearer(self._token) == refused and self._refresh_token:
+            await self._refreshing.done()
         return bearer(self._token) != refused
+
+    async def close(self) -> None:
+        await self._refreshing.end()
 
     async def _refresh(self) -> None:
         if not self._refresh_token:

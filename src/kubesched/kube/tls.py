@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import ssl
 import tempfile
@@ -10,6 +11,8 @@ from pathlib import Path
 import msgspec
 
 from kubesched.kube.errors import ConnectionSettingsError
+
+log = logging.getLogger(__name__)
 
 
 class ServerTrust(msgspec.Struct, frozen=True):
@@ -38,10 +41,19 @@ class TlsContexts:
         self._context: ssl.SSLContext | None = None
 
     def context(self, certificate: Certificate | None) -> ssl.SSLContext:
-        """Raises ConnectionSettingsError if authorities or certificate cannot be used."""
+        """Raises ConnectionSettingsError if authorities or certificate cannot be used.
+
+        Authorities that cannot be read again are those that they were: the file may be half written.
+        """
         authorities = stamp(self._trust.ca_file) or self._authorities  # a file that is gone for a moment did not change
         if self._context is None or certificate != self._shown or authorities != self._authorities:
-            self._context = _context(self._trust, certificate)
+            try:
+                self._context = _context(self._trust, certificate)
+            except ConnectionSettingsError as error:
+                if self._context is None or certificate != self._shown:
+                    raise
+                log.error("Not taken, and the last authorities are kept: %s", error)
+                return self._context
             self._shown = certificate
             self._authorities = authorities
         return self._context
@@ -67,6 +79,7 @@ def _context(trust: ServerTrust, certificate: Certificate | None) -> ssl.SSLCont
         raise ConnectionSettingsError(f"{authorities}: expected certificates in PEM: {_words(error)}") from None
     # Newer Pythons insist on key identifiers, which the authorities of many clusters do not have; Go does not mind.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context.hostname_checks_common_name = False  # as Go: a name is an alternative name, or it is none
     if trust.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

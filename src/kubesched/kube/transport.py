@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from kubesched import __version__
 from kubesched.kube.credentials import Credentials
 from kubesched.kube.dialing import Dialer
+from kubesched.kube.errors import AnswerTimeoutError, UnreachableError
 from kubesched.kube.http_connection import Answer, AnswerStream, HttpConnection
 from kubesched.kube.tls import Certificate
 
@@ -55,10 +56,14 @@ class ConnectionPool:
 
     def retire(self) -> None:
         """Use none of the present connections again: their certificate is outdated."""
+        self.close_idle()
+        self._open.clear()
+
+    def close_idle(self) -> None:
+        """Keep none for later: who should answer on them may be gone."""
         for connection in self._idle:
             connection.close()
         self._idle.clear()
-        self._open.clear()
 
     def close(self) -> None:
         """Hang up everywhere."""
@@ -77,6 +82,16 @@ def user_agent(suffix: str = "") -> str:
     """How we introduce ourselves: name, version and platform in client-go's form."""
     machine = platform.machine()
     return f"kubesched/{__version__} ({sys.platform}/{_MACHINES.get(machine, machine)}){suffix and '/' + suffix}"
+
+
+class _Sending:
+    """How far a request is."""
+
+    __slots__ = ("began", "may_send")
+
+    def __init__(self, may_send: Callable[[], bool]) -> None:
+        self.may_send = may_send
+        self.began = False
 
 
 class Transport:
@@ -102,44 +117,78 @@ class Transport:
         self._heads: dict[tuple[str, str], str] = {}
 
     async def send(
-        self, method: str, path: str, body: bytes, content_type: str, *, agent: str, timeout: float | None
+        self,
+        method: str,
+        path: str,
+        body: bytes,
+        content_type: str,
+        *,
+        agent: str,
+        timeout: float | None,
+        may_send: Callable[[], bool] = lambda: True,
     ) -> Answer:
-        """The answer to one request. Raises UnreachableError, CredentialsError."""
-        authorization = await self._authorization()
-        answer = await self._send(self._request(method, path, body, content_type, agent, authorization), timeout)
-        if answer.status == 401 and await self._credentials.renew(authorization):
-            # 401 is decided before anything is done, so even a write may be sent again.
-            authorization = await self._authorization()
-            answer = await self._send(self._request(method, path, body, content_type, agent, authorization), timeout)
-        return answer
+        """The answer to one request. Raises UnreachableError, CredentialsError.
+
+        The timeout is for all of it: credentials, a connection, sending, the answer. `may_send` is asked at the last
+        moment: nothing is waited for between it and the first byte.
+        """
+        sending = _Sending(may_send)
+        try:
+            async with asyncio.timeout(timeout):
+                authorization = await self._authorization()
+                answer = await self._send(
+                    self._request(method, path, body, content_type, agent, authorization), sending
+                )
+                if answer.status == 401 and await self._credentials.renew(authorization):
+                    # 401 is decided before anything is done, so even a write may be sent again.
+                    authorization = await self._authorization()
+                    answer = await self._send(
+                        self._request(method, path, body, content_type, agent, authorization), sending
+                    )
+                return answer
+        except TimeoutError:
+            if sending.began:
+                self._pool.close_idle()  # whoever has died behind this address may have been at their other end, too
+            raise AnswerTimeoutError(f"no answer within {timeout:g} s", maybe_done=sending.began) from None
 
     async def open(self, path: str, *, agent: str, timeout: float | None) -> AnswerStream:
-        """The answer to a GET as a stream, on a connection of its own. Close the stream when done with it."""
-        authorization = await self._authorization()
-        stream = await self._open(path, agent, authorization, timeout)
-        if stream.head.status == 401 and await self._credentials.renew(authorization):
-            stream.close()
-            stream = await self._open(path, agent, await self._authorization(), timeout)
-        return stream
+        """The answer to a GET as a stream, on a connection of its own. Close the stream when done with it.
+
+        The timeout is for all that comes before the answer's body.
+        """
+        try:
+            async with asyncio.timeout(timeout):
+                authorization = await self._authorization()
+                stream = await self._open(path, agent, authorization)
+                if stream.head.status == 401 and await self._credentials.renew(authorization):
+                    stream.close()
+                    stream = await self._open(path, agent, await self._authorization())
+                return stream
+        except TimeoutError:
+            raise AnswerTimeoutError(f"no answer within {timeout:g} s", maybe_done=True) from None
 
     async def close(self) -> None:
         """Hang up everywhere."""
+        await self._credentials.close()
         self._pool.close()
         for connection in tuple(self._streams):
             connection.close()
         await asyncio.sleep(0)  # closed transports say so in the loop's next turn
 
-    async def _send(self, data: bytes, timeout: float | None) -> Answer:
+    async def _send(self, data: bytes, sending: _Sending) -> Answer:
         connection = await self._pool.take()
         try:
-            return await connection.request(data, timeout)
+            if not sending.may_send():
+                raise UnreachableError("not sent, because the lease is lost")
+            sending.began = True
+            return await connection.request(data)
         finally:
             self._pool.give_back(connection)
 
-    async def _open(self, path: str, agent: str, authorization: str, timeout: float | None) -> AnswerStream:
+    async def _open(self, path: str, agent: str, authorization: str) -> AnswerStream:
         connection = await self._dial(self._streams.discard)
         self._streams.add(connection)
-        return await connection.open_stream(self._request("GET", path, b"", "", agent, authorization), timeout)
+        return await connection.open_stream(self._request("GET", path, b"", "", agent, authorization))
 
     async def _dial(self, lost: Callable[[HttpConnection], None]) -> HttpConnection:
         return await self._dialer.dial(self._shown, lost)

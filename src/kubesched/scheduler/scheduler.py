@@ -14,6 +14,7 @@ from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
+from kubesched.framework.budget import Budget, Expense
 from kubesched.framework.client import ClusterClient
 from kubesched.framework.decision import Decision
 from kubesched.framework.engine import Engine
@@ -24,7 +25,17 @@ from kubesched.framework.profile import ANY_EVENT, Profile, custom_resources, in
 from kubesched.framework.registry import Registry
 from kubesched.framework.status import error
 from kubesched.framework.waiting import WaitingPods
-from kubesched.scheduler.attempt.attempt import EVICTION, Asking, Assumed, Attempt, AttemptOutcome, Denied, Done, Failed
+from kubesched.scheduler.attempt.attempt import (
+    EVICTION,
+    Asking,
+    Assumed,
+    Attempt,
+    AttemptOutcome,
+    Denied,
+    Done,
+    Failed,
+    Paused,
+)
 from kubesched.scheduler.attempt.binding_cycle import BindingCycle, PreBinding
 from kubesched.scheduler.attempt.failures import FailureReporter
 from kubesched.scheduler.attempt.scheduling_cycle import SchedulingCycle
@@ -32,9 +43,12 @@ from kubesched.scheduler.event_handlers import EventHandlers
 from kubesched.scheduler.handle import SchedulerHandle
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.scheduling_queue import LONGEST_WAIT, SchedulingQueue
+from kubesched.scheduler.write_counting import WriteCounter
 from kubesched.state.cluster import ClusterState
 
 log = logging.getLogger(__name__)
+
+_BUDGET_EXCEEDED = "kubesched_decision_budget_exceeded_total"
 
 
 class Scheduler:
@@ -54,6 +68,7 @@ class Scheduler:
         now: Callable[[], float] = time.time,
         stopwatch: Callable[[], float] = time.monotonic,
         listeners: Iterable[SchedulerListener] = (),
+        budget: Budget | None = None,
     ) -> None:
         """`plugins` are those that profiles may name; `client` is for what they and the scheduler write.
 
@@ -61,20 +76,20 @@ class Scheduler:
 
         `now` is the time of day in seconds since 1970, for what objects say about times; `stopwatch` is for durations.
         `extenders` have a say after the plugins, in this order; those of the configuration are made elsewhere.
-        After `longest_wait` seconds a pod is tried again even if nothing happened.
+        After `longest_wait` seconds a pod is tried again even if nothing happened. Without a `budget` a decision may
+        take for ever.
         """
         configuration = ignoring_managed_resources(configuration)
         self.extenders = list(extenders)
         self.listeners: list[SchedulerListener] = list(listeners)
         self._stopwatch = stopwatch
         features = configuration.features
+        client = self.writes = WriteCounter(client)
         self.state = ClusterState(features)
         self.waiting = WaitingPods(clock, self._on_settled)
         pre_binding = PreBinding()
         handle = SchedulerHandle(lambda: self.queue, pre_binding, self.listeners)
-        context = PluginContext(
-            features=features, waiting=self.waiting, now=now, stopwatch=stopwatch, client=client, handle=handle
-        )
+        context = PluginContext(features=features, waiting=self.waiting, now=now, client=client, handle=handle)
         self.profiles = {config.scheduler_name: Profile(config, plugins, context) for config in configuration.profiles}
         self.engine = Engine(
             self.state,
@@ -83,6 +98,7 @@ class Scheduler:
             configuration.percentage_of_nodes_to_score or 0,
             choose=choose,
             extenders=self.extenders,
+            budget=budget,
         )
         self.pods: dict[str, Pod] = {}
         """All pods by name, as the watch last showed them."""
@@ -169,12 +185,24 @@ class Scheduler:
         return attempt
 
     def decide(self, attempt: Attempt) -> None:
-        """Find a node and assume the pod there, or find out why not; or what to ask extenders before that."""
-        attempt.state = self._scheduling.decide(attempt)
-        if isinstance(attempt.state, Asking):
+        """Find a node and assume the pod there, or find out why not; or what to ask extenders before that.
+
+        A decision that takes long is Paused: others get their turn, and then it is to be decided again.
+        """
+        state = attempt.state = self._scheduling.decide(attempt)
+        if isinstance(state, Paused):
+            self._count_expense(state.expense, "paused")
             return
+        if isinstance(state, Asking):
+            return
+        if attempt.ran_out is not None:
+            self._count_expense(attempt.ran_out, "given up")
         for listener in self.listeners:
             listener.decided(attempt)
+
+    def _count_expense(self, expense: Expense, result: str) -> None:
+        for listener in self.listeners:
+            listener.counted(_BUDGET_EXCEEDED, (*expense, result))
 
     def _on_settled(self) -> None:
         for listener in self.listeners:

@@ -12,6 +12,7 @@ import msgspec
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
+from kubesched.framework.budget import counting_looks
 from kubesched.framework.engine import Engine
 from kubesched.framework.plugin import PluginContext, QueueSortPlugin
 from kubesched.framework.profile import Profile
@@ -24,7 +25,7 @@ from kubesched.state.cluster import ClusterState
 def profiles_of(configuration: SchedulerConfiguration, plugins: Registry | None = None) -> dict[str, Profile]:
     """The profiles of a configuration by name, with all their plugins made; a ProfileError if they cannot be."""
     registry = all_plugins() if plugins is None else plugins
-    context = PluginContext(features=configuration.features, now=time.time, stopwatch=time.monotonic)
+    context = PluginContext(features=configuration.features, now=time.time)
     return {config.scheduler_name: Profile(config, registry, context) for config in configuration.profiles}
 
 
@@ -49,6 +50,7 @@ class SimulatedCluster:
             self.profiles.values(),
             draw=random.Random(seed).randrange,
             percentage_of_nodes_to_score=configuration.percentage_of_nodes_to_score or 0,
+            budget=counting_looks(),
         )
         self.pods: dict[str, Pod] = {}
         """All pods by `namespace/name`, in the order in which they were given."""

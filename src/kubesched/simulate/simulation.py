@@ -18,6 +18,7 @@ import msgspec
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
+from kubesched.framework.budget import counting_looks
 from kubesched.framework.client import ClusterClient
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import all_plugins
@@ -51,6 +52,7 @@ class Simulation:
         seed: int = 0,
         plugins: Registry | None = None,
         record: IO[str] | None = None,
+        with_annotations: bool = False,
     ) -> None:
         """`record` takes all that reaches the scheduler and what it decides. Extenders are not asked."""
         expansion = expand(objects)
@@ -59,7 +61,10 @@ class Simulation:
         self._world = World(expansion.objects, lambda: self.now)
         self._world.on_bound = self._bound
         self._world.on_evicted = self._evicted
-        self._scheduler = self._made_scheduler(configuration, all_plugins() if plugins is None else plugins, record)
+        recording = None
+        if record is not None:
+            recording = Recording(record, configuration, lambda: self.now, with_annotations=with_annotations)
+        self._scheduler = self._made_scheduler(configuration, all_plugins() if plugins is None else plugins, recording)
         self._meter = Meter(self._scheduler.state)
         self._calendar: list[tuple[float, int, Callable[[Pod], None], Pod]] = []
         self._entries = 0
@@ -80,9 +85,8 @@ class Simulation:
             self._begin(series)
 
     def _made_scheduler(
-        self, configuration: SchedulerConfiguration, plugins: Registry, record: IO[str] | None
+        self, configuration: SchedulerConfiguration, plugins: Registry, recording: Recording | None
     ) -> Scheduler:
-        recording = None if record is None else Recording(record, configuration, lambda: self.now)
         client: ClusterClient = self._world if recording is None else RecordingClient(self._world, recording)
         return Scheduler(
             configuration,
@@ -92,6 +96,7 @@ class Simulation:
             plugins=plugins,
             now=lambda: START.timestamp() + self.now,
             listeners=() if recording is None else (recording,),
+            budget=counting_looks(),
         )
 
     def run(self, progress: Progress | None = None) -> SimulationReport:

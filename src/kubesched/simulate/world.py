@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,7 +16,7 @@ from kubesched.api.kinds import KINDS, resource_named
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
-from kubesched.framework.client import CONFLICT, NOT_FOUND, ClientError, ClusterClient, Json
+from kubesched.framework.client import CONFLICT, NOT_FOUND, Awaited, ClientError, ClusterClient, Json
 from kubesched.simulate.devices import DeviceClaims
 from kubesched.simulate.volumes import Volumes
 
@@ -119,7 +119,7 @@ class World(ClusterClient):
                 self._notify(stored, None)
 
     async def wait(
-        self, pod: Pod, is_met: Callable[[], bool], *, kinds: Sequence[type[KubeObject]], within: float
+        self, pod: Pod, is_met: Callable[[], bool], *, objects: Callable[[], Iterable[Awaited]], within: float
     ) -> bool:
         return True
 

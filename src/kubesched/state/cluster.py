@@ -126,16 +126,24 @@ class ClusterState:
                 self._remove(identity)
             return
         known = self._placed.get(identity)
+        if known is not None and known.pod == pod:
+            known.assumed = False
+            return
+        facts, row = self.facts(pod), self._row(pod.spec.node_name)
         if known is not None:
-            if known.pod == pod:
-                known.assumed = False
+            if known.facts is facts and known.row == row and known.pod.is_terminating == pod.is_terminating:
+                # The usual case, a binding confirmed: nothing that is counted anywhere is different.
+                self.pods.renew(known, pod)
+                self.nodes.load_changed(row)
                 return
             self._remove(identity)
-        self._place(PlacedPod(pod, self.facts(pod), self._row(pod.spec.node_name), assumed=False))
+        self._place(PlacedPod(pod, facts, row, assumed=False))
 
     def _row(self, node_name: str) -> int:
-        row = self.nodes.ensure_row(node_name)
-        self._follow_growth()
+        row = self.nodes.row_of.get(node_name)
+        if row is None:
+            row = self.nodes.ensure_row(node_name)
+            self._follow_growth()
         return row
 
     def _place(self, placed: PlacedPod) -> None:
@@ -153,12 +161,15 @@ class ClusterState:
 
     def _count(self, placed: PlacedPod, sign: int) -> None:
         nodes, facts, row = self.nodes, placed.facts, placed.row
+        # Views by name: `requested[...] += ...` would write the sum a second time.
+        requested = nodes.requested[: len(facts.requests), row]
+        scoring_requested = nodes.scoring_requested[: len(facts.scoring), row]
         if sign > 0:
-            nodes.requested[: len(facts.requests), row] += facts.requests
-            nodes.scoring_requested[: len(facts.scoring), row] += facts.scoring
+            requested += facts.requests
+            scoring_requested += facts.scoring
         else:
-            nodes.requested[: len(facts.requests), row] -= facts.requests
-            nodes.scoring_requested[: len(facts.scoring), row] -= facts.scoring
+            requested -= facts.requests
+            scoring_requested -= facts.scoring
         nodes.pod_count[row] += sign
         self.matches.add(facts, row, placed.pod.is_terminating, sign)
         nodes.load_changed(row)

@@ -27,6 +27,8 @@ class Nominator:
         self.changes.record(identity)
 
     def remove(self, pod: Pod) -> None:
+        if not self._node_of:
+            return
         identity = pod.identity
         node_name = self._node_of.pop(identity, None)
         if node_name is not None:

@@ -135,6 +135,112 @@ EXAMPLES: dict[Resource, dict[str, Any]] = {
     kinds.DAEMON_SETS: {"spec": {"selector": _SELECTOR, "template": _TEMPLATE}},
     CONTROLLER_REVISIONS: {"data": {"a": 1}, "revision": 1},
     kinds.JOBS: {"spec": {"template": {"spec": {**_PLAIN_POD, "restartPolicy": "Never"}}}},
+    kinds.CRON_JOBS: {
+        "spec": {
+            "schedule": "*/5 * * * mon-fri",
+            "timeZone": "Europe/Berlin",
+            "jobTemplate": {"spec": {"template": {"spec": {**_PLAIN_POD, "restartPolicy": "Never"}}}},
+        }
+    },
+    kinds.AUTOSCALERS: {
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "maxReplicas": 5,
+            "metrics": [
+                {
+                    "type": "Resource",
+                    "resource": {"name": "memory", "target": {"type": "AverageValue", "averageValue": "1Gi"}},
+                }
+            ],
+            "behavior": {"scaleDown": {"stabilizationWindowSeconds": 60}},
+        }
+    },
+    kinds.OLDER_AUTOSCALERS: {
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "maxReplicas": 5,
+            "targetCPUUtilizationPercentage": 70,
+        }
+    },
+    kinds.INGRESSES: {
+        "spec": {
+            "ingressClassName": "nginx",
+            "tls": [{"hosts": ["shop.example.com"], "secretName": "shop"}],
+            "rules": [
+                {
+                    "host": "shop.example.com",
+                    "http": {
+                        "paths": [
+                            {
+                                "path": "/",
+                                "pathType": "Prefix",
+                                "backend": {"service": {"name": "web", "port": {"number": 80}}},
+                            }
+                        ]
+                    },
+                }
+            ],
+        }
+    },
+    kinds.NETWORK_POLICIES: {
+        "spec": {"podSelector": {}, "ingress": [{"ports": [{"port": 80}]}], "egress": [{"ports": [{"port": 53}]}]}
+    },
+    kinds.LIMIT_RANGES: {
+        "spec": {"limits": [{"type": "Container", "max": {"cpu": "2"}, "defaultRequest": {"cpu": "100m"}}]}
+    },
+    kinds.RESOURCE_QUOTAS: {
+        "spec": {"hard": {"pods": "10", "requests.cpu": "4", "limits.memory": "8Gi"}, "scopes": ["NotTerminating"]}
+    },
+    kinds.RUNTIME_CLASSES: {"handler": "gvisor", "overhead": {"podFixed": {"cpu": "250m"}}},
+    kinds.CERTIFICATE_SIGNING_REQUESTS: {
+        "spec": {"request": "aGk=", "signerName": "kubernetes.io/kube-apiserver-client", "usages": ["client auth"]}
+    },
+    kinds.BUILT_IN["v1", "Endpoints"]: {
+        "subsets": [{"addresses": [{"ip": "10.64.0.2"}], "ports": [{"port": 80, "name": "http"}]}]
+    },
+    kinds.BUILT_IN["v1", "PodTemplate"]: {"template": _TEMPLATE},
+    kinds.BUILT_IN["discovery.k8s.io/v1", "EndpointSlice"]: {
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": ["10.64.0.2"], "conditions": {"ready": True}}],
+        "ports": [{"port": 80, "name": "http", "protocol": "TCP"}],
+    },
+    kinds.BUILT_IN["rbac.authorization.k8s.io/v1", "Role"]: {
+        "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}]
+    },
+    kinds.BUILT_IN["rbac.authorization.k8s.io/v1", "ClusterRole"]: {
+        "rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+    },
+    kinds.BUILT_IN["rbac.authorization.k8s.io/v1", "RoleBinding"]: {
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "web"},
+        "subjects": [{"kind": "ServiceAccount", "name": "web", "namespace": "default"}],
+    },
+    kinds.BUILT_IN["rbac.authorization.k8s.io/v1", "ClusterRoleBinding"]: {
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "web"},
+        "subjects": [{"kind": "User", "name": "alice", "apiGroup": "rbac.authorization.k8s.io"}],
+    },
+    kinds.BUILT_IN["networking.k8s.io/v1", "IngressClass"]: {"spec": {"controller": "example.com/ingress"}},
+    kinds.BUILT_IN["networking.k8s.io/v1", "IPAddress"]: {
+        "spec": {"parentRef": {"resource": "services", "namespace": "default", "name": "web"}}
+    },
+    kinds.BUILT_IN["networking.k8s.io/v1", "ServiceCIDR"]: {"spec": {"cidrs": ["10.96.0.0/12"]}},
+    kinds.BUILT_IN["storage.k8s.io/v1", "VolumeAttributesClass"]: {
+        "driverName": "csi.example.com",
+        "parameters": {"iops": "3000"},
+    },
+    **{
+        kinds.BUILT_IN["admissionregistration.k8s.io/v1", f"{way}WebhookConfiguration"]: {
+            "webhooks": [
+                {
+                    "name": "hook.example.com",
+                    "clientConfig": {"url": "https://hook.example.com"},
+                    "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["*"], "resources": ["pods"]}],
+                    "sideEffects": "None",
+                    "admissionReviewVersions": ["v1"],
+                }
+            ]
+        }
+        for way in ("Mutating", "Validating")
+    },
     kinds.POD_DISRUPTION_BUDGETS: {"spec": {"minAvailable": "50%", "selector": _SELECTOR}},
     kinds.PRIORITY_CLASSES: {"value": 1000, "globalDefault": True},
     kinds.STORAGE_CLASSES: {

@@ -78,3 +78,32 @@ def test_device_beyond_the_limits_of_the_api_is_metered() -> None:
 )
 def test_costs_follow_the_rules_of_upstream(expression: str, cost: int) -> None:
     assert cost_of(expression) == cost
+
+
+def test_an_evaluation_that_takes_long_is_interrupted_in_the_middle() -> None:
+    calls = 0
+
+    def interrupt() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise TimeoutError
+
+    selector = compile_selector("lists.range(100).all(x, lists.range(100).all(y, x + y >= 0))")
+    with pytest.raises(TimeoutError):
+        selector.matches(view_device("gpu.example.com", {}, {}), interrupt)
+    assert calls == 3
+
+
+def test_nobody_is_called_for_an_expression_that_is_cheap() -> None:
+    def interrupt() -> None:
+        raise AssertionError
+
+    assert compile_selector("lists.range(3).size() == 3").matches(view_device("gpu.example.com", {}, {}), interrupt)
+
+
+@pytest.mark.parametrize("call", ["{}.distinct().size() > 0", "sets.equivalent({0}, {0})", "sets.contains({0}, {0})"])
+def test_what_would_compare_every_pair_is_refused_before_it_does(call: str) -> None:
+    """A hundred thousand elements: ten thousand million comparisons, for which nobody would wait."""
+    with pytest.raises(EvaluationError, match="cost limit exceeded"):
+        matches(call.format("lists.range(100000)"))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
 import pytest
@@ -108,6 +109,7 @@ def test_secure_port_zero_serves_nothing() -> None:
 def test_configuration_is_written_with_all_defaults(tmp_path: Path) -> None:
     target = tmp_path / "written.yaml"
     assert write_configuration(complete(f"--write-config-to={target}")) == target
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600, "it may hold the keys of extenders"
     assert config.load(target.read_text()) == config.default()
 
 

@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+import base64
+
+from msgspec.structs import replace
 from tests.unit.daemon.secure_server import OPEN, Ask, serve
 
 from kubesched import config
+from kubesched.config.configuration import ExtenderTLSConfig
 from kubesched.daemon.serving.health import HealthCheck, handlers_check, informers_check, shutdown_check
+from kubesched.daemon.serving.pages import configz
 
 
 def test_everybody_may_ask_for_health() -> None:
@@ -102,6 +107,15 @@ def test_resources_of_many_pods_are_streamed() -> None:
         assert (await ask("/metrics/resources")).text == "".join(lines)
 
     serve(talk, served={"resource_lines": lambda: lines}, authorization_always_allow_paths=OPEN)
+
+
+def test_configz_does_not_show_the_keys_of_extenders() -> None:
+    tls = ExtenderTLSConfig(key_data=b"hunter2")
+    extender = config.Extender(url_prefix="https://me:hunter2@extender.example/v1", tls_config=tls)
+    shown = configz(replace(config.default(), extenders=(extender,)))
+    assert "hunter2" not in shown
+    assert base64.b64encode(b"hunter2").decode() not in shown
+    assert "extender.example/v1" in shown
 
 
 def test_configuration_flags_and_status_have_the_shapes_of_kubernetes_components() -> None:

@@ -21,7 +21,14 @@ from kubesched.daemon.doubt import certain
 from kubesched.daemon.live_client import LiveClient
 from kubesched.framework.client import ClientError
 from kubesched.kube.client import Client
-from kubesched.kube.errors import ApiStatusError, UnreachableError
+from kubesched.kube.credentials import FixedAuthorization
+from kubesched.kube.errors import (
+    ApiStatusError,
+    ConnectionSettingsError,
+    CredentialsError,
+    KubeError,
+    UnreachableError,
+)
 from kubesched.kube.events import EventRecorder
 from kubesched.plugins.dynamic_resources.writes import ReserveClaim, changed, consumer_of, with_finalizer, write_claim
 from kubesched.scheduler.handle import ObjectWaiter
@@ -69,11 +76,61 @@ def test_binding_in_doubt_is_asked_about_until_there_is_an_answer() -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    [bound_to(""), bound_to("elsewhere"), bound_to("n", uid="another"), answering(404), answering(403)],
-    ids=["unbound", "elsewhere", "another-pod", "gone", "forbidden"],
+    [bound_to(""), bound_to("elsewhere"), bound_to("n", uid="another"), answering(404)],
+    ids=["unbound", "elsewhere", "another-pod", "gone"],
 )
 def test_binding_that_did_not_take_effect_is_an_error(answer: Script) -> None:
     assert outcome_of_binding(BROKEN, answer)[0] == "InternalError"
+
+
+NO_ANSWERS = {
+    "unauthorized": answering(401),
+    "forbidden": answering(403),
+    "bad": answering(400),
+    "too-many": answering(429),
+    "broken": BROKEN,
+    "none": hanging_up,
+    "unreadable": answering(200, b"<html>"),
+    "no-pod": answering(200, b"[]"),
+}
+
+
+@pytest.mark.parametrize("unlucky", NO_ANSWERS)
+def test_question_without_an_answer_is_asked_again(unlucky: str) -> None:
+    outcome, server = outcome_of_binding(BROKEN, NO_ANSWERS[unlucky], bound_to("n"))
+    assert outcome == "bound"
+    assert [request.method for request in server.requests] == ["POST", "GET", "GET"]
+
+
+@pytest.mark.parametrize("error", [CredentialsError("no token"), ConnectionSettingsError("no authorities")])
+def test_mistakes_of_our_own_are_no_answer(error: KubeError) -> None:
+    class Failing(FixedAuthorization):
+        failures = 0
+
+        def __init__(self, server: ScriptedServer) -> None:
+            self._server = server
+
+        async def authorization(self) -> str:
+            if self._server.requests and self.failures < 3:
+                self.failures += 1
+                raise error
+            return ""
+
+    async def main() -> None:
+        async with serving(BROKEN, bound_to("n")) as server:
+            async with talking_to(server, credentials=Failing(server)) as client:
+                await live(client).bind(POD, "n")
+            assert [request.method for request in server.requests] == ["POST", "GET"]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("last", [answering(403), answering(401), answering(429), answering(400)])
+def test_doubt_of_an_earlier_try_is_not_forgotten_over_the_answer_to_a_later_one(last: Script) -> None:
+    """The server asked us to try again, and may have done it the first time all the same."""
+    outcome, server = outcome_of_binding(answering(503, Retry_After="0"), last, bound_to("n"))
+    assert outcome == "bound"
+    assert [request.method for request in server.requests] == ["POST", "POST", "GET"]
 
 
 def test_binding_that_was_refused_is_an_error_without_a_question() -> None:
@@ -167,7 +224,7 @@ def test_questions_come_ever_less_often_but_never_end() -> None:
     assert pauses[-1] == pytest.approx(5.0)
 
 
-def test_refusal_is_an_answer() -> None:
+def test_not_found_is_an_answer() -> None:
     async def ask() -> None:
         raise ApiStatusError(404, "NotFound", "gone")
 

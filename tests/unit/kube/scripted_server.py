@@ -117,10 +117,10 @@ async def silent(exchange: Exchange) -> None:
 async def serving(*scripts: Script, tls: ssl.SSLContext | None = None) -> AsyncIterator[ScriptedServer]:
     """A server on a free port."""
     server = ScriptedServer(list(scripts))
-    tasks: set[asyncio.Task[None]] = set()
+    tasks: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        tasks.add(asyncio.create_task(server.serve(reader, writer)))
+        tasks[asyncio.create_task(server.serve(reader, writer))] = writer
 
     listening = await asyncio.start_server(accept, "127.0.0.1", 0, ssl=tls)
     server.port = listening.sockets[0].getsockname()[1]
@@ -128,8 +128,9 @@ async def serving(*scripts: Script, tls: ssl.SSLContext | None = None) -> AsyncI
         yield server
     finally:
         listening.close()
-        for task in tasks:
+        for task, writer in tasks.items():
             task.cancel()
+            writer.close()  # one that was only just accepted has not begun to be served
         await asyncio.gather(*tasks, return_exceptions=True)
 
 

@@ -150,6 +150,18 @@ def test_retry_after_is_heeded_even_for_writes(code: int) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("seconds", ["61", "99999999999999999999", "9" * 400])
+def test_retry_after_has_a_limit(seconds: str) -> None:
+    async def main() -> None:
+        naps = Naps()
+        scripts = [answering(429, Retry_After=seconds), answering(200)]
+        async with serving(*scripts) as server, talking_to(server, sleep=naps) as client:
+            await client.get("/x")
+        assert naps.taken == [60.0]
+
+    asyncio.run(main())
+
+
 def test_retries_end() -> None:
     async def main() -> None:
         naps = Naps()
@@ -403,14 +415,17 @@ def test_refused_watch_is_a_typed_error() -> None:
     asyncio.run(main())
 
 
-def test_slow_reader_of_a_watch_holds_the_server_back() -> None:
+@pytest.mark.parametrize(("megabytes", "all_of_it"), [(20, True), (80, False)])
+def test_watch_is_taken_off_the_wire_before_it_is_read_until_that_is_too_much(megabytes: int, all_of_it: bool) -> None:
+    lines_sent = 10 * megabytes
+
     async def main() -> None:
         sent = 0
 
         async def flood(exchange: Exchange) -> None:
             nonlocal sent
             await exchange.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-            for _ in range(400):
+            for _ in range(lines_sent):
                 await exchange.send(b"%x\r\n%s\r\n" % (100_001, b"y" * 100_000 + b"\n"))
                 sent += 1
             await exchange.send(b"0\r\n\r\n")
@@ -421,11 +436,11 @@ def test_slow_reader_of_a_watch_holds_the_server_back() -> None:
                 while sent != before:  # until it stands still
                     before = sent
                     await asyncio.sleep(0.05)
-                assert sent < 400
+                assert (sent == lines_sent) is all_of_it
                 count = 0
                 while lines := await watch.lines():
                     count += len(lines)
-                assert count == 400
+                assert count == lines_sent
 
     asyncio.run(main())
 
@@ -460,17 +475,18 @@ def test_clients_of_a_scheduler_share_no_limits_and_leases_have_connections_of_t
             settings = ConnectionSettings(server=f"http://127.0.0.1:{server.port}")
             notes = Notes()
             clients = clients_for(
-                settings, ClientConnection(qps=1000.0, burst=1), {}, observer=notes, observer_of_leases=notes
+                settings, ClientConnection(qps=1.0, burst=1), {}, observer=notes, observer_of_leases=notes
             )
             await clients.scheduler.get("/a")
             await clients.events.get("/b")
             await clients.leases.get("/c")
+            await clients.leases.get("/c")
             await clients.transport.close()
             await clients.transport_of_leases.close()
             assert server.connections == 2
-            assert notes.waits == [0.0, 0.0, 0.0]
+            assert notes.waits == [0.0, 0.0, 0.0, 0.0]
             agents = [request.headers["user-agent"].rpartition(")/")[2] for request in server.requests]
-            assert agents == ["scheduler", "events", "leader-election"]
+            assert agents == ["scheduler", "events", "leader-election", "leader-election"]
 
     asyncio.run(main())
 

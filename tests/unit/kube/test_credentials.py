@@ -19,6 +19,9 @@ from kubesched.kube.credentials import CertificateFiles, FixedAuthorization, Tok
 from kubesched.kube.errors import ApiStatusError, ConnectionSettingsError, CredentialsError
 from kubesched.kube.kubeconfig import User
 from kubesched.kube.observer import Observer
+from kubesched.kube.tls import Certificate
+
+ONE, TWO = authority().issue("one"), authority().issue("two")
 
 
 class Clock:
@@ -121,34 +124,79 @@ def test_token_that_stays_refused_is_an_error() -> None:
     asyncio.run(main())
 
 
-def test_certificate_files_are_read_again_when_replaced(tmp_path: Path) -> None:
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[CertificateFiles, Clock, Path, Path]:
+    """A certificate in files, which has been read."""
     clock, chain, key = Clock(), tmp_path / "crt", tmp_path / "key"
-    chain.write_bytes(b"one")
-    key.write_bytes(b"one")
-    files = CertificateFiles(str(chain), str(key), clock=clock)
-    first = files.current()
-    assert first is not None
-    assert first.chain == b"one"
-    clock.now += 100
-    assert files.current() is first
-    replacement = tmp_path / "new"
-    replacement.write_bytes(b"two")
-    os.replace(replacement, chain)
-    assert files.current() is first
-    clock.now += 100
-    second = files.current()
-    assert second is not None
-    assert second.chain == b"two"
+    chain.write_bytes(ONE.certificate)
+    key.write_bytes(ONE.key)
+    made = CertificateFiles(str(chain), str(key), clock=clock)
+    assert made.current() == Certificate(ONE.certificate, ONE.key)
+    return made, clock, chain, key
 
 
-def test_new_certificate_after_a_refusal_is_worth_another_try(tmp_path: Path) -> None:
+Files = tuple[CertificateFiles, Clock, Path, Path]
+
+
+def test_certificate_files_are_read_again_when_replaced(files: Files, tmp_path: Path) -> None:
+    made, clock, chain, key = files
+    first = made.current()
+    clock.now += 100
+    assert made.current() is first
+    for path, content in ((key, TWO.key), (chain, TWO.certificate)):
+        replacement = tmp_path / "new"
+        replacement.write_bytes(content)
+        os.replace(replacement, path)
+    clock.now += 1
+    assert made.current() == Certificate(TWO.certificate, TWO.key)
+
+
+@pytest.mark.parametrize("key_first", [False, True])
+def test_certificate_is_taken_only_with_its_key_and_within_a_second_of_it(files: Files, key_first: bool) -> None:
+    made, clock, chain, key = files
+    steps = [(chain, TWO.certificate), (key, TWO.key)]
+    for path, content in reversed(steps) if key_first else steps:
+        assert made.current() == Certificate(ONE.certificate, ONE.key)
+        path.write_bytes(content)
+        clock.now += 1
+        made.current()
+        clock.now += 60
+    clock.now -= 60
+    assert made.current() == Certificate(TWO.certificate, TWO.key)
+
+
+@pytest.mark.parametrize("content", [b"", ONE.certificate[:200], b"\xff\x00 rubbish"])
+def test_half_written_certificate_is_not_taken(files: Files, content: bytes) -> None:
+    made, clock, chain, _ = files
+    chain.write_bytes(content)
+    for _ in range(3):
+        clock.now += 1
+        assert made.current() == Certificate(ONE.certificate, ONE.key)
+    chain.unlink()
+    clock.now += 1
+    assert made.current() == Certificate(ONE.certificate, ONE.key)
+
+
+def test_certificate_that_never_fitted_its_key_is_an_error_until_it_does(tmp_path: Path) -> None:
+    clock, chain, key = Clock(), tmp_path / "crt", tmp_path / "key"
+    chain.write_bytes(ONE.certificate)
+    key.write_bytes(TWO.key)
+    made = CertificateFiles(str(chain), str(key), clock=clock)
+    with pytest.raises(CredentialsError, match=r"client certificate: .*crt and .*key: .*"):
+        made.current()
+    chain.write_bytes(TWO.certificate)
+    assert made.current() == Certificate(TWO.certificate, TWO.key)
+
+
+def test_new_certificate_after_a_refusal_is_worth_another_try(files: Files) -> None:
+    made, _, chain, key = files
+
     async def main() -> None:
-        chain, key = tmp_path / "crt", tmp_path / "key"
-        chain.write_bytes(b"one")
-        key.write_bytes(b"one")
-        credentials = WithCertificate(FixedAuthorization(), CertificateFiles(str(chain), str(key), clock=Clock()))
+        credentials = WithCertificate(FixedAuthorization(), made)
         assert not await credentials.renew("")
-        chain.write_bytes(b"another")
+        chain.write_bytes(TWO.certificate)
+        assert not await credentials.renew("")
+        key.write_bytes(TWO.key)
         assert await credentials.renew("")
 
     asyncio.run(main())

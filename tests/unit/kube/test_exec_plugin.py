@@ -112,6 +112,23 @@ def test_plugin_runs_once_for_many_who_wait(plugin: Plugin) -> None:
     assert plugin.runs == 1
 
 
+def test_request_that_gives_up_waiting_leaves_the_plugin_to_the_next(plugin: Plugin, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    plugin.prints(token="t")
+    plugin.script(f'while [ ! -e {go} ]; do sleep 0.01; done; cat "$0.out"')
+
+    async def main() -> None:
+        credentials = plugin.credentials()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await credentials.authorization()
+        go.touch()
+        assert await credentials.authorization() == "Bearer t"
+
+    asyncio.run(main())
+    assert plugin.runs == 1
+
+
 def test_refused_token_is_asked_for_again(plugin: Plugin) -> None:
     async def main() -> None:
         plugin.prints(token="old")
@@ -229,11 +246,12 @@ def test_plugin_is_ended_with_all_it_started(plugin: Plugin, tmp_path: Path) -> 
     plugin.script(f"sleep 600 & echo $! > {started}.new; mv {started}.new {started}; wait")
 
     async def main() -> None:
-        task = asyncio.create_task(plugin.credentials().authorization())
+        credentials = plugin.credentials()
+        task = asyncio.create_task(credentials.authorization())
         async with asyncio.timeout(20):
             while not started.exists():
                 await asyncio.sleep(0.01)
-        task.cancel()
+        await credentials.close()
         await asyncio.gather(task, return_exceptions=True)
 
     asyncio.run(main())
@@ -251,10 +269,11 @@ def test_plugin_that_is_only_just_started_is_ended_too(plugin: Plugin, tmp_path:
     plugin.script("sleep 600 & wait")
 
     async def main() -> None:
-        task = asyncio.create_task(plugin.credentials().authorization())
+        credentials = plugin.credentials()
+        task = asyncio.create_task(credentials.authorization())
         for _ in range(turns):
             await asyncio.sleep(0)
-        task.cancel()
+        await credentials.close()
         await asyncio.gather(task, return_exceptions=True)
 
     asyncio.run(main())

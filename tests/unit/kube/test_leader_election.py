@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -188,6 +189,21 @@ def test_leader_that_was_asleep_for_too_long_does_not_go_on() -> None:
         with pytest.raises(LeaseLostError, match="it ran out"):
             await task
         assert now() == pytest.approx(6)
+
+    run(main())
+
+
+@pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="this system has no such clock")
+def test_time_for_which_the_machine_was_suspended_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    awake = {time.CLOCK_BOOTTIME: 0.0}
+    monkeypatch.setattr(time, "clock_gettime", awake.__getitem__)
+
+    async def main() -> None:
+        me = LeaderElector(SharedLease().lock(), "me", LeaderElection())
+        await me.acquire()
+        assert me.may_act
+        awake[time.CLOCK_BOOTTIME] = 60.0
+        assert not me.may_act
 
     run(main())
 

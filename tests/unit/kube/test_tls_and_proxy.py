@@ -74,6 +74,11 @@ def test_server_of_another_name_is_refused_unless_its_name_is_given(tmp_path: Pa
     asyncio.run(main())
 
 
+def test_name_in_the_subject_only_is_no_name(tmp_path: Path) -> None:
+    words = refused(tmp_path, authority().issue("localhost"), trusting("localhost"))
+    assert "the server's certificate: Hostname mismatch" in words
+
+
 def test_expired_certificate_is_said_to_be(tmp_path: Path) -> None:
     pair = authority().issue("server", hosts=LOOPBACK, days=-1)
     assert "certificate has expired" in refused(tmp_path, pair, trusting())
@@ -91,6 +96,20 @@ def test_authorities_in_a_file_are_read_again_when_replaced(tmp_path: Path) -> N
                 await client.get("/")
             file.write_bytes(other.certificate + authority().certificate)
             assert await client.get("/") == b"ok"
+
+    asyncio.run(main())
+
+
+def test_authorities_that_are_half_written_are_those_that_they_were(tmp_path: Path) -> None:
+    async def main() -> None:
+        context = server_context(tmp_path, authority().issue("server", hosts=LOOPBACK))
+        authorities = tmp_path / "ca.crt"
+        authorities.write_bytes(authority().certificate)
+        trust = ServerTrust(ca_file=str(authorities))
+        async with serving(answering(200), tls=context) as server, talking_to(server, trust=trust) as client:
+            (await client.watch("/", silence=1)).close()
+            authorities.write_bytes(authority().certificate[:300])
+            (await client.watch("/", silence=1)).close()
 
     asyncio.run(main())
 

@@ -120,6 +120,18 @@ def test_a_confirmed_pod_counts_once_and_can_no_longer_be_forgotten() -> None:
     assert pods_on(state, "n1") == {"web"}
 
 
+def test_a_pod_shown_anew_goes_to_the_end_of_its_node_as_in_kube_scheduler_and_is_the_new_one() -> None:
+    state = make_cluster(make_node("n1"))
+    pods = [state.assume(make_pod(name).host_port(80 + i).build(), "n1") for i, name in enumerate("abc")]
+    started = replace(pods[0], status=PodStatus(phase="Running", start_time="2026-01-01T00:00:00Z"))
+    state.apply(started)
+    on_row = state.pods.pods_on(state.nodes.row_of["n1"])
+    assert [placed.pod.name for placed in on_row] == ["c", "b", "a"]
+    assert on_row[-1].pod is started
+    assert state.pods.start[on_row[-1].index] == on_row[-1].start == 1767225600.0
+    assert set(state.pods.ports) == {("TCP", 80), ("TCP", 81), ("TCP", 82)}
+
+
 def test_a_pod_bound_elsewhere_than_assumed_counts_where_it_is() -> None:
     state = make_cluster(make_node("n1"), make_node("n2"))
     state.assume(WEB.build(), "n1")

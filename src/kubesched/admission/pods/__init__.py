@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubesched.admission.limits import limit_pod
 from kubesched.admission.metadata import labels_of, metadata_of, name_of
 from kubesched.admission.mistakes import Mistakes
 from kubesched.admission.pods.containers import KINDS, fill_pods_container
@@ -12,7 +13,7 @@ from kubesched.admission.reading import fill, filled, mapping, sequence, text
 from kubesched.admission.resources import quality_of_service, request_for_the_whole
 from kubesched.admission.rules import Reader, Rules
 from kubesched.api.api_error import ApiError, forbidden
-from kubesched.api.kinds import PODS, PRIORITY_CLASSES, Object
+from kubesched.api.kinds import PODS, PRIORITY_CLASSES, RUNTIME_CLASSES, Object
 from kubesched.api.well_known import SYSTEM_PRIORITY_CLASSES
 
 __all__ = ["check_pod_spec", "deletion_grace", "fill_pod_spec"]
@@ -36,12 +37,39 @@ def _defaults(pod: Object) -> None:
 
 def _admit(pod: Object, reader: Reader) -> None:
     spec = pod["spec"]
+    limit_pod(pod, reader)
     if not spec.get("serviceAccountName"):
         spec["serviceAccountName"] = spec["serviceAccount"] = "default"
     if "affinity" in spec or "topologySpreadConstraints" in spec:
         merge_label_keys(spec, labels_of(pod), "spec")
     tolerate_node_trouble(spec)
     give_priority(pod, reader)
+    if name := text(spec, "runtimeClassName"):
+        _run_as(pod, reader.find(RUNTIME_CLASSES, "", name))
+
+
+def _run_as(pod: Object, runtime_class: Object | None) -> None:
+    """A class of runtimes brings its overhead and the nodes that have it."""
+    spec = pod["spec"]
+    if runtime_class is None:
+        why = f'pod rejected: RuntimeClass "{spec["runtimeClassName"]}" not found'
+        raise forbidden(PODS, name_of(pod), why)
+    if overhead := mapping(mapping(runtime_class, "overhead"), "podFixed"):
+        if spec.get("overhead") and spec["overhead"] != overhead:
+            why = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+            raise forbidden(PODS, name_of(pod), why)
+        spec["overhead"] = dict(overhead)
+    where = mapping(runtime_class, "scheduling")
+    selector, own = mapping(where, "nodeSelector"), mapping(spec, "nodeSelector")
+    if conflicting := [key for key in selector if own.get(key, selector[key]) != selector[key]]:
+        pair = f"runtimeClass.scheduling.nodeSelector[{conflicting[0]}] = {selector[conflicting[0]]}"
+        why = f"conflict: {pair}; pod.spec.nodeSelector[{conflicting[0]}] = {own[conflicting[0]]}"
+        raise forbidden(PODS, name_of(pod), why)
+    if selector:
+        spec["nodeSelector"] = {**own, **selector}
+    if tolerations := sequence(where, "tolerations"):
+        held = sequence(spec, "tolerations")
+        spec["tolerations"] = [*held, *(each for each in tolerations if each not in held)]
 
 
 def _carry_over(pod: Object, old: Object) -> None:

@@ -40,8 +40,9 @@ def fill_pod_spec(spec: Object) -> None:
         fill_volume(volume)
 
 
-def check_pod_spec(spec: Object, where: str, mistakes: Mistakes) -> None:
-    volumes = check_volumes(sequence(spec, "volumes"), f"{where}.volumes", mistakes)
+def check_pod_spec(spec: Object, where: str, mistakes: Mistakes, *, added: frozenset[str] = frozenset()) -> None:
+    """`added` are volumes that a controller gives to the pods of a template."""
+    volumes = added | check_volumes(sequence(spec, "volumes"), f"{where}.volumes", mistakes)
     claims = _check_claims(sequence(spec, "resourceClaims"), f"{where}.resourceClaims", mistakes)
     check_containers(spec, volumes, claims, where, mistakes)
     mistakes.one_of(f"{where}.restartPolicy", text(spec, "restartPolicy"), RESTART_POLICIES)

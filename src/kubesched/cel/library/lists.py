@@ -115,7 +115,7 @@ def flatten(elements: list[Value], depth: int = 1) -> list[Value]:
 
 @method(
     *(f"list(T).@sortByAssociatedKeys(list({kind})) -> list(T)" for kind in _COMPARABLE),
-    price=costs.every_pair_twice,
+    price=costs.sorting,
 )
 def sort_by_keys(elements: list[Value], keys: list[Value]) -> list[Value]:
     """In ascending order of their keys; what sortBy() comes to."""
@@ -129,7 +129,7 @@ def sort_by_keys(elements: list[Value], keys: list[Value]) -> list[Value]:
     return [elements[at] for at in sorted(range(len(elements)), key=lambda at: rank(keys[at]))]
 
 
-@method(*(f"list({kind}).sort() -> list({kind})" for kind in _COMPARABLE), price=costs.every_pair_twice)
+@method(*(f"list({kind}).sort() -> list({kind})" for kind in _COMPARABLE), price=costs.sorting)
 def sort(elements: list[Value]) -> list[Value]:
     """In ascending order."""
     return sort_by_keys(elements, elements)

@@ -19,6 +19,7 @@ from kubesched.daemon.metrics.family import CONTENT_TYPE, HEALTH, Family, exposi
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.options import Options
 from kubesched.daemon.serving import pages, profiling
+from kubesched.daemon.serving.connections import HEAD_SECONDS
 from kubesched.daemon.serving.guard import Handler
 from kubesched.daemon.serving.health import PING, HealthCheck, HealthEndpoint, Report
 
@@ -190,7 +191,11 @@ class Endpoints:
             self.routes[f"/debug/{name}"] = _dumping(dump, self._served.call)
 
     async def _put_verbosity(self, request: web.Request) -> web.Response:
-        text = (await request.text()).strip()
+        try:
+            async with asyncio.timeout(HEAD_SECONDS):
+                text = (await request.text()).strip()
+        except TimeoutError:
+            return web.Response(status=408, text="the body of the request did not come\n")
         if not (text.isascii() and text.isdigit()):
             return web.Response(status=400, text=f'failed to set klog.logging.verbosity "{text}": expected a number\n')
         self._served.set_verbosity(int(text))

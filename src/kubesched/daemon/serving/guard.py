@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
@@ -13,6 +14,10 @@ from kubesched.daemon.serving.authentication import Authenticator, UnauthorizedE
 from kubesched.daemon.serving.reviews import AccessReviewer, ReviewError, User, Verdict
 
 ADMINISTRATORS = "system:masters"
+
+REFUSALS, PERIOD = 20, 10.0
+"""So many refusals within so many seconds, and an address has to wait for the end of that time."""
+_MOST_ADDRESSES = 4096
 
 
 class Authorizer:
@@ -39,20 +44,60 @@ class Authorizer:
         return await self._access.may(user, verb, path)
 
 
+class Strangers:
+    """Counts refusals by address: each cost the API server a review or two, which a client must not cause at will.
+
+    Whoever is let in is never counted, so that scrapers and administrators are not limited.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._refusals: OrderedDict[str, tuple[float, int]] = OrderedDict()
+        """By address, the beginning of its period and the refusals since; the oldest first."""
+
+    def is_limited(self, address: str) -> bool:
+        """Whether the address was refused too often of late."""
+        since, count = self._refusals.get(address, (0.0, 0))
+        return count >= REFUSALS and self._clock() - since < PERIOD
+
+    def refused(self, address: str) -> None:
+        now = self._clock()
+        since, count = self._refusals.pop(address, (now, 0))
+        self._refusals[address] = (since, count + 1) if now - since < PERIOD else (now, 1)
+        while len(self._refusals) > _MOST_ADDRESSES:
+            self._refusals.popitem(last=False)
+
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Middleware = Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]
 
 log = Log(__name__)
 
 _UNAUTHORIZED = ApiError(401, "Unauthorized", "Unauthorized")
+_TOO_MANY = ApiError(429, "TooManyRequests", f"too many requests that were refused; wait {PERIOD:g} seconds")
 _HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache, private"}
 
 
-def guard(authenticator: Authenticator, authorizer: Authorizer) -> Middleware:
+def guard(authenticator: Authenticator, authorizer: Authorizer, strangers: Strangers) -> Middleware:
     """Lets requests through whose user may make them."""
 
     @web.middleware
     async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+        address = request.remote or ""
+        needs_review = "Authorization" in request.headers or not authorizer.is_open(request.path)
+        if needs_review and strangers.is_limited(address):
+            return _refusal(_TOO_MANY)
+        answer = await allowed(request)
+        if answer is not None:
+            strangers.refused(address)
+            return answer
+        response = await handler(request)
+        if not response.prepared:
+            response.headers.setdefault("Cache-Control", _HEADERS["Cache-Control"])
+        return response
+
+    async def allowed(request: web.Request) -> web.Response | None:
+        """None if the request may be made; else the answer."""
         connection = request.transport.get_extra_info("ssl_object") if request.transport is not None else None
         verb = request.method.lower()
         try:
@@ -73,10 +118,7 @@ def guard(authenticator: Authenticator, authorizer: Authorizer) -> Middleware:
             return _refusal(
                 ApiError(403, "Forbidden", _forbidden(user, verb, request.path, verdict.reason)), details={}
             )
-        response = await handler(request)
-        if not response.prepared:
-            response.headers.setdefault("Cache-Control", _HEADERS["Cache-Control"])
-        return response
+        return None
 
     return guarded
 

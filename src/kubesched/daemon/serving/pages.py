@@ -20,7 +20,8 @@ _API_VERSION = "config.k8s.io/v1beta1"
 
 def configz(configuration: config.SchedulerConfiguration) -> str:
     """The configuration with all defaults, as JSON."""
-    return json.dumps({"componentconfig": config.to_plain(configuration)}, ensure_ascii=False, separators=(",", ":"))
+    shown = config.to_plain(config.without_secrets(configuration))
+    return json.dumps({"componentconfig": shown}, ensure_ascii=False, separators=(",", ":"))
 
 
 def flagz_text(flags: Mapping[str, str]) -> str:

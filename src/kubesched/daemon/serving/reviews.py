@@ -20,6 +20,7 @@ SECONDS = 10.0
 
 _MOST = 4096
 """How many answers are kept at most."""
+_AT_ONCE = 4
 
 
 class ReviewApi(Protocol):
@@ -46,13 +47,17 @@ class ReviewError(Exception):
 
 
 class ReviewCache(Generic[T]):
-    """Answers by question, each for its time. A question is under way once at a time: all wait for one answer."""
+    """Answers by question, each for its time. A question is under way once at a time: all wait for one answer.
+
+    Few different ones are under way at once: there are few connections for them, and the API server has better to do.
+    """
 
     def __init__(self, lifetime: Callable[[T], float], clock: Callable[[], float] = time.monotonic) -> None:
         self._lifetime = lifetime
         self._clock = clock
         self._answers: OrderedDict[Hashable, tuple[float, T]] = OrderedDict()
         self._asking: dict[Hashable, asyncio.Task[T]] = {}
+        self._turns = asyncio.Semaphore(_AT_ONCE)
 
     async def get(self, question: Hashable, ask: Callable[[], Awaitable[T]]) -> T:
         known = self._answers.get(question)
@@ -65,7 +70,8 @@ class ReviewCache(Generic[T]):
 
     async def _ask(self, question: Hashable, ask: Callable[[], Awaitable[T]]) -> T:
         try:
-            answer = await ask()
+            async with self._turns:
+                answer = await ask()
         finally:
             del self._asking[question]
         self._answers[question] = (self._clock() + self._lifetime(answer), answer)

@@ -16,8 +16,9 @@ from kubesched.daemon.log import Log
 from kubesched.daemon.options import Options
 from kubesched.daemon.serving.authentication import Authenticator
 from kubesched.daemon.serving.authorities import Authorities, AuthoritySource
+from kubesched.daemon.serving.connections import Connections
 from kubesched.daemon.serving.endpoints import Endpoints, Served
-from kubesched.daemon.serving.guard import Authorizer, guard
+from kubesched.daemon.serving.guard import Authorizer, Strangers, guard
 from kubesched.daemon.serving.reviews import AccessReviewer, ReviewApi, TokenReviewer
 from kubesched.daemon.serving.tls import ServingTls
 
@@ -62,9 +63,12 @@ class SecureServer:
             )
         authorizer = Authorizer(options.authorization_always_allow_paths, access)
         self._endpoints = Endpoints(served)
-        application = self._endpoints.application(guard(self._authenticator, authorizer))
-        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
-        self._refreshing: asyncio.Task[None] | None = None
+        self._connections = Connections()
+        middlewares = self._connections.middleware(), guard(self._authenticator, authorizer, Strangers(clock))
+        self._runner = web.AppRunner(
+            self._endpoints.application(*middlewares), access_log=None, shutdown_timeout=SHUTDOWN_SECONDS
+        )
+        self._tasks: tuple[asyncio.Task[None], ...] = ()
         self.port = 0
         """The port, once there is one."""
 
@@ -74,21 +78,30 @@ class SecureServer:
         try:
             await self._authorities.start()
             await self._runner.setup()
-            await web.SockSite(self._runner, listener, ssl_context=self._tls.context, backlog=_BACKLOG).start()
         except BaseException:
             listener.close()
             raise
         self.port = listener.getsockname()[1]
-        self._refreshing = asyncio.create_task(self._authorities.keep_fresh(), name="client authorities")
+        self._tasks = (
+            asyncio.create_task(self._accept(listener), name="connections"),
+            asyncio.create_task(self._authorities.keep_fresh(), name="client authorities"),
+        )
         log.text(f"Serving securely on {_shown(self._options.bind_address, self.port)}")
 
     async def stop(self) -> None:
         """Finish the requests under way, within seconds."""
-        if self._refreshing is not None:
-            self._refreshing.cancel()
-            await asyncio.gather(self._refreshing, return_exceptions=True)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._connections.close()
         await self._runner.cleanup()
         log.info("[graceful-termination] secure server is exiting")
+
+    async def _accept(self, listener: socket.socket) -> None:
+        server = self._runner.server
+        assert server is not None
+        with listener:
+            await self._connections.accept(listener, self._tls.context, server)
 
     def _trust(self, authorities: Authorities) -> None:
         self._tls.trust(authorities.both)

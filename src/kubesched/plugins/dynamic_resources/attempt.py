@@ -14,7 +14,8 @@ from kubesched.api.selectors import NodeTerm
 from kubesched.framework.cycle import Cycle
 from kubesched.plugins.dynamic_resources.extended import IN_MEMORY_NAME, ExtendedDemand, demand_of, spec_with
 from kubesched.plugins.dynamic_resources.writes import ClaimWrite
-from kubesched.plugins.shared.devices.answers import Answer, DeviceView, IsOutOfTime
+from kubesched.plugins.shared.devices.answers import Answer, DeviceView
+from kubesched.plugins.shared.devices.demand import SearchTime
 from kubesched.plugins.shared.devices.extended_resources import ServedResources
 from kubesched.plugins.shared.devices.search import BEST_ALTERNATIVE
 from kubesched.state.columns import Bool, Int32
@@ -85,13 +86,13 @@ NOTES = StateKey[ClaimAttempt]("DynamicResources")
 
 
 def find_variants(
-    attempt: ClaimAttempt, cycle: Cycle, view: DeviceView, resources: frozenset[str], is_out_of_time: IsOutOfTime
+    attempt: ClaimAttempt, cycle: Cycle, view: DeviceView, resources: frozenset[str], time: SearchTime
 ) -> list[Variant]:
     """Search for devices on all rows, with the requests that each of them needs."""
     table = cycle.state.nodes
     everywhere = np.ones(table.size, dtype=np.bool_)
     if not attempt.has_extended_claim:
-        return [_variant(attempt, view, everywhere, ExtendedDemand(), is_out_of_time)]
+        return [_variant(attempt, view, everywhere, ExtendedDemand(), time)]
     served = cycle.state.companion(ServedResources)
     classes: dict[str, DeviceClass] = {name: found for name in resources if (found := served.class_of(name))}
     masks = np.zeros(table.size, dtype=np.int64)
@@ -101,9 +102,7 @@ def find_variants(
     variants = []
     for mask in np.unique(masks).tolist():
         needed = {name: classes[name].name for bit, name in enumerate(names) if mask >> bit & 1}
-        variants.append(
-            _variant(attempt, view, masks == mask, demand_of(cycle.pod, needed), is_out_of_time, bool(needed))
-        )
+        variants.append(_variant(attempt, view, masks == mask, demand_of(cycle.pod, needed), time, bool(needed)))
     return variants
 
 
@@ -112,7 +111,7 @@ def _variant(
     view: DeviceView,
     rows: Bool,
     extended: ExtendedDemand,
-    is_out_of_time: IsOutOfTime,
+    time: SearchTime,
     is_needed: bool = True,
 ) -> Variant:
     claims = tuple(attempt.claims[i] for i in attempt.to_allocate)
@@ -122,7 +121,7 @@ def _variant(
     specs = [claim.spec for claim in (claims[:-1] if is_last_extended else claims)]
     if is_last_extended:
         specs.append(spec_with(extended.requests))
-    return Variant(rows, view.answer(specs, is_out_of_time), extended, claims)
+    return Variant(rows, view.answer(specs, time), extended, claims)
 
 
 def score_of_allocated(claims: Iterable[ResourceClaim]) -> int:

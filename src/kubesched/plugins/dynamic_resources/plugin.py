@@ -49,7 +49,8 @@ from kubesched.plugins.dynamic_resources.writes import (
 )
 from kubesched.plugins.shared.arithmetic import scaled_to_maximum
 from kubesched.plugins.shared.devices.allocation import allocations
-from kubesched.plugins.shared.devices.answers import DeviceView, IsOutOfTime
+from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.plugins.shared.devices.demand import SearchTime
 from kubesched.plugins.shared.devices.extended_resources import extended_resources, served_by_devices
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64
@@ -171,9 +172,9 @@ class DynamicResources(
         everywhere, table = Nodes(cycle.state), cycle.state.nodes
         if attempt.has_leftover:
             return self.reject(~everywhere.none(), HAS_LEFTOVER)
-        attempt.variants = find_variants(
-            attempt, cycle, self._view(cycle), served_by_devices(cycle), self._time_limit()
-        )
+        # All nodes together get the time that kube-scheduler, which has many threads, gives each of them.
+        time = SearchTime(cycle.budget, self._filter_timeout)
+        attempt.variants = find_variants(attempt, cycle, self._view(cycle), served_by_devices(cycle), time)
         unavailable = self._unavailable(attempt, everywhere)
         ids: Int32 = np.zeros(table.size, dtype=np.int32)
         for variant in attempt.variants:
@@ -217,13 +218,6 @@ class DynamicResources(
             for row, node in enumerate(cycle.state.nodes.nodes):
                 if node is not None and name not in node.status.allocatable:
                     ids[row] = self.rejections.id_of(CANNOT_FIT)
-
-    def _time_limit(self) -> IsOutOfTime:
-        """All nodes together get the time that kube-scheduler, which has many threads, gives each of them."""
-        if self._filter_timeout <= 0:
-            return None
-        stopwatch, deadline = self.context.stopwatch, self.context.stopwatch() + self._filter_timeout
-        return lambda: stopwatch() > deadline
 
     # -- no node fits -------------------------------------------------------------------------------------------------
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from kubesched.api.storage import CSINode
+from kubesched.api.well_known import MIGRATED_PLUGINS
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int64, grown
 
 NO_LIMIT = np.iinfo(np.int64).max
-
-MIGRATED_ANNOTATION = "storage.alpha.kubernetes.io/migrated-plugins"
 
 
 class CSINodeColumns:
@@ -78,7 +77,7 @@ class CSINodeColumns:
                 if driver.name not in self._limits:
                     self._limits[driver.name] = np.full(self._length, NO_LIMIT, dtype=np.int64)
                 self._limits[driver.name][row] = driver.allocatable.count
-        for plugin in csi_node.metadata.annotations.get(MIGRATED_ANNOTATION, "").split(","):
+        for plugin in csi_node.metadata.annotations.get(MIGRATED_PLUGINS, "").split(","):
             if plugin not in self._migrated:
                 self._migrated[plugin] = np.zeros(self._length, dtype=np.bool_)
             self._migrated[plugin][row] = True

@@ -6,6 +6,7 @@ import numpy as np
 
 from kubesched.api.pod import Pod
 from kubesched.api.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
+from kubesched.api.well_known import MIGRATED_PLUGINS
 from kubesched.config.args import VolumeBindingArgs
 from kubesched.framework.client import ClientError
 from kubesched.framework.cycle import Cycle
@@ -21,7 +22,6 @@ from kubesched.framework.plugin import (
     ScorePlugin,
 )
 from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Status, error, unresolvable
-from kubesched.plugins.shared.csi_nodes import MIGRATED_ANNOTATION
 from kubesched.plugins.shared.hinting import after_used_claim, queue_if, waits_for
 from kubesched.plugins.shared.volume_claims import claims_used
 from kubesched.plugins.volume_binding.matching import NO_VOLUME
@@ -197,4 +197,4 @@ def after_capacity(pod: Pod, old: CSIStorageCapacity | None, new: CSIStorageCapa
 
 
 def _migrated(csi_node: CSINode) -> str:
-    return csi_node.metadata.annotations.get(MIGRATED_ANNOTATION, "")
+    return csi_node.metadata.annotations.get(MIGRATED_PLUGINS, "")

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from kubesched.admission.kinds import SERVED
-from kubesched.api.kinds import CORE_EVENTS, EVENTS, Object, Resource
+from kubesched.api.kinds import CORE_EVENTS, EVENTS, OLDER_AUTOSCALERS, Object, Resource
+from kubesched.sandbox.api import autoscalers
 
 Shape = Callable[[Object], Object]
 
@@ -23,7 +24,7 @@ class Catalog:
 
     def __init__(self) -> None:
         self._resources: dict[tuple[str, str, str], Resource] = {}
-        self._views: dict[str, View] = {EVENTS.path: _NEWER_EVENTS}
+        self._views: dict[str, View] = {EVENTS.path: _NEWER_EVENTS, OLDER_AUTOSCALERS.path: _OLDER_AUTOSCALERS}
         self._custom: dict[str, tuple[Resource, ...]] = {}
         self.edition = 0
         """Grows whenever the resources change."""
@@ -116,6 +117,7 @@ def _renamed(event: Object, names: dict[str, str]) -> dict[str, Any]:
 
 
 _NEWER_EVENTS = View(newer_event, stored_event)
+_OLDER_AUTOSCALERS = View(autoscalers.older, autoscalers.stored)
 
 
 def resources_of(definition: Object) -> tuple[Resource, ...]:

@@ -15,10 +15,11 @@ from kubesched.api.kinds import (
     PRIORITY_CLASSES,
     SERVICE_ACCOUNTS,
     SERVICES,
+    STORAGE_CLASSES,
     Object,
     Resource,
 )
-from kubesched.api.well_known import SYSTEM_PRIORITY_CLASSES
+from kubesched.api.well_known import DEFAULT_STORAGE_CLASS, SYSTEM_PRIORITY_CLASSES
 from kubesched.sandbox.api import binding as bindings
 from kubesched.sandbox.api import eviction as evictions
 from kubesched.sandbox.api.catalog import version_of
@@ -110,6 +111,14 @@ _DESCRIPTIONS = {
     "system-node-critical": "Used for system critical pods that must not be moved from their current node.",
 }
 
+_STANDARD = {
+    "metadata": {"name": "standard", "annotations": {DEFAULT_STORAGE_CLASS: "true"}},
+    "provisioner": "kubesched.io/hollow",
+    "volumeBindingMode": "WaitForFirstConsumer",
+    "allowVolumeExpansion": True,
+}
+"""The default class: volumes that are made when a pod needs them, and that every node can use."""
+
 
 def bootstrap(api: Api, *, authority: str = "", port: int = 443) -> None:
     """Create what is missing, and from now on give every namespace its service account and the cluster's CA.
@@ -122,6 +131,7 @@ def bootstrap(api: Api, *, authority: str = "", port: int = 443) -> None:
     for name, value in SYSTEM_PRIORITY_CLASSES.items():
         named = {"metadata": {"name": name}, "value": value, "description": _DESCRIPTIONS[name]}
         _ensure(api, PRIORITY_CLASSES, "", named)
+    _ensure(api, STORAGE_CLASSES, "", _STANDARD)
     _ensure(api, SERVICES, "default", _kubernetes_service(port))
     # What components with delegated authentication read first.
     authentication = {"metadata": {"name": "extension-apiserver-authentication"}, "data": {"client-ca-file": authority}}

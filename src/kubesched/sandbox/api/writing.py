@@ -7,8 +7,9 @@ from enum import Enum
 from typing import Any
 
 from kubesched.admission import admit_create, admit_update, deletion_grace
+from kubesched.admission.quotas import charged
 from kubesched.api.api_error import already_exists, bad_request, forbidden, invalid, method_not_allowed, not_found
-from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, Object, Resource
+from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, RESOURCE_QUOTAS, Object, Resource
 from kubesched.api.schema import Mistake
 from kubesched.sandbox.api import deleting
 from kubesched.sandbox.api.catalog import established, table_of
@@ -130,8 +131,11 @@ class Writing(Reading):
             new = established(new, self.stamps.now())
         if self.record(resource, namespace, metadata["name"]) is not None:
             raise already_exists(resource, metadata["name"])
+        shares = charged(resource, new, self.select(RESOURCE_QUOTAS, namespace)) if resource.namespaced else ()
         if manager is not None:
             new = track(resource, None, new, manager=manager, subresource="", now=self.stamps.now())
+        for quota in shares:
+            self._put(RESOURCE_QUOTAS, quota, dry_run)
         return self._put(resource, new, dry_run)
 
     def _write(

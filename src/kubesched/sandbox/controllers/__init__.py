@@ -5,9 +5,10 @@ Each is a plain object that observes events and reconciles when called with the 
 
 from __future__ import annotations
 
-from kubesched.api.kinds import CONTROLLER_REVISIONS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Object
+from kubesched.api.kinds import CONTROLLER_REVISIONS, JOBS, PODS, REPLICA_SETS, REPLICATION_CONTROLLERS, Object
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.controllers.controller import Controller, KeyedController
+from kubesched.sandbox.controllers.cron_jobs import CronJobs
 from kubesched.sandbox.controllers.daemon_sets import DaemonSets
 from kubesched.sandbox.controllers.deployments import Deployments
 from kubesched.sandbox.controllers.disruption_budgets import DisruptionBudgets
@@ -18,6 +19,7 @@ from kubesched.sandbox.controllers.node_lifecycle import GRACE, NodeLifecycle, T
 from kubesched.sandbox.controllers.ownership import Grouped, Owned
 from kubesched.sandbox.controllers.replica_sets import ReplicaSets
 from kubesched.sandbox.controllers.resource_claims import ResourceClaims
+from kubesched.sandbox.controllers.resource_quotas import ResourceQuotas
 from kubesched.sandbox.controllers.runner import Dispatch, Runner
 from kubesched.sandbox.controllers.stateful_sets import StatefulSets
 from kubesched.sandbox.controllers.volumes import EphemeralVolumes, Volumes
@@ -36,10 +38,12 @@ def standard_controllers(api: Api, *, node_grace: float = GRACE) -> list[Control
         StatefulSets(api, pods, revisions),
         DaemonSets(api, pods, revisions),
         Jobs(api, pods),
+        CronJobs(api, Owned(api, JOBS)),
         DisruptionBudgets(api),
         EphemeralVolumes(api),
         Volumes(api),
         ResourceClaims(api),
+        ResourceQuotas(api),
         NodeLifecycle(api, pods_by_node, grace=node_grace),
         TaintEviction(api, pods_by_node),
         GarbageCollector(api),

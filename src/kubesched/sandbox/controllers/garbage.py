@@ -8,7 +8,16 @@ import msgspec
 
 from kubesched.admission.kinds import SERVED
 from kubesched.api.api_error import ApiError
-from kubesched.api.kinds import CORE_EVENTS, CUSTOM_RESOURCE_DEFINITIONS, EVENTS, NODES, PODS, Object, Resource
+from kubesched.api.kinds import (
+    CORE_EVENTS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    EVENTS,
+    NODES,
+    OLDER_AUTOSCALERS,
+    PODS,
+    Object,
+    Resource,
+)
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.api.deleting import FOREGROUND, ORPHAN
 from kubesched.sandbox.controllers.conditions import is_finished
@@ -17,7 +26,7 @@ from kubesched.sandbox.controllers.controller import Key, KeyedController, key_o
 _COLLECTED = tuple(
     resource
     for resource in SERVED
-    if "delete" in resource.verbs and resource.path not in (CORE_EVENTS.path, EVENTS.path)
+    if "delete" in resource.verbs and resource not in (CORE_EVENTS, EVENTS, OLDER_AUTOSCALERS)
 )
 
 

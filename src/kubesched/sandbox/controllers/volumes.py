@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubesched.admission.volumes import choose_class
 from kubesched.api.kinds import (
     CSI_NODES,
     NODES,
@@ -68,6 +69,7 @@ class Volumes(KeyedController):
                     self._wake(class_of(event.object))
             case STORAGE_CLASSES.path:
                 self._wake(event.object["metadata"]["name"])
+                self._wake("")  # it may be the default one now
             case _:
                 # A pod that ends or goes may be the last user of a claim that is to go.
                 if event.type == "DELETED" or is_finished(event.object):
@@ -110,17 +112,25 @@ class Volumes(KeyedController):
         return claim
 
     def _sync_claim(self, claim: Object) -> None:
-        waiting = self._pending.setdefault(class_of(claim), set())
-        waiting.discard(key_of(claim))
+        self._pending.get(class_of(claim), set()).discard(key_of(claim))
         if name := claim["spec"].get("volumeName"):
             self._check_bound(claim, self.api.find(PERSISTENT_VOLUMES, "", name))
             return
+        claim = self._with_default_class(claim)
         volume = self._find_volume(claim)
         if volume is not None:
             self._bind(claim, volume)
             return
-        waiting.add(key_of(claim))
+        self._pending.setdefault(class_of(claim), set()).add(key_of(claim))
         self._provision(claim)
+
+    def _with_default_class(self, claim: Object) -> Object:
+        """A claim that was there before any default class gets the one that came later."""
+        chosen = {**claim, "spec": dict(claim["spec"])}
+        choose_class(chosen, self.api)
+        if chosen["spec"] == claim["spec"]:
+            return claim
+        return self.api.update(PERSISTENT_VOLUME_CLAIMS, *key_of(claim), chosen, manager=MANAGER)
 
     def _check_bound(self, claim: Object, volume: Object | None) -> None:
         """A claim that names its volume is bound once the volume agrees, and lost when the volume is."""

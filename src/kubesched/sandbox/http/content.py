@@ -28,9 +28,12 @@ def media_type(header: str) -> str:
 
 
 def decode(body: bytes, content_type: str, kind: str) -> Any:
-    """The value that a body holds; a BadRequest when it holds none."""
+    """The value that a body holds; a BadRequest when it holds none.
+
+    It must say what it is: a browser sends a body without a type for any web page, without asking here first.
+    """
     media = media_type(content_type)
-    if media in (JSON, ""):
+    if media == JSON:
         return decode_json(body, kind)
     if media in (YAML, "application/x-yaml", "text/yaml"):
         return decode_yaml(body, kind)
@@ -61,7 +64,7 @@ def decode_json(body: bytes, kind: str) -> Any:
 def decode_yaml(body: bytes, kind: str) -> Any:
     _check_depth(body)
     try:
-        found = [document.value for document in documents(body.decode())]
+        found = [document.value for document in documents(body.decode(), most_by_aliases=LARGEST_BODY)]
         # Through JSON, so that whatever comes of YAML is as plain as what comes of JSON.
         return _decode(msgspec.json.encode(found[0])) if found else None
     except (YamlError, UnicodeDecodeError, RecursionError, msgspec.DecodeError, TypeError, ValueError) as error:

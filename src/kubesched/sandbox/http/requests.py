@@ -7,9 +7,10 @@ from typing import NamedTuple
 from aiohttp import web
 from msgspec import structs
 
+from kubesched.admission.extension import is_inert
 from kubesched.admission.kinds import REVIEWS
 from kubesched.api.api_error import ApiError, bad_request, method_not_allowed, no_such_resource, not_found
-from kubesched.api.kinds import PODS, SERVICE_ACCOUNTS, Object, Resource
+from kubesched.api.kinds import CERTIFICATE_SIGNING_REQUESTS, PODS, SERVICE_ACCOUNTS, Object, Resource
 from kubesched.sandbox.api import Api, PatchKind, Selection, selection
 from kubesched.sandbox.api.deleting import RETURNED_WHEN_DELETED
 from kubesched.sandbox.api.identities import Tokens, User, review
@@ -132,6 +133,9 @@ class Requests:
             return self._show(asked, review(resource, body.object, asked.user, self._tokens), 201)
         if resource is PODS and asked.target.plural == "bindings":
             return self._bind(asked, _name_of(body.object), body.object)
+        if resource is CERTIFICATE_SIGNING_REQUESTS:
+            signed = {"username": asked.user.name, "groups": list(asked.user.groups)}
+            body.object["spec"] = {**(body.object.get("spec") or {}), **signed}
         dry_run = query.dry_run()
         obj = self._api.create(resource, asked.namespace, body.object, manager=asked.manager, dry_run=dry_run)
         return self._written(asked, obj, dry_run, 201, body)
@@ -224,12 +228,14 @@ class Requests:
 
     def _written(self, asked: Asked, obj: Object, dry_run: bool, status: int, body: Body) -> web.Response:
         shapes, accepted = self._shapes(asked)
+        inert = is_inert(asked.resource) if status == 201 else ""
+        warnings = (*body.warnings, inert) if inert else body.warnings
         record = None if dry_run else self._api.record(asked.resource, asked.namespace, obj["metadata"]["name"])
         if shapes.is_plain and accepted.media == JSON and record is not None and record.object is obj:
-            return json_answer(record.encoded, status, body.warnings)
+            return json_answer(record.encoded, status, warnings)
         view = self._api.catalog.view(asked.resource)
         shown = shapes.one(obj if view is None else view.stored(obj))
-        return self._send(asked, shown, accepted, status, body.warnings)
+        return self._send(asked, shown, accepted, status, warnings)
 
     def _show_object(self, asked: Asked, obj: Object) -> web.Response:
         return self._written(asked, obj, True, 200, Body(None))

@@ -7,12 +7,14 @@ import datetime
 import ipaddress
 import os
 import ssl
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
+from kubesched.api.api_error import ApiError
 from kubesched.api.errors import UserError
 from kubesched.kube.self_signed import self_signed_pair
 from kubesched.kube.tls import Certificate
@@ -31,6 +33,29 @@ def check_exposure(host: str, *, has_token: bool, has_tls: bool) -> None:
         f"will not listen on {host or 'all addresses'}: others could reach it, and there is no protection ({missing} "
         "missing); listen on 127.0.0.1, or give both"
     )
+
+
+def check_origin(headers: Mapping[str, str], host: str, *, has_token: bool) -> None:
+    """Refuse what a web page makes a browser send here on its behalf.
+
+    Without a token, whoever gets a request through may do everything. A page of another site can send some requests
+    across (its Origin says so), and a name that its owner points at 127.0.0.1 makes this server its own site (then
+    the Host header has that name).
+    """
+    asked = headers.get("Host", "")
+    name = _without_port(asked)
+    if not has_token and not is_loopback(name) and name != host.lower():
+        raise ApiError(403, "Forbidden", f"the Host header names {asked!r}, which is not this server")
+    origin = headers.get("Origin")
+    if origin is not None and urlsplit(origin).netloc != asked:
+        raise ApiError(403, "Forbidden", f"requests of web pages at {origin!r} are not answered")
+
+
+def _without_port(host: str) -> str:
+    """The name or address in a Host header, without the brackets of an IPv6 address."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.partition(":")[0].lower()
 
 
 def is_loopback(host: str) -> bool:

@@ -21,7 +21,7 @@ from kubesched.sandbox.http.faults import FaultError, Faults, Rule
 from kubesched.sandbox.http.lists import Lists
 from kubesched.sandbox.http.query import Query, target_of
 from kubesched.sandbox.http.requests import Asked, Requests, fault_subject
-from kubesched.sandbox.http.security import check_exposure
+from kubesched.sandbox.http.security import check_exposure, check_origin
 from kubesched.sandbox.http.watch_requests import WatchRequests
 from kubesched.sandbox.http.watches import Watches
 from kubesched.sandbox.store import SqliteStore, StorageError
@@ -109,6 +109,7 @@ class Server:
             return error_answer(ApiError(500, "InternalError", message))
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        check_origin(request.headers, self.host, has_token=self.tokens.required)
         path, _, text = request.raw_path.partition("?")
         user = self._authenticate(request, path)
         query = Query(text)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Callable, Iterable
 
 from kubesched.config import SchedulerConfiguration
 from kubesched.extenders.http_extender import close_all, extenders_of
 from kubesched.extenders.originals import originals_for
+from kubesched.framework.budget import LIMIT, TURN, Budget
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import in_tree
 from kubesched.sandbox.api import Api
@@ -51,6 +53,7 @@ class SchedulerInside:
             plugins=plugins or in_tree(),
             extenders=self._extenders,
             listeners=(waiter, *listeners),
+            budget=Budget(time.thread_time, turn=TURN, limit=LIMIT),
         )
         self._loop = SchedulingLoop(self.scheduler)
         news = lambda: running.call_soon(self._deliver)  # noqa: E731

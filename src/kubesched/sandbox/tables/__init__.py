@@ -10,14 +10,14 @@ from typing import Any, Literal
 import msgspec
 
 from kubesched.admission.reading import value_at
-from kubesched.api.kinds import BUILT_IN, CORE_EVENTS, EVENTS, Object, Resource
-from kubesched.sandbox.tables import cells, pods
+from kubesched.api.kinds import AUTOSCALERS, BUILT_IN, CORE_EVENTS, EVENTS, OLDER_AUTOSCALERS, Object, Resource
+from kubesched.sandbox.tables import cells, more_cells, pods
 from kubesched.sandbox.tables.column import AGE, NAME, SHAPES, Cell, Column, human_duration
 from kubesched.sandbox.tables.custom import custom_columns
 
 __all__ = ["human_duration", "table"]
 
-_CELLS: Mapping[str, Cell] = {**vars(cells), **vars(pods)}
+_CELLS: Mapping[str, Cell] = {**vars(cells), **vars(more_cells), **vars(pods)}
 _COMMON = {"name": NAME, "age": AGE}
 
 
@@ -65,6 +65,7 @@ def _read() -> Iterator[tuple[Resource, tuple[Column, ...]]]:
 
 _COLUMNS = dict(_read())
 _COLUMNS[EVENTS] = _COLUMNS[CORE_EVENTS]
+_COLUMNS[OLDER_AUTOSCALERS] = _COLUMNS[AUTOSCALERS]
 
 Include = Literal["None", "Metadata", "Object"]
 

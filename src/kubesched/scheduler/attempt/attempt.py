@@ -1,6 +1,6 @@
 """One attempt to schedule one pod: the states that it goes through, from its turn in the queue to the outcome.
 
-    Popped ──► Asking (extenders) ──► Popped's other ways
+    Popped ──► Asking (extenders), Paused ──► Popped's other ways
        ├─────► Failed ──────────────────────────► Done
        ├─────► Assumed ──► (bound) ─────────────► Done
        │          │  └───► Denied ──────────────► Done
@@ -19,6 +19,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import msgspec
 
+from kubesched.framework.budget import Expense
 from kubesched.framework.decision import Decision
 from kubesched.framework.extender import ExtenderAnswers, Question
 from kubesched.framework.status import Code, Status
@@ -35,6 +36,7 @@ class Phase(StrEnum):
 
     POPPED = "popped"
     ASKING = "asking"
+    PAUSED = "paused"
     FAILED = "failed"
     WAITING = "waiting"
     ASSUMED = "assumed"
@@ -88,6 +90,14 @@ class Asking(msgspec.Struct, frozen=True, gc=False):
     """Empty if all is asked, but other pods have their turn first."""
 
 
+class Paused(msgspec.Struct, frozen=True, gc=False):
+    """The decision takes long, and has had its turn: others have theirs before it goes on. The pod is in flight."""
+
+    phase: ClassVar[Phase] = Phase.PAUSED
+    expense: Expense
+    """What takes so long."""
+
+
 class Failed(msgspec.Struct, frozen=True, gc=False):
     """No node was found, or Reserve or Permit refused the one that was: nothing is assumed. In flight until it is
     reported, and back in the queue then."""
@@ -137,7 +147,7 @@ class Done(msgspec.Struct, frozen=True, gc=False):
 
 _POPPED = Popped()
 
-AttemptState: TypeAlias = Popped | Asking | Failed | WaitingOnPermit | Assumed | Denied | Done
+AttemptState: TypeAlias = Popped | Asking | Paused | Failed | WaitingOnPermit | Assumed | Denied | Done
 
 _ON_A_NODE = (AttemptOutcome.BOUND, AttemptOutcome.BIND_UNSCHEDULABLE, AttemptOutcome.BIND_ERROR)
 
@@ -155,10 +165,14 @@ class Attempt:
     """Of extenders; None if none has a say about the pod."""
     number: int = 0
     """Counts the attempts of a scheduler. A pod may get its next one while the last is still being written."""
+    spent: float = 0.0
+    """Seconds that deciding has taken, if it has taken long."""
+    ran_out: Expense | None = None
+    """What the decision was given up for, since it took too long."""
 
     @property
     def decision(self) -> Decision | None:
-        return None if isinstance(self.state, Popped | Asking) else self.state.decision
+        return None if isinstance(self.state, Popped | Asking | Paused) else self.state.decision
 
     @property
     def failure(self) -> Failure | None:

@@ -14,7 +14,7 @@ from kubesched.api.change import Change
 from kubesched.api.pod import Pod
 from kubesched.framework.client import ClientError, ClusterClient
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.decision import Decision
+from kubesched.framework.decision import Decision, Trace
 from kubesched.framework.errors import describe
 from kubesched.framework.extender import Extender, ExtenderError, ask_to_bind
 from kubesched.framework.plugin import BindPlugin, Plugin, PostBindPlugin, PreBindPlugin
@@ -44,7 +44,9 @@ class BindingCycle:
         self._state = state
         self._queue = queue
         self._client = client
-        self._profiles = profiles
+        self._pre_bind_plugins = {name: profile.at("pre_bind", PreBindPlugin) for name, profile in profiles.items()}
+        self._bind_plugins = {name: profile.at("bind", BindPlugin) for name, profile in profiles.items()}
+        self._post_bind_plugins = {name: profile.at("post_bind", PostBindPlugin) for name, profile in profiles.items()}
         self._give_back = give_back
         self._binders = [extender for extender in extenders if extender.binds]
         self._nominates_expected_node = state.features.expected_node_nominated
@@ -52,15 +54,15 @@ class BindingCycle:
 
     async def run(self, pod: Pod, decision: Decision) -> Failure | None:
         """None once the pod is bound. If that fails, it is still to be taken back."""
-        profile, cycle = self._profiles[decision.profile], decision.cycle
+        cycle = decision.cycle
         cycle.start_lap()
         try:
-            plugins, status = self._pre_flight(profile, decision)
+            plugins, status = self._pre_flight(decision)
             if plugins:  # most pods have nothing to be done before they are bound
                 status = await self._pre_bind_unless_stopped(plugins, decision)
             cycle.lap("PreBind", status)
             if status is None:
-                status = await self._bind(profile, decision)
+                status = await self._bind(decision)
                 cycle.lap("Bind", status)
         except Exception as failure:  # of a plugin, or of a client that raises other errors than its own
             log.exception("binding pod %s broke", pod.key)
@@ -69,7 +71,7 @@ class BindingCycle:
             return Failure(status, status.message)
         note = f"Successfully assigned {pod.key} to {decision.node}"
         self._client.record_event(pod, related=None, type="Normal", reason="Scheduled", action="Binding", note=note)
-        for plugin in profile.at("post_bind", PostBindPlugin):
+        for plugin in self._post_bind_plugins[decision.profile]:
             try:
                 await cycle.wait_for(plugin.name, "PostBind", plugin.post_bind, cycle, pod, decision.node)
             except Exception:  # it is bound all the same
@@ -95,12 +97,12 @@ class BindingCycle:
         if pod is not None:
             self._queue.move_all_to_active_or_backoff(ASSIGNED_POD_DELETED, Change(old=pod), concerns)
 
-    def _pre_flight(self, profile: Profile, decision: Decision) -> tuple[list[PreBindPlugin], Status | None]:
+    def _pre_flight(self, decision: Decision) -> tuple[list[PreBindPlugin], Status | None]:
         """The plugins that have something to do for the pod, in the configured order; or what is wrong with one."""
         pod, cycle, node_name = decision.pod, decision.cycle, decision.node
         plugins = []
         failed = None
-        for plugin in profile.at("pre_bind", PreBindPlugin):
+        for plugin in self._pre_bind_plugins[decision.profile]:
             status = cycle.ask(plugin.name, "PreBindPreFlight", plugin.pre_bind_pre_flight, cycle, pod, node_name)
             if status is None:
                 plugins.append(plugin)
@@ -139,6 +141,7 @@ class BindingCycle:
         answer = plugin.pre_bind(cycle, decision.pod, decision.node)
         if isawaitable(answer):
             self.pre_binding.begin(decision.pod, plugin.name)
+            decision.trace = Trace()  # it holds columns of all nodes, and thousands of pods may wait here
             answer = await answer
         status: Status | None = answer
         return status
@@ -164,7 +167,7 @@ class BindingCycle:
         except ClientError as failure:
             log.warning("the status of pod %s does not name node %s beforehand: %s", pod.key, node_name, failure)
 
-    async def _bind(self, profile: Profile, decision: Decision) -> Status | None:
+    async def _bind(self, decision: Decision) -> Status | None:
         """An extender binds the pod if one does so; else the first plugin that does not skip."""
         pod, cycle = decision.pod, decision.cycle
         if self._binders:
@@ -173,7 +176,7 @@ class BindingCycle:
                     return None
             except ExtenderError as failure:
                 return error(str(failure))
-        for plugin in profile.at("bind", BindPlugin):
+        for plugin in self._bind_plugins[decision.profile]:
             status = await cycle.wait_for(plugin.name, "Bind", plugin.bind, cycle, pod, decision.node)
             if status is not SKIP:
                 return None if status is None else _refusal("Bind", plugin, status)

@@ -10,7 +10,7 @@ from typing import Any
 
 from kubesched.framework.errors import describe
 from kubesched.framework.extender import ExtenderError, Question
-from kubesched.scheduler.attempt.attempt import Attempt
+from kubesched.scheduler.attempt.attempt import Attempt, Paused
 
 AT_MOST = 16
 """So many pods wait for extenders at a time: a pod of higher priority that comes meanwhile gets its turn after them."""
@@ -58,6 +58,8 @@ class ExtenderTurns:
             answers = turn.attempt.answers
             assert answers is not None
             answers.looks_ahead = place > 0
+            if isinstance(turn.attempt.state, Paused):
+                continue  # it is taken up again by itself
             if turn.asking is None and (place == 0 or (not turn.asked_all and answers.may_look_ahead)):
                 return turn.attempt
         return None

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 
 from kubesched.api.pod import Pod
+from kubesched.framework.budget import TurnOverError
 from kubesched.framework.client import ClusterClient
 from kubesched.framework.cycle import PODS_TO_ACTIVATE
 from kubesched.framework.decision import Decision, Outcome
@@ -23,6 +24,7 @@ from kubesched.scheduler.attempt.attempt import (
     Denied,
     Done,
     Failed,
+    Paused,
     WaitingOnPermit,
 )
 from kubesched.scheduler.attempt.failures import breakdown, denial, failure_of, rejection
@@ -32,6 +34,8 @@ from kubesched.state.pods import PlacedPod
 log = logging.getLogger(__name__)
 
 WAITING = Status(Code.WAIT)
+_A_MOMENT = 1e-9
+"""What a turn takes at least, so that the next one is not the first."""
 
 
 class SchedulingCycle:
@@ -52,28 +56,39 @@ class SchedulingCycle:
         self._state = engine.state
         self._queue = queue
         self._client = client
-        self._profiles = profiles
+        self._reserve_plugins = {name: profile.at("reserve", ReservePlugin) for name, profile in profiles.items()}
+        self._permit_plugins = {name: profile.at("permit", PermitPlugin) for name, profile in profiles.items()}
         self._waiting = waiting
         self._find = find
         self._evicts_first = evicts_first
         self._permitting: dict[str, tuple[Attempt, Decision]] = {}
         """Attempts that wait for a Permit plugin, by the identity of their pod."""
 
-    def decide(self, attempt: Attempt) -> Asking | Failed | WaitingOnPermit | Assumed | Done:
-        """Find a node, and assume the pod there if there is one; or find out what to ask extenders before that."""
+    def decide(self, attempt: Attempt) -> Asking | Paused | Failed | WaitingOnPermit | Assumed | Done:
+        """Find a node, and assume the pod there if there is one; or find out what to ask extenders before that.
+
+        Or pause, if that takes long: then `decide` is to be called again.
+        """
         pod = attempt.queued.pod
         decision: Decision | None = None
         try:
-            if self._is_to_be_skipped(pod, self._find(pod.key) if isinstance(attempt.state, Asking) else pod):
+            has_waited = isinstance(attempt.state, Asking | Paused)
+            if self._is_to_be_skipped(pod, self._find(pod.key) if has_waited else pod):
                 self._queue.done(pod)
                 self._state.nominated.keep_only_name_of(pod)
                 return Done(AttemptOutcome.SKIPPED)
-            decision = self._engine.decide(pod, watch=attempt.watch, find=self._find, extender_answers=attempt.answers)
+            decision = self._engine.decide(
+                pod, watch=attempt.watch, find=self._find, extender_answers=attempt.answers, spent=attempt.spent
+            )
+            attempt.ran_out = self._engine.budget.ran_out
             if decision.outcome is not Outcome.SCHEDULED:
                 return Failed(failure_of(decision), decision, self._begin_preemption(decision))
             return self._assume(attempt, decision)
         except AnswersMissingError as missing:
             return Asking(missing.questions)
+        except TurnOverError as over:
+            attempt.spent = max(self._engine.budget.spent, _A_MOMENT)
+            return Paused(over.expense)
         except Exception as failure:  # a plugin that breaks must not take a pod with it, let alone the scheduler
             log.exception("the attempt at pod %s broke", attempt.queued.key)
             placed = self._state.placed(pod)
@@ -111,7 +126,7 @@ class SchedulingCycle:
         return over
 
     def _is_to_be_skipped(self, pod: Pod, latest: Pod | None) -> bool:
-        """`latest` is the pod after extenders were asked about it."""
+        """`latest` is the pod after extenders were asked about it, or other pods had their turn."""
         if not self._engine.knows(pod.spec.scheduler_name) or latest is None:
             return True
         if latest is not pod and latest.identity != pod.identity:
@@ -132,7 +147,7 @@ class SchedulingCycle:
             return error(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed")
         self._state.assume(pod, decision.node, cycle.facts)
         rejected: Status | None = None
-        for plugin in self._profiles[decision.profile].at("reserve", ReservePlugin):
+        for plugin in self._reserve_plugins[decision.profile]:
             status = cycle.ask(plugin.name, "Reserve", plugin.reserve, cycle, pod, decision.node)
             if status is not None:
                 text = f'running Reserve plugin "{plugin.name}": {status.message}'
@@ -153,7 +168,7 @@ class SchedulingCycle:
 
     def _ask_to_permit(self, decision: Decision, timeouts: dict[str, float]) -> Status | None:
         cycle = decision.cycle
-        for plugin in self._profiles[decision.profile].at("permit", PermitPlugin):
+        for plugin in self._permit_plugins[decision.profile]:
             status, seconds = cycle.ask(plugin.name, "Permit", plugin.permit, cycle, decision.pod, decision.node)
             if status is None:
                 continue
@@ -177,7 +192,7 @@ class SchedulingCycle:
 
     def unreserve(self, decision: Decision) -> None:
         """Call Unreserve of all Reserve plugins in reverse order, also of those that reserved nothing."""
-        for plugin in reversed(self._profiles[decision.profile].at("reserve", ReservePlugin)):
+        for plugin in reversed(self._reserve_plugins[decision.profile]):
             try:
                 plugin.unreserve(decision.cycle, decision.pod, decision.node)
             except Exception:  # the others must still give back theirs, and the pod its place

@@ -168,6 +168,11 @@ class SchedulingQueue:
             self._in_flight.begin(queued)
             return queued, place
 
+    @property
+    def has_next(self) -> bool:
+        """Whether `pop` may have a pod."""
+        return bool(self._active) or (self._may_cut_backoff_short and bool(self._backoff))
+
     def done(self, pod: Pod) -> None:
         """The attempt is over, or past the point where events matter to it."""
         self._in_flight.end(pod.identity)

@@ -7,7 +7,7 @@ nor the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import count
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -18,10 +18,11 @@ from kubesched.api.change import Change
 from kubesched.api.custom import CustomObject
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
-from kubesched.config import SchedulerConfiguration, to_plain
-from kubesched.framework.client import ClientError, ClusterClient, Json
+from kubesched.config import SchedulerConfiguration, to_plain, without_secrets
+from kubesched.framework.client import Awaited, ClientError, ClusterClient, Json
 from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.listener import SchedulerListener
+from kubesched.scheduler.recording.secrets import AnnotationMask, open_private
 
 FORMAT = "kubesched recording 2"
 
@@ -31,18 +32,27 @@ T = TypeVar("T")
 class Recording(SchedulerListener):
     """An open recording. It listens to the scheduler that is recorded, which writes through a `RecordingClient`."""
 
-    def __init__(self, stream: IO[str], configuration: SchedulerConfiguration, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        stream: IO[str],
+        configuration: SchedulerConfiguration,
+        clock: Callable[[], float],
+        *,
+        with_annotations: bool = False,
+    ) -> None:
+        """Values of annotations are masked, unless they are asked for: a plugin of one's own may read them."""
         self._stream = stream
         self._clock = clock
-        header = {"format": FORMAT, "config": to_plain(configuration), "featureGates": configuration.features.changed}
-        self._write(header)
+        self.masked: Callable[[dict[str, Any]], dict[str, Any]] = dict if with_annotations else AnnotationMask()
+        shown = to_plain(without_secrets(configuration))
+        self._write({"format": FORMAT, "config": shown, "featureGates": configuration.features.changed})
 
     def note(self, what: str, **details: Any) -> None:
         self._write({"t": float(self._clock()), "what": what, **details})
 
     def handling(self, change: Change[KubeObject]) -> None:
-        before = {"old": _plain(change.old)} if change.old is not None and change.new is not None else {}
-        self.note(change.verb, **before, object=_plain(change.obj))
+        before = {"old": self._plain(change.old)} if change.old is not None and change.new is not None else {}
+        self.note(change.verb, **before, object=self._plain(change.obj))
 
     def flushing_backoff(self) -> None:
         self.note("flush_backoff")
@@ -67,6 +77,11 @@ class Recording(SchedulerListener):
 
     def finished(self, attempt: Attempt) -> None:
         self.note("finished", attempt=attempt.number, pod=attempt.queued.key, outcome=attempt.outcome)
+
+    def _plain(self, obj: KubeObject) -> dict[str, Any]:
+        if isinstance(obj, CustomObject):
+            return {"resource": obj.resource, "content": self.masked(obj.content)}
+        return self.masked({**msgspec.to_builtins(obj), "kind": type(obj).__name__})
 
     def _write(self, entry: dict[str, Any]) -> None:
         self._stream.write(msgspec.json.encode(entry).decode() + "\n")
@@ -110,23 +125,26 @@ class RecordingClient(ClusterClient):
         await self._noted("evict", f"Pod {pod.key}", self._client.evict(pod, condition))
 
     async def wait(
-        self, pod: Pod, is_met: Callable[[], bool], *, kinds: Sequence[type[KubeObject]], within: float
+        self, pod: Pod, is_met: Callable[[], bool], *, objects: Callable[[], Iterable[Awaited]], within: float
     ) -> bool:
-        call = self._client.wait(pod, is_met, kinds=kinds, within=within)
+        call = self._client.wait(pod, is_met, objects=objects, within=within)
         return await self._noted("wait", f"Pod {pod.key}", call)
 
     def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
         self._client.record_event(pod, related=related, type=type, reason=reason, action=action, note=note)
 
     async def _noted(self, verb: str, obj: str, call: Awaitable[T], given: Any = None) -> T:
-        noted = {"verb": verb, "object": obj, **({} if given is None else {"given": given})}
+        noted = {"verb": verb, "object": obj, **({} if given is None else {"given": self._masked(given)})}
         try:
             answer = await call
         except ClientError as error:
             self._recording.note("call", **noted, error=[error.reason, str(error)])
             raise
-        self._recording.note("call", **noted, **({} if answer is None else {"answer": answer}))
+        self._recording.note("call", **noted, **({} if answer is None else {"answer": self._masked(answer)}))
         return answer
+
+    def _masked(self, value: Any) -> Any:
+        return self._recording.masked(value) if isinstance(value, dict) else value
 
 
 def named(kind: str, name: str, namespace: str = "", subresource: str = "") -> str:
@@ -141,8 +159,9 @@ def name_in(kind: str, obj: Json, subresource: str = "") -> str:
 
 
 def open_recording(path: str, on_kept: Callable[[Path], None]) -> IO[str]:
-    """An empty file for a recording. What was recorded there before may have led to a restart, and is moved aside.
+    """An empty file for a recording, which only its owner may read.
 
+    What was recorded there before may have led to a restart, and is moved aside:
     `on_kept` is called with its new name. Raises OSError. A pipe or a device is written to as it is.
     """
     file = Path(path)
@@ -150,7 +169,7 @@ def open_recording(path: str, on_kept: Callable[[Path], None]) -> IO[str]:
         kept = next(other for i in count(1) if not (other := Path(f"{path}.{i}")).exists())
         file.rename(kept)
         on_kept(kept)
-    return file.open("w", encoding="utf-8")
+    return open_private(path)
 
 
 def described(attempt: Attempt) -> dict[str, Any]:
@@ -163,10 +182,5 @@ def described(attempt: Attempt) -> dict[str, Any]:
         "victims": [victim.pod.key for victim in attempt.victims],
         "among": decision.draw.among if decision else 1,
         "drawn": decision.draw.drawn if decision else 0,
+        **({"ran_out": True} if attempt.ran_out is not None else {}),
     }
-
-
-def _plain(obj: KubeObject) -> dict[str, Any]:
-    if isinstance(obj, CustomObject):
-        return {"resource": obj.resource, "content": obj.content}
-    return {**msgspec.to_builtins(obj), "kind": type(obj).__name__}

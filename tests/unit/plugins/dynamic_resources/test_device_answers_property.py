@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -19,10 +21,11 @@ from tests.device_builders import (
 )
 
 from kubesched.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from kubesched.api.device_claims import DeviceConstraint, ResourceClaim
+from kubesched.api.device_claims import DeviceConstraint, ResourceClaim, ResourceClaimSpec
 from kubesched.api.devices import Device, DeviceClass, ResourceSlice
-from kubesched.plugins.shared.devices.answers import DeviceView
-from kubesched.plugins.shared.devices.demand import AllocationError, Demand
+from kubesched.framework.budget import Budget, TurnOverError
+from kubesched.plugins.shared.devices.answers import Answer, DeviceView
+from kubesched.plugins.shared.devices.demand import AllocationError, Demand, SearchTime
 from kubesched.plugins.shared.devices.search import Search
 from kubesched.plugins.shared.devices.selecting import Selectors
 from kubesched.state.cluster import ClusterState
@@ -84,6 +87,7 @@ class Searching(RuleBasedStateMachine):
             self.state.apply(make_node(name).label(zone="ab"[i % 2]).build())
         self.view = DeviceView(self.state)
         self.claims: dict[str, ResourceClaim] = {}
+        self.turns = 0
 
     @rule(published=slices())
     def publish(self, published: list[ResourceSlice]) -> None:
@@ -126,7 +130,7 @@ class Searching(RuleBasedStateMachine):
     def what_is_kept_is_what_a_search_finds(self) -> None:
         for claims in DEMANDS:
             specs = [claim.spec for claim in claims]
-            answer = self.view.answer(specs, None)
+            answer = self._in_turns(specs)
             for row in range(len(NODES)):
                 outcome = answer.outcomes[row]
                 kept = (
@@ -138,6 +142,20 @@ class Searching(RuleBasedStateMachine):
                 )
                 assert kept == self._from_scratch(claims, row)
                 assert answer.fits[row] == (outcome.found is not None)
+
+    def _in_turns(self, specs: list[ResourceClaimSpec]) -> Answer:
+        """As often as not the search is interrupted whenever it has found out something."""
+        self.turns += 1
+        if self.turns % 2:
+            return self.view.answer(specs, SearchTime())
+        while True:
+            seconds = count()
+            budget = Budget(lambda: float(next(seconds)), turn=0.5)  # noqa: B023 - used up before the next
+            budget.begin(1.0)
+            try:
+                return self.view.answer(specs, SearchTime(budget))
+            except TurnOverError:
+                continue
 
     def _from_scratch(self, claims: tuple[ResourceClaim, ...], row: int) -> object:
         fresh = DeviceView(self.state)

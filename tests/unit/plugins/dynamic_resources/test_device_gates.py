@@ -26,6 +26,7 @@ from tests.reading import scores_of
 from kubesched.api.device_claims import DeviceConstraint
 from kubesched.api.devices import CapacityPolicy, DeviceCapacity
 from kubesched.config.features import DEFAULT_FEATURES, Features
+from kubesched.framework.budget import Budget
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.events import Kind
@@ -210,8 +211,8 @@ def test_the_search_may_take_as_long_as_it_likes_where_its_timeout_is_off() -> N
     ):
         state = make_cluster(make_node("n1"), make_class(), hopeless, make_slice("n1", *wide), features=features)
         clock = iter(range(0, 10**9, 100))
-        plugin = DynamicResources(context=PluginContext(features, stopwatch=partial(next, clock)))
-        cycle = Cycle(POD, state)
+        plugin = DynamicResources(context=PluginContext(features))
+        cycle = Cycle(POD, state, budget=Budget(partial(next, clock)))
         plugin.pre_filter(cycle)
         status = plugin.rejections.statuses[plugin.filter(cycle, Nodes(state))[0]]
         assert status is not None

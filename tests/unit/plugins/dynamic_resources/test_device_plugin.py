@@ -25,6 +25,7 @@ from kubesched.api.device_claims import AllocatedDeviceStatus, DeviceConstraint
 from kubesched.api.devices import ResourceSlice
 from kubesched.api.meta import OwnerReference
 from kubesched.api.pod import Pod, PodResourceClaim, PodResourceClaimStatus
+from kubesched.framework.budget import Budget
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.events import Hint
@@ -36,6 +37,7 @@ from kubesched.plugins.dynamic_resources.claims import after_claim
 from kubesched.plugins.dynamic_resources.extended import claim_for
 from kubesched.plugins.dynamic_resources.writes import DeallocateClaim, DeleteClaim, UnreserveClaim
 from kubesched.plugins.shared.devices.answers import DeviceView
+from kubesched.plugins.shared.devices.demand import SearchTime
 from kubesched.state.cluster import ClusterState
 from kubesched.testing import make_node, make_pod, node_term
 
@@ -144,7 +146,7 @@ def test_a_device_that_ties_the_claim_to_one_node_makes_terms_of_others_irreleva
     )
     claim = make_claim("c", request(count=2))
     view = make_cluster(*nodes, make_class(), *slices, claim).companion(DeviceView)
-    outcomes = view.answer([claim.spec], None).outcomes
+    outcomes = view.answer([claim.spec], SearchTime()).outcomes
     assert outcomes[0].found is not None
     problems = [view.words(one.error, row, (claim,)) for row, one in enumerate(outcomes) if one.error is not None]
     words = "create NodeSelector for claim c: unsupported ResourceSlice.NodeSelector with {} terms"
@@ -322,8 +324,8 @@ def test_a_search_that_takes_too_long_fails_the_attempt_and_is_taken_up_again() 
     claim = make_claim("c", request(count=13), constraints=(DeviceConstraint(match_attribute="gpu.example.com/numa"),))
     state = make_cluster(*NODES, make_class(), claim, make_slice("n1", *wide), make_slice("n2", *wide))
     clock = iter(range(0, 10**9, 100))
-    plugin = DynamicResources(context=PluginContext(stopwatch=lambda: next(clock)))
-    cycle = cycle_of(state, pod("c"))
+    plugin = DynamicResources()
+    cycle = Cycle(pod("c"), state, budget=Budget(lambda: next(clock)))
     assert plugin.pre_filter(cycle) is None
     verdicts = plugin.filter(cycle, Nodes(state)).tolist()
     said = [plugin.rejections.statuses[verdict] for verdict in verdicts]

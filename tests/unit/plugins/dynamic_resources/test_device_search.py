@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+from itertools import count
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.device_builders import (
     DRIVER,
     allocated,
@@ -19,9 +23,11 @@ from kubesched.api.device_claims import DeviceConstraint, ResourceClaim
 from kubesched.api.devices import CapacityPolicy, CapacityRange, DeviceCapacity, DeviceClass, ResourceSlice
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.node import Node
+from kubesched.framework.budget import Budget, TurnOverError
+from kubesched.plugins.shared.devices import demand as demands
 from kubesched.plugins.shared.devices.answers import DeviceView
-from kubesched.plugins.shared.devices.demand import AllocationError, Demand
-from kubesched.plugins.shared.devices.search import Search
+from kubesched.plugins.shared.devices.demand import AllocationError, Demand, SearchTime
+from kubesched.plugins.shared.devices.search import Path, Search
 from kubesched.plugins.shared.devices.selecting import Selectors
 from kubesched.state.cluster import ClusterState
 
@@ -261,8 +267,85 @@ def test_a_search_that_takes_too_long_is_given_up() -> None:
     demand = Demand([claim.spec], {"gpu": make_class()}, Selectors())
     inventory = view.inventories.of(0)
     with pytest.raises(AllocationError, match="timed out trying to allocate devices") as caught:
-        Search(demand, inventory, inventory.use(view.ledger), lambda: True).run()
+        Search(demand, inventory, inventory.use(view.ledger), SearchTime(ticking(), timeout=10)).run()
     assert caught.value.is_passing
+
+
+def ticking(**limits: float) -> Budget:
+    """A budget to which a second passes with every look."""
+    seconds = count()
+    budget = Budget(lambda: float(next(seconds)), **limits)
+    budget.begin(0.0)
+    return budget
+
+
+@given(
+    devices=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), max_size=7),
+    counts=st.lists(st.integers(1, 4), min_size=1, max_size=3),
+    claims=st.integers(1, 2),
+    turn=st.integers(0, 5),
+)
+def test_a_search_that_is_interrupted_finds_the_same_and_repeats_nothing_but_its_way(
+    devices: list[tuple[int, int]], counts: list[int], claims: int, turn: int
+) -> None:
+    state = ClusterState()
+    listed = (device(f"d{i}", numa=numa, model="ab"[model]) for i, (numa, model) in enumerate(devices))
+    for obj in (Node(metadata=ObjectMeta(name="n")), make_class(), make_slice("n", *listed)):
+        state.apply(obj)
+    view = DeviceView(state)
+    view.inventories.refresh()
+    inventory = view.inventories.of(0)
+    alternatives = first_of("f", ("a", 3, attribute_is("model", "a")), ("b", 1, "true"))
+    requests = (*(request(f"r{i}", n) for i, n in enumerate(counts)), alternatives)
+    asked = [make_claim(f"c{i}", *requests, constraints=(SAME_NUMA,)) for i in range(claims)]
+    demand = Demand([claim.spec for claim in asked], {"gpu": make_class()}, Selectors())
+    use = inventory.use(view.ledger)
+    whole = SearchTime()
+    expected = Search(demand, inventory, use, whole).run()
+    path: Path = ()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demands, "_STEPS_BETWEEN_LOOKS", 1)
+        patch.setattr(demands, "_EVALUATIONS_BETWEEN_LOOKS", 1)
+        for turns in count():
+            # A turn must be longer than the way back to where the last one ended.
+            time = SearchTime(ticking(turn=turn + 40))
+            search = Search(demand, inventory, use, time, path)
+            try:
+                found = search.run()
+                break
+            except TurnOverError:
+                path = search.path
+            assert turns <= whole._steps
+    assert (found is None) == (expected is None)
+    if found is not None and expected is not None:
+        assert found.claims == expected.claims
+        assert found.selected == expected.selected
+
+
+def test_a_search_that_is_interrupted_comes_to_its_end() -> None:
+    state = ClusterState()
+    slices = make_slice("n", *(device(f"d{i}", numa=i % 2) for i in range(20)))
+    for obj in (Node(metadata=ObjectMeta(name="n")), make_class(), slices):
+        state.apply(obj)
+    view = DeviceView(state)
+    view.inventories.refresh()
+    claim = make_claim("c", request(count=11), constraints=(SAME_NUMA,))
+    demand = Demand([claim.spec], {"gpu": make_class()}, Selectors())
+    inventory = view.inventories.of(0)
+    use, whole = inventory.use(view.ledger), SearchTime()
+    assert Search(demand, inventory, use, whole).run() is None
+    path: Path = ()
+    steps = turns = 0
+    while True:
+        time = SearchTime(ticking(turn=0.5))
+        search = Search(demand, inventory, use, time, path)
+        try:
+            assert search.run() is None
+            break
+        except TurnOverError:
+            path, steps, turns = search.path, steps + time._steps, turns + 1
+    assert turns > 5
+    assert steps <= whole._steps + turns * 16
 
 
 def test_a_pod_may_have_as_many_devices_as_many_claims_allow() -> None:

@@ -181,7 +181,7 @@ async def _exchange(
     accept: str,
     body: bytes | None,
 ) -> None:
-    lines = [f"{method} {target} HTTP/1.1", "Host: x", f"Content-Length: {len(body or b'')}"]
+    lines = [f"{method} {target} HTTP/1.1", "Host: localhost", f"Content-Length: {len(body or b'')}"]
     lines += [f"Content-Type: {content_type}"] if content_type else []
     lines += [f"Accept: {accept}"] if accept else []
     writer.write("\r\n".join([*lines, "", ""]).encode() + (body or b""))

@@ -66,3 +66,57 @@ def test_a_kubeconfig_is_all_a_client_needs_over_tls(tmp_path: Path) -> None:
         assert answer.status == 200
 
     with_server(test, token="secret", tls=server_context(tmp_path / "tls.crt", tmp_path / "tls.key"))
+
+
+POD = {"metadata": {"name": "web"}, "spec": {"containers": [{"name": "web", "image": "nginx"}]}}
+
+
+@pytest.mark.parametrize("headers", [{"Origin": "https://evil.example"}, {"Origin": "null"}, {"Host": "evil.example"}])
+def test_a_web_page_of_another_site_can_neither_create_a_pod_nor_read_one(headers: dict[str, str]) -> None:
+    async def test(ask: Asking) -> None:
+        for method, body in (("POST", POD), ("GET", None)):
+            answer = await ask(method, PODS, body, headers=headers)
+            assert (answer.status, answer.reason) == (403, "Forbidden")
+        assert (await ask("GET", PODS)).names == []
+
+    with_server(test)
+
+
+def test_a_body_that_does_not_say_what_it_is_is_refused_as_browsers_send_one_for_any_page() -> None:
+    async def test(ask: Asking) -> None:
+        answer = await ask("POST", PODS, POD, headers={"Content-Type": ""})
+        assert (answer.status, answer.reason) == (415, "UnsupportedMediaType")
+
+    with_server(test)
+
+
+def test_a_page_of_the_server_itself_is_answered_under_every_name_of_this_machine() -> None:
+    async def test(ask: Asking) -> None:
+        for host in ("localhost", "127.0.0.1", "[::1]"):
+            netloc = f"{host}:{ask.server.port}"
+            headers = {"Host": netloc, "Origin": f"http://{netloc}"}
+            assert (await ask("GET", PODS, headers=headers)).status == 200
+
+    with_server(test)
+
+
+def test_with_a_token_any_name_may_lead_to_the_server_but_other_pages_are_still_refused() -> None:
+    async def test(ask: Asking) -> None:
+        headers = {"Authorization": "Bearer secret", "Host": "sandbox.example"}
+        assert (await ask("GET", PODS, headers=headers)).status == 200
+        assert (await ask("GET", PODS, headers=headers | {"Origin": "https://evil.example"})).status == 403
+
+    with_server(test, token="secret")
+
+
+@pytest.mark.parametrize("size", [40, 200_000])
+def test_aliases_do_not_make_more_of_a_body_than_a_body_may_be(size: int) -> None:
+    aliases = ", ".join(["*a"] * (4_000_000 // size))
+    body = f"metadata: {{name: web}}\nspec:\n  x: &a {'v' * size}\n  y: [{aliases}]\n".encode()
+
+    async def test(ask: Asking) -> None:
+        answer = await ask("POST", PODS, body, headers={"Content-Type": "application/yaml"})
+        assert answer.status == 400
+        assert "aliases make too much of this document" in answer.json["message"]
+
+    with_server(test)

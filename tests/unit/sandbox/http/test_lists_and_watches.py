@@ -209,7 +209,7 @@ def test_a_client_that_does_not_read_is_let_go(monkeypatch: pytest.MonkeyPatch) 
 
     async def test(ask: Asking) -> None:
         reader, writer = await asyncio.open_connection(ask.server.host, ask.server.port, limit=1024)
-        writer.write(f"GET {CONFIG_MAPS}?watch=true HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        writer.write(f"GET {CONFIG_MAPS}?watch=true HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         await writer.drain()
         assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
         await ask.until_watchers(1)

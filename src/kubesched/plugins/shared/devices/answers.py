@@ -6,7 +6,7 @@ alike devices, of which the same are in use, are searched once for all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -14,18 +14,16 @@ import numpy as np
 
 from kubesched.api.device_claims import ResourceClaim, ResourceClaimSpec
 from kubesched.api.devices import DeviceClass
+from kubesched.framework.budget import TurnOverError
 from kubesched.plugins.shared.devices.allocation import check_nodes
-from kubesched.plugins.shared.devices.demand import AllocationError, Demand
-from kubesched.plugins.shared.devices.inventory import Inventories, Inventory
+from kubesched.plugins.shared.devices.demand import AllocationError, Demand, SearchTime
+from kubesched.plugins.shared.devices.inventory import Inventories, Inventory, Use
 from kubesched.plugins.shared.devices.ledger import Ledger
 from kubesched.plugins.shared.devices.likeness import Likeness
-from kubesched.plugins.shared.devices.search import Found, Search
+from kubesched.plugins.shared.devices.search import Found, Path, Search
 from kubesched.plugins.shared.devices.selecting import Names, Selectors
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int64
-
-IsOutOfTime = Callable[[], bool] | None
-"""Tells whether the search on all rows together has taken too long; None if it may take for ever."""
 
 _DEMANDS_KEPT = 64
 _LIKENESSES_KEPT = 32
@@ -54,6 +52,10 @@ class Answer:
         """Rows where nothing was found for another reason than that there is nothing."""
         self.known: dict[Hashable, SearchOutcome] = {}
         """By shape and use of an inventory: how the search there ends."""
+        self.stale: dict[int, None] = {}
+        """Rows that are still to be searched, in order, since the search took long and was interrupted."""
+        self.path: tuple[Hashable, Path] = (None, ())
+        """The inventory, by shape and use, where it was interrupted, and how far it had come there."""
 
     def set(self, row: int, outcome: SearchOutcome) -> None:
         self.outcomes[row] = outcome
@@ -78,8 +80,8 @@ class DeviceView:
         self._answers: dict[Hashable, Answer] = {}
         self._encode = msgspec.json.Encoder().encode
 
-    def answer(self, specs: Sequence[ResourceClaimSpec], is_out_of_time: IsOutOfTime) -> Answer:
-        """The outcomes for claims that ask for this, up to date."""
+    def answer(self, specs: Sequence[ResourceClaimSpec], time: SearchTime) -> Answer:
+        """The outcomes for claims that ask for this, up to date. TurnOverError if that takes long."""
         self.inventories.refresh()
         key = self._encode(specs), self._state.objects.version(DeviceClass)
         answer = self._answers.pop(key, None)
@@ -87,8 +89,10 @@ class DeviceView:
             while len(self._answers) >= _DEMANDS_KEPT:
                 del self._answers[next(iter(self._answers))]
             answer = Answer(self._demand(specs))
-        self._bring_up_to_date(answer, is_out_of_time)
         self._answers[key] = answer
+        if answer.stale:
+            time.let_others_go_first()
+        self._bring_up_to_date(answer, time)
         return answer
 
     def words(self, error: AllocationError, row: int, claims: Sequence[ResourceClaim]) -> str:
@@ -116,7 +120,7 @@ class DeviceView:
         demand.look_with(likeness)
         return demand
 
-    def _bring_up_to_date(self, answer: Answer, is_out_of_time: IsOutOfTime) -> None:
+    def _bring_up_to_date(self, answer: Answer, time: SearchTime) -> None:
         size, changes = self._state.nodes.size, self.inventories.changes
         rows = changes.since(answer.position) if answer.position >= 0 and len(answer.outcomes) == size else None
         if rows is None:
@@ -125,25 +129,28 @@ class DeviceView:
             answer.scores = np.zeros(size, dtype=np.int64)
             answer.failures.clear()
             rows = list(range(size))
+        answer.stale.update(dict.fromkeys(rows))
+        answer.position = changes.position
         outcomes: dict[Inventory, SearchOutcome] = {}
         given_up: SearchOutcome | None = None
-        for row in rows:
+        for row in tuple(answer.stale):
             inventory = self.inventories.of(row)
             outcome = given_up or outcomes.get(inventory)
             if outcome is None:
-                outcome = outcomes[inventory] = self._outcome(answer, inventory, is_out_of_time)
+                outcome = outcomes[inventory] = self._outcome(answer, inventory, time)
                 if outcome.error is not None and outcome.error.is_passing:
                     given_up = outcome  # the attempt fails with it anyway; what is known helps the next one
             answer.set(row, outcome)
-        answer.position = changes.position if given_up is None else -1
+            if given_up is None:
+                del answer.stale[row]
 
-    def _outcome(self, answer: Answer, inventory: Inventory, is_out_of_time: IsOutOfTime) -> SearchOutcome:
+    def _outcome(self, answer: Answer, inventory: Inventory, time: SearchTime) -> SearchOutcome:
         use = inventory.use(self.ledger)
         key = (answer.demand.likeness.shape_of(inventory), use)
         outcome = answer.known.get(key)
         if outcome is None:
             try:
-                found = Search(answer.demand, inventory, use, is_out_of_time).run()
+                found = self._search(answer, inventory, use, key, time)
                 if found is not None:
                     check_nodes(found, inventory)
                 outcome = SearchOutcome(found, has_invalid_pools=inventory.has_invalid_pools)
@@ -155,3 +162,12 @@ class DeviceView:
                 answer.known.clear()
             answer.known[key] = outcome
         return outcome
+
+    def _search(self, answer: Answer, inventory: Inventory, use: Use, key: Hashable, time: SearchTime) -> Found | None:
+        where, path = answer.path
+        search = Search(answer.demand, inventory, use, time, path if where == key else ())
+        try:
+            return search.run()
+        except TurnOverError:
+            answer.path = key, search.path
+            raise

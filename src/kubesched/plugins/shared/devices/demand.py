@@ -21,6 +21,7 @@ from kubesched.api.device_claims import (
 )
 from kubesched.api.devices import DeviceClass, DeviceTaint
 from kubesched.config.features import DEFAULT_FEATURES, Features
+from kubesched.framework.budget import UNLIMITED, Budget, Expense, TurnOverError
 from kubesched.plugins.shared.devices.capacity import Amounts, amounts_taken
 from kubesched.plugins.shared.devices.device_kinds import DeviceKind
 from kubesched.plugins.shared.devices.likeness import Likeness
@@ -41,6 +42,54 @@ class AllocationError(Exception):
         self.spot = spot
         self.is_passing = is_passing
         """Whether the same search may end otherwise another time: it took too long."""
+
+
+_STEPS_BETWEEN_LOOKS = 64
+_EVALUATIONS_BETWEEN_LOOKS = 4
+_DEVICES = Expense("DynamicResources", "the devices of its claims")
+
+
+class SearchTime:
+    """How long the search for the devices of one pod may go on: until it is to pause, and until it is given up.
+
+    A turn ends only after something was found out that is kept: or the search would never come to an end.
+    """
+
+    __slots__ = ("_budget", "_evaluations", "_has_progressed", "_steps", "_timeout")
+
+    def __init__(self, budget: Budget = UNLIMITED, timeout: float = 0.0) -> None:
+        """`timeout` is in seconds, for all turns and all nodes together; 0 for none."""
+        self._budget = budget
+        self._timeout = timeout
+        self._steps = 0
+        self._evaluations = 0
+        self._has_progressed = False
+
+    def step(self) -> None:
+        """The search takes a step. Where it has come to can be kept."""
+        self._steps += 1
+        if self._steps % _STEPS_BETWEEN_LOOKS == 0:
+            self._has_progressed = True
+            self.look()
+
+    def evaluated(self) -> None:
+        """A selector has been evaluated for a device, and the answer is kept."""
+        self._has_progressed = True
+        self._evaluations += 1
+        if self._evaluations % _EVALUATIONS_BETWEEN_LOOKS == 0:
+            self.look()
+
+    def look(self) -> None:
+        """TurnOverError or AllocationError if the search is to end here."""
+        if self._timeout and self._budget.is_exceeded(self._timeout, _DEVICES):
+            raise AllocationError("node {node}: timed out trying to allocate devices", is_passing=True)
+        if self._has_progressed:
+            self._budget.end_turn(_DEVICES)
+
+    def let_others_go_first(self) -> None:
+        """To be called where the search is known to take long."""
+        if self._budget.is_first_turn:
+            raise TurnOverError(_DEVICES)
 
 
 class Wanted:
@@ -73,12 +122,13 @@ class Wanted:
         self._amounts: WeakKeyDictionary[DeviceKind, Amounts | str] = WeakKeyDictionary()
         self._kept_away: WeakKeyDictionary[DeviceKind, DeviceTaint | None] = WeakKeyDictionary()
 
-    def selects(self, kind: DeviceKind) -> bool:
+    def selects(self, kind: DeviceKind, time: SearchTime) -> bool:
         """Whether the selectors of class and request choose such devices. Raises an AllocationError if they break."""
         kind = self.likeness.of(kind)
         answer = self._selected.get(kind)
         if answer is None:
-            answer = self._selected[kind] = self.selection.judge(kind)
+            answer = self._selected[kind] = self.selection.judge(kind, time.look)
+            time.evaluated()
         if isinstance(answer, str):
             raise AllocationError(answer, claim=self.claim)
         return answer

@@ -6,13 +6,13 @@ that every combination is tried once. The first solution is taken; nothing is op
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from kubesched.framework.budget import TurnOverError
 from kubesched.plugins.shared.devices.capacity import Amounts
 from kubesched.plugins.shared.devices.constraints import Constraint, begin
-from kubesched.plugins.shared.devices.demand import AllocationError, Demand, Wanted, escaped
+from kubesched.plugins.shared.devices.demand import AllocationError, Demand, SearchTime, Wanted, escaped
 from kubesched.plugins.shared.devices.device_kinds import CounterName
 from kubesched.plugins.shared.devices.inventory import Inventory, Use
 
@@ -21,7 +21,9 @@ MOST_DEVICES = 32
 BEST_ALTERNATIVE = 8
 """The score of the first alternative; each further one scores one less."""
 
-_STEPS_BETWEEN_LOOKS = 64
+Path = tuple[tuple[int, bool] | int, ...]
+"""Where a search has come to: per request which alternative, and whether all before it were too many devices; per
+device which spot."""
 
 
 class Chosen(NamedTuple):
@@ -47,10 +49,14 @@ class _TooManyDevices(Exception):  # noqa: N818 - a turning point of the search,
 
 
 class Search:
-    """One search; to be used once."""
+    """One search; to be used once.
+
+    If its turn ends, `path` is where it had come to. Another search, in the same inventory in the same use, goes on
+    from there: it makes the same choices up to that point, without those that led nowhere.
+    """
 
     def __init__(
-        self, demand: Demand, inventory: Inventory, use: Use, is_out_of_time: Callable[[], bool] | None = None
+        self, demand: Demand, inventory: Inventory, use: Use, time: SearchTime | None = None, path: Path = ()
     ) -> None:
         self._demand = demand
         self._inventory = inventory
@@ -72,8 +78,11 @@ class Search:
         """Per device taken, in order, whether it drew from counters."""
         self._results: list[list[Chosen]] = [[] for _ in demand.claims]
         self._selected: list[list[Wanted]] = [[] for _ in demand.claims]
-        self._is_out_of_time = is_out_of_time
-        self._steps = 0
+        self._time = time or SearchTime()
+        self._ahead = list(reversed(path))
+        """What is left of the path to follow, the last first."""
+        self._behind: list[tuple[int, bool] | int] = []
+        """The path to where the turn ended, the last first."""
 
     def run(self) -> Found | None:
         """The first solution; None if there is none. Raises an AllocationError."""
@@ -94,6 +103,10 @@ class Search:
             if taken.alternative
         )
         return Found(tuple(map(tuple, self._results)), tuple(map(tuple, self._selected)), score)
+
+    @property
+    def path(self) -> Path:
+        return *reversed(self._behind), *reversed(self._ahead)
 
     # -- before the search --------------------------------------------------------------------------------------------
 
@@ -123,7 +136,10 @@ class Search:
             if not pool.is_usable:
                 fault = "being updated" if pool.is_incomplete else "invalid"
                 raise AllocationError(f"{where} {fault}", claim=wanted.claim, pool=position)
-            found += [spot for spot in range(first, first + len(pool.spots)) if self._suits(wanted, spot)]
+            for spot in range(first, first + len(pool.spots)):
+                self._time.step()
+                if self._suits(wanted, spot):
+                    found.append(spot)
             first += len(pool.spots)
         self._devices_of[wanted] = found
         return len(found)
@@ -141,8 +157,9 @@ class Search:
             except _TooManyDevices:
                 return False  # with other devices for this claim, the next may have other alternatives
         selected = self._selected[claim]
-        all_too_many = True
-        for wanted in requests[number]:
+        first, all_too_many = self._alternative_ahead()
+        for position in range(first, len(requests[number])):
+            wanted = requests[number][position]
             selected[number:] = [wanted]
             try:
                 if self._devices(claim, number, wanted, 0, 0):
@@ -150,13 +167,16 @@ class Search:
                 all_too_many = False
             except _TooManyDevices:
                 continue  # another alternative may need fewer
+            except TurnOverError:
+                self._behind.append((position, all_too_many))
+                raise
         if all_too_many:
             raise _TooManyDevices
         return False
 
     def _devices(self, claim: int, request: int, wanted: Wanted, got: int, start: int) -> bool:
         """Choose the devices that the request still needs, from a spot on; then all that comes after it."""
-        self._step()
+        self._time.step()
         of_all = self._devices_of[wanted] if wanted.takes_all else None
         if of_all is not None and not of_all:
             return False
@@ -166,25 +186,34 @@ class Search:
         if len(self._results[claim]) + count - got > MOST_DEVICES:
             raise _TooManyDevices
         blocked = self._blocked(claim, wanted)
-        for spot in range(start, len(self._spots)) if of_all is None else (of_all[got],):
-            if of_all is None and (blocked >> spot & 1 or not self._suits(wanted, spot)):
+        for spot in range(self._spot_ahead(start), len(self._spots)) if of_all is None else (of_all[got],):
+            if of_all is None and blocked >> spot & 1:
                 continue
-            if not self._take(claim, wanted, spot, must=of_all is not None):
-                continue
-            done = False
+            done = taken = False
             try:
-                done = self._devices(claim, request, wanted, got + 1, spot + 1)
+                if of_all is not None or self._suits(wanted, spot):
+                    taken = self._take(claim, wanted, spot, must=of_all is not None)
+                    done = taken and self._devices(claim, request, wanted, got + 1, spot + 1)
+            except TurnOverError:
+                if of_all is None:
+                    self._behind.append(spot)
+                raise
             finally:
-                if not done:
+                if taken and not done:
                     self._give_back(claim, wanted, spot)
             if done:
                 return True
         return False
 
-    def _step(self) -> None:
-        self._steps += 1
-        if self._steps % _STEPS_BETWEEN_LOOKS == 0 and self._is_out_of_time is not None and self._is_out_of_time():
-            raise AllocationError("node {node}: timed out trying to allocate devices", is_passing=True)
+    def _alternative_ahead(self) -> tuple[int, bool]:
+        ahead = self._ahead.pop() if self._ahead else (0, True)
+        assert isinstance(ahead, tuple)
+        return ahead
+
+    def _spot_ahead(self, start: int) -> int:
+        ahead = self._ahead.pop() if self._ahead else start
+        assert isinstance(ahead, int)
+        return ahead
 
     # -- one device ---------------------------------------------------------------------------------------------------
 
@@ -202,7 +231,7 @@ class Search:
         place = self._spots[spot]
         if place.is_withheld:
             return False
-        return wanted.selects(place.kind) and place.is_reachable and self._has_room(wanted, spot)
+        return wanted.selects(place.kind, self._time) and place.is_reachable and self._has_room(wanted, spot)
 
     def _has_room(self, wanted: Wanted, spot: int) -> bool:
         kind = self._spots[spot].kind

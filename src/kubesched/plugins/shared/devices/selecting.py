@@ -17,6 +17,7 @@ from kubesched.cel import (
     compile_selector,
     view_device,
 )
+from kubesched.cel.costs import Interrupt
 from kubesched.cel.parser import parse
 from kubesched.cel.syntax import Bind, Call, Fold, Ident, Index, Literal, Node, Select, children
 from kubesched.plugins.shared.devices.device_kinds import DeviceKind
@@ -40,14 +41,14 @@ class Expression:
         except CompileError as error:
             self.fault = str(error)
 
-    def judge(self, kind: DeviceKind) -> bool | str:
-        """Whether it holds for such devices, or what broke."""
+    def judge(self, kind: DeviceKind, interrupt: Interrupt | None = None) -> bool | str:
+        """Whether it holds for such devices, or what broke. If that takes long, `interrupt` is called meanwhile."""
         if self._selector is None:
             return self.fault
         answer = self._answers.get(kind)
         if answer is None:
             try:
-                answer = self._selector.matches(_as_cel_sees(kind))
+                answer = self._selector.matches(_as_cel_sees(kind), interrupt)
             except CelError as error:
                 answer = str(error)
             self._answers[kind] = answer
@@ -73,10 +74,10 @@ class Selection:
             names |= expression.names
         return frozenset(names)
 
-    def judge(self, kind: DeviceKind) -> bool | str:
+    def judge(self, kind: DeviceKind, interrupt: Interrupt | None = None) -> bool | str:
         """Whether such devices are selected, or what broke, with {claim} where the claim is named."""
         for where, expression in self._parts:
-            answer = expression.judge(kind)
+            answer = expression.judge(kind, interrupt)
             if answer is False:
                 return False
             if answer is not True:

@@ -1,0 +1,83 @@
+"""What is measured of one scheduler in one run."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from typing import Self
+
+import msgspec
+
+from bench.peer.pods import PodWatch
+from bench.peer.schedulers import Scheduler
+
+
+class Result(msgspec.Struct, frozen=True):
+    """One run."""
+
+    pods: int
+    seconds: float
+    """From the start of the measurement to the last binding; where pods waited for a scheduler, from the first one."""
+    cpu_seconds: float
+    """Of the scheduler, until it came to rest: with its Events."""
+    attempts: dict[str, int]
+    rss_mb: float
+    peak_rss_mb: float
+    p50: float
+    """Seconds from creation to binding."""
+    p99: float
+
+    @property
+    def pods_per_second(self) -> float:
+        return self.pods / self.seconds if self.seconds else 0.0
+
+    @property
+    def cpu_ms_per_pod(self) -> float:
+        return self.cpu_seconds * 1000 / self.pods if self.pods else 0.0
+
+
+class Meter:
+    """Begins to measure when it is made."""
+
+    def __init__(
+        self, scheduler: Scheduler, watch: PodWatch, namespaces: tuple[str, ...], selector: Mapping[str, str]
+    ) -> None:
+        self._scheduler = scheduler
+        self._watch = watch
+        self._namespaces = namespaces
+        self._selector = selector
+        self._attempts = scheduler.attempts()
+        self._cpu = scheduler.cpu_seconds()
+        self._since = time.monotonic()
+
+    @classmethod
+    def from_birth(cls, scheduler: Scheduler, watch: PodWatch, namespaces: tuple[str, ...]) -> Self:
+        """Everything that a scheduler has done since its process began; time counts from the first binding."""
+        meter = cls(scheduler, watch, namespaces, {})
+        meter._attempts, meter._cpu, meter._since = Counter(), 0.0, 0.0
+        return meter
+
+    def result(self) -> Result:
+        """What has happened since."""
+        cpu = self._scheduler.cpu_seconds() - self._cpu
+        bound = self._watch.bound(self._namespaces, self._selector, self._since)
+        begun = self._since or min((each.bound for each in bound), default=0.0)
+        waits = sorted(each.bound - each.created for each in bound)
+        attempts = Counter(self._scheduler.attempts())
+        attempts.subtract(self._attempts)
+        return Result(
+            pods=len(bound),
+            seconds=max((each.bound for each in bound), default=begun) - begun,
+            cpu_seconds=cpu,
+            attempts=dict(+attempts),
+            rss_mb=self._scheduler.rss_mb(),
+            peak_rss_mb=self._scheduler.peak_rss_mb(),
+            p50=quantile(waits, 0.5),
+            p99=quantile(waits, 0.99),
+        )
+
+
+def quantile(ordered: list[float], share: float) -> float:
+    """The value that this share of all does not exceed; 0 where there are none."""
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0.0

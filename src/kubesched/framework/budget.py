@@ -1,0 +1,116 @@
+"""How long a decision may take: in a turn, after which other pods have theirs, and before it is given up.
+
+A plugin looks at the budget of its cycle from inside loops whose length depends on the pod, every so many steps. One
+that keeps what it has found out calls `end_turn`: the decision is made again later and goes on from there. One that
+would begin anew calls `check`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import count
+from typing import NamedTuple
+
+from kubesched.framework.errors import NotDecidedError
+
+TURN = 0.05
+"""Seconds that a decision which can go on later may take before other pods have their turn."""
+LIMIT = 1.0
+"""Seconds after which a decision that cannot go on later is given up."""
+
+_LOOK = 0.001
+"""Seconds that a look counts for where time must not matter: about what is done between two of them."""
+
+
+class Expense(NamedTuple):
+    """What a decision spends its time on: a plugin, and the part of the pod that makes it work so hard."""
+
+    plugin: str
+    part: str
+
+
+class TurnOverError(NotDecidedError):
+    """The decision has had its turn, and is to be made again after others have had theirs."""
+
+    def __init__(self, expense: Expense) -> None:
+        super().__init__(f"{expense.plugin} needs another turn for {expense.part}")
+        self.expense = expense
+
+
+class BudgetExceededError(NotDecidedError):
+    """The decision has taken too long, and is given up."""
+
+    def __init__(self, expense: Expense, limit: float) -> None:
+        super().__init__(f"gave up after {limit:g}s: {expense.plugin} takes too long for {expense.part}")
+
+
+class Budget:
+    """Of all decisions, one after another. Its clock is read for the first time when a plugin first looks."""
+
+    __slots__ = ("_clock", "_ends_turns", "_limit", "_since", "_spent", "_turn", "ran_out")
+
+    def __init__(
+        self, clock: Callable[[], float] = lambda: 0.0, *, turn: float = math.inf, limit: float = math.inf
+    ) -> None:
+        """`clock` has the seconds that the thread has worked."""
+        self._clock = clock
+        self._turn = turn
+        self._limit = limit
+        self._spent = 0.0
+        self._since: float | None = None
+        self._ends_turns = False
+        self.ran_out: Expense | None = None
+        """What the decision was given up for."""
+
+    def begin(self, spent: float | None) -> None:
+        """A decision begins, for which earlier turns took so many seconds. None if all must be done in one turn.
+
+        Infinity if it is known to take too long: then it is given up at the first look.
+        """
+        is_hopeless = spent == math.inf
+        self._spent, self._ends_turns = spent or 0.0, spent is not None and not is_hopeless
+        self._since = -math.inf if is_hopeless else None
+        self.ran_out = None
+
+    @property
+    def spent(self) -> float:
+        """Seconds in all turns of the decision, since a plugin first looked."""
+        return self._spent + self._seconds()
+
+    @property
+    def is_first_turn(self) -> bool:
+        return not self._spent and self._ends_turns
+
+    def end_turn(self, expense: Expense) -> None:
+        """TurnOverError if other pods have waited long enough. What was found out until then must be kept."""
+        if self._ends_turns and self._seconds() > self._turn:
+            raise TurnOverError(expense)
+
+    def check(self, expense: Expense) -> None:
+        """BudgetExceededError if this turn has taken longer than a decision may that cannot go on later."""
+        if self.is_exceeded(self._limit, expense, self._seconds()):
+            raise BudgetExceededError(expense, self._limit)
+
+    def is_exceeded(self, limit: float, expense: Expense, spent: float | None = None) -> bool:
+        """Whether all turns together took longer than a limit that a plugin has of its own: then it must give up."""
+        spent = self.spent if spent is None else spent
+        if spent <= limit and spent < math.inf:
+            return False
+        self.ran_out = expense
+        return True
+
+    def _seconds(self) -> float:
+        now = self._clock()
+        if self._since is None:
+            self._since = now
+        return now - self._since
+
+
+UNLIMITED = Budget()
+
+
+def counting_looks() -> Budget:
+    """For simulations: limits are on the work that is done, not on the time it takes, and nothing is interrupted."""
+    looks = count()
+    return Budget(lambda: next(looks) * _LOOK)
