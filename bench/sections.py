@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from bench import bars, churn, devices, live, measure, serving, simulating, waiting_attempts
+from bench import bars, churn, devices, live, measure, serving, simulating, storm, waiting_attempts
 from bench.tables import verdict
 
 Results = dict[str, float]
@@ -41,6 +41,27 @@ def simulate(console: Console, rounds: int) -> Results:
         results[f"simulate/{kind}-seconds/5000x50000"] = spent
         bar = bars.SIMULATE_SECONDS
         console.print(f"simulate, {kind}: {spent} s of CPU (bar {bar} s, {verdict(spent <= bar)})")
+    return results
+
+
+def preemptors(console: Console, rounds: int) -> Results:
+    """As many preemptors as there are nodes: the cost of each must not grow with their number."""
+    results: Results = {}
+    spent = {size: min(storm.cpu_ms_per_preemptor(size) for _ in range(rounds)) for size in storm.SIZES}
+    for size, each in spent.items():
+        results[f"storm/preemptor-ms/{size}"] = round(each, 2)
+        console.print(
+            f"storm of {size:,} preemptors: {each:.1f} ms of CPU each "
+            f"(bar {bars.STORM_MS} ms, {verdict(each <= bars.STORM_MS)})"
+        )
+    small, large = (min(simulating.storm_cpu_seconds(size) for _ in range(rounds)) for size in storm.SIZES)
+    results |= {f"storm/simulate-seconds/{size}": round(s, 2) for size, s in zip(storm.SIZES, (small, large))}
+    bar, growth = bars.STORM_SIMULATE_SECONDS, large / small
+    console.print(
+        f"the same, simulated: {small:.1f} s of CPU, {large:.1f} s for twice as many (bar {bar} s, "
+        f"{verdict(large <= bar)}), {growth:.1f} times as much (bar {bars.STORM_GROWTH}, "
+        f"{verdict(growth <= bars.STORM_GROWTH)})"
+    )
     return results
 
 
@@ -136,6 +157,7 @@ SECTIONS: dict[str, Callable[[Console, int], Results]] = {
     "memory": memory,
     "churn": hour_of_churn,
     "simulate": simulate,
+    "storm": preemptors,
     "devices": claims,
     "waiting-attempts": waiting,
     "live": daemon,

@@ -25,8 +25,9 @@ from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.state.facts import FactsOf, PodFacts
 from kubesched.state.matching import MatchCounts
 from kubesched.state.nodes import NodeTable
+from kubesched.state.nominated import Nominator
 from kubesched.state.objects import ObjectStore
-from kubesched.state.pods import Nominator, PlacedPod, PodTable
+from kubesched.state.pods import PlacedPod, PodTable
 
 T = TypeVar("T")
 
