@@ -20,9 +20,18 @@ ENGINE_US = {
 }
 LOOP_US = {"basic": 200, "spread-soft": 400, "preferred-affinity": 400}
 EVENT_US = 50_000
+WAITING_ATTEMPT_KB = 40
+"""What an attempt holds that waits for volumes, its pod and its claim included."""
+BESIDE_WAITING_US = 300
+"""The whole loop for a pod that waits for nothing, with 10,000 attempts that wait."""
 DEVICES_US = 5000
 STATE_MB = 350
 SIMULATE_SECONDS = 15
+STORM_MS = 5
+"""CPU of one of as many preemptors as there are nodes, from its first attempt to its binding."""
+STORM_SIMULATE_SECONDS = 5
+STORM_GROWTH = 2.3
+"""By how much twice as many preemptors on twice as many nodes may cost more."""
 
 LIVE_US = {"basic": 1000, "spread-soft": 1300, "spread-hard": 1300, "required-anti-affinity": 1300}
 """CPU of the daemon's process per pod, its Event included."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from bench import bars, churn, devices, live, measure, serving, simulating
+from bench import bars, churn, devices, live, measure, serving, simulating, storm, waiting_attempts
 from bench.tables import verdict
 
 Results = dict[str, float]
@@ -44,6 +44,27 @@ def simulate(console: Console, rounds: int) -> Results:
     return results
 
 
+def preemptors(console: Console, rounds: int) -> Results:
+    """As many preemptors as there are nodes: the cost of each must not grow with their number."""
+    results: Results = {}
+    spent = {size: min(storm.cpu_ms_per_preemptor(size) for _ in range(rounds)) for size in storm.SIZES}
+    for size, each in spent.items():
+        results[f"storm/preemptor-ms/{size}"] = round(each, 2)
+        console.print(
+            f"storm of {size:,} preemptors: {each:.1f} ms of CPU each "
+            f"(bar {bars.STORM_MS} ms, {verdict(each <= bars.STORM_MS)})"
+        )
+    small, large = (min(simulating.storm_cpu_seconds(size) for _ in range(rounds)) for size in storm.SIZES)
+    results |= {f"storm/simulate-seconds/{size}": round(s, 2) for size, s in zip(storm.SIZES, (small, large))}
+    bar, growth = bars.STORM_SIMULATE_SECONDS, large / small
+    console.print(
+        f"the same, simulated: {small:.1f} s of CPU, {large:.1f} s for twice as many (bar {bar} s, "
+        f"{verdict(large <= bar)}), {growth:.1f} times as much (bar {bars.STORM_GROWTH}, "
+        f"{verdict(growth <= bars.STORM_GROWTH)})"
+    )
+    return results
+
+
 def claims(console: Console, rounds: int) -> Results:
     """Devices: the cost must not grow with the claims that are allocated already."""
     per_pod = devices.growing()
@@ -53,6 +74,19 @@ def claims(console: Console, rounds: int) -> Results:
         f"{len(per_pod) - 1},000 claims allocated (bar {bar:,} us, {verdict(max(per_pod) <= bar)})"
     )
     return {"devices/first-thousand/5000x8": round(first, 1), "devices/last-thousand/5000x8": round(last, 1)}
+
+
+def waiting(console: Console, rounds: int) -> Results:
+    """Attempts that wait for volumes: the other pods must not notice."""
+    attempts = 10_000
+    runs = [waiting_attempts.measured(attempts) for _ in range(rounds)]
+    held, other = (round(statistics.median(values), 1) for values in list(zip(*runs, strict=True))[:2])
+    most_kb, most_us = bars.WAITING_ATTEMPT_KB, bars.BESIDE_WAITING_US
+    console.print(
+        f"{attempts:,} attempts that wait for volumes: {held} KB each (bar {most_kb} KB, {verdict(held <= most_kb)}); "
+        f"another pod costs {other:.0f} us (bar {most_us} us, {verdict(other <= most_us)})"
+    )
+    return {f"loop/waiting-attempt-kb/{attempts}": held, f"loop/beside-waiting-us/{attempts}": other}
 
 
 def daemon(console: Console, rounds: int) -> Results:
@@ -123,7 +157,9 @@ SECTIONS: dict[str, Callable[[Console, int], Results]] = {
     "memory": memory,
     "churn": hour_of_churn,
     "simulate": simulate,
+    "storm": preemptors,
     "devices": claims,
+    "waiting-attempts": waiting,
     "live": daemon,
     "serving": api_server,
     "sandbox": whole_sandbox,

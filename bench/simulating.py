@@ -21,6 +21,16 @@ Json = dict[str, Any]
 def cpu_seconds(kind: str) -> float:
     """CPU seconds to place 50,000 pods on 5,000 nodes."""
     items = [*map(_node, range(NODES)), *(_pods() if kind == "pods" else _deployments())]
+    return _simulated(items, f"{PODS} placed, 0 pending")
+
+
+def storm_cpu_seconds(nodes: int) -> float:
+    """CPU seconds until as many urgent pods as there are nodes, all of them full, have taken a node each."""
+    items = [*map(_node, range(nodes)), *_lesser_pods(nodes), *_urgent_pods(nodes)]
+    return _simulated(items, f"{nodes} placed, 0 pending")
+
+
+def _simulated(items: list[Json], outcome: str) -> float:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, "cluster.json")
         path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
@@ -28,8 +38,27 @@ def cpu_seconds(kind: str) -> float:
         command = [sys.executable, "-m", "kubesched", "simulate", "-f", str(path)]
         result = subprocess.run(command, check=True, capture_output=True, text=True)
         after = os.times()
-    assert f"{PODS} placed, 0 pending" in result.stdout, result.stdout[:200]
+    assert outcome in result.stdout, result.stdout[:200]
     return after.children_user + after.children_system - before.children_user - before.children_system
+
+
+def _lesser_pods(nodes: int) -> Iterable[Json]:
+    for i in range(4 * nodes):
+        meta = {"name": f"lesser-{i}", "namespace": "default"}
+        yield {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": meta,
+            "spec": _spec("3600m", nodeName=f"node-{i % nodes}"),
+        }
+
+
+def _urgent_pods(nodes: int) -> Iterable[Json]:
+    name = {"name": "urgent"}
+    yield {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": name, "value": 10}
+    for i in range(nodes):
+        meta = {"name": f"urgent-{i}", "namespace": "default"}
+        yield {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": _spec("12", priorityClassName="urgent")}
 
 
 def _node(i: int) -> Json:
@@ -54,5 +83,5 @@ def _deployments() -> Iterable[Json]:
         yield {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": f"app-{i}"}, "spec": spec}
 
 
-def _spec() -> Json:
-    return {"containers": [{"name": "main", "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}]}
+def _spec(cpu: str = "500m", **more: str) -> Json:
+    return {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}], **more}

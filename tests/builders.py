@@ -9,7 +9,7 @@ from kubesched import config as configuration
 from kubesched.api.meta import KubeObject
 from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.framework.engine import Engine
-from kubesched.framework.plugin import Plugin, PluginContext
+from kubesched.framework.plugin import FilterPlugin, Plugin, PluginContext
 from kubesched.framework.profile import Profile
 from kubesched.framework.registry import Registry
 from kubesched.plugins.registry import IN_TREE
@@ -35,15 +35,20 @@ def make_engine(
     config: Json | None = None,
     plugins: Sequence[type[Plugin]] = (),
     draw: Callable[[int], int] = lambda among: 0,
+    row_by_row: bool = False,
 ) -> Engine:
     """An engine under a configuration (see `profile_of`), the default one if there is none, with the state's features.
 
-    `plugins` are known besides those in tree; `draw` chooses among equals, by default the first.
+    `plugins` are known besides those in tree; `draw` chooses among equals, by default the first. With `row_by_row` all
+    filters heed all pods, so that rows with pods that might come or go are looked at one at a time.
     """
     features = state.features
     read = configuration.from_plain(config, features=features) if config else configuration.default(features)
     registry, context = Registry((*IN_TREE, *plugins)), PluginContext(features)
     profiles = [Profile(profile, registry, context) for profile in read.profiles]
+    for plugin in (p for profile in profiles for p in profile.at("filter", FilterPlugin) if row_by_row):
+        plugin.looks_at_totals, plugin.looks_at_pods = False, True
+        vars(plugin)["heeds"] = lambda cycle, pod: True
     return Engine(state, profiles, draw, read.percentage_of_nodes_to_score)
 
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from bench.peer.cases import CaseError, Workload, choose, is_possible, read_workloads
 from bench.peer.control_plane import MissingBinaryError, binary
 from bench.peer.measurement import Result
-from bench.peer.report import side_by_side, summary
+from bench.peer.report import queue_moves, side_by_side, summary
 from bench.peer.running import Settings, measure
 from bench.peer.schedulers import KUBE_SCHEDULER, KUBESCHED
 
@@ -62,7 +62,10 @@ def _measured(workload: Workload, given: argparse.Namespace, settings: Settings)
             print(f"{workload.full_name} {kind}: {_brief(result)}", flush=True)
             if given.out is not None:
                 _write(given.out, workload, kind, result, given.tree)
-    Console(width=150).print(side_by_side(workload, results))
+    console = Console(width=150)
+    console.print(side_by_side(workload, results))
+    if given.events:
+        console.print(queue_moves(results))
     return results
 
 
@@ -81,6 +84,7 @@ def _brief(result: Result) -> str:
     return (
         f"{result.pods} pods, {result.pods_per_second:.0f}/s, {result.cpu_ms_per_pod:.3f} ms CPU/pod, "
         f"{result.attempts}, {result.rss_mb:.0f} MB, p50 {result.p50:.3f} s, p99 {result.p99:.3f} s"
+        f"{f', own watch cut {result.cuts} times' if result.cuts else ''}"
     )
 
 
@@ -109,6 +113,7 @@ def _arguments() -> argparse.Namespace:
     add("--timeout", type=float, default=1200, help="seconds for one run")
     add("--keep", type=Path, help="a folder for logs and settings, which are thrown away otherwise")
     add("--out", type=Path, help="a file that gets a line of JSON for each run")
+    add("--events", action="store_true", help="also show which events brought how many pods into which queue")
     add("--list", action="store_true", help="only name the workloads")
     given = parser.parse_args()
     given.scheduler = given.scheduler or [KUBESCHED, KUBE_SCHEDULER]

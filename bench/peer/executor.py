@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+import signal
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -26,11 +27,13 @@ from bench.peer.operations import (
     CreatePodSets,
     CreateResourceDriver,
     DeletePods,
+    FreezeScheduler,
     Operation,
     Sleep,
     StartCollectingMetrics,
     StartScheduler,
     StopCollectingMetrics,
+    ThawScheduler,
     UpdateAny,
 )
 from bench.peer.pods import PodWatch
@@ -217,6 +220,14 @@ class Executor:
     @_do.register
     async def _(self, operation: StopCollectingMetrics) -> None:
         await self._stop_meter()
+
+    @_do.register
+    async def _(self, operation: FreezeScheduler) -> None:
+        self._scheduler.process.send_signal(signal.SIGSTOP)
+
+    @_do.register
+    async def _(self, operation: ThawScheduler) -> None:
+        self._scheduler.process.send_signal(signal.SIGCONT)
 
     @_do.register
     async def _(self, operation: CreateResourceDriver) -> None:

@@ -22,11 +22,16 @@ class Result(msgspec.Struct, frozen=True):
     cpu_seconds: float
     """Of the scheduler, until it came to rest: with its Events."""
     attempts: dict[str, int]
+    """By result."""
+    queued: dict[str, int]
+    """Pods that came into a queue, by queue and event: who woke whom."""
     rss_mb: float
     peak_rss_mb: float
     p50: float
     """Seconds from creation to binding."""
     p99: float
+    cuts: int = 0
+    """How often the API server cut the watch by which bindings are timed here: then latencies are too long."""
 
     @property
     def pods_per_second(self) -> float:
@@ -47,7 +52,7 @@ class Meter:
         self._watch = watch
         self._namespaces = namespaces
         self._selector = selector
-        self._attempts = scheduler.attempts()
+        self._counted = scheduler.counted()
         self._cpu = scheduler.cpu_seconds()
         self._since = time.monotonic()
 
@@ -55,7 +60,7 @@ class Meter:
     def from_birth(cls, scheduler: Scheduler, watch: PodWatch, namespaces: tuple[str, ...]) -> Self:
         """Everything that a scheduler has done since its process began; time counts from the first binding."""
         meter = cls(scheduler, watch, namespaces, {})
-        meter._attempts, meter._cpu, meter._since = Counter(), 0.0, 0.0
+        meter._counted, meter._cpu, meter._since = Counter(), 0.0, 0.0
         return meter
 
     def result(self) -> Result:
@@ -64,17 +69,19 @@ class Meter:
         bound = self._watch.bound(self._namespaces, self._selector, self._since)
         begun = self._since or min((each.bound for each in bound), default=0.0)
         waits = sorted(each.bound - each.created for each in bound)
-        attempts = Counter(self._scheduler.attempts())
-        attempts.subtract(self._attempts)
+        counted = self._scheduler.counted()
+        counted.subtract(self._counted)
         return Result(
             pods=len(bound),
             seconds=max((each.bound for each in bound), default=begun) - begun,
             cpu_seconds=cpu,
-            attempts=dict(+attempts),
+            attempts={name: count for name, count in (+counted).items() if " " not in name},
+            queued={name: count for name, count in (+counted).items() if " " in name},
             rss_mb=self._scheduler.rss_mb(),
             peak_rss_mb=self._scheduler.peak_rss_mb(),
             p50=quantile(waits, 0.5),
             p99=quantile(waits, 0.99),
+            cuts=self._watch.cuts,
         )
 
 

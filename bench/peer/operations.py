@@ -141,6 +141,14 @@ class StartScheduler(_Operation, frozen=True, kw_only=True, tag="startScheduler"
     namespaces: tuple[str, ...]
 
 
+class FreezeScheduler(_Operation, frozen=True, kw_only=True, tag="freezeScheduler"):
+    """Not upstream's: the scheduler's process stands still, and the API server cuts watches that it does not read."""
+
+
+class ThawScheduler(_Operation, frozen=True, kw_only=True, tag="thawScheduler"):
+    """Not upstream's: it goes on."""
+
+
 class CreateResourceDriver(_Operation, frozen=True, kw_only=True, tag="createResourceDriver"):
     """A ResourceSlice for each node whose name matches."""
 
@@ -169,6 +177,8 @@ Operation: TypeAlias = (
     | StartCollectingMetrics
     | StopCollectingMetrics
     | StartScheduler
+    | FreezeScheduler
+    | ThawScheduler
     | CreateResourceDriver
     | AllocResourceClaims
 )

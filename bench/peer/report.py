@@ -47,6 +47,18 @@ def _ratio(ours: float, theirs: float) -> str:
     return f"{ours / theirs:.2f}" if theirs else ""
 
 
+def queue_moves(results: Mapping[str, Sequence[Result]]) -> Table:
+    """Pods that came into each queue, by event, in the last round: what woke how many."""
+    table = Table(title="pods into queues, by event")
+    table.add_column("queue and event")
+    for kind in results:
+        table.add_column(kind, justify="right")
+    last = [runs[-1].queued for runs in results.values()]
+    for name in sorted({name for queued in last for name in queued}):
+        table.add_row(name, *(f"{queued.get(name, 0):,}" for queued in last))
+    return table
+
+
 def summary(measured: Sequence[tuple[Workload, Mapping[str, Sequence[Result]]]]) -> Table:
     """One line for each workload that both have done: how many times as many pods, for which share of the CPU."""
     table = Table(title="kubesched beside kube-scheduler: ratios, then ours and theirs")

@@ -23,6 +23,11 @@ _LONGEST_START = 120.0
 _REST, _IDLE_SHARE = 0.4, 0.06
 """A scheduler is at rest if it needs less than this share of a core for so many seconds."""
 
+_COUNTED = {
+    "scheduler_schedule_attempts_total": ("result",),
+    "scheduler_queue_incoming_pods_total": ("queue", "event"),
+}
+
 
 class Scheduler(Process):
     """Either of them; it ends with the `with` block."""
@@ -76,13 +81,13 @@ class Scheduler(Process):
             if self.cpu_seconds() - before < _REST * _IDLE_SHARE:
                 return
 
-    def attempts(self) -> Counter[str]:
-        """Scheduling attempts so far, by result."""
+    def counted(self) -> Counter[str]:
+        """So far: scheduling attempts by result, and pods that came into a queue by queue and event."""
         counted: Counter[str] = Counter()
         for family in text_string_to_metric_families(fetch(self._access, "/metrics", timeout=60).decode()):
             for sample in family.samples:
-                if sample.name == "scheduler_schedule_attempts_total":
-                    counted[sample.labels["result"]] += int(sample.value)
+                if labels := _COUNTED.get(sample.name):
+                    counted[" ".join(sample.labels[label] for label in labels)] += int(sample.value)
         return counted
 
 

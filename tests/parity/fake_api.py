@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
-from kubesched.framework.client import CONFLICT, NOT_FOUND, ClientError, ClusterClient
+from kubesched.framework.client import CONFLICT, NOT_FOUND, Awaited, ClientError, ClusterClient
 
 Json = dict[str, Any]
 ObjectKey = tuple[str, str]
@@ -179,7 +178,7 @@ class FakeApi(ClusterClient):
         self.remove((kind, f"{namespace}/{name}"))
 
     async def wait(
-        self, pod: Pod, is_met: Callable[[], bool], *, kinds: Sequence[type[KubeObject]], within: float
+        self, pod: Pod, is_met: Callable[[], bool], *, objects: Callable[[], Iterable[Awaited]], within: float
     ) -> bool:
         return True
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import msgspec
 
 from kubesched.api.kinds import PODS, Resource, resource_named
-from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.daemon.doubt import certain, leaves_doubt, says_the_same
 from kubesched.framework.client import (
     NOT_FOUND,
     UNREACHABLE,
+    Awaited,
     ClientError,
     ClusterClient,
     Json,
@@ -142,9 +142,9 @@ class LiveClient(ClusterClient):
             raise _as_client_error(error) from error
 
     async def wait(
-        self, pod: Pod, is_met: Callable[[], bool], *, kinds: Sequence[type[KubeObject]], within: float
+        self, pod: Pod, is_met: Callable[[], bool], *, objects: Callable[[], Iterable[Awaited]], within: float
     ) -> bool:
-        return await self._waiter.wait(pod, is_met, kinds=kinds, within=within)
+        return await self._waiter.wait(pod, is_met, objects=objects, within=within)
 
     async def _json(self, answer: Awaitable[bytes]) -> Json:
         try:

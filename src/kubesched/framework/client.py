@@ -6,7 +6,7 @@ recording notes what it was asked and what it answered. Where there is no cluste
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 
 import msgspec
@@ -16,6 +16,9 @@ from kubesched.api.pod import Pod, PodCondition
 
 Json = dict[str, Any]
 T = TypeVar("T")
+
+Awaited = type[KubeObject] | tuple[type[KubeObject], str]
+"""What a wait is for: the object of this kind and key (`namespace/name`, or the name), or any object of a kind."""
 
 CONFLICT = "Conflict"
 NOT_FOUND = "NotFound"
@@ -84,12 +87,13 @@ class ClusterClient:
         raise _without_cluster()
 
     async def wait(
-        self, pod: Pod, is_met: Callable[[], bool], *, kinds: Sequence[type[KubeObject]], within: float
+        self, pod: Pod, is_met: Callable[[], bool], *, objects: Callable[[], Iterable[Awaited]], within: float
     ) -> bool:
         """Wait for what others do about a pod that is to be bound: whether it is done within so many seconds.
 
-        `is_met` is asked at once, and whenever the watch has shown the pod, or an object of one of these kinds. What it
-        raises ends the wait. Where everything is done at once, as in a simulation, it is not asked at all.
+        `is_met` is asked at once, and whenever the watch has shown the pod, or one of the objects that `objects` named
+        when it was last not met. What it raises ends the wait. Where everything is done at once, as in a simulation, it
+        is not asked at all.
         """
         raise _without_cluster()
 

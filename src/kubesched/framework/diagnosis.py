@@ -56,7 +56,7 @@ class FilterOutcome:
     """The answers of all filters on all rows, in the order in which they were asked.
 
     Only the first rejection of a row counts. A row with nominated pods is judged with them as well; if that ends in a
-    rejection, it is in `overrides` and stands for all filters. So are rejections of extenders.
+    rejection, it is in `for_nominated`, or in `overrides`, and goes before all others. So do rejections of extenders.
     """
 
     def __init__(self, considered: Bool, passing: PassingRows | None = None) -> None:
@@ -67,6 +67,8 @@ class FilterOutcome:
         """Set as long as the feasible rows are just these: then the scores kept for these rows can be used."""
         self.columns: list[tuple[Rejections, Int32]] = []
         """The rejections of each filter that rejected at least one row, with a column of their ids."""
+        self.for_nominated: list[tuple[Rejections, Int32]] = []
+        """The same of filters that reject rows only together with the pods nominated there."""
         self.overrides: dict[int, Status] = {}
         self.broken: Status | None = None
         """A filter that broke, rather than rejecting, on a row still standing: the attempt ends with this error."""
@@ -95,7 +97,7 @@ class FilterOutcome:
         if self.overrides:
             standing = standing.copy()
             standing[list(self.overrides)] = False
-        for rejections, ids in self.columns:
+        for rejections, ids in (*self.for_nominated, *self.columns):
             passes = ids == 0
             rejected = standing & ~passes
             standing = standing & passes
@@ -106,11 +108,15 @@ class FilterOutcome:
         if row in self.overrides:
             return self.overrides[row]
         if self.considered[row]:
-            for rejections, ids in self.columns:
+            for rejections, ids in (*self.for_nominated, *self.columns):
                 status = rejections.status_of(int(ids[row]))
                 if status is not None:
                     return status
         return None
+
+    def is_overridden(self, row: int) -> bool:
+        """Whether nominated pods or extenders, rather than the node as it is, are why this row is rejected."""
+        return row in self.overrides or any(ids[row] for _, ids in self.for_nominated)
 
     def rejections_of(self, row: int) -> list[Status]:
         """What every filter that was asked said against this row, in their order."""

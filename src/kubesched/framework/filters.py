@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,10 +15,11 @@ from kubesched.framework.diagnosis import FilterOutcome, named
 from kubesched.framework.equivalence import EquivalenceCache
 from kubesched.framework.errors import NotDecidedError, PluginError
 from kubesched.framework.nodes import Nodes, WhatIf
+from kubesched.framework.nominated import NominatedColumns
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
 from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Code, Status, error, unresolvable
 from kubesched.state.cluster import ClusterState
-from kubesched.state.columns import Bool, Int32
+from kubesched.state.columns import Bool, Int32, Rows
 from kubesched.state.facts import StateKey
 from kubesched.state.pods import PlacedPod
 
@@ -149,9 +151,7 @@ class FilterRunner:
         The usual case, made short: filters of narrow scope are answered together for all equivalent pods.
         """
         plan = cycle.facts.find(self._plan_key)
-        if plan is None or self.state.nominated.nodes:
-            return None
-        if not plan.narrow_names.isdisjoint(cycle.skipped_filters):
+        if plan is None or not plan.narrow_names.isdisjoint(cycle.skipped_filters):
             return None
         passing = self._equivalence.passing_rows(cycle, self, plan.narrow)
         if passing is None or not passing.count:
@@ -164,6 +164,10 @@ class FilterRunner:
                     if plugin.rejections.has_errors and _first_error(plugin, ids, outcome.feasible) is not None:
                         return None
                     outcome.restrict(outcome.feasible & passes)
+        if self.state.nominated.nodes:
+            self._judge_with_nominated(cycle, outcome, outcome.feasible)
+            if outcome.broken is not None:
+                return None
         return outcome if outcome.passing is not None or outcome.feasible.any() else None
 
     def run(self, cycle: Cycle, considered: Bool, *, exhaustive: bool = False) -> FilterOutcome:
@@ -185,7 +189,7 @@ class FilterRunner:
                 break
         outcome.restrict(standing)
         if self.state.nominated.nodes:
-            self._judge_with_nominated(cycle, outcome)
+            self._judge_with_nominated(cycle, outcome, considered)
         return outcome
 
     def _ask(self, plugin: FilterPlugin, cycle: Cycle, standing: Bool, exhaustive: bool) -> tuple[Int32 | None, Bool]:
@@ -231,7 +235,7 @@ class FilterRunner:
     def check_with_nominated(self, cycle: Cycle, world: WhatIf) -> Status | None:
         """The first rejection of a single row, both with and without the pods nominated there that go before."""
         row = world.row(0)
-        nominated = self.nominated_ahead(cycle, row)
+        nominated = self._nominated_ahead(cycle, row)
         if nominated:
             with self.imagine(cycle, world, nominated):
                 status = self.check(cycle, world)
@@ -264,32 +268,66 @@ class FilterRunner:
             if plugin.name not in cycle.skipped_filters:
                 plugin.remove_pod(cycle, pod, world.row(0))
 
-    def nominated_ahead(self, cycle: Cycle, row: int) -> list[PlacedPod]:
+    def _nominated_ahead(self, cycle: Cycle, row: int) -> list[PlacedPod]:
         """Pods nominated to a row that this pod must leave room for: other pods of the same or a higher priority."""
         pods = self.state.nominated.on_node(self.state.nodes.names[row])
         me = cycle.pod.identity
         ahead = [pod for pod in pods if pod.priority >= cycle.priority and pod.identity != me]
         return [PlacedPod(pod, self.state.facts(pod), row, assumed=True) for pod in ahead]
 
-    def _judge_with_nominated(self, cycle: Cycle, outcome: FilterOutcome) -> None:
-        for name in self.state.nominated.nodes:
-            row = self.state.nodes.row_of.get(name)
-            if row is None or not outcome.considered[row]:
+    def _judge_with_nominated(self, cycle: Cycle, outcome: FilterOutcome, among: Bool) -> None:
+        """Judge these rows again, with the pods nominated there that go before this one.
+
+        What looks at node objects says the same as before, and what looks at totals is asked about all rows at once.
+        Filters that look further are asked again, row by row, where they heed one of those pods.
+        """
+        ahead = self.state.companion(NominatedColumns).ahead_of(cycle.pod, cycle.priority)
+        which = np.flatnonzero(among[ahead.rows])
+        if not len(which):
+            return
+        rows = ahead.rows[which]
+        world = WhatIf(self.state, rows)
+        ahead.count_in(world, np.arange(len(rows)), which)
+        before, judging, none = dict(outcome.columns), ~world.none(), np.zeros(len(rows), dtype=np.int32)
+        for plugin in self.filters:
+            if plugin.name in cycle.skipped_filters:
                 continue
-            nominated = self.nominated_ahead(cycle, row)
-            if not nominated:
-                continue
-            world = WhatIf(self.state, np.array([row]))
-            with self.imagine(cycle, world, nominated):
-                status = self.check(cycle, world)
-            if status is None:
-                continue
-            if not status.is_rejection and outcome.broken is None:
-                outcome.broken = status
-            outcome.overrides[row] = status
-            if outcome.feasible[row]:
-                outcome.restrict(outcome.feasible.copy())
-                outcome.feasible[row] = False
+            known = before.get(plugin.rejections)
+            ids, singly = (none if known is None else known[rows]), world.none()
+            if plugin.looks_at_totals:
+                alone, ids = ids, cycle.ask(plugin.name, "Filter", plugin.filter, cycle, world)
+                if (ids != alone).any():
+                    self._reject_for_nominated(outcome, plugin, rows, ids * judging)
+                    singly = judging & (alone != 0) & (ids == 0)  # fuller, and all the better
+            elif plugin.looks_at_pods:
+                singly = judging & ahead.heeded(partial(plugin.heeds, cycle))[which]
+            for i in np.flatnonzero(singly).tolist():
+                self._judge_singly(cycle, outcome, int(rows[i]), ahead.pods_at(int(which[i])))
+            judging &= ~singly & (ids == 0)
+            if not judging.any():
+                break
+
+    def _reject_for_nominated(self, outcome: FilterOutcome, plugin: FilterPlugin, rows: Rows, found: Int32) -> None:
+        """One filter rejects rows together with the pods nominated there."""
+        ids = np.zeros(len(outcome.considered), dtype=np.int32)
+        ids[rows] = found
+        outcome.for_nominated.append((plugin.rejections, ids))
+        if outcome.broken is None and plugin.rejections.has_errors:
+            outcome.broken = _first_error(plugin, ids, outcome.considered)
+        outcome.restrict(outcome.feasible & (ids == 0))
+
+    def _judge_singly(self, cycle: Cycle, outcome: FilterOutcome, row: int, arrivals: Sequence[PlacedPod]) -> None:
+        world = WhatIf(self.state, np.array([row]))
+        with self.imagine(cycle, world, arrivals):
+            status = self.check(cycle, world)
+        if status is None:
+            return
+        if not status.is_rejection and outcome.broken is None:
+            outcome.broken = status
+        outcome.overrides[row] = status
+        if outcome.feasible[row]:
+            outcome.restrict(outcome.feasible.copy())
+            outcome.feasible[row] = False
 
 
 def _first_error(plugin: FilterPlugin, ids: Int32, standing: Bool) -> Status | None:

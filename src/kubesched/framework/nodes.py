@@ -275,6 +275,12 @@ class WhatIf(Nodes):
         self.pods(i).remove(pod)
         self._count(i, pod, -1)
 
+    def count(self, columns: Rows, requested: Int64, scoring: Int64, pods: Int64) -> None:
+        """Add to the totals of some rows, for what looks at nothing else: the pods there stay as they are."""
+        self._requested[: len(requested), columns] += requested
+        self._scoring[: len(scoring), columns] += scoring
+        self._pod_count[columns] += pods
+
     def ports_in_use(self, protocol: str, port: int) -> Iterator[tuple[int, set[str]]]:
         for i in range(len(self)):
             addresses = {taken.ip for taken in self._taken(i) if taken.protocol == protocol and taken.port == port}

@@ -121,6 +121,10 @@ class FilterPlugin(Plugin):
         self.is_columnar = type(self).filter is not FilterPlugin.filter
         """Whether the plugin answers for columns; then it is asked about all rows, also dead ones."""
         self.answers_both_ways = self.is_columnar and type(self).filter_node is not FilterPlugin.filter_node
+        self.looks_at_totals = self.is_columnar and self.filter_scope is Scope.NODE_TOTALS
+        """Whether it can be asked about many rows with pods imagined there."""
+        self.looks_at_pods = not self.looks_at_totals and self.filter_scope is not Scope.NODE_OBJECT
+        """Whether it may look further than at node objects and totals: which pods it `heeds` is asked then."""
 
     def filter_question(self, cycle: Cycle) -> Hashable:
         """All that the answer depends on in the pod: equal questions get equal answers. Only for narrow scopes."""
@@ -137,6 +141,14 @@ class FilterPlugin(Plugin):
     def filter_node(self, cycle: Cycle, node: NodeView) -> Status | None:
         """None if the pod can run on this node, else a rejection."""
         raise NotImplementedError("it has neither filter nor filter_node")
+
+    def heeds(self, cycle: Cycle, pod: PlacedPod) -> bool:
+        """Whether what it says of a node may depend on such a pod being there, or not being there.
+
+        Asked of filters that look further than at node objects and totals, once for all equivalent pods. What holds
+        for nodes without such pods is found out for all of them at once.
+        """
+        return True
 
     def reject(self, where: Bool, status: Status) -> Int32:
         """FilterOutcome that reject where the mask is set."""

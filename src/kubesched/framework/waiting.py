@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from heapq import heapify, heappop, heappush
+from operator import itemgetter
 
 from kubesched.api.pod import Pod
 from kubesched.config.duration import Duration
@@ -10,6 +12,8 @@ from kubesched.framework.status import Status, error, unschedulable
 
 LONGEST_WAIT = 15 * 60.0
 """Seconds that a plugin may ask for at most."""
+_MOST_STALE = 64
+"""Deadlines of pods that wait no more are kept until then, or until they are most of all and more than these."""
 
 
 class WaitingPod:
@@ -40,6 +44,11 @@ class WaitingPod:
     def patience(self) -> float:
         """Seconds from the beginning until the first of them has taken too long."""
         return min(self._timeouts.values(), default=0.0)
+
+    @property
+    def deadline(self) -> float:
+        """When that is, by the clock of those who wait."""
+        return self._since + self.patience
 
     @property
     def is_settled(self) -> bool:
@@ -73,13 +82,19 @@ class WaitingPod:
 
 
 class WaitingPods:
-    """All waiting pods. Plugins find them in their context, to allow or to reject them."""
+    """All waiting pods. Plugins find them in their context, to allow or to reject them.
+
+    However many there are, only those are looked at that were settled, or whose time is up.
+    """
 
     def __init__(self, clock: Callable[[], float] = lambda: 0.0, on_settled: Callable[[], None] = lambda: None) -> None:
         """`on_settled` is called when a pod need not wait any longer."""
         self._clock = clock
         self._on_settled = on_settled
         self._pods: dict[str, WaitingPod] = {}
+        self._added = 0
+        self._over: list[tuple[int, WaitingPod]] = []
+        self._deadlines: list[tuple[float, int, WaitingPod]] = []
 
     def __iter__(self) -> Iterator[WaitingPod]:
         return iter(list(self._pods.values()))
@@ -93,17 +108,35 @@ class WaitingPods:
     def add(self, pod: Pod, node_name: str, timeouts: dict[str, float]) -> WaitingPod:
         """Begin to wait for plugins, each at most so many seconds."""
         capped = {plugin: min(seconds, LONGEST_WAIT) for plugin, seconds in timeouts.items()}
-        waiting = WaitingPod(pod, node_name, capped, self._clock(), self._on_settled)
+        self._added = number = self._added + 1
+
+        def on_settled() -> None:
+            self._over.append((number, waiting))
+            self._on_settled()
+
+        waiting = WaitingPod(pod, node_name, capped, self._clock(), on_settled)
         self._pods[pod.identity] = waiting
+        heappush(self._deadlines, (waiting.deadline, number, waiting))
         return waiting
 
     def settled(self) -> list[WaitingPod]:
-        """Pods whose wait is over, one way or the other; they are waiting no more."""
+        """Pods whose wait is over, one way or the other, those first that waited first; they are waiting no more."""
+        self._expire()
+        over, self._over = self._over, []
+        over.sort(key=itemgetter(0))
+        for _, waiting in over:
+            del self._pods[waiting.pod.identity]
+        if len(self._deadlines) > 2 * len(self._pods) + _MOST_STALE:
+            self._deadlines = [entry for entry in self._deadlines if not entry[2].is_settled]
+            heapify(self._deadlines)
+        return [waiting for _, waiting in over]
+
+    def _expire(self) -> None:
         now = self._clock()
-        over = []
-        for identity, waiting in list(self._pods.items()):
-            waiting.expire(now)
+        while self._deadlines and self._deadlines[0][0] <= now:
+            _, number, waiting = heappop(self._deadlines)
             if waiting.is_settled:
-                del self._pods[identity]
-                over.append(waiting)
-        return over
+                continue
+            waiting.expire(now)
+            if not waiting.is_settled:  # a plugin that was impatient has allowed it meanwhile; others have more time
+                heappush(self._deadlines, (waiting.deadline, number, waiting))

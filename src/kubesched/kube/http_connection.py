@@ -6,6 +6,7 @@ Written by hand because it is on the way of every pod twice: see docs/decisions.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar, cast
 
@@ -14,7 +15,11 @@ from kubesched.kube.http_parser import Head, HttpSyntaxError, ResponseParser
 
 T = TypeVar("T")
 
-_MOST_BUFFERED = 1 << 20  # bytes of a stream that wait for their reader before the server is held back
+_MOST_BUFFERED = 32 << 20
+"""Bytes of a stream that wait for their reader before the server is held back. Servers cut a watch whose client does
+not keep up, so whatever comes is taken off the wire, while pods are decided too: this is some 7,000 events."""
+_READ_AT_ONCE = 1 << 20
+"""Bytes that a reader gets at most, or one piece if that is longer: it holds them until all are handled."""
 
 
 class Answer(NamedTuple):
@@ -152,7 +157,7 @@ class AnswerStream:
     def __init__(self, connection: HttpConnection, loop: asyncio.AbstractEventLoop) -> None:
         self._connection = connection
         self._loop = loop
-        self._pieces: list[bytes] = []
+        self._pieces: deque[bytes] = deque()
         self._buffered = 0
         self._held = False
         self._ended = False
@@ -162,21 +167,30 @@ class AnswerStream:
         self.head = Head(0, {}, False)
 
     async def read(self, timeout: float | None = None) -> bytes:
-        """All that came since the last call, waiting if nothing did; empty at the end of the answer.
+        """What came since the last call, or much of it, waiting if nothing did; empty at the end of the answer.
 
         Raises AnswerTimeoutError after `timeout` seconds of silence, UnreachableError if the answer broke off.
         """
         if not self._pieces and not self._ended and self._error is None:
             await self._wait(timeout)
         if self._pieces:
-            pieces, self._pieces, self._buffered = self._pieces, [], 0
-            if self._held:
-                self._held = False
-                self._connection.hold_back(False)
-            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+            return self._taken()
         if self._error is not None:
             raise self._error
         return b""
+
+    def _taken(self) -> bytes:
+        """The next bytes that wait here."""
+        pieces = [self._pieces.popleft()]
+        size = len(pieces[0])
+        while self._pieces and size + len(self._pieces[0]) <= _READ_AT_ONCE:
+            pieces.append(self._pieces.popleft())
+            size += len(pieces[-1])
+        self._buffered -= size
+        if self._held and self._buffered <= _MOST_BUFFERED // 2:
+            self._held = False
+            self._connection.hold_back(False)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def read_all(self, timeout: float | None = None) -> bytes:
         """The rest of the answer."""

@@ -21,7 +21,7 @@ T = TypeVar("T")
 PAGE = 500
 BATCH = 100  # callbacks between two chances for others to run
 WATCH_SECONDS = (300, 600)  # a watch is asked to end after some time between these, so that load spreads over servers
-_HEALTHY = 1.0  # a watch that lived for so many seconds is resumed without a pause
+_HEALTHY = 1.0  # a watch that lived for so many seconds, or got anywhere, is resumed without a pause
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +74,7 @@ class Reflector(Generic[T]):
         self._needs_list = True
         self._stream: EventStream | None = None
         self._watching_since: float | None = None
+        self._watching_from = 0
         self._synced = asyncio.Event()
         self._asked_to_relist: list[asyncio.Future[None]] = []
         self._relist_wanted = asyncio.Event()
@@ -139,8 +140,14 @@ class Reflector(Generic[T]):
         return bool(self._asked_to_relist) or self._was_healthy()
 
     def _was_healthy(self) -> bool:
-        """There was a watch for a while. The time that a list took does not count: lists that fail cost most."""
-        return self._watching_since is not None and self._clock() - self._watching_since >= _HEALTHY
+        """There was a watch that brought something new, or lasted for a while.
+
+        Servers under load cut watches, and then every pause is one in which no pod is seen. The time that a list took
+        does not count: lists that fail cost most.
+        """
+        if self._watching_since is None:
+            return False
+        return self._version_number > self._watching_from or self._clock() - self._watching_since >= _HEALTHY
 
     async def _list_and_watch(self) -> None:
         """List if need be, then watch until the watch ends."""
@@ -162,7 +169,7 @@ class Reflector(Generic[T]):
                 resource_version=self._version, seconds=self._watch_seconds(), initial_events=False
             )
         self.watches += 1
-        self._watching_since = self._clock()
+        self._watching_since, self._watching_from = self._clock(), self._version_number
         self._stream = stream
         try:
             with closing(stream):

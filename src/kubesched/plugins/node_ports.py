@@ -14,6 +14,7 @@ from kubesched.plugins.shared.hinting import has_node, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32
 from kubesched.state.facts import HostPort
+from kubesched.state.pods import PlacedPod
 
 TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports")
 ANY_ADDRESS = "0.0.0.0"
@@ -41,6 +42,9 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
             for i, addresses in nodes.ports_in_use(wanted.protocol, wanted.port):
                 taken[i] |= _clash(wanted.ip, addresses)
         return self.reject(taken, TAKEN)
+
+    def heeds(self, cycle: Cycle, pod: PlacedPod) -> bool:
+        return any(_is_same_port(mine, theirs) for mine in cycle.facts.ports for theirs in pod.facts.ports)
 
 
 def _clash(wanted: str, addresses: Set[str]) -> bool:

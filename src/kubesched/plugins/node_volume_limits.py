@@ -28,6 +28,7 @@ from kubesched.plugins.shared.volume_attachments import (
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32
 from kubesched.state.facts import claim_names
+from kubesched.state.pods import PlacedPod
 
 TOO_MANY = unschedulable("node(s) exceed max volume count")
 
@@ -63,6 +64,12 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         if self._drivers_may_be_missing:
             self._reject_without_drivers(ids, wanted, cycle, nodes)
         return ids
+
+    def heeds(self, cycle: Cycle, pod: PlacedPod) -> bool:
+        """Volumes of other pods take their share of a limit, where there is any."""
+        csi_nodes = cycle.state.companion(CSINodeColumns)
+        csi_nodes.refresh()
+        return csi_nodes.has_limits and attachable_count(pod.pod, pod.facts) > 0
 
     def _reject_for(self, fault: VolumeFaultError, cycle: Cycle, nodes: Nodes) -> Int32:
         """Nodes without a CSINode have nothing to do with in-tree disks, but one of the claims may be at fault."""

@@ -110,6 +110,10 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
             ids[~collides] = self.rejections.id_of(CLAIM_IN_USE)
         return ids
 
+    def heeds(self, cycle: Cycle, pod: PlacedPod) -> bool:
+        is_same_claim = not self._claims(cycle).names.isdisjoint(claim_names(pod.pod))
+        return is_same_claim or _collide(disks_of(cycle.pod, cycle.facts), disks_of(pod.pod, pod.facts))
+
     def _claims(self, cycle: Cycle) -> SingleUseClaims:
         return cycle.read(_CLAIMS)
 

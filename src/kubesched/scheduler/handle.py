@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
-from kubesched.framework.client import Handle
+from kubesched.framework.client import Awaited, Handle
 from kubesched.framework.events import ClusterEvent
 from kubesched.scheduler.attempt.binding_cycle import PreBinding
 from kubesched.scheduler.listener import SchedulerListener
@@ -64,42 +64,57 @@ class SchedulerHandle(Handle):
 
 
 class ObjectWaiter(SchedulerListener):
-    """Waits of plugins, each for its pod and for objects of some kinds; clients on an event loop wait through it."""
+    """Waits of plugins, each for its pod and for some objects; clients on an event loop wait through it."""
 
     def __init__(self) -> None:
-        self._waiting: dict[str | type[KubeObject], set[asyncio.Future[None]]] = {}
-        """What is waited for: the pod of this key, or any object of this kind."""
+        self._waiting: dict[Awaited, set[asyncio.Future[bool]]] = {}
+        """By what they wait for. Nobody looks at these but when it is shown: waiting costs no time."""
+
+    @property
+    def awaited(self) -> int:
+        """How many objects, or kinds of them, are waited for."""
+        return len(self._waiting)
 
     async def wait(
-        self, pod: Pod, is_met: Callable[[], bool], *, kinds: Sequence[type[KubeObject]], within: float
+        self, pod: Pod, is_met: Callable[[], bool], *, objects: Callable[[], Iterable[Awaited]], within: float
     ) -> bool:
         """As ClusterClient.wait says."""
         if is_met():
             return True
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + within
+        deadline = asyncio.get_running_loop().time() + within
         while True:
-            is_late = not await self._change_of((pod.key, *kinds), within=max(0.0, deadline - loop.time()))
+            is_in_time = await self._shown({(Pod, pod.key), *objects()}, deadline)
             if is_met():
                 return True
-            if is_late:
+            if not is_in_time:
                 return False
 
-    async def _change_of(self, keys: Sequence[str | type[KubeObject]], *, within: float) -> bool:
-        change: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        for key in keys:
-            self._waiting.setdefault(key, set()).add(change)
+    async def _shown(self, awaited: Iterable[Awaited], deadline: float) -> bool:
+        """Whether the watch shows one of these before the deadline. Returns when it does, or then."""
+        loop = asyncio.get_running_loop()
+        shown: asyncio.Future[bool] = loop.create_future()
+        alarm = loop.call_at(deadline, _settle, shown, False)
+        for each in awaited:
+            self._waiting.setdefault(each, set()).add(shown)
         try:
-            done, _ = await asyncio.wait((change,), timeout=within)
+            return await shown
         finally:
-            for key in keys:
-                self._waiting[key].discard(change)
-                if not self._waiting[key]:
-                    del self._waiting[key]
-        return bool(done)
+            alarm.cancel()
+            for each in awaited:
+                waiting = self._waiting[each]
+                waiting.discard(shown)
+                if not waiting:
+                    del self._waiting[each]
 
     def handled(self, change: Change[KubeObject], events: Sequence[ClusterEvent], seconds: float) -> None:
+        if not self._waiting:
+            return
         obj = change.obj
-        for waiting in self._waiting.get(obj.key if isinstance(obj, Pod) else type(obj), ()):
-            if not waiting.done():
-                waiting.set_result(None)
+        for awaited in ((type(obj), obj.key), type(obj)):
+            for shown in self._waiting.get(awaited, ()):
+                _settle(shown, True)
+
+
+def _settle(future: asyncio.Future[bool], result: bool) -> None:
+    if not future.done():
+        future.set_result(result)

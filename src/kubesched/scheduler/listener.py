@@ -46,6 +46,15 @@ class SchedulerListener:
     def moved(self, queued: QueuedPod, event: str, place: str) -> None:
         """A pod came to a place of the queue (Active, Backoff, Unschedulable) because of an event."""
 
+    def held_back(self, pods: Sequence[QueuedPod], event: str, seconds: float) -> None:
+        """An event woke pods, and each came back at once: a PreEnqueue plugin held it back as before.
+
+        These may be very many. A listener that only counts them need not be told of each.
+        """
+        for queued in pods:
+            self.pre_enqueued(queued.pod.spec.scheduler_name, seconds)
+            self.moved(queued, event, "Unschedulable")
+
     # -- attempts -----------------------------------------------------------------------------------------------------
 
     def popped(self, attempt: Attempt) -> None:

@@ -20,8 +20,9 @@ log = logging.getLogger(__name__)
 
 _SLICE = 0.02
 """Seconds of deciding after which whatever else runs on the event loop gets its turn."""
-_UNFINISHED_AT_MOST = 1000
-"""With so many bindings under way, the API server is the bottleneck, and deciding faster would only pile them up."""
+_WRITES_AT_MOST = 1000
+"""With so many under way, the API server is the bottleneck, and deciding faster would only pile them up. Attempts that
+wait for others (volumes, devices, an extender's binding, whatever a plugin has to wait for) are not among them."""
 _BACKOFF_EVERY = 1.0
 """Seconds; backoff ends with whole ones, so that is when to look."""
 _LEFTOVERS_EVERY = 30.0
@@ -49,6 +50,12 @@ class SchedulingLoop(SchedulerListener):
         self._extender_turns = ExtenderTurns(self.wake)
         self._paused = PausedAttempts()
         self._unfinished: set[asyncio.Task[None]] = set()
+        self._not_begun = 0
+        """Those of them that had no turn yet: most will begin with a write."""
+        self._held_back = False
+        """Whether nothing is decided because of the writes that are under way."""
+        self._writes = scheduler.writes
+        self._writes.on_end = self._write_ended
         self._waits: dict[str, tuple[asyncio.Task[None], asyncio.TimerHandle]] = {}
         """`Scheduler.wait` for pods that wait for a Permit plugin, and the alarm for its timeout, by identity."""
         self._stopping = False
@@ -58,14 +65,15 @@ class SchedulingLoop(SchedulerListener):
         self._awake.set()
 
     def handled(self, change: Change[KubeObject], events: Sequence[ClusterEvent], seconds: float) -> None:
-        self._awake.set()
+        if self._scheduler.queue.has_next:  # most changes are about pods that were bound, and no reason to wake up
+            self._awake.set()
 
     def settled(self) -> None:
         self._awake.set()
 
     @property
     def unfinished(self) -> int:
-        """Attempts that wait for extenders or are paused, or are decided but not written yet."""
+        """Attempts that wait for extenders or are paused, or are decided and not over yet."""
         return len(self._unfinished) + len(self._extender_turns) + len(self._paused)
 
     async def run(self) -> None:
@@ -105,7 +113,7 @@ class SchedulingLoop(SchedulerListener):
     async def _decide_for_a_slice(self, until: float) -> bool:
         """Whether there is, or may be, more to decide."""
         now = asyncio.get_running_loop().time
-        while len(self._unfinished) < _UNFINISHED_AT_MOST and not self._stopping:
+        while self._may_write_more() and not self._stopping:
             attempt = self._next()
             if attempt is None:
                 return False  # an answer of an extender will wake us
@@ -130,7 +138,16 @@ class SchedulingLoop(SchedulerListener):
                 await asyncio.sleep(0)
             if now() >= until:
                 return True
-        return False  # a binding that ends will wake us
+        self._held_back = not self._stopping
+        return self._not_begun > 0  # if all have begun, a write that ends will wake us
+
+    def _may_write_more(self) -> bool:
+        return self._writes.under_way + self._not_begun < _WRITES_AT_MOST
+
+    def _write_ended(self) -> None:
+        if self._held_back:
+            self._held_back = False
+            self.wake()
 
     def _next(self) -> Attempt | None:
         """Whose turn it is. Decisions that take long go on half of the time, or all the time if there are no others."""
@@ -164,8 +181,9 @@ class SchedulingLoop(SchedulerListener):
         return asyncio.get_running_loop().call_later(patience, self.wake)
 
     def _begin(self, work: Coroutine[Any, Any, None], attempt: Attempt) -> asyncio.Task[None]:
-        task = asyncio.create_task(_logging_errors(work, attempt), name=f"finish {attempt.queued.key}")
+        task = asyncio.create_task(self._run(work, attempt), name=f"finish {attempt.queued.key}")
         self._unfinished.add(task)
+        self._not_begun += 1
         task.add_done_callback(self._ended)
         return task
 
@@ -176,16 +194,17 @@ class SchedulingLoop(SchedulerListener):
             await wait
         await self._scheduler.finish(attempt)
 
+    async def _run(self, work: Coroutine[Any, Any, None], attempt: Attempt) -> None:
+        self._not_begun -= 1
+        try:
+            await work
+        except Exception:  # all that plugins and writers do is reported; this is a bug of ours, and no reason to stop
+            log.exception("the attempt at pod %s could not be finished", attempt.queued.key)
+
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._unfinished.discard(task)
-        self.wake()
-
-
-async def _logging_errors(work: Coroutine[Any, Any, None], attempt: Attempt) -> None:
-    try:
-        await work
-    except Exception:  # all that plugins and writers do is reported; this is a bug of ours, and no reason to stop
-        log.exception("the attempt at pod %s could not be finished", attempt.queued.key)
+        if self._scheduler.queue.has_next:
+            self.wake()
 
 
 def _next_second(now: float) -> float:

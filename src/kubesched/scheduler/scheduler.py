@@ -43,6 +43,7 @@ from kubesched.scheduler.event_handlers import EventHandlers
 from kubesched.scheduler.handle import SchedulerHandle
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.scheduling_queue import LONGEST_WAIT, SchedulingQueue
+from kubesched.scheduler.write_counting import WriteCounter
 from kubesched.state.cluster import ClusterState
 
 log = logging.getLogger(__name__)
@@ -83,6 +84,7 @@ class Scheduler:
         self.listeners: list[SchedulerListener] = list(listeners)
         self._stopwatch = stopwatch
         features = configuration.features
+        client = self.writes = WriteCounter(client)
         self.state = ClusterState(features)
         self.waiting = WaitingPods(clock, self._on_settled)
         pre_binding = PreBinding()

@@ -201,7 +201,7 @@ class _Trace:
         refusal = self._outside() if status is None else _refusal(status)
         objections = [_refusal(said) for said in outcome.rejections_of(row)]
         also = tuple(other for other in objections if other != refusal)
-        for_nominated = row in outcome.overrides and not objections and refusal.plugin != EXTENDER
+        for_nominated = outcome.is_overridden(row) and not objections and refusal.plugin != EXTENDER
         return NodeVerdict(name, False, refusal, also, for_nominated=for_nominated)
 
     def _outside(self) -> Refusal:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import msgspec
 
@@ -13,10 +12,11 @@ from kubesched.api.change import Change
 from kubesched.api.custom import CustomObject, read_custom
 from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.kinds import KINDS, resource_named
+from kubesched.api.merge_patch import merged
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
-from kubesched.framework.client import CONFLICT, NOT_FOUND, ClientError, ClusterClient, Json
+from kubesched.framework.client import CONFLICT, NOT_FOUND, Awaited, ClientError, ClusterClient, Json
 from kubesched.simulate.devices import DeviceClaims
 from kubesched.simulate.volumes import Volumes
 
@@ -101,7 +101,7 @@ class World(ClusterClient):
             raise ClientError(CONFLICT, f"the {kind} {stored.key} has another uid")
         if meta.get("resourceVersion", known.resource_version) != known.resource_version:
             raise ClientError(CONFLICT, f"the {kind} {stored.key} has been modified")
-        return _plain(self._put(kind, stored, _record(kind, _merged(_plain(stored), patch))))
+        return _plain(self._put(kind, stored, _record(kind, merged(_plain(stored), patch))))
 
     async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
         stored = self._find(kind, name, namespace)
@@ -119,7 +119,7 @@ class World(ClusterClient):
                 self._notify(stored, None)
 
     async def wait(
-        self, pod: Pod, is_met: Callable[[], bool], *, kinds: Sequence[type[KubeObject]], within: float
+        self, pod: Pod, is_met: Callable[[], bool], *, objects: Callable[[], Iterable[Awaited]], within: float
     ) -> bool:
         return True
 
@@ -222,16 +222,3 @@ def _resource_name(kind: str) -> str:
     if found is None:
         raise ClientError(NOT_FOUND, f"{kind}: neither a kind that Kubernetes has, nor plural.version.group")
     return f"{found.plural}.{found.version}.{found.group}"
-
-
-def _merged(target: Any, patch: Any) -> Any:
-    """JSON merge patch, RFC 7386: null deletes, everything but objects replaces."""
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(target) if isinstance(target, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            result.pop(name, None)
-        else:
-            result[name] = _merged(result.get(name), value)
-    return result

@@ -25,8 +25,9 @@ from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.state.facts import FactsOf, PodFacts
 from kubesched.state.matching import MatchCounts
 from kubesched.state.nodes import NodeTable
+from kubesched.state.nominated import Nominator
 from kubesched.state.objects import ObjectStore
-from kubesched.state.pods import Nominator, PlacedPod, PodTable
+from kubesched.state.pods import PlacedPod, PodTable
 
 T = TypeVar("T")
 
@@ -128,15 +129,20 @@ class ClusterState:
         if known is not None and known.pod == pod:
             known.assumed = False
             return
-        facts, row = self.facts(pod), self._row(pod.spec.node_name)
+        facts, node_name = self.facts(pod), pod.spec.node_name
         if known is not None:
-            if known.facts is facts and known.row == row and known.pod.is_terminating == pod.is_terminating:
+            before = known.pod
+            if (
+                known.facts is facts
+                and before.spec.node_name == node_name
+                and before.is_terminating == pod.is_terminating
+            ):
                 # The usual case, a binding confirmed: nothing that is counted anywhere is different.
                 self.pods.renew(known, pod)
-                self.nodes.load_changed(row)
+                self.nodes.load_changed(known.row)
                 return
             self._remove(identity)
-        self._place(PlacedPod(pod, facts, row, assumed=False))
+        self._place(PlacedPod(pod, facts, self._row(node_name), assumed=False))
 
     def _row(self, node_name: str) -> int:
         row = self.nodes.row_of.get(node_name)

@@ -12,7 +12,7 @@ from rich.console import Console
 
 def result(**changes: float) -> Result:
     usual = {"pods": 100, "seconds": 2.0, "cpu_seconds": 0.5, "rss_mb": 100, "peak_rss_mb": 110, "p50": 0.1, "p99": 0.4}
-    return Result(attempts={"scheduled": 100, "unschedulable": 50}, **usual | changes)  # type: ignore[arg-type]
+    return Result(queued={}, attempts={"scheduled": 100, "unschedulable": 50}, **usual | changes)  # type: ignore[arg-type]
 
 
 def test_rates_are_by_pod() -> None:

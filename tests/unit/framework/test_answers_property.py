@@ -44,6 +44,18 @@ ASKERS: tuple[Pod, ...] = tuple(
 )
 
 
+PROMISED: dict[str, Pod] = {
+    pod.name: pod
+    for pod in (
+        make_pod("promised-1").requests(cpu="1").priority(7).build(),
+        make_pod("promised-2").requests(cpu="1").label(app="web").host_port(8080).priority(20).build(),
+        make_pod("promised-3").label(app="db").pod_anti_affinity(ZONE, app="web").priority(7).build(),
+        ASKERS[-1],
+    )
+}
+"""One of them is among those who ask: it is not in its own way."""
+
+
 class AnswersStayTrue(LivingCluster):
     """Asks now and then, so that answers are old by one change or by many when they are needed again."""
 
@@ -60,7 +72,7 @@ class AnswersStayTrue(LivingCluster):
         asker = data.draw(st.sampled_from(self.askers))
         fresh = self.built_anew()
         for name, node in self.promises.items():
-            fresh.nominated.add(promised(name), node)
+            fresh.nominated.add(PROMISED[name], node)
         old = described(self.engine.decide(asker, explain=True), self.state)
         assert old == described(make_engine(fresh).decide(asker, explain=True), fresh)
 
@@ -72,15 +84,16 @@ class AnswersStayTrue(LivingCluster):
         assert (plain.outcome, plain.node, plain.score) == (explained.outcome, explained.node, explained.score)
         assert plain.message == explained.message
 
-    @rule(name=st.sampled_from(["promised-1", "promised-2"]), node=st.sampled_from(NODE_NAMES))
+    @rule(name=st.sampled_from(sorted(PROMISED)), node=st.sampled_from(NODE_NAMES))
     def a_node_is_promised(self, name: str, node: str) -> None:
         self.promises.pop(name, None)
         self.promises[name] = node
-        self.state.nominated.add(promised(name), node)
+        self.state.nominated.add(PROMISED[name], node)
 
-
-def promised(name: str) -> Pod:
-    return make_pod(name).requests(cpu="1").priority(7).build()
+    @rule(name=st.sampled_from(sorted(PROMISED)))
+    def a_promise_is_taken_back(self, name: str) -> None:
+        self.promises.pop(name, None)
+        self.state.nominated.remove(PROMISED[name])
 
 
 def described(decision: Decision, state: ClusterState) -> dict[str, Any]:

@@ -415,14 +415,17 @@ def test_refused_watch_is_a_typed_error() -> None:
     asyncio.run(main())
 
 
-def test_slow_reader_of_a_watch_holds_the_server_back() -> None:
+@pytest.mark.parametrize(("megabytes", "all_of_it"), [(20, True), (80, False)])
+def test_watch_is_taken_off_the_wire_before_it_is_read_until_that_is_too_much(megabytes: int, all_of_it: bool) -> None:
+    lines_sent = 10 * megabytes
+
     async def main() -> None:
         sent = 0
 
         async def flood(exchange: Exchange) -> None:
             nonlocal sent
             await exchange.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-            for _ in range(400):
+            for _ in range(lines_sent):
                 await exchange.send(b"%x\r\n%s\r\n" % (100_001, b"y" * 100_000 + b"\n"))
                 sent += 1
             await exchange.send(b"0\r\n\r\n")
@@ -433,11 +436,11 @@ def test_slow_reader_of_a_watch_holds_the_server_back() -> None:
                 while sent != before:  # until it stands still
                     before = sent
                     await asyncio.sleep(0.05)
-                assert sent < 400
+                assert (sent == lines_sent) is all_of_it
                 count = 0
                 while lines := await watch.lines():
                     count += len(lines)
-                assert count == 400
+                assert count == lines_sent
 
     asyncio.run(main())
 

@@ -218,6 +218,30 @@ def test_watch_that_ends_at_once_is_not_hammered(reflect: Reflect) -> None:
         it.pass_time(1)
 
 
+def test_watch_that_is_cut_under_load_is_resumed_at_once_however_often(reflect: Reflect) -> None:
+    server = server_with("a")
+    it = reflect(server)
+    for i in range(50):
+        server.put(f"p{i}")
+        server.drop(LOST if i % 2 else None)
+        it.run()
+    assert it.pauses == []
+    assert it.reflector.lists == 1
+    it.assert_knows_the_truth()
+
+
+def test_watch_that_only_repeats_itself_before_it_ends_is_not_hammered(reflect: Reflect) -> None:
+    server = server_with("a")
+    it = reflect(server)
+    for _ in range(3):
+        server.send_to_all(line("ADDED", server.objects["a"]))
+        it.run()
+        server.drop()
+        it.run()
+        assert it.is_asleep
+        it.pass_time(1)
+
+
 def test_duplicates_and_older_events_are_ignored(reflect: Reflect) -> None:
     server = server_with("a")
     it = reflect(server)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.builders import make_cluster, make_engine
 from tests.reading import nominated, victims
@@ -8,6 +10,8 @@ from kubesched.api.meta import LabelSelector, ObjectMeta
 from kubesched.api.pod import PodCondition
 from kubesched.api.workloads import BudgetStatus, PodDisruptionBudget, WorkloadSpec
 from kubesched.framework.decision import Decision
+from kubesched.framework.filters import FilterRunner
+from kubesched.plugins.default_preemption import costs
 from kubesched.state.cluster import ClusterState
 from kubesched.testing import HOSTNAME, PodBuilder, make_node, make_pod
 
@@ -178,3 +182,71 @@ def test_looking_for_victims_changes_nothing() -> None:
     first, second = engine.decide(URGENT.build()), engine.decide(URGENT.build())
     assert (nominated(first), victims(first)) == (nominated(second), victims(second))
     assert state.nodes.pod_count.sum() == 2
+
+
+# -- many preemptors --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rows_worked_on(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many rows each dry run took pods out of."""
+    counts: list[int] = []
+
+    def work_out(cycle: Any, filters: Any, budgets: Any, ahead: Any, rows: Any) -> Any:
+        counts.append(len(rows))
+        return original(cycle, filters, budgets, ahead, rows)
+
+    original = costs._work_out
+    monkeypatch.setattr(costs, "_work_out", work_out)
+    return counts
+
+
+def test_what_one_preemptor_found_out_serves_the_next_where_nothing_changed(rows_worked_on: list[int]) -> None:
+    names = [f"n{i:02}" for i in range(20)]
+    state = make_cluster(*map(make_node, names), *(small(f"on-{name}", name) for name in names))
+    engine, found = make_engine(state), []
+    for i in range(5):
+        vip = make_pod(f"vip-{i}").requests(cpu="4").priority(10).build()
+        found.append(nominated(engine.decide(vip)) or "")
+        state.nominated.add(vip, found[-1])
+    assert found == names[:5]
+    assert rows_worked_on == [20, 1, 1, 1, 1]
+
+
+def test_budget_that_changes_counts_at_once(rows_worked_on: list[int]) -> None:
+    state = make_cluster(make_node("a"), make_node("b"), small("a1", "a").label(app="db"), small("b1", "b"))
+    engine, vip = make_engine(state), make_pod("vip").requests(cpu="4").priority(10).build()
+    assert nominated(engine.decide(vip)) == "a"
+    state.apply(budget("db", allowed=0))
+    assert nominated(engine.decide(vip)) == "b"
+    assert rows_worked_on == [2, 2]
+
+
+def test_nominated_pod_is_in_the_way_of_others_like_it_but_not_of_itself() -> None:
+    state = make_cluster(make_node("n1"), small("lesser", "n1"))
+    engine = make_engine(state)
+    first, second = (make_pod(name).requests(cpu="4").priority(10).build() for name in ("first", "second"))
+    state.nominated.add(first, "n1")
+    for _ in range(2):
+        assert nominated(engine.decide(second)) == ""
+        assert nominated(engine.decide(first)) == "n1"
+
+
+def test_nominated_pods_are_looked_at_one_by_one_only_where_a_filter_heeds_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = [f"n{i:02}" for i in range(20)]
+    state = make_cluster(*map(make_node, names))
+    for i, name in enumerate(names):
+        promised = make_pod(f"promised-{i}").requests(cpu="1").priority(10)
+        state.nominated.add((promised.host_port(80) if i < 3 else promised).build(), name)
+    looked_at: list[int] = []
+
+    def check(self: FilterRunner, cycle: Any, world: Any) -> Any:
+        looked_at.append(world.row(0))
+        return original(self, cycle, world)
+
+    original = FilterRunner.check
+    monkeypatch.setattr(FilterRunner, "check", check)
+    assert make_engine(state).decide(make_pod("p").host_port(80).build()).node == "n03"
+    assert sorted(set(looked_at)) == [0, 1, 2]

@@ -6,7 +6,7 @@ Every write waits once before it happens and once after, so a test may let anyth
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
-from kubesched.framework.client import CONFLICT, NOT_FOUND, ClientError, ClusterClient, Json
+from kubesched.framework.client import CONFLICT, NOT_FOUND, Awaited, ClientError, ClusterClient, Json
 from kubesched.scheduler.handle import ObjectWaiter
 from kubesched.scheduler.scheduler import Scheduler
 
@@ -162,9 +162,9 @@ class MemoryCluster(ClusterClient):
         await _a_moment()
 
     async def wait(
-        self, pod: Pod, is_met: Callable[[], bool], *, kinds: Sequence[type[KubeObject]], within: float
+        self, pod: Pod, is_met: Callable[[], bool], *, objects: Callable[[], Iterable[Awaited]], within: float
     ) -> bool:
-        return await self._waiter.wait(pod, is_met, kinds=kinds, within=within)
+        return await self._waiter.wait(pod, is_met, objects=objects, within=within)
 
     async def _written(self, kind: str, obj: Json, *, is_refusable: bool) -> Json:
         await _a_moment()

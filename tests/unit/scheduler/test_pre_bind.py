@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -10,9 +10,8 @@ from tests.unit.plugins import volume_builders as volumes
 from tests.unit.scheduler.memory_cluster import MemoryCluster, Refusal, Running
 from tests.unit.scheduler.plugin_world import World
 
-from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
-from kubesched.framework.client import ClientError, Json
+from kubesched.framework.client import Awaited, ClientError, Json
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.plugin import PreBindPlugin, ReservePlugin
 from kubesched.framework.status import SKIP, Status, error
@@ -32,10 +31,14 @@ class Storage(MemoryCluster):
         return await super().patch(kind, name, patch, namespace=namespace, subresource=subresource)
 
     async def wait(
-        self, pod: Pod, is_met: Callable[[], bool], *, kinds: Sequence[type[KubeObject]], within: float
+        self, pod: Pod, is_met: Callable[[], bool], *, objects: Callable[[], Iterable[Awaited]], within: float
     ) -> bool:
         self.calls.append("wait")
         return True
+
+    def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
+        if reason == Witness.name:
+            self.calls.append(reason)
 
 
 class Witness(PreBindPlugin):
@@ -44,7 +47,8 @@ class Witness(PreBindPlugin):
     name = "Witness"
 
     def pre_bind(self, cycle: Cycle, pod: Pod, node_name: str) -> None:
-        self.context.client.calls.append("Witness")  # type: ignore[attr-defined]
+        note = {"type": "Normal", "action": "Binding", "note": ""}
+        self.context.client.record_event(pod, related=None, reason=self.name, **note)
 
 
 def bound_with_volume(**points: Any) -> list[str]:

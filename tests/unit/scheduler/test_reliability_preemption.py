@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from tests.unit.scheduler.memory_cluster import Refusal, Running
 from tests.unit.scheduler.world import World, names
 
 from kubesched.scheduler.attempt.attempt import Attempt
+from kubesched.scheduler.listener import SchedulerListener
+from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.testing import make_node, make_pod
 
 
@@ -124,3 +128,41 @@ def test_victims_go_although_a_promise_could_not_be_taken_back() -> None:
     world.finish(attempt, tell=False)
     assert world.cluster.evicted == ["a"]
     assert names(world.queue.active()) == ["vip", "promised"]
+
+
+class Counting(SchedulerListener):
+    """Notes who was woken for nothing, and who came to a place of the queue."""
+
+    def __init__(self) -> None:
+        self.held: list[list[str]] = []
+        self.moves: list[tuple[str, str]] = []
+
+    def held_back(self, pods: Sequence[QueuedPod], event: str, seconds: float) -> None:
+        self.held.append(names([*pods]))
+
+    def moved(self, queued: QueuedPod, event: str, place: str) -> None:
+        self.moves.append((queued.pod.name, place))
+
+
+def test_preemptors_whose_victims_are_being_evicted_are_not_moved_about_when_other_pods_leave() -> None:
+    """Or every victim of a storm of preemptors would cost a walk of all of them through the queue."""
+    strangers = [make_pod(f"stranger-{i}").requests(cpu="1").priority(20).on("elsewhere") for i in range(4)]
+    nodes = [make_node(f"n{i}") for i in range(3)]
+    fillers = [make_pod(f"on-n{i}-{j}").requests(cpu="2").on(f"n{i}") for i in range(3) for j in range(2)]
+    vips = [make_pod(f"vip-{i}").requests(cpu="4").priority(10) for i in range(3)]
+    world = World(*nodes, make_node("elsewhere"), *strangers, *fillers, *vips)
+    writing = [Running(world.scheduler.finish(world.decided())) for _ in vips]
+    for each in writing:
+        each.go_on()
+    assert names(world.queue.unschedulable()) == ["vip-0", "vip-1", "vip-2"]
+    world.lose(strangers[0])
+    counting = Counting()
+    world.scheduler.listeners.append(counting)
+    world.lose(strangers[1])
+    assert counting.held == [["vip-0", "vip-1", "vip-2"]]
+    assert counting.moves == []
+    assert names(world.queue.unschedulable()) == ["vip-0", "vip-1", "vip-2"]
+    for each in writing:
+        each.to_the_end()
+    world.cluster.tell(world.scheduler)
+    assert all(is_bound_soon(world, f"vip-{i}") for i in range(3))

@@ -49,6 +49,17 @@ def test_a_node_that_leaves_before_its_pods_stays_as_a_ghost_nobody_schedules_to
     assert "n1" not in state.nodes.row_of
 
 
+def test_a_pod_that_changes_after_its_node_left_still_counts_there() -> None:
+    node, pod = make_node("n1").build(), WEB.on("n1")
+    state = make_cluster(node, pod)
+    state.delete(node)
+    changed = pod.label(tier="front").build()
+    state.apply(changed)
+    assert pods_on(state, "n1") == {"web"}
+    state.delete(changed)
+    assert "n1" not in state.nodes.row_of
+
+
 def test_a_node_added_again_under_its_name_finds_its_pods_but_not_its_old_labels() -> None:
     state = make_cluster(make_node("n1").zone("a"), WEB.on("n1"))
     zones = state.nodes.label(ZONE)

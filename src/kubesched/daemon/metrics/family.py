@@ -78,9 +78,9 @@ class Distribution:
         self._counts = [0] * (len(bounds) + 1)
         self.sum = 0.0
 
-    def observe(self, amount: float) -> None:
-        self._counts[bisect_left(self._bounds, amount)] += 1
-        self.sum += amount
+    def observe(self, amount: float, times: int = 1) -> None:
+        self._counts[bisect_left(self._bounds, amount)] += times
+        self.sum += amount * times
 
     def buckets(self) -> list[tuple[str, float]]:
         bounds = [*map(number, self._bounds), "+Inf"]

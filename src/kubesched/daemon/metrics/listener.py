@@ -82,6 +82,11 @@ class SchedulerMetrics(SchedulerListener):
         # kube-scheduler says Success even where a plugin held the pod back.
         self._points.child("PreEnqueue", str(Code.SUCCESS), profile).observe(seconds)
 
+    def held_back(self, pods: Sequence[QueuedPod], event: str, seconds: float) -> None:
+        self._incoming.child(_QUEUES["Unschedulable"], event).inc(len(pods))
+        for profile, count in Counter(queued.pod.spec.scheduler_name for queued in pods).items():
+            self._points.child("PreEnqueue", str(Code.SUCCESS), profile).observe(seconds, count)
+
     def hinted(self, queued: QueuedPod, plugin: str, event: ClusterEvent, hint: str, seconds: float) -> None:
         self._hints.child(plugin, event.label, hint).observe(seconds)
 

@@ -1,4 +1,4 @@
-"""Victims on all rows at once, where the filters look only at node objects and totals.
+"""Victims on all rows at once, where the filters look only at node objects and totals, or heed none of the pods.
 
 Rank by rank, from the most important pod down, one pod is put back on every row at the same time, and stays where the
 preemptor still fits. What costs kube-scheduler a walk over nodes and their pods costs a few columns per rank here.
@@ -6,19 +6,21 @@ preemptor still fits. What costs kube-scheduler a walk over nodes and their pods
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
+from kubesched.framework.answers import ask_for_ids
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.nodes import WhatIf
-from kubesched.framework.plugin import FilterPlugin, Scope
+from kubesched.framework.nodes import Nodes, WhatIf
+from kubesched.framework.nominated import Ahead
+from kubesched.framework.plugin import FilterPlugin
 from kubesched.framework.status import Status
-from kubesched.plugins.default_preemption.candidates import PRIORITY_OFFSET, Budgets, Candidate
+from kubesched.plugins.default_preemption.candidates import Budgets
 from kubesched.state.changes import ChangeReader
 from kubesched.state.cluster import ClusterState
-from kubesched.state.columns import Bool, Float, Int32, Int64, Rows, grown
+from kubesched.state.columns import Bool, Int32, Int64, Rows, grown
 from kubesched.state.pods import PlacedPod, PodTable
+
+Filters = tuple[FilterPlugin, ...]
 
 
 class ByImportance:
@@ -49,21 +51,15 @@ class ByImportance:
         self._slots[len(pods) :, row] = -1
 
 
-def apply_to_totals(filters: tuple[FilterPlugin, ...]) -> bool:
-    """Whether the filters can be asked about many rows with pods taken out of each."""
-    narrow = (Scope.NODE_OBJECT, Scope.NODE_TOTALS)
-    return all(plugin.is_columnar and plugin.filter_scope in narrow for plugin in filters)
-
-
 class Victims:
     """The pods that could leave each row, a line per rank and a column per row, and who of them must."""
 
-    def __init__(self, cycle: Cycle, rows: Rows, by_importance: ByImportance, budgets: Budgets) -> None:
-        self._pods: PodTable = cycle.state.pods
+    def __init__(self, cycle: Cycle, rows: Rows, budgets: Budgets) -> None:
+        self.pods: PodTable = cycle.state.pods
         self.rows = rows
-        slots = by_importance.slots()[:, rows]
+        slots = cycle.state.companion(ByImportance).slots()[:, rows]
         self.index: Int32 = slots[: int((slots >= 0).any(axis=1).sum())]
-        self.priority: Int64 = self._pods.priority[self.index]
+        self.priority: Int64 = self.pods.priority[self.index]
         self.leaves: Bool = (self.index >= 0) & (self.priority < cycle.priority)
         """The pods that are out: at first all of lower priority, in the end the victims."""
         self.breaks: Bool | None = None
@@ -80,42 +76,8 @@ class Victims:
         if self.breaks is not None:
             self.breaks = self.breaks[:, columns]
 
-    def candidate(self, column: int) -> Candidate:
-        """The victims of one row as pods."""
-        ranks = np.flatnonzero(self.leaves[:, column])
-        victims = sorted((self._at(rank, column) for rank in ranks.tolist()), key=lambda pod: pod.importance)
-        violations = 0 if self.breaks is None else int(self.breaks[ranks, column].sum())
-        return Candidate(int(self.rows[column]), tuple(victims), violations)
-
-    def best(self) -> Rows:
-        """The columns of the rows that no question tells apart from the best: `Candidate.cost`, as columns."""
-        columns = np.arange(len(self.rows))
-        leaves = self.leaves
-        priority = np.where(leaves, self.priority + PRIORITY_OFFSET, 0)
-        questions: list[Callable[[], Int64 | Float]] = [
-            lambda: priority.max(axis=0),
-            lambda: priority.sum(axis=0),
-            lambda: leaves.sum(axis=0),
-            lambda: -self._first_started(columns, leaves & (priority == priority.max(axis=0))),
-        ]
-        breaks = self.breaks
-        if breaks is not None:
-            questions.insert(0, lambda: (breaks & self.leaves).sum(axis=0))
-        for question in questions:
-            costs = question()
-            among_best = costs == costs.min()
-            if not among_best.all():
-                columns, leaves, priority = columns[among_best], leaves[:, among_best], priority[:, among_best]
-            if len(columns) == 1:
-                break
-        return columns
-
-    def _first_started(self, columns: Rows, who: Bool) -> Float:
-        started = self._pods.start[self.index[:, columns]]
-        return np.asarray(np.where(who, started, np.inf).min(axis=0))
-
     def _at(self, rank: int, column: int) -> PlacedPod:
-        pod = self._pods.at[int(self.index[rank, column])]
+        pod = self.pods.at[int(self.index[rank, column])]
         assert pod is not None
         return pod
 
@@ -128,32 +90,38 @@ class Victims:
             self.breaks = np.zeros(self.index.shape, dtype=np.bool_)
         self.breaks[: len(breaking), column] = True
         self.index[: len(leaving), column] = [pod.index for pod in (*breaking, *harmless)]
-        self.priority[:, column] = self._pods.priority[self.index[:, column]]
+        self.priority[:, column] = self.pods.priority[self.index[:, column]]
         self.leaves[:, column] = np.arange(len(self.leaves)) < len(leaving)
 
 
-def find_victims(cycle: Cycle, filters: tuple[FilterPlugin, ...], victims: Victims) -> list[tuple[Status, Rows]]:
-    """Narrow the victims down to those who must go. Rows that do not fit even without them are dropped, with why."""
-    world = _Emptied(cycle.state, victims)
-    failures: list[tuple[Status, Rows]] = []
-    for plugin in filters:
-        ids = plugin.filter(cycle, world)
-        for rejection_id in np.unique(ids).tolist():
-            status = plugin.rejections.statuses[rejection_id]
-            if status is not None:
-                failures.append((status.by(plugin.name), victims.rows[ids == rejection_id]))
-        if ids.any():
-            victims.keep(ids == 0)
-            world = _Emptied(cycle.state, victims)
-    on_totals = [plugin for plugin in filters if plugin.filter_scope is Scope.NODE_TOTALS]
+def find_victims(cycle: Cycle, filters: Filters, victims: Victims, ahead: Ahead) -> list[tuple[Status, Rows]]:
+    """Narrow the victims down to those who must go. Rows that do not fit even without them are dropped, with why.
+
+    The pod must fit both with and without the nominated pods that are ahead of it.
+    """
+    on_totals = tuple(plugin for plugin in filters if plugin.looks_at_totals)
+    world = _Emptied(cycle.state, victims, ahead)
+    standing = ~world.none()
+    world.crowd(1)
+    failures = _drop_hopeless(cycle, filters, world, standing)
+    world.crowd(-1)
+    if world.is_crowded:
+        failures += _drop_hopeless(cycle, on_totals, world, standing)
+    if failures:
+        victims.keep(standing)
+        world = _Emptied(cycle.state, victims, ahead)
     for rank in range(len(victims.index)):
         returning = victims.leaves[rank].copy()
         if not returning.any():
             continue
         world.come(rank, returning)
-        too_much = np.zeros(len(returning), dtype=np.bool_)
+        too_much = world.none()
         for plugin in on_totals:
             too_much |= plugin.filter(cycle, world) != 0
+            if world.is_crowded:
+                world.crowd(1)
+                too_much |= plugin.filter(cycle, world) != 0
+                world.crowd(-1)
         too_much &= returning
         if too_much.any():
             world.go(rank, too_much)
@@ -161,21 +129,53 @@ def find_victims(cycle: Cycle, filters: tuple[FilterPlugin, ...], victims: Victi
     return failures
 
 
+def _drop_hopeless(cycle: Cycle, filters: Filters, world: _Emptied, standing: Bool) -> list[tuple[Status, Rows]]:
+    """Of the rows still standing, the first rejections of those that do not fit though all who could leave are out."""
+    failures: list[tuple[Status, Rows]] = []
+    for plugin in filters:
+        ids = _ids_of(plugin, cycle, world) * standing
+        if ids.any():
+            for rejection_id in np.unique(ids[ids != 0]).tolist():
+                status = plugin.rejections.statuses[rejection_id]
+                assert status is not None
+                failures.append((status.by(plugin.name), world.row_ids[ids == rejection_id]))
+            standing &= ids == 0
+    return failures
+
+
+def _ids_of(plugin: FilterPlugin, cycle: Cycle, world: _Emptied) -> Int32:
+    """What a filter says of the rows. One that looks at pods heeds none of those here: the answer stays as it is."""
+    if not plugin.looks_at_pods:
+        return plugin.filter(cycle, world)
+    if not plugin.is_columnar:
+        return plugin.filter(cycle, Nodes(cycle.state, world.row_ids))
+    return ask_for_ids(plugin, cycle, Nodes(cycle.state))[world.row_ids]
+
+
 class _Emptied(WhatIf):
     """Rows without the pods that could leave, to which they return rank by rank. Only totals are kept."""
 
-    def __init__(self, state: ClusterState, victims: Victims) -> None:
+    def __init__(self, state: ClusterState, victims: Victims, ahead: Ahead) -> None:
         super().__init__(state, victims.rows)
-        requests = state.pods.requests
-        self._amounts = {
-            resource_id: requests[resource_id, victims.index] * victims.leaves
-            for resource_id in range(len(requests))
-            if requests[resource_id, : state.pods.size].any()
-        }
-        """Per resource what each pod that could leave requests; resources that no pod requests are left out."""
+        each = ((i, requests[victims.index] * victims.leaves) for i, requests in enumerate(state.pods.requests))
+        self._amounts = {resource_id: amounts for resource_id, amounts in each if amounts.any()}
+        """Per resource what each pod that could leave requests; resources that none of them requests are left out."""
         for resource_id, amounts in self._amounts.items():
             self._requested[resource_id] -= amounts.sum(axis=0)
         self._pod_count -= victims.leaves.sum(axis=0)
+        self._ahead = ahead
+        self._columns_ahead = np.flatnonzero(np.isin(victims.rows, ahead.rows))
+        self._which_ahead = np.searchsorted(ahead.rows, victims.rows[self._columns_ahead])
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether pods that are nominated to these rows are ahead."""
+        return len(self._columns_ahead) > 0
+
+    def crowd(self, sign: int) -> None:
+        """The nominated pods come, or go."""
+        if self.is_crowded:
+            self._ahead.count_in(self, self._columns_ahead, self._which_ahead, sign)
 
     def come(self, rank: int, where: Bool) -> None:
         """The pods of one rank return where the mask is set."""

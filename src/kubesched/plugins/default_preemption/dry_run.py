@@ -1,7 +1,8 @@
 """What preemption would do on each node: take out all pods of lower priority, then put back as many as possible.
 
 Rows are worked on all at once where the filters look only at node objects and totals. Where one of them looks
-further, at neighbours or volumes, or pods are nominated to a row, rows are worked on one at a time.
+further, at neighbours or volumes, and heeds a pod that could leave or that is nominated there, rows are worked on one
+at a time.
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ import numpy as np
 
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import WhatIf
+from kubesched.framework.nominated import Ahead, NominatedColumns
 from kubesched.framework.plugin import WhatIfRunner
-from kubesched.framework.status import Code, Status, error, unresolvable
-from kubesched.plugins.default_preemption.all_at_once import ByImportance, Victims, apply_to_totals, find_victims
+from kubesched.framework.status import Code, Status, error
+from kubesched.plugins.default_preemption.all_at_once import Filters
 from kubesched.plugins.default_preemption.candidates import Budgets, Candidate, best_candidates
+from kubesched.plugins.default_preemption.costs import NO_VICTIMS, Together, no_victims
 from kubesched.state.columns import Bool, Rows
+from kubesched.state.facts import PodFacts
 from kubesched.state.pods import PlacedPod
-
-NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 
 
 class DryRun:
@@ -30,7 +32,7 @@ class DryRun:
         self.singles: list[Candidate] = []
         """Candidates that were worked on one at a time."""
         self.tried_singly = 0
-        self.many: Victims | None = None
+        self.many: Together | None = None
         """Candidates that were worked on all at once."""
 
     @property
@@ -40,7 +42,7 @@ class DryRun:
 
     def candidates(self) -> list[Candidate]:
         """All candidates. There may be thousands: for explanations only."""
-        many = () if self.many is None else (self.many.candidate(i) for i in range(len(self.many.rows)))
+        many = [] if self.many is None else [self.many.candidate(row) for row in self.many.rows.tolist()]
         return [*self.singles, *many]
 
     def with_candidates(self, candidates: list[Candidate]) -> DryRun:
@@ -54,11 +56,10 @@ class DryRun:
         singles = best_candidates(self.singles)
         if self.many is None or not len(self.many.rows):
             return [candidate.row for candidate in singles]
-        best = self.many.best()
-        rows: list[int] = self.many.rows[best].tolist()
+        rows = self.many.best_rows
         if not singles:
             return rows
-        cost = self.many.candidate(int(best[0])).cost
+        cost = self.many.candidate(rows[0]).cost
         together = [candidate.row for candidate in singles if candidate.cost <= cost]
         return together if singles[0].cost < cost else rows + together
 
@@ -68,7 +69,7 @@ class DryRun:
             if candidate.row == row:
                 return candidate
         assert self.many is not None
-        return self.many.candidate(int(np.flatnonzero(self.many.rows == row)[0]))
+        return self.many.candidate(row)
 
     def reasons(self) -> dict[str, int]:
         """How many rows failed for each reason."""
@@ -87,46 +88,32 @@ class DryRun:
         return error(messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]")
 
 
-def dry_run(
-    cycle: Cycle, what_if: WhatIfRunner, potential: Rows, by_importance: ByImportance, *, enough: int, start: int
-) -> DryRun:
+def dry_run(cycle: Cycle, what_if: WhatIfRunner, potential: Rows, *, enough: int, start: int) -> DryRun:
     """Try preemption on every row that might be helped by it.
 
     Rows that must be worked on one at a time are taken in turn, beginning with the one at `start`, until there are
     `enough` candidates, of which one at least breaks no disruption budget.
     """
     result = DryRun(potential)
-    table, pods, priority = cycle.state.nodes, cycle.state.pods, cycle.priority
     if not len(potential):
         return result
-    if not pods.has_lower_priority_than(priority):
+    if not cycle.state.pods.has_lower_priority_than(cycle.priority):
         result.failures.append((NO_VICTIMS, potential))
         return result
-    with_victims = pods.rows_with_lower_priority(priority, table.size)[potential]
-    if not with_victims.all():
-        result.failures.append((NO_VICTIMS, potential[~with_victims]))
-    rows = potential[with_victims]
     budgets = Budgets(cycle.state.objects)
+    ahead = cycle.state.companion(NominatedColumns).ahead_of(cycle.pod, cycle.priority)
     active = tuple(plugin for plugin in what_if.filters if plugin.name not in cycle.skipped_filters)
-    if apply_to_totals(active):
-        nominated = [table.row_of[name] for name in cycle.state.nominated.nodes if name in table.row_of]
-        by_itself = np.isin(rows, nominated)
-        result.many = Victims(cycle, rows[~by_itself], by_importance, budgets)
-        result.failures += find_victims(cycle, active, result.many)
-        must_evict: Bool = np.asarray(result.many.leaves.any(axis=0))
-        if not must_evict.all():
-            for row in result.many.rows[~must_evict].tolist():
-                result.failures.append((_no_victims(table.names[row]), np.array([row])))
-            result.many.keep(must_evict)
-        rows = rows[by_itself]
-    harmless = False
+    by_itself = _heeded(cycle, active, ahead)[potential]
+    result.many = Together(cycle, active, budgets, ahead, potential[~by_itself])
+    result.failures += result.many.failures
+    rows, harmless = potential[by_itself], False
     for row in np.roll(rows, -(start % max(1, len(rows)))).tolist():
         if harmless and len(result.singles) >= enough:
             break
         result.tried_singly += 1
         outcome = one_row(cycle, what_if, budgets, row)
         if isinstance(outcome, Candidate) and not outcome.victims:
-            outcome = _no_victims(table.names[row])
+            outcome = no_victims(cycle.state.nodes.names[row])
         if isinstance(outcome, Status):
             result.failures.append((outcome, np.array([row])))
         else:
@@ -135,15 +122,30 @@ def dry_run(
     return result
 
 
-def _no_victims(name: str) -> Status:
-    """The filters have nothing against the node: an extender has, and evicting pods will not change its mind."""
-    return error(f'expected at least one victim pod on node "{name}"')
+def _heeded(cycle: Cycle, filters: Filters, ahead: Ahead) -> Bool:
+    """Per row whether a filter heeds a pod there that could leave, or one of those nominated there."""
+    found = np.zeros(cycle.state.nodes.size, dtype=np.bool_)
+    wide = [plugin for plugin in filters if plugin.looks_at_pods]
+    if not wide:
+        return found
+
+    def heeds(pod: PlacedPod) -> bool:
+        return any(plugin.heeds(cycle, pod) for plugin in wide)
+
+    lesser = [pod for pod in cycle.state.pods.at if pod is not None and pod.pod.priority < cycle.priority]
+    one_of_each: dict[PodFacts, PlacedPod] = {pod.facts: pod for pod in lesser}
+    heeded = {facts for facts, pod in one_of_each.items() if heeds(pod)}
+    found[[pod.row for pod in lesser if pod.facts in heeded]] = True
+    found[ahead.rows[ahead.heeded(heeds)]] = True
+    return found
 
 
 def one_row(cycle: Cycle, what_if: WhatIfRunner, budgets: Budgets, row: int) -> Candidate | Status:
     """The victims on one row, or why it would not help to take all lesser pods out."""
     world = WhatIf(cycle.state, np.array([row]))
     removed = [pod for pod in world.pods(0) if pod.pod.priority < cycle.priority]
+    if not removed:
+        return NO_VICTIMS
     present: list[PlacedPod] = []
     for pod in removed:
         what_if.remove_pod(cycle, world, pod)

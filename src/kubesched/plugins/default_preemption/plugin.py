@@ -13,7 +13,6 @@ from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.extender import Extender, ExtenderAnswers, ExtenderError, NodeVictims, SparedVictims
 from kubesched.framework.plugin import PluginContext, PostFilterPlugin, PostFilterResult, PreEnqueuePlugin, WhatIfRunner
 from kubesched.framework.status import Code, Status, error, unresolvable, unschedulable
-from kubesched.plugins.default_preemption.all_at_once import ByImportance
 from kubesched.plugins.default_preemption.candidates import Candidate
 from kubesched.plugins.default_preemption.dry_run import DryRun, dry_run
 from kubesched.plugins.default_preemption.eviction import Evicting, Eviction
@@ -76,11 +75,8 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
         if ineligible:
             details = PreemptionDetails(ineligible)
             return PostFilterResult(details=details), unschedulable(f"preemption: {ineligible}")
-        by_importance = cycle.state.companion(ByImportance)
         potential = diagnosis.rows_rejected_as(Code.UNSCHEDULABLE)
-        run = dry_run(
-            cycle, what_if, potential, by_importance, enough=self._enough(len(potential)), start=self._next_start
-        )
+        run = dry_run(cycle, what_if, potential, enough=self._enough(len(potential)), start=self._next_start)
         if not run.found:
             self._next_start += run.tried_singly
             return self._hopeless(run, diagnosis.node_count)

@@ -125,7 +125,8 @@ class ClaimBinding:
         started = now()
         try:
             is_ready = lambda: self._are_ready(timeout)  # noqa: E731
-            if not await self._client.wait(attempt.pod, is_ready, kinds=(ResourceClaim,), within=timeout):
+            claims = [(ResourceClaim, claim.key) for claim in attempt.claims]
+            if not await self._client.wait(attempt.pod, is_ready, objects=lambda: claims, within=timeout):
                 raise ClientError(TIMEOUT, f"{BINDING_TIMEOUT}: context deadline exceeded")
         except ClientError as failure:
             self._count_wait(now() - started, _METRIC_RESULTS.get(failure.reason, "error"))

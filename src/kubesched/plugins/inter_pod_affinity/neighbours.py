@@ -133,6 +133,13 @@ class Neighbours:
             if means(term, self._facts, labels):
                 self._add(self._unwelcome(term.topology_key), term.topology_key, row, sign)
 
+    def concerns(self, cycle: Cycle, facts: PodFacts) -> bool:
+        """Whether pods with these facts count: they are wanted, to be avoided, or do not want this one."""
+        if (self._affinity and self._wants(facts)) or any(self._matches(term, facts) for term in self._anti_affinity):
+            return True
+        labels = cycle.state.namespace_labels(self._facts.namespace)
+        return any(means(term, self._facts, labels) for term in facts.terms_of("required-anti-affinity"))
+
     def _wants(self, facts: PodFacts) -> bool:
         return all(self._matches(term, facts) for term in self._affinity)
 

@@ -75,6 +75,9 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def remove_pod(self, cycle: Cycle, pod: PlacedPod, row: int) -> None:
         cycle.read(_NEIGHBOURS).adjust(cycle, pod, row, -1)
 
+    def heeds(self, cycle: Cycle, pod: PlacedPod) -> bool:
+        return cycle.read(_NEIGHBOURS).concerns(cycle, pod.facts)
+
     # -- score --------------------------------------------------------------------------------------------------------
 
     def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:

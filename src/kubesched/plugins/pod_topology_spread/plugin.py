@@ -107,6 +107,11 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     def remove_pod(self, cycle: Cycle, pod: PlacedPod, row: int) -> None:
         self._adjust(cycle, pod, row, -1)
 
+    def heeds(self, cycle: Cycle, pod: PlacedPod) -> bool:
+        if pod.facts.namespace != cycle.facts.namespace:
+            return False
+        return any(domains.constraint.selector.matches(pod.facts.labels) for domains in cycle.read(_DOMAINS))
+
     def _adjust(self, cycle: Cycle, pod: PlacedPod, row: int, sign: int) -> None:
         if pod.facts.namespace != cycle.facts.namespace:
             return

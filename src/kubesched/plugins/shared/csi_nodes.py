@@ -44,6 +44,11 @@ class CSINodeColumns:
         """How many volumes of a driver each node may attach; None if no node says."""
         return self._limits.get(driver)
 
+    @property
+    def has_limits(self) -> bool:
+        """Whether any node says how many volumes of any driver it may attach."""
+        return bool(self._limits)
+
     def lacking(self, driver: str) -> Bool:
         """The nodes on which a driver is not installed."""
         installed = self._installed.get(driver)

@@ -32,6 +32,7 @@ from kubesched.plugins.volume_binding.writes import RESERVED, VolumeWrites, bind
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32, Int64
 from kubesched.state.facts import StateKey
+from kubesched.state.pods import PlacedPod
 
 _REASONS = (
     "node(s) didn't match PersistentVolume's node affinity",
@@ -94,6 +95,9 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         for rows, reason in findings.untranslatable:
             found[rows] = self.rejections.id_of(error(reason))
         return found
+
+    def heeds(self, cycle: Cycle, pod: PlacedPod) -> bool:
+        return False  # volumes are looked at, and claims
 
     def _number_troubles(self) -> Int32:
         """The rejection id of every combination of troubles, a bit each."""

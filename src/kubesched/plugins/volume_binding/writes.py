@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import msgspec
 
+from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.api.storage import ObjectReference, PersistentVolume, PersistentVolumeClaim
 from kubesched.api.well_known import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE
@@ -62,14 +64,23 @@ async def bind_volumes(
     for claim in writes.claims:
         await client.patch("PersistentVolumeClaim", claim.name, _claim_patch(claim), namespace=claim.namespace)
 
+    awaited = _awaited(writes)
+
     def are_bound() -> bool:
-        if all(_is_bound(key, writes.node_name, asked, state.objects) for key, asked in _awaited(writes).items()):
+        if all(_is_bound(key, writes.node_name, asked, state.objects) for key, asked in awaited.items()):
             return True
         if state.placed(pod) is None:  # deleted meanwhile, and forgotten
             raise ClientError(NOT_FOUND, f'pods "{pod.name}" not found')
         return False
 
-    if not await client.wait(pod, are_bound, kinds=(PersistentVolumeClaim, PersistentVolume), within=within):
+    def claims_and_volumes() -> Iterator[tuple[type[KubeObject], str]]:
+        for namespace, name in awaited:
+            yield PersistentVolumeClaim, f"{namespace}/{name}"
+            claim = state.objects.get(PersistentVolumeClaim, name, namespace)
+            if claim is not None and claim.spec.volume_name:
+                yield PersistentVolume, claim.spec.volume_name
+
+    if not await client.wait(pod, are_bound, objects=claims_and_volumes, within=within):
         raise ClientError(TIMEOUT, f"binding volumes: timed out waiting for the condition after {within:g}s")
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 from kubesched.api.api_error import ApiError, bad_request, unprocessable
 from kubesched.api.kinds import Object
+from kubesched.api.merge_patch import merged
 
 MAX_OPERATIONS = 10_000
 
@@ -182,7 +183,8 @@ def _missing(what: str) -> ApiError:
 
 def merge_patch(obj: Object, patch: Any) -> Object:
     """The object with the patch merged in; a 400 if the patch is no object."""
-    return merged(obj, patch_object(patch))
+    result: Object = merged(obj, patch_object(patch))
+    return result
 
 
 def patch_object(patch: Any) -> Object:
@@ -192,19 +194,6 @@ def patch_object(patch: Any) -> Object:
         message = f"error decoding patch: json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"
         raise bad_request(message)
     return patch
-
-
-def merged(target: Any, patch: Object) -> Object:
-    """What becomes of the target, whatever it is, when the patch is merged in."""
-    result = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        elif isinstance(value, dict):
-            result[key] = merged(result.get(key), value)
-        else:
-            result[key] = value
-    return result
 
 
 _GO_KINDS = {str: "string", bool: "bool", int: "number", float: "number", list: "array"}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import PODS, Object, Resource
-from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.framework import client as framework_client
-from kubesched.framework.client import NOT_FOUND, ClientError, ClusterClient
+from kubesched.framework.client import NOT_FOUND, Awaited, ClientError, ClusterClient
 from kubesched.sandbox.api import Api, PatchKind
 from kubesched.sandbox.scheduling.recorder import EventRecorder
 from kubesched.sandbox.store.records import key_of
@@ -65,9 +64,9 @@ class ApiClient(ClusterClient):
             self._api.delete(PODS, pod.namespace, pod.name, uid=pod.uid)
 
     async def wait(
-        self, pod: Pod, is_met: Callable[[], bool], *, kinds: Sequence[type[KubeObject]], within: float
+        self, pod: Pod, is_met: Callable[[], bool], *, objects: Callable[[], Iterable[Awaited]], within: float
     ) -> bool:
-        return await self._waiter.wait(pod, is_met, kinds=kinds, within=within)
+        return await self._waiter.wait(pod, is_met, objects=objects, within=within)
 
     def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:
         self._recorder.record(pod, related=related, type=type, reason=reason, action=action, note=note)

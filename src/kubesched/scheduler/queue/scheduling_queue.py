@@ -66,6 +66,7 @@ class SchedulingQueue:
         self._state = state
         self._sorter = sorter
         self._gates = gates
+        self._gate_named = {(profile, gate.name): gate for profile, named in gates.items() for gate in named}
         self._clock = clock
         self._find = find
         self._may_cut_backoff_short = state.features.backoff_cut_short
@@ -166,6 +167,11 @@ class SchedulingQueue:
             queued.attempts += 1
             self._in_flight.begin(queued)
             return queued, place
+
+    @property
+    def has_next(self) -> bool:
+        """Whether `pop` may have a pod."""
+        return bool(self._active) or (self._may_cut_backoff_short and bool(self._backoff))
 
     def done(self, pod: Pod) -> None:
         """The attempt is over, or past the point where events matter to it."""
@@ -279,7 +285,7 @@ class SchedulingQueue:
         return None if first is None or self._waits.is_under_way(first) else place.pop()
 
     def _requeue_all(self, waiting: Sequence[QueuedPod], event: ClusterEvent, strategy: QueueingStrategy) -> None:
-        for queued in waiting:
+        for queued in self._past_their_gate(waiting, event) if self._may_cut_backoff_short else waiting:
             self._unschedulable.remove(queued.key)
             self._requeue(queued, event.label, strategy)
 
@@ -340,6 +346,26 @@ class SchedulingQueue:
             for listener in self._listeners:
                 listener.pre_enqueued(profile, seconds)
         return bool(held_by)
+
+    def _past_their_gate(self, waiting: Sequence[QueuedPod], event: ClusterEvent) -> list[QueuedPod]:
+        """Those of the pods that the gate which held them back last lets pass, if one did.
+
+        The others stay where they are. Many preemptors wait so while victims leave, and each that leaves wakes them.
+        """
+        before = self._stopwatch() if self._listeners else 0.0
+        passing: list[QueuedPod] = []
+        held: list[QueuedPod] = []
+        for queued in waiting:
+            gate = self._gate_named.get((queued.pod.spec.scheduler_name, queued.gating_plugin))
+            is_held = gate is not None and gate.pre_enqueue(queued.pod, self._state) is not None
+            (held if is_held else passing).append(queued)
+        if held:
+            seconds = (self._stopwatch() - before) / len(waiting) if self._listeners else 0.0
+            for queued in held:
+                queued.flushed = False
+            for listener in self._listeners:
+                listener.held_back(held, event.label, seconds)
+        return passing
 
     def _strategy_after_flight(self, queued: QueuedPod) -> QueueingStrategy:
         """What the events of the time when it was in flight mean to a pod that failed."""

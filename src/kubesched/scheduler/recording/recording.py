@@ -7,7 +7,7 @@ nor the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import count
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -19,7 +19,7 @@ from kubesched.api.custom import CustomObject
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.config import SchedulerConfiguration, to_plain, without_secrets
-from kubesched.framework.client import ClientError, ClusterClient, Json
+from kubesched.framework.client import Awaited, ClientError, ClusterClient, Json
 from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.recording.secrets import AnnotationMask, open_private
@@ -125,9 +125,9 @@ class RecordingClient(ClusterClient):
         await self._noted("evict", f"Pod {pod.key}", self._client.evict(pod, condition))
 
     async def wait(
-        self, pod: Pod, is_met: Callable[[], bool], *, kinds: Sequence[type[KubeObject]], within: float
+        self, pod: Pod, is_met: Callable[[], bool], *, objects: Callable[[], Iterable[Awaited]], within: float
     ) -> bool:
-        call = self._client.wait(pod, is_met, kinds=kinds, within=within)
+        call = self._client.wait(pod, is_met, objects=objects, within=within)
         return await self._noted("wait", f"Pod {pod.key}", call)
 
     def record_event(self, pod: Pod, *, related: Pod | None, type: str, reason: str, action: str, note: str) -> None:

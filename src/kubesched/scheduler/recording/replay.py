@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,7 +15,7 @@ from kubesched.api.errors import UserError
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
-from kubesched.framework.client import CONFLICT, ClientError, ClusterClient, Json
+from kubesched.framework.client import CONFLICT, Awaited, ClientError, ClusterClient, Json
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.registry import Registry
 from kubesched.scheduler.attempt.attempt import Attempt
@@ -227,7 +227,7 @@ class _RecordedClient(ClusterClient):
         self._repeat("evict", f"Pod {pod.key}")
 
     async def wait(
-        self, pod: Pod, is_met: Callable[[], bool], *, kinds: Sequence[type[KubeObject]], within: float
+        self, pod: Pod, is_met: Callable[[], bool], *, objects: Callable[[], Iterable[Awaited]], within: float
     ) -> bool:
         return bool(self._repeat("wait", f"Pod {pod.key}"))
 

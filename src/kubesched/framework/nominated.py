@@ -1,0 +1,197 @@
+"""Nominated pods as columns: what those that a pod must leave room for add to the totals of each row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+
+from kubesched.api.pod import Pod
+from kubesched.framework.nodes import WhatIf
+from kubesched.state.changes import ChangeLog, ChangeReader
+from kubesched.state.cluster import ClusterState
+from kubesched.state.columns import Bool, Int64, Rows, grown
+from kubesched.state.pods import PlacedPod
+
+_FIRST_SLOTS = 64
+_PRIORITIES_KEPT = 16
+
+
+class Ahead:
+    """The nominated pods that go before a pod, and what those of each row request together."""
+
+    def __init__(
+        self, slots: Rows, pods: list[PlacedPod | None], rows: Rows, starts: Rows, totals: tuple[Int64, Int64, Int64]
+    ) -> None:
+        self.rows = rows
+        """The rows with such pods, each once, in order."""
+        self._slots = slots
+        self._slotted = pods
+        self._starts = starts
+        self._totals = totals
+
+    @cached_property
+    def _pods(self) -> list[PlacedPod]:
+        return [pod for slot in self._slots.tolist() if (pod := self._slotted[slot]) is not None]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def count_in(self, world: WhatIf, columns: Rows, which: Rows | Bool | slice = slice(None), sign: int = 1) -> None:
+        """Add the totals of some of the rows to columns of a view, or take them away."""
+        requested, scoring, counts = self._totals
+        world.count(columns, sign * requested[:, which], sign * scoring[:, which], sign * counts[which])
+
+    def pods_at(self, i: int) -> list[PlacedPod]:
+        """The pods of one of the rows."""
+        return self._pods[self._starts[i] : self._starts[i + 1]]
+
+    def heeded(self, heeds: Callable[[PlacedPod], bool]) -> Bool:
+        """Per row whether one of the pods is heeded. Equivalent pods are asked about once."""
+        answers: dict[object, bool] = {}
+        found = np.zeros(len(self._pods), dtype=np.bool_)
+        for i, pod in enumerate(self._pods):
+            answer = answers.get(pod.facts)
+            if answer is None:
+                answer = answers[pod.facts] = heeds(pod)
+            found[i] = answer
+        return np.logical_or.reduceat(found, self._starts[:-1]) if len(self.rows) else found
+
+
+class NominatedColumns:
+    """All nominated pods, a slot each; brought up to date, with nominations and with nodes, when asked."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self.changes: ChangeLog[int] = ChangeLog()
+        """Rows that pods were nominated to, or are no more."""
+        self._nominations = ChangeReader(state.nominated.changes)
+        self._nodes_seen = state.nodes.object_changes.position
+        self._slot_of: dict[str, int] = {}
+        self._free: list[int] = []
+        self._pods: list[PlacedPod | None] = []
+        self._rows: Rows = np.full(_FIRST_SLOTS, -1, dtype=np.intp)
+        self._priority: Int64 = np.zeros(_FIRST_SLOTS, dtype=np.int64)
+        self._requests: Int64 = np.zeros((4, _FIRST_SLOTS), dtype=np.int64)
+        self._scoring: Int64 = np.zeros((4, _FIRST_SLOTS), dtype=np.int64)
+        self._kept: dict[int, Ahead] = {}
+        """By priority, the pods ahead of one that is not nominated itself."""
+
+    def ahead_of(self, pod: Pod, priority: int) -> Ahead:
+        """All other nominated pods of the same or a higher priority."""
+        self.refresh()
+        itself = self._slot_of.get(pod.identity)
+        if itself is not None:
+            return self._sum_up(priority, itself)
+        found = self._kept.get(priority)
+        if found is None:
+            if len(self._kept) >= _PRIORITIES_KEPT:
+                self._kept.clear()
+            found = self._kept[priority] = self._sum_up(priority, None)
+        return found
+
+    def row_of(self, pod: Pod) -> int | None:
+        """The row that this pod itself is nominated to."""
+        self.refresh()
+        slot = self._slot_of.get(pod.identity)
+        return None if slot is None or self._rows[slot] < 0 else int(self._rows[slot])
+
+    def refresh(self) -> None:
+        """Catch up with nominations, and with nodes that came and went."""
+        state, nodes_changed = self._state, self._nodes_seen != self._state.nodes.object_changes.position
+        self._nodes_seen = state.nodes.object_changes.position
+        changed = self._nominations.read()
+        if changed is None:
+            changed = [*self._slot_of, *state.nominated]
+        for identity in changed:
+            self._remove(identity)
+            self._add(identity)
+        if nodes_changed:
+            for identity in self._slot_of:
+                self._move(identity)
+        if changed or nodes_changed:
+            self._kept.clear()
+
+    def _sum_up(self, priority: int, without: int | None) -> Ahead:
+        size = len(self._pods)
+        is_ahead = (self._rows[:size] >= 0) & (self._priority[:size] >= priority)
+        if without is not None:
+            is_ahead[without] = False
+        slots = np.flatnonzero(is_ahead)
+        slots = slots[np.argsort(self._rows[slots], kind="stable")]
+        each = self._rows[slots]
+        starts = np.flatnonzero(np.diff(each, prepend=-1))
+        if not len(starts):
+            nothing = (self._requests[:, :0], self._scoring[:, :0], self._priority[:0])
+            return Ahead(slots, self._pods, each, starts, nothing)
+        ends = np.append(starts[1:], len(slots))
+        totals = (
+            np.add.reduceat(self._requests[:, slots], starts, axis=1),
+            np.add.reduceat(self._scoring[:, slots], starts, axis=1),
+            ends - starts,
+        )
+        return Ahead(slots, self._pods, each[starts], np.append(starts, len(slots)), totals)
+
+    def _add(self, identity: str) -> None:
+        found = self._state.nominated.find(identity)
+        if found is None:
+            return
+        pod, node_name = found
+        placed = PlacedPod(pod, self._state.facts(pod), self._row_of(node_name), assumed=True)
+        slot = self._free.pop() if self._free else self._next_slot()
+        self._slot_of[identity] = slot
+        self._pods[slot] = placed
+        self._rows[slot] = placed.row
+        self._priority[slot] = pod.priority
+        self._requests = _written(self._requests, slot, placed.facts.requests)
+        self._scoring = _written(self._scoring, slot, placed.facts.scoring)
+        self._record(placed.row)
+
+    def _remove(self, identity: str) -> None:
+        slot = self._slot_of.pop(identity, None)
+        if slot is not None:
+            self._record(int(self._rows[slot]))
+            self._rows[slot] = -1
+            self._pods[slot] = None
+            self._free.append(slot)
+
+    def _move(self, identity: str) -> None:
+        """The node may have come, gone, or come again to another row."""
+        slot = self._slot_of[identity]
+        pod, found = self._pods[slot], self._state.nominated.find(identity)
+        assert pod is not None
+        assert found is not None
+        row = self._row_of(found[1])
+        if row != pod.row:
+            self._record(pod.row)
+            self._record(row)
+            pod.row = row
+            self._rows[slot] = row
+
+    def _row_of(self, node_name: str) -> int:
+        return self._state.nodes.row_of.get(node_name, -1)
+
+    def _record(self, row: int) -> None:
+        if row >= 0:
+            self.changes.record(row)
+
+    def _next_slot(self) -> int:
+        slot = len(self._pods)
+        self._pods.append(None)
+        if slot == len(self._rows):
+            self._rows = grown(self._rows, 2 * slot, -1)
+            self._priority = grown(self._priority, 2 * slot)
+            self._requests = grown(self._requests, 2 * slot)
+            self._scoring = grown(self._scoring, 2 * slot)
+        return slot
+
+
+def _written(columns: Int64, slot: int, vector: Int64) -> Int64:
+    """The columns with a vector at a slot; more of them if the vector is longer than any before."""
+    width = len(vector)
+    if width > len(columns):
+        columns = np.vstack((columns, np.zeros((width - len(columns), columns.shape[1]), dtype=np.int64)))
+    columns[:width, slot] = vector
+    columns[width:, slot] = 0
+    return columns
