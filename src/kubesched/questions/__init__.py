@@ -1,0 +1,1 @@
+"""Questions about a cluster and their answers: why is it pending, what would help, what if. Above `simulate`."""
