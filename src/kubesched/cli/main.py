@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from importlib import import_module
 from typing import Any
 
@@ -11,6 +10,7 @@ import click
 from kubesched import __version__
 from kubesched.api.errors import UserError
 from kubesched.cli.input import refuse
+from kubesched.cli.suggesting import SuggestingGroup
 
 COMMANDS = {
     "capacity": "Count how many more copies of a pod fit on the cluster, and say what stops the next one.",
@@ -29,21 +29,11 @@ COMMANDS = {
 commands can be shown without loading any."""
 
 
-class CommandsByModule(click.Group):
+class CommandsByModule(SuggestingGroup):
     """A group whose commands are modules beside this one."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0] if args else ""
-        if name and name not in COMMANDS and not name.startswith("-") and not ctx.resilient_parsing:
-            close = difflib.get_close_matches(name, COMMANDS, n=3, cutoff=0.5)
-            hint = f" Did you mean {' or '.join(close)}?" if close else ""
-            ctx.fail(f"No such command {name!r}.{hint}")
-        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:

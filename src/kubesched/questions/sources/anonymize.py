@@ -235,6 +235,10 @@ class Anonymizer:
         """What stands for a name."""
         return self._words.name(original)
 
+    def knows(self, original: str) -> bool:
+        """Whether the cluster has this name."""
+        return self._words.knows(original)
+
     def _inside(self, value: Any) -> Any:
         if isinstance(value, tuple):
             return tuple(self.other(each) for each in value)

@@ -130,6 +130,10 @@ class Words:
         self._disks.add(bare)
         return f"{_EBS}/{self.name(bare)}"
 
+    def knows(self, word: str) -> bool:
+        """Whether there is another word for it."""
+        return word in self._instead
+
     def original(self, word: str) -> str:
         """What a word stands for; itself if it stands for none."""
         if len(self._originals) != len(self._instead):
