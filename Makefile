@@ -2,18 +2,30 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+RUNTIME := $(VENV)/.runs
 STAMP  := $(VENV)/.installed
 SCENARIO ?= shop
+SHELL  := bash
+.SHELLFLAGS := -o pipefail -c
 
 .PHONY: run check test unit lint format coverage explore bench bench-peer soak mutants clean
 
-$(STAMP): pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit("kubesched needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+# What runs kubesched, and what its tests need besides; each package is named as it comes, since it takes a while.
+NAMED := sed -u -n 's/^Collecting \([A-Za-z0-9._-]*\).*/  \1/p'
+
+$(RUNTIME): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("kubesched needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+	@echo "Installing kubesched into $(VENV), once; half a minute with a good connection:"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --disable-pip-version-check --progress-bar off -e . | $(NAMED)
+	@touch $(RUNTIME)
+
+$(STAMP): $(RUNTIME)
+	@echo "Installing what its tests need:"
+	@$(BIN)/pip install --disable-pip-version-check --progress-bar off -e '.[dev]' | $(NAMED)
 	@touch $(STAMP)
 
-run: $(STAMP)
+run: $(RUNTIME)
 	$(BIN)/kubesched sandbox --scenario $(SCENARIO)
 
 # The quick half: lint, types, and the tests that are not marked slow.
