@@ -8,7 +8,7 @@ SCENARIO ?= shop
 SHELL  := bash
 .SHELLFLAGS := -o pipefail -c
 
-.PHONY: run check test unit lint format coverage explore bench bench-peer soak mutants clean
+.PHONY: run check test unit lint format coverage explore bench bench-peer e2e soak mutants clean
 
 # What runs kubesched, and what its tests need besides; each package is named as it comes, since it takes a while.
 NAMED := sed -u -n 's/^Collecting \([A-Za-z0-9._-]*\).*/  \1/p'
@@ -65,6 +65,10 @@ bench: $(STAMP)
 # make bench-peer KUBEBUILDER_ASSETS=bin KUBERNETES=source PEER="--rounds 1 Waiting/basic"
 bench-peer: $(STAMP)
 	$(BIN)/python -m bench.peer $(if $(KUBERNETES),--source $(KUBERNETES)) $(or $(PEER),--rounds 3)
+
+# Kubernetes' own end-to-end suite: CONTRIBUTING.md says what it needs. make e2e SCHEDULER=kube-scheduler SET=conformance
+e2e: $(STAMP)
+	$(BIN)/python -m e2e --scheduler $(or $(SCHEDULER),kubesched) --set $(or $(SET),scheduling) $(E2E)
 
 # Takes away one guard of tests/guards.toml at a time: some test must notice. make mutants ONLY=lease
 mutants: $(STAMP)
