@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 from rich.console import Console
 from rich.text import Text
@@ -29,9 +31,16 @@ MOST_ROWS = 40
 
 @click.command()
 @simulation_options
+@click.option("-n", "--namespace", "only", default="", help="Show only pods of this namespace; all are placed.")
 @click.option("--all-pods", is_flag=True, help=f"Show every pod, even if there are more than {MOST_ROWS}.")
 def place(
-    files: tuple[str, ...], config_file: str | None, features: Features, seed: int, output: str, all_pods: bool
+    files: tuple[str, ...],
+    config_file: str | None,
+    features: Features,
+    seed: int,
+    output: str,
+    only: str,
+    all_pods: bool,
 ) -> None:
     """Place all pending pods, one after another, and show where they go.
 
@@ -40,6 +49,11 @@ def place(
     cluster, manifests = simulated(files, config_file, features, seed)
     with plugin_errors_reported():
         report = place_all(cluster)
+    if only:
+        placed, unplaced = (
+            tuple(each for each in pods if each.pod.startswith(f"{only}/")) for pods in (report.placed, report.unplaced)
+        )
+        report = replace(report, placed=placed, unplaced=unplaced)
     if output != TEXT:
         print_plain(answer(report, Skipped(manifests.skipped)), output)
         return

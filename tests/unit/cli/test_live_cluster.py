@@ -15,6 +15,7 @@ from tests.unit.questions.clusters import CONTAINER, shop
 
 from kubesched import config
 from kubesched.cli.main import main
+from kubesched.questions.sources import configuration
 from kubesched.sandbox.http import kubeconfig, write_kubeconfig
 
 BUDGETS, PODS, NODES = "/apis/policy/v1/poddisruptionbudgets", "/api/v1/pods", "/api/v1/nodes"
@@ -91,7 +92,7 @@ def test_kinds_that_an_older_server_does_not_have_are_empty(front: Front) -> Non
 
 def test_credential_that_expired_is_named(front: Front) -> None:
     front.expired = True
-    said = run("explain", "web-2", code=2).stderr
+    [said] = run("explain", "web-2", code=2).stderr.splitlines()
     assert front.url in said
     assert "are not accepted; they may have expired" in said
 
@@ -136,6 +137,11 @@ def test_timeout_that_is_none_is_refused(front: Front, timeout: str) -> None:
     assert "Invalid value for '--request-timeout'" in run("place", "--request-timeout", timeout, code=2).stderr
 
 
+def test_place_shows_the_pods_of_one_namespace_where_that_is_asked_for(front: Front) -> None:
+    assert placed("-n", "default") == ["default/web-2"]
+    assert placed("-n", "shop") == []
+
+
 # -- the configuration -------------------------------------------------------------------------------------------------
 
 
@@ -159,6 +165,17 @@ def test_defaults_are_followed_and_said_where_no_scheduler_answers(front: Front)
     with_scheduler(front, {"nothing": "useful"})
     said = run("place").stderr
     assert "Scheduler configuration: the defaults (/configz of kube-system/kube-scheduler-a cannot be read" in said
+
+
+def test_scheduler_that_does_not_answer_costs_no_more_than_its_patience(
+    front: Front, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(configuration, "PATIENCE", 0.2)
+    pods = [{"metadata": {"name": name}, "status": {"phase": "Running"}} for name in ("kube-scheduler-a", "b")]
+    front.answers |= {SCHEDULERS: {"kind": "PodList", "items": pods}}
+    front.silent |= {pod_of_scheduler(), pod_of_scheduler("b")}
+    assert "/configz of kube-system/kube-scheduler-a cannot be read" in run("place").stderr
+    assert len([path for _, path in front.asked if path.endswith("configz")]) == 1
 
 
 def test_configuration_that_is_given_is_not_looked_for(front: Front) -> None:

@@ -36,7 +36,14 @@ def mistakes(value: Any, schema: dict[str, Any], path: str = "") -> list[str]:
     """What in a value is not as its schema says; as much of JSON Schema as the files use."""
     if "const" in schema:
         return [] if value == schema["const"] else [f"{path}: {value!r} is not {schema['const']!r}"]
-    kinds: dict[str, Any] = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float), "boolean": bool}
+    kinds: dict[str, Any] = {
+        "object": dict,
+        "array": list,
+        "string": str,
+        "integer": int,
+        "number": (int, float),
+        "boolean": bool,
+    }
     if not isinstance(value, kinds.get(schema.get("type", ""), object)):
         return [f"{path}: {value!r} is no {schema['type']}"]
     found: list[str] = []

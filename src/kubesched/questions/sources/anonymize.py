@@ -260,7 +260,8 @@ def anonymized(reading: ClusterReading, anonymizer: Anonymizer | None = None) ->
         for kind, records in reading.objects.items()
         if not records or not isinstance(records[0], CustomObject)
     }
-    found = FoundConfiguration("", reading.configuration.origin and "left out of an anonymized snapshot")
+    was_found = bool(reading.configuration.text)
+    found = FoundConfiguration("", "what was found could not be anonymized" if was_found else "none was found")
     if settings is not None:
         profiles = tuple(_other_profile(profile, with_names) for profile in settings.profiles)
         plain = config.to_plain(msgspec.structs.replace(settings, profiles=profiles, extenders=()))

@@ -114,7 +114,8 @@ class LiveCluster:
 
     def _in_words(self, error: ApiStatusError) -> str:
         if error.code == 401:
-            user = self._settings.user_name or "an anonymous user"
+            name = self._settings.user_name
+            user = f'user "{name}"' if name else "an anonymous user"
             return f"the credentials of {user} are not accepted; they may have expired: {error}"
         return str(error)
 
