@@ -50,10 +50,11 @@ def place(
     with plugin_errors_reported():
         report = place_all(cluster)
     if only:
-        placed, unplaced = (
-            tuple(each for each in pods if each.pod.startswith(f"{only}/")) for pods in (report.placed, report.unplaced)
+        report = replace(
+            report,
+            placed=tuple(each for each in report.placed if each.pod.startswith(f"{only}/")),
+            unplaced=tuple(each for each in report.unplaced if each.pod.startswith(f"{only}/")),
         )
-        report = replace(report, placed=placed, unplaced=unplaced)
     if output != TEXT:
         print_plain(answer(report, Skipped(manifests.skipped)), output)
         return
