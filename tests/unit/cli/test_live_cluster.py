@@ -15,6 +15,7 @@ from tests.unit.questions.clusters import CONTAINER, shop
 
 from kubesched import config
 from kubesched.cli.main import main
+from kubesched.kube import listing
 from kubesched.questions.sources import configuration
 from kubesched.sandbox.http import kubeconfig, write_kubeconfig
 
@@ -97,7 +98,8 @@ def test_credential_that_expired_is_named(front: Front) -> None:
     assert "are not accepted; they may have expired" in said
 
 
-def test_server_that_does_not_answer_in_time_is_left(front: Front) -> None:
+def test_server_that_does_not_answer_in_time_is_left(front: Front, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing, "LIST_TIMEOUT", 20.0)
     front.silent.add(NODES)
     said = run("place", "--request-timeout", "300ms", code=2).stderr
     assert "not read within 0.3 s" in said
