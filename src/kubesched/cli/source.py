@@ -133,10 +133,6 @@ class Source:
         self._live = LiveCluster(settings, os.environ, name=name, timeout=timeout)
 
     @property
-    def is_live(self) -> bool:
-        return self._live is not None
-
-    @property
     def origin(self) -> str:
         """What messages call it."""
         if self._live is not None:
