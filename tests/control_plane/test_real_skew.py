@@ -16,7 +16,7 @@ from kubesched.api.kinds import PODS
 
 SKEWED = "KUBESCHED_SKEWED_ASSETS"
 """Folders with etcd and kube-apiserver of other releases, separated by colons."""
-FOLDERS = [Path(folder) for folder in os.environ.get(SKEWED, "").split(":") if folder]
+FOLDERS: list[Path | None] = [Path(folder) for folder in os.environ.get(SKEWED, "").split(":") if folder]
 
 
 @pytest.fixture(params=FOLDERS or [None], ids=lambda folder: folder.parent.name if folder else "none")
