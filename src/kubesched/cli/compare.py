@@ -22,7 +22,7 @@ from kubesched.cli.simulate import moment, run
 from kubesched.cli.source import source_options
 from kubesched.config import Features
 from kubesched.questions.answers import Skipped, answer
-from kubesched.simulate.report import Comparison
+from kubesched.simulate.report import Comparison, title_of
 from kubesched.simulate.report import compare as put_side_by_side
 
 MOST_ROWS = 20
@@ -47,10 +47,6 @@ FIGURES: dict[str, tuple[str, Callable[[float], str]]] = {
     "mean_wait": ("Mean wait for a node", moment),
     "longest_wait": ("Longest wait for a node", moment),
     "nodes_used": ("Nodes used", _plain),
-    "cpu_mean": ("CPU requested, mean", _percent),
-    "memory_mean": ("Memory requested, mean", _percent),
-    "cpu_spread": ("CPU, deviation between nodes", _percent),
-    "memory_spread": ("Memory, deviation between nodes", _percent),
 }
 
 
@@ -97,6 +93,13 @@ def _print(found: Comparison, *, most: int) -> None:
         values = [shown(getattr(figures, key)) for figures in found.figures]
         same = len(set(values)) == 1
         rows.add_row(title, *values, style=FAINT if same else "")
+    for title, shares in (
+        ("requested, mean", [figures.mean for figures in found.figures]),
+        ("deviation between nodes", [figures.spread for figures in found.figures]),
+    ):
+        for name in shares[0]:
+            values = [_percent(each.get(name, 0.0)) for each in shares]
+            rows.add_row(f"{title_of(name)}, {title}", *values, style=FAINT if len(set(values)) == 1 else "")
     out.print(rows)
     out.print()
     if not found.differences:
