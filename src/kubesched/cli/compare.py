@@ -8,11 +8,10 @@ from pathlib import Path
 import click
 from rich.text import Text
 
+from kubesched.cli.changes import change_options, changed_manifests
 from kubesched.cli.offline import (
     TEXT,
-    drain_option,
     feature_gates_option,
-    manifests_of,
     output_option,
     policy_of,
     seed_option,
@@ -62,7 +61,7 @@ FIGURES: dict[str, tuple[str, Callable[[float], str]]] = {
 )
 @feature_gates_option
 @seed_option
-@drain_option
+@change_options
 @output_option()
 @click.option("--all-pods", is_flag=True, help=f"Show every pod that differs, even if there are more than {MOST_ROWS}.")
 def compare(
@@ -70,13 +69,12 @@ def compare(
     configs: tuple[str, ...],
     features: Features,
     seed: int,
-    drains: tuple[str, ...],
     output: str,
     all_pods: bool,
 ) -> None:
     """Simulate the cluster once per configuration, and show the results side by side."""
     policies = [policy_of(file, features) for file in ((None, *configs) if len(configs) == 1 else configs)]
-    manifests = manifests_of(files, *policies, workloads=True, drains=drains)
+    manifests = changed_manifests(files, *policies)
     reports = [run(manifests, policy, seed) for policy in policies]
     found = put_side_by_side([policy.name for policy in policies], reports)
     if output != TEXT:

@@ -11,13 +11,12 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from kubesched.cli.changes import change_options, changed_manifests
 from kubesched.cli.input import describe, refuse
 from kubesched.cli.offline import (
     Policy,
     config_option,
-    drain_option,
     feature_gates_option,
-    manifests_of,
     output_option,
     policy_of,
     seed_option,
@@ -56,7 +55,7 @@ MOST_NODES = 20
 @config_option
 @feature_gates_option
 @seed_option
-@drain_option
+@change_options
 @output_option("html")
 @click.option("--all-pods", is_flag=True, help=f"Show every pod, even if there are more than {MOST_ROWS}.")
 @click.option("--all-nodes", is_flag=True, help=f"Show every node, even if there are more than {MOST_NODES}.")
@@ -67,7 +66,6 @@ def simulate(
     config_file: str | None,
     features: Features,
     seed: int,
-    drains: tuple[str, ...],
     output: str,
     all_pods: bool,
     all_nodes: bool,
@@ -81,7 +79,7 @@ def simulate(
     template, set when pods arrive and how long they run.
     """
     policy = policy_of(config_file, features)
-    manifests = manifests_of(files, policy, workloads=True, drains=drains)
+    manifests = changed_manifests(files, policy)
     with _recording(record) as stream:
         report = run(manifests, policy, seed, stream, with_annotations=record_annotations)
     match output:

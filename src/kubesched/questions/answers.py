@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubesched.questions.output import API_VERSION, plain
+from kubesched.questions.placement_tests.running import TestResults
+from kubesched.questions.what_if.answer import WhatIf
 from kubesched.simulate.capacity import Capacity
 from kubesched.simulate.placement import PlacementReport
 from kubesched.simulate.report import Comparison, Figures, SimulationReport
@@ -61,7 +63,9 @@ PARTS: dict[str, tuple[type, ...]] = {
     "Placement": (PlacementReport, Skipped),
     "Replay": (ReplayAnswer,),
     "Simulation": (SimulationReport, Summary, Skipped),
+    "TestResults": (TestResults,),
     "Version": (VersionAnswer,),
+    "WhatIf": (WhatIf, Skipped),
 }
 """By kind: a document has the fields of all these, side by side."""
 

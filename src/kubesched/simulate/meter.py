@@ -150,6 +150,7 @@ class _Group:
         self.zones = zones
         self.sizes = np.bincount(member_of, minlength=len(names))
         self._member_of = member_of
+        self._is_each = bool(np.array_equal(member_of, np.arange(len(names))))
         self._offered = np.stack([self.summed(amounts) for amounts in offered])
         self._load: Float = np.zeros_like(self._offered)
         self._peak: Float = np.zeros_like(self._offered)
@@ -176,7 +177,7 @@ class _Group:
 
     def summed(self, amounts: Float) -> Float:
         """Amounts per node, summed per member."""
-        if len(self.names) == len(self._member_of):
+        if self._is_each:
             return amounts
         summed: Float = np.bincount(self._member_of, weights=amounts, minlength=len(self.names)).astype(np.float64)
         return summed
