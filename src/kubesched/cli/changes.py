@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 
 import click
 
+from kubesched.api.errors import UserError
 from kubesched.cli.offline import Policy, awaited_by, manifests_of
 from kubesched.cli.source import namespace, namespace_option
-from kubesched.questions.what_if.change import Change, applied
+from kubesched.questions.what_if.change import Change, ChangeError, applied
 from kubesched.questions.what_if.node_changes import Anew, Drain, Lose
 from kubesched.questions.what_if.reading import read_added, read_applied, read_nodes, read_scale
 from kubesched.simulate.manifests import Manifests
@@ -66,15 +67,25 @@ def is_anew() -> bool:
 def changes_to(manifests: Manifests, *policies: Policy) -> list[Change]:
     """The changes that the options ask for, in the order in which they are made. Raises UserError."""
     given: dict[str, Iterable[str]] = click.get_current_context().meta.get(_META, {})
-    custom = awaited_by(*policies)
-    changes: list[Change] = [read_applied(file, manifests.objects, custom) for file in given.get("with") or ()]
-    changes += [read_scale(text, namespace()) for text in given.get("scale") or ()]
-    changes += [read_added(text) for text in given.get("add") or ()]
-    for name, kind in (("lose", Lose), ("drain", Drain)):
-        nodes = tuple(node for text in given.get(name) or () for node in read_nodes(text))
-        if nodes:
-            changes.append(kind(nodes))
-    return changes
+    custom, lines, found = awaited_by(*policies), list[str](), dict[str, list[Any]]()
+    readers: dict[str, Callable[[str], Any]] = {
+        "with": lambda file: read_applied(file, manifests.objects, custom),
+        "scale": lambda text: read_scale(text, namespace()),
+        "add": read_added,
+        "lose": read_nodes,
+        "drain": read_nodes,
+    }
+    for name, read in readers.items():
+        for text in given.get(name) or ():
+            try:
+                found.setdefault(name, []).append(read(text))
+            except UserError as error:
+                lines += error.lines
+    if lines:
+        raise ChangeError(*lines)
+    lost, drained = (tuple(node for nodes in found.get(name, ()) for node in nodes) for name in ("lose", "drain"))
+    changes: list[Change] = [change for name in ("with", "scale", "add") for change in found.get(name, ())]
+    return changes + ([Lose(lost)] if lost else []) + ([Drain(drained)] if drained else [])
 
 
 def changed_manifests(files: Iterable[str], *policies: Policy) -> Manifests:

@@ -141,10 +141,9 @@ def test_changes_are_made_before_pods_are_placed(tmp_path: Path) -> None:
 def test_files_are_found_beside_the_case(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / "web.yaml").write_text(yaml.safe_dump(pod("web-1", schedulerName="mine")))
-    (tmp_path / "scheduler.yaml").write_text(
-        "{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration,"
-        " profiles: [{schedulerName: mine}]}"
-    )
+    profiles = {"profiles": [{"schedulerName": "mine"}]}
+    head = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    (tmp_path / "scheduler.yaml").write_text(yaml.safe_dump(head | profiles))
     document = case({"pending": False}, objects=[], manifests=["../web.yaml"], config="../scheduler.yaml")
     assert [check.holds for check in ran(tmp_path / "deep", document)] == [True]
 

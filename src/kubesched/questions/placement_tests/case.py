@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -129,7 +130,7 @@ class Case(Record, frozen=True):
 
     def path(self, file: str) -> str:
         """A file that the case names."""
-        return str(Path(self.file).parent / file)
+        return os.path.normpath(Path(self.file).parent / file)
 
 
 _CHECKS = (
