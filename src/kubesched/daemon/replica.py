@@ -105,6 +105,7 @@ class Replica:
         self.informers = Informers(
             connections.scheduler,
             self.scheduler.handle,
+            kinds=self.scheduler.kinds,
             custom=self.scheduler.custom_resources,
             originals=originals,
         )

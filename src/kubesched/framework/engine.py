@@ -88,7 +88,7 @@ class Engine:
         """
         self.state = state
         self.budget = budget or Budget()
-        self._draw = draw
+        self.draw = draw
         self._choose = choose
         self._deciding = tuple(e for e in extenders if e.filters or e.prioritizes or e.preempts)
         self._sampler = Sampler(state, percentage_of_nodes_to_score)
@@ -120,12 +120,15 @@ class Engine:
         find: Callable[[str], Pod | None] | None = None,
         extender_answers: ExtenderAnswers | None = None,
         spent: float | None = None,
+        within: Bool | None = None,
+        makes_room: bool = True,
     ) -> Decision:
         """Find the best node for a pod, or say why there is none. Nothing is changed.
 
         `find` has the latest version of a pod by its name, for plugins that make room; else this one is the latest.
         AnswersMissingError if extenders have to be asked first; then decide again with the same `extender_answers`.
         TurnOverError if it takes long and `spent` is given, the seconds that earlier turns took; then decide again.
+        For `within` and `makes_room` see Cycle.
         """
         for follow in self.state.followers:
             follow()
@@ -136,6 +139,7 @@ class Engine:
         cycle = Cycle(pod, self.state, watch, extender_answers, self.budget)
         if find is not None:
             cycle.latest = find(pod.key)
+        cycle.within, cycle.makes_room = within, makes_room
         decision = Decision(pod, profile.name, Outcome.SCHEDULED, cycle)
         try:
             self._decide(decision, cycle, profile, explain)
@@ -143,7 +147,14 @@ class Engine:
             assert extender_answers is not None
             extender_answers.renew()
             return self.decide(
-                pod, explain=explain, watch=watch, find=find, extender_answers=extender_answers, spent=spent
+                pod,
+                explain=explain,
+                watch=watch,
+                find=find,
+                extender_answers=extender_answers,
+                spent=spent,
+                within=within,
+                makes_room=makes_room,
             )
         except BudgetExceededError as exceeded:
             decision.outcome, decision.status = Outcome.ERROR, error(str(exceeded))
@@ -178,7 +189,7 @@ class Engine:
             if not pre_filter.rejected.is_rejection:
                 decision.outcome, decision.status = Outcome.ERROR, pre_filter.rejected
                 return
-            diagnosis = Diagnosis(self._live(), rejected=pre_filter.rejected)
+            diagnosis = Diagnosis(self._eligible(cycle), rejected=pre_filter.rejected)
             if not pre_filter.is_rejected_for_good:
                 diagnosis.unschedulable_plugins |= pre_filter.narrowed_by
             self._fail(decision, cycle, profile, diagnosis)
@@ -194,7 +205,7 @@ class Engine:
         """The nominated node is taken if it fits, whatever else there is. Its row, or why it does not fit."""
         name = cycle.pod.status.nominated_node_name
         row = self.state.nodes.row_of.get(name) if name else None
-        if row is None or not self.state.nodes.live[row]:
+        if row is None or not self._eligible(cycle)[row]:
             return None
         only = np.zeros(self.state.nodes.size, dtype=np.bool_)
         only[row] = True
@@ -220,14 +231,17 @@ class Engine:
         # The quick search gives no reasons; should extenders leave no node, those of all filters are due.
         if not explain and pre_filter.names is None and cycle.extender_answers is None:
             outcome = profile.filters.search(cycle)
-        if outcome is None:
-            outcome = profile.filters.run(cycle, self._considered(pre_filter), exhaustive=explain)
+            if outcome is not None and cycle.within is not None:
+                outcome.restrict(outcome.feasible & cycle.within)
+        if outcome is None or (cycle.within is not None and not outcome.feasible.any()):
+            outcome = profile.filters.run(cycle, self._considered(cycle, pre_filter), exhaustive=explain)
         decision.trace.filter_outcome = outcome
         cycle.lap("Filter", outcome.broken)
         if outcome.broken is not None and not decision.node:
             decision.outcome, decision.status = Outcome.ERROR, outcome.broken
             return
-        narrowed, answers = pre_filter.names is not None, cycle.extender_answers
+        narrowed = pre_filter.names is not None or cycle.within is not None
+        answers = cycle.extender_answers
         if answers is None:
             sample = self._sampler.sample(outcome, profile.percentage, narrowed, profile.one_is_enough)
         else:
@@ -239,7 +253,7 @@ class Engine:
                     decision.outcome, decision.status = Outcome.ERROR, error(str(failure))
                 return
         if sample.found == 0 and not decision.node:
-            diagnosis = Diagnosis(self._live(), filter_outcome=outcome)
+            diagnosis = Diagnosis(self._eligible(cycle), filter_outcome=outcome)
             self._diagnose(diagnosis, outcome, pre_filter, nominated)
             self._fail(decision, cycle, profile, diagnosis)
             return
@@ -267,7 +281,7 @@ class Engine:
             decision.node = self._choose([names[best.row(i, scores.nodes)] for i in range(best.among)])
             decision.draw = Draw(best.among)
             return
-        drawn = self._draw(best.among) if best.among > 1 else 0
+        drawn = self.draw(best.among) if best.among > 1 else 0
         decision.draw = Draw(best.among, drawn)
         decision.node = names[best.row(drawn, scores.nodes)]
 
@@ -304,16 +318,17 @@ class Engine:
         outcome.feasible[rows] = feasible[rows] = False
         return Sample(feasible, sample.found - len(rows), sample.evaluated)
 
-    def _considered(self, pre_filter: PreFilterOutcome) -> Bool:
-        table, live = self.state.nodes, self._live()
+    def _considered(self, cycle: Cycle, pre_filter: PreFilterOutcome) -> Bool:
+        table, live = self.state.nodes, self._eligible(cycle)
         if pre_filter.names is None:
             return live
         listed = np.zeros(table.size, dtype=np.bool_)
         listed[[table.row_of[name] for name in pre_filter.names if name in table.row_of]] = True
         return live & listed
 
-    def _live(self) -> Bool:
-        return self.state.nodes.live[: self.state.nodes.size]
+    def _eligible(self, cycle: Cycle) -> Bool:
+        live = self.state.nodes.live[: self.state.nodes.size]
+        return live if cycle.within is None else live & cycle.within
 
     def _diagnose(
         self,
@@ -344,6 +359,8 @@ class Engine:
     def _post_filter(self, decision: Decision, cycle: Cycle, profile: _BoundProfile, diagnosis: Diagnosis) -> None:
         decision.outcome = Outcome.UNSCHEDULABLE
         decision.diagnosis = diagnosis
+        if not cycle.makes_room:
+            return
         found: PostFilterResult | None = None
         reasons: list[str] = []
         rejector = ""

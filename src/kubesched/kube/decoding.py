@@ -45,7 +45,7 @@ class Codec(ABC, Generic[T]):
 
     def page(self, body: bytes) -> Page[T]:
         """Some of the objects of a list."""
-        read = _raw_list_of(body)
+        read = raw_list_of(body)
         objects = [self.decode(raw) for raw in read.items or ()]
         return Page(objects, read.metadata.resource_version, read.metadata.continue_)
 
@@ -177,7 +177,7 @@ class DictCodec(Codec[dict[str, Any]]):
         return self._decode(raw, {})
 
     def page(self, body: bytes) -> Page[dict[str, Any]]:
-        read = _raw_list_of(body)
+        read = raw_list_of(body)
         # Which the items of a list do not repeat:
         header = {"apiVersion": read.api_version, "kind": read.kind.removesuffix("List")} if read.kind else {}
         objects = [self._decode(raw, header) for raw in read.items or ()]
@@ -207,7 +207,7 @@ def _fields_of(raw: Raw) -> tuple[dict[str, msgspec.Raw], dict[str, msgspec.Raw]
     return fields, meta
 
 
-def _raw_list_of(body: bytes) -> _List[msgspec.Raw]:
+def raw_list_of(body: bytes) -> _List[msgspec.Raw]:
     try:
         return _raw_lists.decode(body)
     except msgspec.DecodeError as error:

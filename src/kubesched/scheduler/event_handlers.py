@@ -11,6 +11,7 @@ from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.api.pod_groups import PodGroup
 from kubesched.framework.events import Action, ClusterEvent, Kind
 from kubesched.framework.waiting import WaitingPods
 from kubesched.scheduler.cluster_events import (
@@ -25,6 +26,7 @@ from kubesched.scheduler.cluster_events import (
     node_events,
     pod_events,
 )
+from kubesched.scheduler.queue.group_queue import GroupQueue
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.state.cluster import ClusterState
 
@@ -48,6 +50,7 @@ class EventHandlers:
         self._pods = pods
         self._waiting = waiting
         self._is_ours = is_ours
+        self._has_groups = isinstance(queue, GroupQueue)
         self._events: list[ClusterEvent] = []
 
     def handle(self, change: Change[KubeObject]) -> list[ClusterEvent]:
@@ -90,8 +93,13 @@ class EventHandlers:
         if pod.spec.node_name:
             self._assigned(pod)
         elif self._is_ours(pod.spec.scheduler_name):
-            self._events.append(PENDING_POD_ADDED)
+            if not self._has_groups:
+                self._events.append(PENDING_POD_ADDED)
+                self._queue.add(pod)
+                return
+            self._state.groups.seen(pod)
             self._queue.add(pod)
+            self._move_all(PENDING_POD_ADDED, Change(None, pod))
 
     def _pod_updated(self, old: Pod, new: Pod) -> None:
         if old.spec.node_name:
@@ -115,6 +123,8 @@ class EventHandlers:
             if new.is_terminating and not old.is_terminating:
                 self._assumed_pod_deleted(new)
             return
+        if self._has_groups:
+            self._state.groups.seen(new)
         self._queue.update(old, new)
         nominated = old.status.nominated_node_name
         if nominated and nominated != new.status.nominated_node_name:
@@ -126,6 +136,7 @@ class EventHandlers:
             self._move_all(ASSIGNED_POD_DELETED, Change(old=pod))
         elif self._is_ours(pod.spec.scheduler_name):
             self._events.append(PENDING_POD_DELETED)
+            self._state.groups.gone(pod)
             self._queue.delete(pod)
             if self._is_assumed(pod):
                 self._assumed_pod_deleted(pod)
@@ -165,12 +176,14 @@ class EventHandlers:
         for event in (NODE_ADDED,) if old is None else node_events(old, new, self._state.features):
             self._move_all(event, change)
 
-    def _other_changed(self, change: Change[KubeObject]) -> None:
+    def _other_changed(self, change: Change[Any]) -> None:
         obj = change.obj
         if change.new is None:
             self._state.delete(obj)
         else:
             self._state.apply(obj)
+        if isinstance(self._queue, GroupQueue) and isinstance(obj, PodGroup):
+            self._queue.group_changed(change)
         kind = obj.resource if isinstance(obj, CustomObject) else _EVENT_KINDS.get(type(obj))
         if kind is not None:
             self._move_all(ClusterEvent(kind, _ACTIONS[change.verb]), change)

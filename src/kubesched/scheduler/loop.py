@@ -129,6 +129,9 @@ class SchedulingLoop(SchedulerListener):
                     self._extender_turns.ask(attempt, attempt.state.questions)
                     continue
                 self._extender_turns.leave(attempt)
+            for other in attempt.together:
+                if other is not attempt:
+                    self._carry_out(other)
             task = self._carry_out(attempt)
             if task is not None and attempt.victims and self._scheduler.evicts_first:
                 await asyncio.wait((task,))  # nothing is decided before its victims are on their way out

@@ -11,6 +11,7 @@ from kubesched.api.change import Change
 from kubesched.api.pod import Pod
 from kubesched.framework.events import ClusterEvent, Hint, Interest
 from kubesched.scheduler.listener import SchedulerListener
+from kubesched.scheduler.queue.queued_group import QueuedGroup
 from kubesched.scheduler.queue.queued_pod import Group, QueuedPod
 from kubesched.state.cluster import ClusterState
 
@@ -63,6 +64,8 @@ class QueueingHints:
 
     def strategy(self, queued: QueuedPod, event: ClusterEvent, change: Change[Any]) -> QueueingStrategy:
         """What the plugins that rejected the pod make of the event."""
+        if isinstance(queued, QueuedGroup):
+            return self._group_strategy(queued, event, change)
         if not queued.rejectors:
             return QueueingStrategy.AFTER_BACKOFF
         if event.is_wildcard:
@@ -83,6 +86,12 @@ class QueueingHints:
                     return QueueingStrategy.AFTER_BACKOFF
                 found = QueueingStrategy.AFTER_BACKOFF
         return found
+
+    def _group_strategy(self, group: QueuedGroup, event: ClusterEvent, change: Change[Any]) -> QueueingStrategy:
+        """An event wakes a group if it helps a member that holds it back."""
+        gated = (member for member in group.members.values() if member.is_gated)
+        strategies = (self.strategy(member, event, change) for member in gated)
+        return next((strategy for strategy in strategies if strategy), QueueingStrategy.SKIP)
 
     def _registered(self, profile: str, event: ClusterEvent) -> dict[str, list[Interest]]:
         """Plugins that registered such an event, with what they registered. Worked out once per kind of event."""
