@@ -33,6 +33,15 @@ STORM_SIMULATE_SECONDS = 5
 STORM_GROWTH = 2.3
 """By how much twice as many preemptors on twice as many nodes may cost more."""
 
+GANG_MS = {1000: 100, 100: 15}
+"""CPU of deciding a gang of so many identical pods on 5,000 nodes."""
+GANG_RACK_MS = 50
+"""A gang of 100 that must stay in one of 500 racks."""
+GANG_PREEMPTION_MS = 100
+"""A gang of 100 on a full cluster of 5,000 nodes."""
+GANG_EVENT_MS = 50
+"""An event that helps none of 1,000 gangs of 10 that wait."""
+
 LIVE_US = {"basic": 1000, "spread-soft": 1300, "spread-hard": 1300, "required-anti-affinity": 1300}
 """CPU of the daemon's process per pod, its Event included."""
 START_SECONDS = 6

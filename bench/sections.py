@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
+from functools import partial
 
 from rich.console import Console
 
-from bench import bars, churn, devices, live, measure, serving, simulating, storm, waiting_attempts
+from bench import bars, churn, devices, groups, live, measure, serving, simulating, storm, waiting_attempts
 from bench.tables import verdict
 
 Results = dict[str, float]
@@ -89,6 +90,21 @@ def waiting(console: Console, rounds: int) -> Results:
     return {f"loop/waiting-attempt-kb/{attempts}": held, f"loop/beside-waiting-us/{attempts}": other}
 
 
+def pod_groups(console: Console, rounds: int) -> Results:
+    """Gangs on 5,000 nodes: decided, kept in a rack, let in by preemption, or waiting."""
+    measured: dict[str, tuple[Callable[[], float], int]] = {
+        f"groups/gang-ms/{size}": (partial(groups.gang_ms, size), bar) for size, bar in bars.GANG_MS.items()
+    }
+    measured["groups/rack-ms/500x100"] = groups.rack_ms, bars.GANG_RACK_MS
+    measured["groups/preemption-ms/100"] = groups.preemption_ms, bars.GANG_PREEMPTION_MS
+    measured["groups/event-ms/1000x10"] = groups.event_ms, bars.GANG_EVENT_MS
+    results: Results = {}
+    for name, (work, bar) in measured.items():
+        spent = results[name] = round(min(work() for _ in range(rounds)), 1)
+        console.print(f"{name}: {spent} ms of CPU (bar {bar} ms, {verdict(spent <= bar)})")
+    return results
+
+
 def daemon(console: Console, rounds: int) -> Results:
     """`kubesched run` on the sandbox's API server."""
     results: Results = {}
@@ -160,6 +176,7 @@ SECTIONS: dict[str, Callable[[Console, int], Results]] = {
     "storm": preemptors,
     "devices": claims,
     "waiting-attempts": waiting,
+    "groups": pod_groups,
     "live": daemon,
     "serving": api_server,
     "sandbox": whole_sandbox,

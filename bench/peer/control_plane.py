@@ -58,10 +58,19 @@ class ControlPlane:
     """Ends with the `with` block, each process by its own id."""
 
     def __init__(
-        self, folder: Path, *, gates: Mapping[str, bool] | None = None, controllers: Sequence[str] = ()
+        self,
+        folder: Path,
+        *,
+        gates: Mapping[str, bool] | None = None,
+        controllers: Sequence[str] = (),
+        served: Sequence[str] = (),
     ) -> None:
-        """`folder` is an empty one for data, keys and logs; no controllers means no controller manager."""
+        """`folder` is an empty one for data, keys and logs; no controllers means no controller manager.
+
+        `served` are versions of the API that are not served by default.
+        """
         self.folder = folder
+        self._served = served
         self._gates = dict(gates or {})
         self._controllers = controllers
         self._running = ExitStack()
@@ -141,6 +150,7 @@ class ControlPlane:
             "--allow-privileged=true",
             # As upstream's harness has it: no service accounts, nodes that no controller watches, numbers as priority.
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition,Priority",
+            *([f"--runtime-config={','.join(f'{each}=true' for each in self._served)}"] if self._served else []),
             *_gate_flags(self._gates),
         )
 

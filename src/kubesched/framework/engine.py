@@ -35,7 +35,7 @@ from kubesched.framework.scores import ScoreRunner
 from kubesched.framework.status import Code, Status, error, unresolvable, unschedulable
 from kubesched.framework.stopwatch import Stopwatch
 from kubesched.state.cluster import ClusterState
-from kubesched.state.columns import Bool
+from kubesched.state.columns import Bool, Int64
 
 NO_NODES = "no nodes available to schedule pods"
 
@@ -165,6 +165,11 @@ class Engine:
         if extender_answers is not None:
             extender_answers.wait_for_turn()
         return decision
+
+    def capacities(self, pod: Pod) -> Int64 | None:
+        """How many pods like this one each row could take, one after another; None if only deciding tells."""
+        cycle = Cycle(pod, self.state, budget=self.budget)
+        return self._profiles[pod.spec.scheduler_name].filters.capacities(cycle)
 
     def answers_for(self, pod: Pod) -> ExtenderAnswers | None:
         """For the answers of extenders in one attempt at a pod; None if no extender has a say."""

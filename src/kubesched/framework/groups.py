@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
+
+import numpy as np
 
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup
@@ -17,7 +20,8 @@ from kubesched.config.features import Features
 from kubesched.framework.plugin import Plugin, PostFilterResult
 from kubesched.framework.status import Status
 from kubesched.state.cluster import ClusterState
-from kubesched.state.columns import Bool
+from kubesched.state.columns import Bool, Rows
+from kubesched.state.facts import PodFacts
 
 
 def group_of(pod: Pod, state: ClusterState) -> PodGroup | None:
@@ -63,6 +67,11 @@ class Placement:
     is_all: bool = False
     """Whether all nodes are in it."""
 
+    @cached_property
+    def rows(self) -> Rows:
+        """The rows where the mask is set."""
+        return np.flatnonzero(self.nodes)
+
 
 class PlacementGeneratePlugin(Plugin):
     """Says to which parts of the cluster a group may go as a whole. There is at most one in a profile."""
@@ -74,11 +83,15 @@ class PlacementGeneratePlugin(Plugin):
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """A placement, and where the pods of the group would go in it."""
+    """A placement, and the pods of the group that would run in it. None of them is on its node yet."""
 
     placement: Placement
-    assignments: tuple[tuple[Pod, int], ...]
-    """Pods and their rows. When proposals are compared, none of them is on its node."""
+    pods: tuple[tuple[PodFacts, int], ...]
+    """How many pods there are with each facts."""
+
+    @property
+    def count(self) -> int:
+        return sum(count for _, count in self.pods)
 
 
 class PlacementScorePlugin(Plugin):

@@ -14,7 +14,7 @@ class PodGroupPodsCount(PlacementScorePlugin):
     name = "PodGroupPodsCount"
 
     def score_placement(self, group: PodGroup, proposal: Proposal, state: ClusterState) -> int:
-        return len(state.groups.placed(group.key)) + len(proposal.assignments)
+        return len(state.groups.placed(group.key)) + proposal.count
 
     def normalize_placements(self, scores: list[int]) -> list[int]:
         most = max(scores)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.unit.scheduler.group_world import ALPHA, BETA, GroupWorld, make_gang, members
 
 from kubesched.api.pod_groups import PodGroup
+from kubesched.scheduler.groups.profile import GroupProfile
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
 RACK = "topology.kubernetes.io/rack"
@@ -122,3 +125,28 @@ def test_anti_affinity_sees_the_nodes_of_other_racks_too() -> None:
     world = GroupWorld(*zoned, loner, in_rack("g", 1), shy)
     world.try_all()
     assert world.bound("g") == []
+
+
+@given(data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_the_best_rack_is_the_same_whether_or_not_all_are_tried(data: st.DataObject) -> None:
+    sizes = data.draw(st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=3), min_size=2, max_size=4))
+    min_count, more = data.draw(st.integers(1, 4)), data.draw(st.integers(0, 2))
+    cordoned = data.draw(st.integers(0, 3))
+
+    def outcome() -> tuple[list[str], str]:
+        world = GroupWorld(in_rack("g", min_count))
+        for i, cpus in enumerate(sizes):
+            for j, cpu in enumerate(cpus):
+                node = make_node(f"{'abcd'[i]}{j}").capacity(cpu=str(cpu), pods=3).label({RACK: "abcd"[i]})
+                world.see(node.cordoned() if i == cordoned else node)
+        world.see(*members("g", min_count + more))
+        world.try_all()
+        placed = [f"{pod} {world.cluster.pod(pod).spec.node_name}" for pod in world.bound("g")]
+        condition = world.condition("g")
+        return placed, "" if condition is None else condition.message
+
+    estimated = outcome()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(GroupProfile, "_estimated", lambda *about: None)
+        assert outcome() == estimated

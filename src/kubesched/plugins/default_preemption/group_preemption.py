@@ -1,4 +1,4 @@
-"""Room for a pod group: all lesser pods are thought away, the group is placed once, and whoever may stay stays."""
+"""Room for a pod group: lesser pods are thought away until it fits, and whoever may stay stays."""
 
 from __future__ import annotations
 
@@ -52,22 +52,39 @@ def make_room(group: PodGroup, pods: Sequence[Pod], state: ClusterState, what_if
     units = units_below(group_priority(group, pods, state.features), state)
     if not units:
         return NO_VICTIMS
+    units.sort(key=lambda unit: unit.importance)
+    harmful, harmless = split_by_budgets(units, Budgets(state.objects))
     with state.absence() as absence:
-        for unit in units:
-            absence.take(unit.pods)
-        status = what_if.place()
-        if status is not None:
-            return status
+        away = _enough_away([*harmful, *harmless], 2 * len(pods), what_if, absence)
+        if isinstance(away, Status):
+            return away
         try:
-            units.sort(key=lambda unit: unit.importance)
-            harmful, harmless = split_by_budgets(units, Budgets(state.objects))
             reprieve = _Reprieve(state, what_if, absence)
-            victims = [unit for unit in (*harmful, *harmless) if not reprieve.grant(unit)]
+            victims = [unit for unit in away if not reprieve.grant(unit)]
             assignments = what_if.assignments
         finally:
             what_if.leave()
     victims.sort(key=lambda unit: unit.importance)
     return Room(assignments, tuple(pod for unit in victims for pod in unit.pods))
+
+
+def _enough_away(units: Sequence[Unit], first: int, what_if: GroupWhatIf, absence: Absence) -> list[Unit] | Status:
+    """Think away the last of these units, more and more, until the group has room; it stands there then.
+
+    Those before them would all be let back in: so it comes to the same as if all had been away.
+    """
+    count = min(first, len(units))
+    start = len(units)
+    while True:
+        for unit in units[len(units) - count : start]:
+            absence.take(unit.pods)
+        start = len(units) - count
+        status = what_if.place()
+        if status is None:
+            return list(units[start:])
+        if not start:
+            return status
+        count = min(4 * count, len(units))
 
 
 class _Reprieve:

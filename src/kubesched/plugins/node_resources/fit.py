@@ -111,6 +111,15 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         cycle.write(_REQUEST, cycle.facts.derived(self._request, cycle))
         return None
 
+    def capacity(self, cycle: Cycle, nodes: Nodes) -> Int64 | None:
+        request = cycle.read(_REQUEST)
+        if any(name in served_by_devices(cycle) for name in request.names):
+            return None
+        room: Int64 = np.maximum(nodes.allowed_pods - nodes.pod_count, 0)
+        free = nodes.allocatable_of(request.resource_ids) - nodes.requested_of(request.resource_ids)
+        least: Int64 = np.maximum(free // request.amounts, 0).min(axis=0, initial=np.iinfo(np.int64).max)
+        return np.minimum(room, least)
+
     def filter_question(self, cycle: Cycle) -> Hashable:
         return cycle.read(_REQUEST).by_id
 

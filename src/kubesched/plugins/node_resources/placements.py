@@ -13,16 +13,15 @@ from kubesched.state.cluster import ClusterState
 
 def fullness(resources: Sequence[ResourceSpec], proposal: Proposal, state: ClusterState) -> int:
     """The weighted mean of what would be in use, in percent. An extended resource counts if the group asks for it."""
-    table, where = state.nodes, proposal.placement.nodes
-    facts = [state.facts(pod) for pod, _ in proposal.assignments]
+    table, rows = state.nodes, proposal.placement.rows
     total = weights = 0
     for resource in resources:
         at = table.resource_id(resource.name)
-        asked = sum(int(each.scoring[at]) for each in facts if at < len(each.scoring))
+        asked = sum(int(facts.scoring[at]) * count for facts, count in proposal.pods if at < len(facts.scoring))
         if not asked and is_scalar(resource.name):
             continue
-        offered = int(table.allocatable[at, : table.size][where].sum())
-        used = int(table.scoring_requested[at, : table.size][where].sum()) + asked
+        offered = int(table.allocatable[at, rows].sum())
+        used = int(table.scoring_requested[at, rows].sum()) + asked
         if offered:
             total += min(used, offered) * MAX_NODE_SCORE // offered * resource.weight
             weights += resource.weight

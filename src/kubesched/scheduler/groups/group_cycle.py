@@ -132,12 +132,15 @@ class GroupCycle:
                 self._submit(turn, attempts, group, placed, status, None)
                 return
             profile.placer.undo_refused(placed)
-        at = {attempt.queued.identity: attempt for attempt in attempts}
-        failed = [attempt for attempt in attempts if not _stands(attempt, placed)]
-        for decision, _ in placed.standing:
-            attempt = at[decision.pod.identity]
-            attempt.state = self._cycle.proceed(attempt, decision, waits[decision.pod.identity])
-        self._give_back(turn, [(attempt, _own_failure(attempt, placed)) for attempt in failed], placed, None)
+        standing = {decision.pod.identity: decision for decision, _ in placed.standing}
+        failed: list[tuple[Attempt, Failure | None]] = []
+        for attempt in attempts:
+            identity = attempt.queued.identity
+            if identity in standing:
+                attempt.state = self._cycle.proceed(attempt, standing[identity], waits[identity])
+            else:
+                failed.append((attempt, _own_failure(attempt, placed)))
+        self._give_back(turn, failed, placed, None)
 
     # -- not feasible -------------------------------------------------------------------------------------------------
 
@@ -214,11 +217,6 @@ class GroupCycle:
                 decision.post_filter, victims, room = room, tuple(room.victims), None
             self._queue.nominate(attempt.queued.pod, failure.nominated)
             attempt.state = Failed(failure, decision, victims, is_requeued=True)
-
-
-def _stands(attempt: Attempt, placed: Placed) -> bool:
-    identity = attempt.queued.identity
-    return any(decision.pod.identity == identity for decision, _ in placed.standing)
 
 
 def _own_failure(attempt: Attempt, placed: Placed) -> Failure | None:

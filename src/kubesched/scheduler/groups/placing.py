@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -18,6 +19,7 @@ from kubesched.framework.stopwatch import Stopwatch
 from kubesched.scheduler.attempt.scheduling_cycle import SchedulingCycle
 from kubesched.scheduler.groups import messages
 from kubesched.state.cluster import ClusterState
+from kubesched.state.facts import PodFacts
 
 
 @dataclass(slots=True, eq=False)
@@ -27,6 +29,9 @@ class Member:
     pod: Pod
     watch: Stopwatch | None = None
     answers: ExtenderAnswers | None = None
+
+    def pod_facts(self, state: ClusterState) -> PodFacts:
+        return state.facts(self.pod, keep_node_name=True)
 
 
 @dataclass(slots=True, eq=False)
@@ -45,11 +50,11 @@ class Placed:
     fitting: tuple[Decision, ...] = ()
     """The pods that found a node, also if that was undone."""
 
-    def proposal(self, state: ClusterState) -> Proposal:
-        """Where the pods would go."""
-        table = state.nodes
-        placement = self.placement or Placement("", table.live[: table.size].copy(), is_all=True)
-        return Proposal(placement, tuple((each.pod, table.row_of[each.node]) for each in self.fitting))
+    @property
+    def proposal(self) -> Proposal:
+        """What is to be compared with other placements."""
+        assert self.placement is not None
+        return Proposal(self.placement, tuple(Counter(each.cycle.facts for each in self.fitting).items()))
 
 
 class GroupPlacer:
@@ -83,7 +88,7 @@ class GroupPlacer:
 
     def _place(self, group: PodGroup, members: Sequence[Member], placed: Placed) -> Status | None:
         before, remaining = len(self._state.groups.placed(group.key)), len(members)
-        status = self._feasible(group, Progress(before, remaining))
+        status = self.feasible(group, Progress(before, remaining))
         if status is not None and status.code is not Code.WAIT:
             return messages.infeasible(group, status, evaluated=False) if status.is_rejection else status
         for member in members:
@@ -91,7 +96,7 @@ class GroupPlacer:
             if broken is not None:
                 return messages.broken_by(broken)
             remaining -= 1
-            status = self._feasible(group, Progress(before + len(placed.standing), remaining))
+            status = self.feasible(group, Progress(before + len(placed.standing), remaining))
             if status is not None and status.code is not Code.WAIT:
                 return messages.infeasible(group, status, evaluated=True) if status.is_rejection else status
         if status is not None:
@@ -146,7 +151,8 @@ class GroupPlacer:
         concerned = [each for each in placed.standing if rows is None or table.row_of[each[0].node] in rows]
         if not concerned:
             return True
-        staying = [each for each in placed.standing if each not in concerned]
+        moved = {decision.pod.identity for decision, _ in concerned}
+        staying = [each for each in placed.standing if each[0].pod.identity not in moved]
         self.undo(moving := Placed(None, standing=list(concerned)))
         for decision, _ in concerned:
             member = Member(decision.pod, answers=answers[decision.pod.identity])
@@ -181,7 +187,7 @@ class GroupPlacer:
         refused = sum(decision.pod.identity in placed.refused for decision, _ in placed.standing)
         if refused == len(placed.standing):
             return unschedulable(messages.UNSCHEDULABLE)
-        status = self._feasible(group, Progress(len(self._state.groups.placed(group.key)) - refused, 0))
+        status = self.feasible(group, Progress(len(self._state.groups.placed(group.key)) - refused, 0))
         return None if status is None else messages.infeasible(group, status, evaluated=True)
 
     def _renominate(self, pod: Pod, node_name: str) -> None:
@@ -189,7 +195,8 @@ class GroupPlacer:
         if node_name and self._state.nominated.node_of(pod) != node_name:
             self._state.nominated.add(pod, node_name)
 
-    def _feasible(self, group: PodGroup, progress: Progress) -> Status | None:
+    def feasible(self, group: PodGroup, progress: Progress) -> Status | None:
+        """None if the group is worth running with so many pods; a Wait if it may yet be; else why not."""
         waiting: Status | None = None
         for plugin in self._feasibility:
             status = plugin.placement_feasible(group, progress)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
+import numpy as np
+
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup
 from kubesched.framework.engine import Engine
@@ -13,6 +15,8 @@ from kubesched.framework.groups import (
     PlacementFeasiblePlugin,
     PlacementGeneratePlugin,
     PodGroupPostFilterPlugin,
+    Progress,
+    Proposal,
 )
 from kubesched.framework.plugin import PostFilterPlugin
 from kubesched.framework.profile import Profile
@@ -32,6 +36,7 @@ class GroupProfile:
         self.placer = GroupPlacer(engine, cycle, feasibility, find)
         self.state = engine.state
         self._draw = engine.draw
+        self._capacities = engine.capacities
         generators = profile.at("placement_generate", PlacementGeneratePlugin)
         self._generator = generators[0] if generators else None
         self._scores = profile.placement_scores
@@ -48,13 +53,39 @@ class GroupProfile:
         generated = self._generator.placements(group, self.state)
         if isinstance(generated, Status):
             return Placed(None, generated)
-        placements = [self._without_needless_bounds(placement) for placement in generated]
-        if len(placements) == 1:
-            placed = self.placer.place(group, members, placements[0])
-            return self._rejected(group, [placed]) or placed
-        return self._best(group, members, placements)
+        if len(generated) == 1:
+            placed = self.placer.place(group, members, self._without_needless_bounds(generated[0]))
+            return self._rejected(group, placed, 1) or placed
+        return self._estimated(group, members, generated) or self._tried(group, members, generated)
 
-    def _best(self, group: PodGroup, members: Sequence[Member], placements: Sequence[Placement]) -> Placed:
+    def _estimated(self, group: PodGroup, members: Sequence[Member], placements: Sequence[Placement]) -> Placed | None:
+        """The best placement without trying the others, or None if they must be tried.
+
+        Where all pods are alike, and nodes have room for so many of them whatever else happens, how many would run in
+        a placement is known beforehand, and nothing else counts.
+        """
+        facts = members[0].pod_facts(self.state)
+        if any(member.answers is not None or member.pod_facts(self.state) is not facts for member in members):
+            return None
+        room = self._capacities(members[0].pod)
+        if room is None:
+            return None
+        before = len(self.state.groups.placed(group.key))
+        feasible = []
+        for placement in placements:
+            count = min(len(members), int(np.minimum(room[placement.rows], len(members)).sum()))
+            if count and self.placer.feasible(group, Progress(before + count, 0)) is None:
+                feasible.append(Proposal(placement, ((facts, count),)))
+        if not feasible:
+            return self._rejected(group, self.placer.place(group, members, placements[0]), len(placements))
+        best = feasible[0] if len(feasible) == 1 else feasible[self._choose(group, feasible)]
+        placed = self.placer.place(group, members, best.placement)
+        if placed.status is None and len(placed.standing) == best.count:
+            return placed
+        self.placer.undo(placed)  # a Reserve plugin refused a pod, which nobody could foresee
+        return None
+
+    def _tried(self, group: PodGroup, members: Sequence[Member], placements: Sequence[Placement]) -> Placed:
         """Try all placements, then take the best of those where the group is feasible."""
         tried = []
         for placement in placements:
@@ -65,29 +96,31 @@ class GroupProfile:
             tried.append(placed)
         feasible = [placed for placed in tried if placed.status is None]
         if not feasible:
-            rejected = self._rejected(group, tried)
+            rejected = self._rejected(group, tried[0], len(tried))
             assert rejected is not None
             return rejected
-        best = feasible[0] if len(feasible) == 1 else self._choose(group, feasible)
+        best = feasible[0]
+        if len(feasible) > 1:
+            best = feasible[self._choose(group, [placed.proposal for placed in feasible])]
         self.placer.redo(best)
         return best
 
-    def _choose(self, group: PodGroup, feasible: list[Placed]) -> Placed:
-        totals = [0] * len(feasible)
-        proposals = [placed.proposal(self.state) for placed in feasible]
+    def _choose(self, group: PodGroup, proposals: list[Proposal]) -> int:
+        """Which of them is best; drawn among equals."""
+        totals = [0] * len(proposals)
         for plugin, weight in self._scores:
             scores = [plugin.score_placement(group, proposal, self.state) for proposal in proposals]
             for i, score in enumerate(plugin.normalize_placements(scores)):
                 totals[i] += weight * score
-        best = [placed for placed, total in zip(feasible, totals, strict=True) if total == max(totals)]
+        highest = max(totals)
+        best = [i for i, total in enumerate(totals) if total == highest]
         return best[self._draw(len(best)) if len(best) > 1 else 0]
 
-    def _rejected(self, group: PodGroup, tried: list[Placed]) -> Placed | None:
+    def _rejected(self, group: PodGroup, first: Placed, tried: int) -> Placed | None:
         """The outcome if the group is feasible nowhere: its pods are told what was wrong in the first placement."""
-        first = tried[0]
         if first.status is None or not first.status.is_rejection:
             return None
-        first.status = messages.no_placement(group, len(tried), first.status)
+        first.status = messages.no_placement(group, tried, first.status)
         return first
 
     def _without_needless_bounds(self, placement: Placement) -> Placement:
@@ -129,7 +162,8 @@ class _WhatIf:
 
     @property
     def assignments(self) -> Sequence[tuple[Pod, int]]:
-        return self._placed.proposal(self._profile.state).assignments
+        rows = self._profile.state.nodes.row_of
+        return [(decision.pod, rows[decision.node]) for decision in self._placed.fitting]
 
     def place(self) -> Status | None:
         self._placed = self._profile.place(self._group, self._members)
