@@ -43,6 +43,7 @@ from kubesched.scheduler.attempt.failures import FailureReporter
 from kubesched.scheduler.attempt.scheduling_cycle import SchedulingCycle
 from kubesched.scheduler.event_handlers import EventHandlers
 from kubesched.scheduler.groups.conditions import GroupConditions
+from kubesched.scheduler.groups.draws import NotedDraws
 from kubesched.scheduler.groups.group_cycle import GroupCycle
 from kubesched.scheduler.groups.group_turn import GroupTurn
 from kubesched.scheduler.handle import SchedulerHandle
@@ -98,10 +99,11 @@ class Scheduler:
         handle = SchedulerHandle(lambda: self.queue, pre_binding, self.listeners)
         context = PluginContext(features=features, waiting=self.waiting, now=now, client=client, handle=handle)
         self.profiles = {config.scheduler_name: Profile(config, plugins, context) for config in configuration.profiles}
+        self._draws = NotedDraws(draw)
         self.engine = Engine(
             self.state,
             self.profiles.values(),
-            draw,
+            self._draws if features.pod_groups else draw,
             configuration.percentage_of_nodes_to_score or 0,
             choose=choose,
             extenders=self.extenders,
@@ -238,7 +240,9 @@ class Scheduler:
     def _decide_group(self, attempt: Attempt, turn: GroupTurn) -> None:
         assert self._groups is not None
         before = self._stopwatch() if self.listeners else 0.0
+        turn.draws = self._draws.begin()
         asking = self._groups.decide(turn)
+        self._draws.end()
         if asking is not None:
             attempt.state = asking
             return

@@ -31,6 +31,8 @@ class GroupTurn:
     status: Status | None = None
     """Why the group is not scheduled; None if it is."""
     waits_for_preemption: bool = False
+    draws: list[int] = field(default_factory=list)
+    """What was drawn among equals, in order."""
     seconds: float = 0.0
     """How long deciding took, if it was measured."""
     reporter: Attempt | None = field(default=None, init=False)
