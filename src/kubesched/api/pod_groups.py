@@ -97,6 +97,11 @@ class PodGroup(KubeObject, frozen=True):
         return constraints.topology[0].key if constraints is not None and constraints.topology else ""
 
     @property
+    def is_native(self) -> bool:
+        """Whether Kubernetes itself has it, rather than a custom resource that stands for one."""
+        return self.api_version.partition("/")[0] == GROUP
+
+    @property
     def is_alpha(self) -> bool:
         """Whether an API server of v1.36 has it: conditions and messages are that release's then."""
         return self.api_version.endswith("/v1alpha2")

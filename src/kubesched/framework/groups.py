@@ -14,6 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
+from kubesched.api.custom import CustomObject
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup
 from kubesched.config.features import Features
@@ -132,6 +133,18 @@ class PodGroupPostFilterPlugin(Plugin):
         self, group: PodGroup, pods: Sequence[Pod], state: ClusterState, what_if: GroupWhatIf
     ) -> tuple[GroupPostFilterResult | None, Status | None]:
         """A result and None, or a status that says why not: Unschedulable lets the next plugin try."""
+        raise NotImplementedError
+
+
+class GroupAliasPlugin(Plugin):
+    """Another way to say which pods belong together, told in the words of PodGroup. With one, groups are scheduled."""
+
+    def as_member(self, pod: Pod) -> Pod:
+        """The pod, with the group that it belongs to in `spec.schedulingGroup`."""
+        raise NotImplementedError
+
+    def as_group(self, obj: CustomObject) -> PodGroup | None:
+        """The group that an object of a custom resource stands for; None if it stands for none."""
         raise NotImplementedError
 
 

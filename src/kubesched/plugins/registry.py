@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kubesched.framework.registry import Registry
+from kubesched.plugins.coscheduling import Coscheduling
 from kubesched.plugins.default_binder import DefaultBinder
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.dynamic_resources import DynamicResources
@@ -50,6 +51,7 @@ IN_TREE = (
     GangScheduling,
     TopologyPlacementGenerator,
     PodGroupPodsCount,
+    Coscheduling,
 )
 
 

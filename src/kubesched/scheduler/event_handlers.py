@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kubesched.api.change import Change
@@ -13,6 +13,7 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup
 from kubesched.framework.events import Action, ClusterEvent, Kind
+from kubesched.framework.groups import GroupAliasPlugin
 from kubesched.framework.waiting import WaitingPods
 from kubesched.scheduler.cluster_events import (
     ASSIGNED_POD_ADDED,
@@ -44,20 +45,23 @@ class EventHandlers:
         pods: dict[str, Pod],
         waiting: WaitingPods,
         is_ours: Callable[[str], bool],
+        aliases: Sequence[GroupAliasPlugin] = (),
     ) -> None:
+        """`aliases` say which pods belong to groups, besides those that say so themselves."""
         self._state = state
         self._queue = queue
         self._pods = pods
         self._waiting = waiting
         self._is_ours = is_ours
         self._has_groups = isinstance(queue, GroupQueue)
+        self._aliases = aliases
         self._events: list[ClusterEvent] = []
 
     def handle(self, change: Change[KubeObject]) -> list[ClusterEvent]:
         """Bring cache and queue up to date, and requeue pods that the change may help; the events it amounted to."""
         events: list[ClusterEvent] = []
         self._events = events
-        old, new = change
+        old, new = change = Change(*(self._as_member(obj) for obj in change)) if self._aliases else change
         if old is not None and new is not None and old.metadata.uid != new.metadata.uid:
             # An interrupted watch may show a deletion and a creation as if they were one change.
             self._handle(Change(old=old))
@@ -74,6 +78,11 @@ class EventHandlers:
                 self._node_changed(change)
             case _:
                 self._other_changed(change)
+
+    def _as_member(self, obj: KubeObject | None) -> KubeObject | None:
+        for alias in self._aliases:
+            obj = alias.as_member(obj) if isinstance(obj, Pod) else obj
+        return obj
 
     # -- pods ---------------------------------------------------------------------------------------------------------
 
@@ -184,6 +193,10 @@ class EventHandlers:
             self._state.apply(obj)
         if isinstance(self._queue, GroupQueue) and isinstance(obj, PodGroup):
             self._queue.group_changed(change)
+        for alias in self._aliases if isinstance(obj, CustomObject) else ():
+            groups = Change(*(None if each is None else alias.as_group(each) for each in change))
+            if groups != Change():
+                self._other_changed(groups)
         kind = obj.resource if isinstance(obj, CustomObject) else _EVENT_KINDS.get(type(obj))
         if kind is not None:
             self._move_all(ClusterEvent(kind, _ACTIONS[change.verb]), change)

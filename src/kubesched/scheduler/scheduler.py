@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from kubesched.api.change import Change
 from kubesched.api.kinds import Kind, watched
@@ -22,6 +23,7 @@ from kubesched.framework.decision import Decision
 from kubesched.framework.engine import Engine
 from kubesched.framework.errors import describe
 from kubesched.framework.extender import EXTENDER, Extender, ignoring_managed_resources
+from kubesched.framework.groups import GroupAliasPlugin
 from kubesched.framework.plugin import PluginContext, PreEnqueuePlugin, QueueSortPlugin
 from kubesched.framework.profile import ANY_EVENT, Profile, custom_resources, interests_of
 from kubesched.framework.registry import Registry
@@ -92,6 +94,9 @@ class Scheduler:
         self.listeners: list[SchedulerListener] = list(listeners)
         self._stopwatch = stopwatch
         features = configuration.features
+        self._kinds = watched(features.is_on)
+        if _names_aliases(configuration, plugins):
+            features = replace(features, pod_groups=True)
         client = self.writes = WriteCounter(client)
         self.state = ClusterState(features)
         self.waiting = WaitingPods(clock, self._on_settled)
@@ -113,7 +118,11 @@ class Scheduler:
         """All pods by name, as the watch last showed them."""
         self._popped = 0
         self.queue = self._make_queue(configuration, clock, longest_wait)
-        self._event_handlers = EventHandlers(self.state, self.queue, self.pods, self.waiting, self.engine.knows)
+        made = (plugin for profile in self.profiles.values() for plugin in profile.plugins.values())
+        aliases = [plugin for plugin in made if isinstance(plugin, GroupAliasPlugin)]
+        self._event_handlers = EventHandlers(
+            self.state, self.queue, self.pods, self.waiting, self.engine.knows, aliases[:1]
+        )
         self._failures = FailureReporter(self.queue, self.pods.get, client)
         self.evicts_first = not features.async_preemption
         """Whether victims are evicted before their preemptor goes back to the queue; until then no pod is tried."""
@@ -133,7 +142,7 @@ class Scheduler:
     @property
     def kinds(self) -> tuple[Kind, ...]:
         """The kinds that must be watched."""
-        return watched(self.state.features.is_on)
+        return self._kinds
 
     @property
     def custom_resources(self) -> frozenset[str]:
@@ -355,3 +364,9 @@ class Scheduler:
             log.warning("the preemption for pod %s failed: %s", attempt.queued.key, status.message)
         decision.cycle.lap(EVICTION)
         return status is None
+
+
+def _names_aliases(configuration: SchedulerConfiguration, plugins: Registry) -> bool:
+    """Whether a profile enables a plugin by which pods may belong to groups though no gate is on."""
+    named = {name for profile in configuration.profiles for name in profile.plugins.enabled_names()}
+    return any(issubclass(plugin, GroupAliasPlugin) for name, plugin in plugins.items() if name in named)

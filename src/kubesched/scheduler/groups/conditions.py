@@ -29,6 +29,8 @@ class GroupConditions:
         self._now = now
 
     async def write(self, group: PodGroup, status: Status | None) -> None:
+        if not group.is_native:
+            return  # it has conditions of its own, which its controller writes
         for _ in range(_TRIES):
             latest = self._find(group)
             conditions = None if latest is None else self._conditions(latest, status)
