@@ -145,6 +145,7 @@ RESOURCE_CLAIMS = BUILT_IN["resource.k8s.io/v1", "ResourceClaim"]
 RESOURCE_CLAIM_TEMPLATES = BUILT_IN["resource.k8s.io/v1", "ResourceClaimTemplate"]
 DEVICE_CLASSES = BUILT_IN["resource.k8s.io/v1", "DeviceClass"]
 POD_GROUPS = BUILT_IN["scheduling.k8s.io/v1alpha2", "PodGroup"]
+WORKLOADS = BUILT_IN["scheduling.k8s.io/v1alpha2", "Workload"]
 POD_GROUPS_BY_VERSION = tuple(msgspec.structs.replace(POD_GROUPS, version=version) for version in POD_GROUP_VERSIONS)
 """The same stored pod groups, in each version that some API server has; the newest first."""
 CUSTOM_RESOURCE_DEFINITIONS = BUILT_IN["apiextensions.k8s.io/v1", "CustomResourceDefinition"]

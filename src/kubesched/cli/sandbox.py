@@ -87,6 +87,8 @@ def sandbox(
     live view; otherwise it prints decisions as they are made, and stops at the end of the scenario.
     """
     story = SCENARIOS[scenario] if scenario else None
+    if story is not None:
+        features = Features.of({**features.changed, **dict.fromkeys(story.gates, True)})
     settings = settings_of(config_file, features)
     nodes = nodes_of(node_file) if node_file else node_manifests(story.nodes if story else count)
     plan = Plan(
