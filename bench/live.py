@@ -35,15 +35,18 @@ class Alive(NamedTuple):
     """Of a core, to keep up leases and conditions."""
 
 
-def binding(kind: str, nodes: int = NODES, pods: int = 0) -> float:
-    """CPU microseconds per pod, from the creation of many until all are bound and all events are written."""
+def binding(kind: str, nodes: int = NODES, pods: int = 0, per_second: int = 0) -> float:
+    """CPU microseconds per pod, from the creation of many until all are bound and all events are written.
+
+    The pods come all at once, or one by one: then the scheduler wakes up for each, and what it does per turn shows.
+    """
     pods = pods or PODS[kind]
     with tempfile.TemporaryDirectory() as directory, ApiServer() as server:
         server.ask("nodes", count=nodes)
         with SchedulerProcess(server.url, Path(directory)) as scheduler:
             scheduler.wait_until_ready()
             before = scheduler.cpu_seconds()
-            server.ask("pods", kind=kind, count=pods)
+            server.ask("pods", kind=kind, count=pods, per_second=per_second)
             wait_for(lambda: _is_done(server.ask("tell"), pods), LONGEST_RUN, f"{pods} pods and events")
             return (scheduler.cpu_seconds() - before) * 1e6 / pods
 

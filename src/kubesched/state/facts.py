@@ -69,6 +69,7 @@ class PodFacts:
         "claims",
         "fingerprint",
         "labels",
+        "load",
         "namespace",
         "ports",
         "requests",
@@ -93,6 +94,8 @@ class PodFacts:
         self.claims = tuple(f"{pod.namespace}/{name}" for name in claim_names(pod))
         self.terms = tuple(affinity_terms(pod))
         self._terms_by_kind = {kind: tuple(t for t in self.terms if t.kind == kind) for kind in get_args(TermKind)}
+        self.load = (self.requests.tobytes(), self.scoring.tobytes(), self.ports, self.claims, pod.priority)
+        """What the pod takes up on its node. Pods of the same load may differ in labels or in where they may go."""
         self._kept: dict[object, Any] = {}
 
     def derived(self, make: Callable[[S], T], source: S) -> T:
