@@ -12,6 +12,8 @@ from bench.processes import ApiServer, SchedulerProcess, wait_for
 NODES = 5000
 PODS = {"basic": 10_000, "spread-soft": 10_000, "spread-hard": 10_000, "required-anti-affinity": 5000}
 """Pods that keep away from their own fit on a node each."""
+TRICKLE = 500
+"""Pods a second, where they come one by one."""
 RUNNING = 30_000
 LONGEST_RUN = 60.0
 _REST = 10.0

@@ -90,7 +90,8 @@ def ask_about_some(plugin: FilterPlugin, cycle: Cycle, nodes: Nodes, count: int)
     """The same of so many nodes, mostly few."""
     if count <= _FEW and plugin.answers_both_ways:
         return [plugin.rejections.id_of(plugin.filter_node(cycle, nodes.view(i))) for i in range(count)]
-    return plugin.filter(cycle, nodes).tolist()
+    found: list[int] = ask_for_ids(plugin, cycle, nodes).tolist()
+    return found
 
 
 class AnswerCache:

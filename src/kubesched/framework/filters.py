@@ -72,6 +72,7 @@ class FilterRunner:
         self._answers = answers
         self._equivalence = equivalence
         self._plan_key = StateKey[Plan]("filters")
+        self._plans: dict[frozenset[str], Plan] = {}
         self._adjusting = tuple(plugin for plugin in pre_filters if plugin.adjusts)
 
     # -- before any node ----------------------------------------------------------------------------------------------
@@ -128,6 +129,12 @@ class FilterRunner:
         cycle.skipped_filters &= asked
 
     def _plan(self, skipped: frozenset[str]) -> Plan:
+        plan = self._plans.get(skipped)
+        if plan is None:
+            plan = self._plans[skipped] = self._plan_without(skipped)
+        return plan
+
+    def _plan_without(self, skipped: frozenset[str]) -> Plan:
         filters = tuple(plugin for plugin in self.filters if plugin.name not in skipped)
         narrow = tuple(
             plugin
