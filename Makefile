@@ -58,9 +58,10 @@ bench-peer: $(STAMP)
 mutants: $(STAMP)
 	$(BIN)/python tools/mutants.py $(ONLY)
 
-# An hour, unless told otherwise: make soak SECONDS=300 SEED=7
+# An hour of churn and kills and then one of chaos, unless told otherwise: make soak SECONDS=300 SEED=7
 soak: $(STAMP)
 	$(BIN)/python -m soak --seconds $(or $(SECONDS),3600) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m soak.chaos --seconds $(or $(SECONDS),3600) $(if $(SEED),--seed $(SEED))
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.daemon.wire_objects import ODD, Path, example, paths, spoilt
+from soak.odd_objects import ODD, Path, example, paths, spoilt
 from tests.unit.scheduler.memory_cluster import MemoryCluster
 
 from kubesched import config
