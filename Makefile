@@ -5,13 +5,26 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 SCENARIO ?= shop
 
-.PHONY: run check test unit lint format coverage explore bench bench-peer soak mutants clean
+.PHONY: run check test unit lint format coverage explore bench bench-peer soak mutants lock clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("kubesched needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
+ifdef LOCKED
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+else
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+endif
 	@touch $(STAMP)
+
+# Exact versions with hashes, for the image and for CI (make LOCKED=1 ...). Needs uv; make lock UPGRADE=1 takes newer ones.
+LOCK := uv pip compile --quiet --no-config --default-index https://pypi.org/simple --universal --python-version 3.11 \
+	--generate-hashes --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
+lock:
+	$(LOCK) requirements/build.in -o requirements/build.txt
+	$(LOCK) pyproject.toml -o requirements/run.txt
+	$(LOCK) pyproject.toml requirements/build.in --extra dev -c requirements/run.txt -c requirements/build.txt -o requirements/dev.txt
 
 run: $(STAMP)
 	$(BIN)/kubesched sandbox --scenario $(SCENARIO)
