@@ -24,8 +24,11 @@ from soak.verdict import Claim, Sample, memory_is_flat
 
 _FLAGS = ("--logging-format", "json", "-v", "2", "--record", "/dev/full")
 _OPEN = ("--authorization-always-allow-paths", "/livez,/metrics")
+_PATIENT = "leaderElection: {leaseDuration: 45s, renewDeadline: 30s, retryPeriod: 2s}\n"
+"""So that it is the faults that a lease is lost to, and not a machine that is busy with other things."""
 _SETTLES_WITHIN = 300.0
 _EVERY = 1.0
+_REPORT_EVERY = 30
 _EXPECTED = ("an object, it is skipped", "the object is skipped", "The recording ends here")
 """Errors that chaos is meant to cause, in the words of the log."""
 
@@ -37,7 +40,12 @@ def main(seconds: float, seed: int) -> int:
     argument = json.dumps({"seed": seed, "directory": str(directory)})
     with ApiServer(argument, "soak.chaos_cluster") as cluster:
         scheduler = SchedulerProcess(
-            "", directory, name="chaos", access=directory / "kubeconfig", flags=(*_FLAGS, *_OPEN)
+            "",
+            directory,
+            name="chaos",
+            settings=_PATIENT,
+            access=directory / "kubeconfig",
+            flags=(*_FLAGS, *_OPEN),
         )
         with scheduler:
             scheduler.wait_until_ready()
@@ -66,6 +74,8 @@ def _lived_through(cluster: ApiServer, scheduler: SchedulerProcess, seconds: flo
     started = time.monotonic()
     while (now := time.monotonic() - started) < seconds and scheduler.is_alive:
         samples.append(Sample(now, scheduler.rss_mb()))
+        if len(samples) % _REPORT_EVERY == 0:
+            print(f"{now:5.0f} s: {samples[-1].rss_mb:.0f} MB", flush=True)
         time.sleep(_EVERY)
     cluster.ask("rest")
     claims = [_settled(cluster, scheduler)]
