@@ -414,7 +414,7 @@ def test_renewal_on_a_connection_whose_server_died_leaves_time_for_another() -> 
             await asyncio.sleep(timeout)
             raise UnreachableError("no answer")
 
-        answering, lock.update = lock.update, hang  # type: ignore[method-assign, assignment]
+        answering, lock.update = lock.update, hang  # type: ignore[method-assign]
         renewing = asyncio.create_task(me._renew())
         await asyncio.sleep(2.1)
         lock.update = answering  # type: ignore[method-assign]
