@@ -2,19 +2,34 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+RUNTIME := $(VENV)/.runs
 STAMP  := $(VENV)/.installed
 SCENARIO ?= shop
+SHELL  := bash
+.SHELLFLAGS := -o pipefail -c
 
-.PHONY: run check test unit lint format coverage explore bench bench-peer soak mutants lock clean
+.PHONY: run check test unit lint format coverage explore bench bench-peer e2e soak mutants lock clean
 
-$(STAMP): pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit("kubesched needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv $(VENV)
+# What runs kubesched, and what its tests need besides; each package is named as it comes, since it takes a while.
+NAMED := sed -u -n 's/^Collecting \([A-Za-z0-9._-]*\).*/  \1/p'
+INSTALL := $(BIN)/pip install --disable-pip-version-check --progress-bar off
+
+$(RUNTIME): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("kubesched needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+	@echo "Installing kubesched into $(VENV), once; half a minute with a good connection:"
+	@$(PYTHON) -m venv $(VENV)
 ifdef LOCKED
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(INSTALL) --require-hashes -r requirements/dev.txt | $(NAMED)
+	@$(INSTALL) --no-deps --no-build-isolation -e . | $(NAMED)
 else
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@$(INSTALL) -e . | $(NAMED)
+endif
+	@touch $(RUNTIME)
+
+$(STAMP): $(RUNTIME)
+ifndef LOCKED
+	@echo "Installing what its tests need:"
+	@$(INSTALL) -e '.[dev]' | $(NAMED)
 endif
 	@touch $(STAMP)
 
@@ -26,7 +41,7 @@ lock:
 	$(LOCK) pyproject.toml -o requirements/run.txt
 	$(LOCK) pyproject.toml requirements/build.in --extra dev -c requirements/run.txt -c requirements/build.txt -o requirements/dev.txt
 
-run: $(STAMP)
+run: $(RUNTIME)
 	$(BIN)/kubesched sandbox --scenario $(SCENARIO)
 
 # The quick half: lint, types, and the tests that are not marked slow.
@@ -66,6 +81,10 @@ bench: $(STAMP)
 # make bench-peer KUBEBUILDER_ASSETS=bin KUBERNETES=source PEER="--rounds 1 Waiting/basic"
 bench-peer: $(STAMP)
 	$(BIN)/python -m bench.peer $(if $(KUBERNETES),--source $(KUBERNETES)) $(or $(PEER),--rounds 3)
+
+# Kubernetes' own end-to-end suite: CONTRIBUTING.md says what it needs. make e2e SCHEDULER=kube-scheduler SET=conformance
+e2e: $(STAMP)
+	$(BIN)/python -m e2e --scheduler $(or $(SCHEDULER),kubesched) --set $(or $(SET),scheduling) $(E2E)
 
 # Takes away one guard of tests/guards.toml at a time: some test must notice. make mutants ONLY=lease
 mutants: $(STAMP)
