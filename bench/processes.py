@@ -47,6 +47,9 @@ class Process:
         except subprocess.TimeoutExpired:
             self.process.kill()
             return self.process.wait()
+        finally:
+            if self.process.stdout is not None:
+                self.process.stdout.close()
 
     @property
     def is_alive(self) -> bool:
