@@ -37,6 +37,9 @@ from kubesched.framework.stopwatch import Stopwatch
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int64
 
+_FEW = 8
+"""So many nodes that pre-filters left are looked at by themselves."""
+
 NO_NODES = "no nodes available to schedule pods"
 
 
@@ -214,7 +217,7 @@ class Engine:
             return None
         only = np.zeros(self.state.nodes.size, dtype=np.bool_)
         only[row] = True
-        outcome = profile.filters.run(cycle, only)
+        outcome = profile.filters.run(cycle, only, few=[row])
         status = outcome.status_of(row)
         if status is None and cycle.extender_answers is not None:
             try:
@@ -239,7 +242,8 @@ class Engine:
             if outcome is not None and cycle.within is not None:
                 outcome.restrict(outcome.feasible & cycle.within)
         if outcome is None or (cycle.within is not None and not outcome.feasible.any()):
-            outcome = profile.filters.run(cycle, self._considered(cycle, pre_filter), exhaustive=explain)
+            considered, few = self._considered(cycle, pre_filter), self._few(cycle, pre_filter)
+            outcome = profile.filters.run(cycle, considered, few=few, exhaustive=explain)
         decision.trace.filter_outcome = outcome
         cycle.lap("Filter", outcome.broken)
         if outcome.broken is not None and not decision.node:
@@ -330,6 +334,14 @@ class Engine:
         listed = np.zeros(table.size, dtype=np.bool_)
         listed[[table.row_of[name] for name in pre_filter.names if name in table.row_of]] = True
         return live & listed
+
+    def _few(self, cycle: Cycle, pre_filter: PreFilterOutcome) -> list[int] | None:
+        """The rows to look at, if pre-filters left only few; None for any number."""
+        table, names = self.state.nodes, pre_filter.names
+        if names is None or len(names) > _FEW:
+            return None
+        eligible = self._eligible(cycle)
+        return sorted(row for name in names if (row := table.row_of.get(name)) is not None and eligible[row])
 
     def _eligible(self, cycle: Cycle) -> Bool:
         live = self.state.nodes.live[: self.state.nodes.size]
