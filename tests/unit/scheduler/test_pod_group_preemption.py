@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.scheduler.group_world import ALPHA, BETA, GroupWorld, make_gang, members, nodes
+from tests import virtual_time
+from tests.unit.scheduler.group_world import ALL_GATES, ALPHA, BETA, GroupWorld, make_gang, members, nodes
+from tests.unit.scheduler.living import living
 from tests.unit.scheduler.memory_cluster import Refusal
 
 from kubesched.api.meta import LabelSelector, ObjectMeta
@@ -218,3 +222,21 @@ def test_member_is_nominated_and_others_do_not_take_its_room() -> None:
     assert world.bound("thief") == []
     settle(world)
     assert world.bound("g") == ["g-0"]
+
+
+def test_victims_are_on_their_way_before_anything_else_is_decided_if_so_configured() -> None:
+    async def at_work() -> tuple[list[str], list[str]]:
+        features = replace(ALL_GATES, async_preemption=False)
+        async with living(features=features) as world:
+            world.see(*nodes(2), running("low-0", "n0"), running("low-1", "n1"), urgent("g", 2), *urgent_pods("g", 2))
+            world.see(make_pod("other").requests(cpu="1"))
+            for _ in range(8):
+                await asyncio.sleep(2)
+                world.cluster.tell(world.scheduler)
+            return sorted(world.cluster.evicted), sorted(
+                pod.name for pod in world.cluster.pods.values() if pod.spec.node_name
+            )
+
+    evicted, placed = virtual_time.run(at_work())
+    assert evicted == ["low-0", "low-1"]
+    assert placed == ["g-0", "g-1"]

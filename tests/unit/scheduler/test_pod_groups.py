@@ -321,3 +321,6 @@ def test_pod_being_deleted_is_left_out_and_the_rest_is_judged_without_it() -> No
     world.see(leaving.terminating())
     world.try_all()
     assert world.bound() == ["g-1", "g-2"]
+    condition = world.condition("g")
+    assert condition is not None
+    assert condition.status == "True"

@@ -69,7 +69,6 @@ class GroupCycle:
     def decide(self, turn: GroupTurn) -> Asking | None:
         """All attempts of the turn get their states; or there is something to ask before that."""
         attempts = [attempt for attempt in turn.attempts if not self._skip(attempt)]
-        turn.choose_reporter()
         if not attempts:
             self._queue.attempted(turn.queued, (), None)
             return None

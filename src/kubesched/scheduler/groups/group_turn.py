@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from kubesched.api.pod_groups import PodGroup
 from kubesched.framework.status import Status
-from kubesched.scheduler.attempt.attempt import Attempt, WaitingOnPermit
+from kubesched.scheduler.attempt.attempt import Attempt, Done, WaitingOnPermit
 from kubesched.scheduler.queue.queued_group import QueuedGroup
 
 
@@ -47,6 +47,6 @@ class GroupTurn:
         return GroupResult.UNSCHEDULABLE if self.status.is_rejection else GroupResult.ERROR
 
     def choose_reporter(self) -> None:
-        """One that does not wait for a Permit plugin, if there is one."""
-        waits = [isinstance(attempt.state, WaitingOnPermit) for attempt in self.attempts]
-        self.reporter = self.attempts[waits.index(False) if False in waits else 0]
+        """One that is to be finished, and does not wait for a Permit plugin if there is another."""
+        unfinished = [attempt for attempt in self.attempts if not isinstance(attempt.state, Done)]
+        self.reporter = min(unfinished, key=lambda each: isinstance(each.state, WaitingOnPermit), default=None)
