@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 from kubesched.api.device_claims import ResourceClaim, ResourceClaimStatus
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.pod import Pod
+from kubesched.api.requests import is_extended, pod_requests
 from kubesched.api.storage import (
     ClaimStatus,
     ObjectReference,
@@ -25,7 +27,7 @@ from kubesched.framework.plugin import FilterPlugin
 from kubesched.plugins.shared.devices.answers import DeviceView
 from kubesched.plugins.shared.volume_claims import claims_used, class_of, is_bound
 from kubesched.questions.pools import one_more, pools_of
-from kubesched.questions.remedies.remedy import Edit, Option, Sort
+from kubesched.questions.remedies.remedy import Edit, NewNode, Option, Sort
 from kubesched.questions.remedies.trial import Trials
 from kubesched.state.cluster import ClusterState
 from kubesched.state.pods import PlacedPod
@@ -42,11 +44,24 @@ def new_node_options(state: ClusterState) -> Iterator[Option]:
     """One more node of each pool, in each of its zones."""
     models = [(pool, model) for pool in pools_of(state) for model in pool.models]
     for place, (pool, model) in enumerate(models[:MOST_MODELS]):
-        zone = model.metadata.labels.get(ZONE)
-        where = f" in zone {zone}" if zone and len(pool.models) > 1 else ""
-        text = f"Add a node to {pool.title}{where}, like {model.name}"
+        zone = model.metadata.labels.get(ZONE, "") if len(pool.models) > 1 else ""
         edits = tuple(_created(obj) for obj in one_more(state, model))
-        yield Option(Sort.ADD_NODE, text, edits, place, "new node", like=model.name)
+        kind = NewNode(pool.title, model.name, (zone,) if zone else ())
+        yield Option(Sort.ADD_NODE, kind.text, edits, place, "new node", new=kind)
+
+
+def one_per_pool(options: Iterable[Option]) -> Iterator[Option]:
+    """The options, with new nodes of one pool in several zones as one that names the zones."""
+    pools: dict[str, list[Option]] = {}
+    for option in options:
+        if option.new is None:
+            yield option
+        else:
+            pools.setdefault(option.new.pool, []).append(option)
+    for alike in pools.values():
+        kinds = [option.new for option in alike if option.new is not None]
+        merged = kinds[0]._replace(zones=tuple(zone for kind in kinds for zone in kind.zones))
+        yield dataclasses.replace(alike[0], text=merged.text, new=merged)
 
 
 def _created(obj: KubeObject) -> Edit:
@@ -102,12 +117,21 @@ def heeded_options(trials: Trials, pod: Pod, *, most: int) -> Iterator[Option]:
         yield _eviction([other], trials.state, other.spec.node_name)
 
 
+def _sharing_ports(victims: Sequence[Pod], state: ClusterState, node: str) -> list[Pod]:
+    """Other pods there that have claimed a port of the victims; by rights there are none."""
+    leaving = {victim.identity for victim in victims}
+    ports = {port for victim in victims for port in state.facts(victim).ports}
+    there = state.pods.pods_on(state.nodes.row_of[node])
+    return [p.pod for p in there if p.pod.identity not in leaving and not ports.isdisjoint(p.facts.ports)]
+
+
 def _is_daemon(placed: PlacedPod) -> bool:
     owner = placed.pod.metadata.controller
     return owner is not None and owner.kind == "DaemonSet"
 
 
 def _eviction(victims: Sequence[Pod], state: ClusterState, node: str) -> Option:
+    victims = [*victims, *_sharing_ports(victims, state, node)]
     ends = [pod for pod in victims if (owner := pod.metadata.controller) is not None and owner.kind == "Job"]
     if len(ends) == len(victims):
         text = f"Wait until {_listed(victims)} on {node} {'has' if len(victims) == 1 else 'have'} ended, or evict"
@@ -146,6 +170,25 @@ def _released_by(pod: Pod) -> Callable[[ResourceClaim], ResourceClaim]:
         return replace(claim, status=replace(claim.status, reserved_for=others) if others else ResourceClaimStatus())
 
     return released
+
+
+# -- devices ----------------------------------------------------------------------------------------------------------
+
+
+def device_options(pod: Pod, state: ClusterState, *, most: int) -> Iterator[Option]:
+    """Devices that others hold: an idle claim gives them back, or the pods that use one leave."""
+    if not pod.spec.resource_claims and not any(is_extended(name) for name in pod_requests(pod)):
+        return
+    claims = [claim for claim in state.objects.all(ResourceClaim) if claim.status.allocation is not None]
+    placed = {each.pod.uid: each.pod for each in state.pods.at if each is not None} if claims else {}
+    for claim in claims[:most]:
+        users = [placed[user.uid] for user in claim.status.reserved_for if user.uid in placed]
+        if not claim.status.reserved_for:
+            text = f"Deallocate the claim {claim.key}, which no pod uses"
+            edit = Edit(claim, lambda claim: replace(claim, status=ResourceClaimStatus()))
+            yield Option(Sort.RELEASE_CLAIM, text, (edit,), 0.0, f"claim {claim.key}")
+        elif users and len(users) == len(claim.status.reserved_for) and pod.uid not in placed:
+            yield _eviction(users, state, users[0].spec.node_name)
 
 
 # -- storage ----------------------------------------------------------------------------------------------------------

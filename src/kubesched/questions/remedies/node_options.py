@@ -90,9 +90,7 @@ def _missing_labels(pod: Pod, node: Node) -> Iterator[tuple[str, str]]:
         for condition in term.match_expressions:
             if condition.operator in _CAN_BE_SET and not _meets(condition, node):
                 wanted[condition.key, condition.values[0] if condition.values else "true"] = None
-    spreading = [
-        c.topology_key for c in pod.spec.topology_spread_constraints if c.when_unsatisfiable == "DoNotSchedule"
-    ]
+    hard = [c for c in pod.spec.topology_spread_constraints if c.when_unsatisfiable == "DoNotSchedule"]
     yield from wanted
     yield from ((key, node.name) for key in dict.fromkeys(c.topology_key for c in hard) if key not in labels)
 

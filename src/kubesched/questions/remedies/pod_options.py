@@ -9,22 +9,15 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from kubesched.api.affinity import (
-    Affinity,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    PodAffinity,
-    PodAffinityTerm,
-)
-from kubesched.api.meta import LabelSelector
 from kubesched.api.node import Taint
 from kubesched.api.pod import Pod, PodSpec, Toleration
 from kubesched.api.requests import is_countable, pod_requests
 from kubesched.api.tolerations import KEEPS_AWAY, tolerates_any_way
-from kubesched.questions.remedies.remedy import Edit, Option, Sort
+from kubesched.questions.remedies.affinity_options import affinity_options
+from kubesched.questions.remedies.remedy import Edit, Option, Sort, SpecEdit, edited, pod_option
 from kubesched.questions.remedies.requests import requested, spelled, unit_of, with_request
 from kubesched.state.cluster import ClusterState
+from kubesched.state.columns import Bool
 
 SYSTEM_TAINTS = "node.kubernetes.io/"
 """What begins so says how a node is; it goes by itself, and pods had better not tolerate it."""
@@ -32,17 +25,14 @@ SYSTEM_TAINTS = "node.kubernetes.io/"
 MOST_TAINTS = 24
 _NO_LIMIT = 2**31 - 1
 
-SpecEdit = Callable[[PodSpec], PodSpec]
 
-
-def pod_options(pod: Pod, state: ClusterState) -> Iterator[Option]:
-    """All single changes of the pod that may help."""
+def pod_options(pod: Pod, state: ClusterState, only_room: Bool) -> Iterator[Option]:
+    """All single changes of the pod that may help; `only_room` has the rows where nothing but room is missing."""
     yield from _requests(pod, state)
+    yield from _requests_of_several(pod, state, only_room)
     yield from _tolerations(pod, state)
     yield from _spreads(pod, state)
-    yield from _node_selectors(pod)
-    yield from _node_affinities(pod)
-    yield from _pod_affinities(pod)
+    yield from affinity_options(pod)
     yield from _host_ports(pod)
 
 
@@ -50,20 +40,9 @@ def without_gates(pod: Pod) -> Option:
     """The pod with all its scheduling gates removed."""
     names = ", ".join(gate.name for gate in pod.spec.scheduling_gates)
     gates = "scheduling gate" if len(pod.spec.scheduling_gates) == 1 else "scheduling gates"
-    return _option(
+    return pod_option(
         pod, Sort.REMOVE_GATES, f"Remove the {gates} {names}", lambda spec: replace(spec, scheduling_gates=())
     )
-
-
-def _option(pod: Pod, sort: Sort, text: str, edit: SpecEdit, *, size: float = 0.0, about: str = "") -> Option:
-    return Option(sort, text, (_edited(pod, edit),), size=size, about=about or text)
-
-
-def _edited(pod: Pod, edit: SpecEdit) -> Edit:
-    def make(current: Pod) -> Pod:
-        return replace(current, spec=edit(current.spec))
-
-    return Edit(pod, make)
 
 
 # -- requests ---------------------------------------------------------------------------------------------------------
@@ -77,6 +56,31 @@ def _requests(pod: Pod, state: ClusterState) -> Iterator[Option]:
             yield _RequestLess(pod, resource, asked, state).option(0)
 
 
+def _requests_of_several(pod: Pod, state: ClusterState, only_room: Bool) -> Iterator[Option]:
+    """Where more than one resource is missing: what the node has left to which the pod is closest."""
+    table, pod_level = state.nodes, state.features.pod_level_resources
+    asked = {name: requested(pod, name, pod_level=pod_level) for name in pod_requests(pod, pod_level=pod_level)}
+    wanted = {name: amount for name, amount in asked.items() if amount > 0 and name in table.resources}
+    rows = np.flatnonzero(only_room)
+    if not len(rows) or len(wanted) < 2:
+        return
+    ids = [table.resources[name] for name in wanted]
+    left = np.maximum(table.allocatable[ids][:, rows] - table.requested[ids][:, rows], 0)
+    amounts = np.array(list(wanted.values()))[:, np.newaxis]
+    nearest = int(np.argmin((np.maximum(amounts - left, 0) / amounts).sum(axis=0)))
+    less = {n: amount for n, amount in zip(wanted, left[:, nearest].tolist()) if amount < wanted[n]}
+    if len(less) < 2:
+        return
+    less = {name: amount - amount % unit_of(name, amount) for name, amount in less.items()}
+    if any(with_request(pod, name, amount, pod_level=pod_level) is None for name, amount in less.items()):
+        return
+    edits = tuple(Edit(pod, _RequestLess(pod, n, wanted[n], state).request(amount)) for n, amount in less.items())
+    parts = [f"{spelled(n, amount)} {n} instead of {spelled(n, wanted[n])}" for n, amount in less.items()]
+    text = f"Request what {table.names[int(rows[nearest])]} has left: {', '.join(parts)}"
+    is_none = all(amount == 0 for amount in less.values())
+    yield Option(Sort.REQUEST_NONE if is_none else Sort.REQUEST_LESS, text, edits, float(len(less)), "requests")
+
+
 class _RequestLess:
     """Requests of a resource, from nothing up to what the pod requests."""
 
@@ -88,7 +92,7 @@ class _RequestLess:
         self._pod_level = state.features.pod_level_resources
 
     def option(self, amount: int) -> Option:
-        resource, asked, edit = self._resource, self._asked, Edit(self._pod, self._request(amount))
+        resource, asked, edit = self._resource, self._asked, Edit(self._pod, self.request(amount))
         about, tune = f"requests {resource}", self._tuned
         if amount == 0:
             return Option(Sort.REQUEST_NONE, f"Request no {resource}", (edit,), 1.0, about, tune=tune)
@@ -96,7 +100,9 @@ class _RequestLess:
         text = f"Request {less} less {resource}: {most} instead of {spelled(resource, asked)}"
         return Option(Sort.REQUEST_LESS, text, (edit,), (asked - amount) / asked, about, tune=tune)
 
-    def _request(self, amount: int) -> Callable[[Pod], Pod]:
+    def request(self, amount: int) -> Callable[[Pod], Pod]:
+        """The pod, requesting no more than that."""
+
         def make(current: Pod) -> Pod:
             made = with_request(current, self._resource, amount, pod_level=self._pod_level)
             assert made is not None
@@ -171,7 +177,7 @@ def _tolerations(pod: Pod, state: ClusterState) -> Iterator[Option]:
         toleration = Toleration(
             key=taint.key, operator="Equal" if taint.value else "Exists", value=taint.value, effect=taint.effect
         )
-        yield _option(
+        yield pod_option(
             pod,
             Sort.TOLERATE,
             f"Tolerate the taint {taint_text(taint)}",
@@ -189,7 +195,7 @@ def _spreads(pod: Pod, state: ClusterState) -> Iterator[Option]:
             continue
         yield _Skew(pod, i, state).option(_NO_LIMIT)
         text = f"Let pods spread unevenly over {constraint.topology_key}: whenUnsatisfiable ScheduleAnyway"
-        yield _option(pod, Sort.DROP_SPREAD, text, _soft(i), size=i, about=f"spread {i}")
+        yield pod_option(pod, Sort.DROP_SPREAD, text, _soft(i), size=i, about=f"spread {i}")
 
 
 def _soft(i: int) -> SpecEdit:
@@ -217,7 +223,7 @@ class _Skew:
         return Option(
             Sort.RELAX_SPREAD,
             text,
-            (_edited(self._pod, lambda spec: _with_constraint(spec, self._i, max_skew=skew)),),
+            (edited(self._pod, lambda spec: _with_constraint(spec, self._i, max_skew=skew)),),
             skew - constraint.max_skew,
             f"spread {self._i}",
             tune=self._tuned,
@@ -229,121 +235,7 @@ class _Skew:
         return self.option(self._most - wider.greatest(0, self._most - low))
 
 
-# -- affinity ---------------------------------------------------------------------------------------------------------
-
-
-def _node_selectors(pod: Pod) -> Iterator[Option]:
-    for key, value in pod.spec.node_selector.items():
-        yield _option(
-            pod,
-            Sort.DROP_NODE_SELECTOR,
-            f"Do without the node selector {key}={value}",
-            lambda spec, key=key: replace(  # type: ignore[misc]
-                spec, node_selector={other: v for other, v in spec.node_selector.items() if other != key}
-            ),
-        )
-
-
-def _node_affinities(pod: Pod) -> Iterator[Option]:
-    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
-    if required is None:
-        return
-    about, terms = "node affinity", required.node_selector_terms
-    for i, term in enumerate(terms):
-        conditions = (*term.match_expressions, *term.match_fields)
-        for condition in conditions if len(conditions) > 1 else ():
-            text = f"Do without the node affinity {requirement_text(condition)}"
-            yield _option(pod, Sort.DROP_NODE_AFFINITY, text, _without_condition(i, condition), about=about)
-    only = len(terms) == 1 and len(terms[0].match_expressions) + len(terms[0].match_fields) == 1
-    if only:
-        (condition,) = (*terms[0].match_expressions, *terms[0].match_fields)
-        text = f"Do without the node affinity {requirement_text(condition)}"
-    else:
-        text = "Do without the required node affinity"
-    yield _option(pod, Sort.DROP_NODE_AFFINITY, text, _without_node_affinity, size=1.0, about=about)
-
-
-def requirement_text(requirement: NodeSelectorRequirement) -> str:
-    """`zone in (a, b)`, as kubectl writes selectors."""
-    match requirement.operator:
-        case "Exists":
-            return requirement.key
-        case "DoesNotExist":
-            return f"!{requirement.key}"
-        case "In" | "NotIn":
-            operator = "in" if requirement.operator == "In" else "notin"
-            return f"{requirement.key} {operator} ({', '.join(requirement.values)})"
-        case _:
-            sign = ">" if requirement.operator == "Gt" else "<"
-            return f"{requirement.key} {sign} {', '.join(requirement.values)}"
-
-
-def _without_condition(i: int, condition: NodeSelectorRequirement) -> SpecEdit:
-    def without(term: NodeSelectorTerm) -> NodeSelectorTerm:
-        return replace(
-            term,
-            match_expressions=tuple(each for each in term.match_expressions if each != condition),
-            match_fields=tuple(each for each in term.match_fields if each != condition),
-        )
-
-    def edit(spec: PodSpec) -> PodSpec:
-        assert spec.affinity is not None
-        assert spec.affinity.node_affinity is not None
-        selector = spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution
-        assert selector is not None
-        terms = tuple(without(t) if n == i else t for n, t in enumerate(selector.node_selector_terms))
-        return _with_node_selector(spec, replace(selector, node_selector_terms=terms))
-
-    return edit
-
-
-def _without_node_affinity(spec: PodSpec) -> PodSpec:
-    return _with_node_selector(spec, None)
-
-
-def _with_node_selector(spec: PodSpec, selector: NodeSelector | None) -> PodSpec:
-    assert spec.affinity is not None
-    assert spec.affinity.node_affinity is not None
-    affinity = replace(spec.affinity.node_affinity, required_during_scheduling_ignored_during_execution=selector)
-    return replace(spec, affinity=replace(spec.affinity, node_affinity=affinity))
-
-
-def _pod_affinities(pod: Pod) -> Iterator[Option]:
-    """Each required term of affinity and anti-affinity can be done without."""
-    affinity = pod.spec.affinity or Affinity()
-    for field, sort, word, part in (
-        ("pod_anti_affinity", Sort.DROP_ANTI_AFFINITY, "anti-affinity to", affinity.pod_anti_affinity),
-        ("pod_affinity", Sort.DROP_AFFINITY, "affinity to", affinity.pod_affinity),
-    ):
-        for term in part.required_during_scheduling_ignored_during_execution if part else ():
-            text = (
-                f"Do without the {word} pods with {selector_text(term.label_selector)} in the same {term.topology_key}"
-            )
-            yield _option(pod, sort, text, _without_term(field, term))
-
-
-def _without_term(field: str, term: PodAffinityTerm) -> SpecEdit:
-    def edit(spec: PodSpec) -> PodSpec:
-        part: PodAffinity = getattr(spec.affinity, field)
-        terms = list(part.required_during_scheduling_ignored_during_execution)
-        terms.remove(term)
-        part = replace(part, required_during_scheduling_ignored_during_execution=tuple(terms))
-        return replace(spec, affinity=replace(spec.affinity or Affinity(), **{field: part}))
-
-    return edit
-
-
-def selector_text(selector: LabelSelector | None) -> str:
-    """`app=web, tier in (a, b)`."""
-    if selector is None:
-        return "no labels at all"
-    labels = [f"{key}={value}" for key, value in selector.match_labels.items()]
-    conditions = [
-        requirement_text(NodeSelectorRequirement(key=each.key, operator=each.operator, values=each.values))
-        for each in selector.match_expressions
-    ]
-    return ", ".join([*labels, *conditions]) or "any labels"
+# -- ports ------------------------------------------------------------------------------------------------------------
 
 
 def _host_ports(pod: Pod) -> Iterator[Option]:
@@ -351,7 +243,7 @@ def _host_ports(pod: Pod) -> Iterator[Option]:
         for n, port in enumerate(container.ports):
             if port.host_port:
                 text = f"Do without the host port {port.host_port}/{port.protocol or 'TCP'} of {container.name}"
-                yield _option(pod, Sort.DROP_HOST_PORT, text, _without_port(i, n), about=f"port {i} {n}")
+                yield pod_option(pod, Sort.DROP_HOST_PORT, text, _without_port(i, n), about=f"port {i} {n}")
 
 
 def _without_port(i: int, n: int) -> SpecEdit:

@@ -12,6 +12,7 @@ import msgspec
 from kubesched.api.change import Change
 from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
+from kubesched.api.pod import Pod, PodSpec
 from kubesched.questions.remedies.patches import Operation, json_patch_between
 
 
@@ -22,6 +23,7 @@ class Sort(Enum):
     WAIT_FOR_PODS = "waitForPods"
     REMOVE_GATES = "removeSchedulingGates"
     PROVIDE_VOLUME = "provideVolume"
+    RELEASE_CLAIM = "releaseClaim"
     UNCORDON = "uncordon"
     REQUEST_LESS = "requestLess"
     TOLERATE = "tolerate"
@@ -53,6 +55,19 @@ class Edit(NamedTuple):
     make: Callable[[Any], KubeObject | None]
 
 
+class NewNode(NamedTuple):
+    """One more node: of which pool, like which node, and in which zones it would help."""
+
+    pool: str
+    like: str
+    zones: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        zones = f" in {' or '.join((', '.join(self.zones[:-1]), self.zones[-1]) if self.zones[1:] else self.zones)}"
+        return f"Add a node to {self.pool}{zones if self.zones else ''}, like {self.like}"
+
+
 @dataclass(frozen=True, eq=False)
 class Option:
     """A change that may help, not tried yet."""
@@ -64,14 +79,30 @@ class Option:
     """Smaller ones of a sort go first."""
     about: str = ""
     """What it changes: two options about the same thing make no pair."""
-    like: str = ""
-    """For a new node the node that it is like."""
+    new: NewNode | None = None
     tune: Callable[[Callable[[Option], bool]], Option] | None = None
     """For a change that has a degree: the mildest that still does."""
 
     @property
     def cost(self) -> tuple[int, float]:
         return self.sort.rank, self.size
+
+
+SpecEdit = Callable[[PodSpec], PodSpec]
+
+
+def pod_option(pod: Pod, sort: Sort, text: str, edit: SpecEdit, *, size: float = 0.0, about: str = "") -> Option:
+    """A change of what the pod asks for."""
+    return Option(sort, text, (edited(pod, edit),), size=size, about=about or text)
+
+
+def edited(pod: Pod, edit: SpecEdit) -> Edit:
+    """The pod with another spec."""
+
+    def make(current: Pod) -> Pod:
+        return msgspec.structs.replace(current, spec=edit(current.spec))
+
+    return Edit(pod, make)
 
 
 @dataclass(frozen=True, slots=True)

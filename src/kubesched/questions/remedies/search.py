@@ -11,11 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
 from kubesched.api.pod import Pod
+from kubesched.plugins.node_resources.fit import NodeResourcesFit
 from kubesched.questions.remedies.cluster_options import (
+    device_options,
     eviction_option,
     heeded_options,
     leaving_options,
     new_node_options,
+    one_per_pool,
     volume_options,
     without_pods,
 )
@@ -36,7 +39,7 @@ MOST_HEEDED = 40
 
 def trials_for(nodes: int) -> int:
     """How many changed clusters may be looked at: by and by fewer the larger the cluster, so that time is bounded."""
-    return 60 + 600_000 // max(nodes, 1000)
+    return 100 + 1_500_000 // max(nodes, 1000)
 
 
 def remedies(cluster: SimulatedCluster, pod: Pod) -> Remedies:
@@ -90,13 +93,15 @@ class _Search:
         pod, state, trials = self._pod, self._trials.state, self._trials
         yield from leaving_options(pod, state)
         yield from volume_options(pod, state)
-        yield from pod_options(pod, state)
+        only_room = first.blocked == trials.bit(NodeResourcesFit.name)
+        yield from pod_options(pod, state, only_room)
         yield from new_node_options(state)
         eviction = eviction_option(trials, pod)
         if eviction is not None:
             yield eviction
         yield from node_options(pod, state, first.blocked, most=MOST_NODES)
         yield from heeded_options(trials, pod, most=MOST_HEEDED)
+        yield from device_options(pod, state, most=MOST_HEEDED)
 
     def _singles(self, first: Verdict) -> tuple[list[Option], list[Verdict]]:
         """All options with what each of them comes to."""
@@ -112,7 +117,7 @@ class _Search:
 
     def _tuned_singles(self, helping: Iterable[Option]) -> Iterator[Remedy]:
         """Of each sort the smallest few, with the mildest degree that will do."""
-        tuned = sorted((self._tuned(option, ()) for option in helping), key=lambda option: option.cost)
+        tuned = sorted((self._tuned(option, ()) for option in one_per_pool(helping)), key=lambda option: option.cost)
         shown: Counter[Sort] = Counter()
         relaxed = {option.about for option in tuned if option.sort is Sort.RELAX_SPREAD}
         for option in tuned:
@@ -164,16 +169,14 @@ class _Search:
         rows = min(len(one), len(other))
         if bool((one[:rows] & other[:rows] == 0).any()):
             return True
-        return self._on_new_node(options[i], one, other) or self._on_new_node(options[j], other, one)
+        return self._on_new_node(options[i], verdicts[i], other) or self._on_new_node(options[j], verdicts[j], one)
 
-    def _on_new_node(self, option: Option, blocked: Int64, others: Int64) -> bool:
+    def _on_new_node(self, option: Option, verdict: Verdict, others: Int64) -> bool:
         """A new node is to the other change what the node is that it is like."""
-        row = self._trials.state.nodes.row_of.get(option.like) if option.like else None
-        if row is None or row >= len(others):
+        if option.new is None:
             return False
-        known = self._trials.state.nodes.size
-        new = [bits for n, bits in enumerate(blocked.tolist()) if n >= known] or [int(blocked[-1])]
-        return any(bits & int(others[row]) == 0 for bits in new)
+        like = self._trials.state.nodes.row_of[option.new.like]
+        return int(verdict.blocked[verdict.new_row]) & int(others[like]) == 0
 
     # -- words --------------------------------------------------------------------------------------------------------
 

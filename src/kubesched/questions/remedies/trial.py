@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
+from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
@@ -29,6 +30,8 @@ class Verdict(NamedTuple):
     """Where the pod would go; empty if nowhere."""
     blocked: Int64
     """Per row a bit for each plugin that rejects it."""
+    new_row: int = -1
+    """The row of a node that the changes added, while they lasted."""
 
 
 class Trials:
@@ -60,9 +63,11 @@ class Trials:
             if self._engine.pre_enqueue(pod) is not None:
                 return Verdict("", self._everywhere(OUTSIDE))
             decision = self._engine.decide(_content(pod), explain=explain)
+            added = next((c.obj.name for c in changes if c.old is None and isinstance(c.new, Node)), None)
             return Verdict(
                 decision.node if decision.outcome is Outcome.SCHEDULED else "",
                 self._blocked(decision) if explain else self._everywhere(0),
+                -1 if added is None else self.state.nodes.row_of[added],
             )
 
     def decide(self, pod: Pod, edits: Sequence[Edit] = ()) -> Decision:
