@@ -29,7 +29,7 @@ def cluster_of(objects: Iterable[Json], settings: config.SchedulerConfiguration 
 
 def as_json(objects: Iterable[KubeObject]) -> list[Json]:
     """Objects as an API server would show them."""
-    return [{**msgspec.to_builtins(obj), "kind": type(obj).__name__} for obj in objects]
+    return [{**msgspec.json.decode(msgspec.json.encode(obj)), "kind": type(obj).__name__} for obj in objects]
 
 
 def after(objects: Iterable[Json], changes: Iterable[ObjectChange]) -> list[Json]:
@@ -41,7 +41,7 @@ def after(objects: Iterable[Json], changes: Iterable[ObjectChange]) -> list[Json
             case "create":
                 assert change.object is not None
                 assert place not in found
-                found[place] = change.object
+                found[place] = plain(change.object)
             case "delete":
                 del found[place]
             case _:

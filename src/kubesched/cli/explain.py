@@ -1,68 +1,102 @@
-"""`kubesched explain`: why does a pod go where it goes, or nowhere?"""
+"""`kubesched explain`: why does a pod go where it goes, or nowhere, and what would help?"""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Collection
-
 import click
+from rich.text import Text
 
+from kubesched.api.pod import Pod
 from kubesched.cli.explanation import ExplanationPrinter
 from kubesched.cli.input import refuse
-from kubesched.cli.offline import plugin_errors_reported, simulated, simulation_options
-from kubesched.cli.printing import console, listed, print_plain, print_skipped
+from kubesched.cli.offline import (
+    config_option,
+    feature_gates_option,
+    file_option,
+    manifests_of,
+    output_option,
+    plugin_errors_reported,
+    policy_of,
+    seed_option,
+)
+from kubesched.cli.pending import print_pending
+from kubesched.cli.printing import console, print_plain, print_skipped
 from kubesched.config import Features
-from kubesched.simulate.cluster import SimulatedCluster
-from kubesched.simulate.explanation import explain as explain_pod
+from kubesched.questions.explain import explain as explain_pod
+from kubesched.questions.output import API_VERSION
+from kubesched.questions.pending import pending_pods
+from kubesched.questions.targets import AskedCluster, asked_cluster
 from kubesched.simulate.kinds import DEFAULT_NAMESPACE
 
 
 @click.command()
-@simulation_options
-@click.option("--pod", "name", required=True, help="NAMESPACE/NAME of the pod; the namespace defaults to default.")
-@click.option("--all-nodes", is_flag=True, help="Show every node, even in a large cluster.")
+@click.argument("targets", nargs=-1, metavar="[POD | TYPE/NAME]...")
+@file_option
+@config_option
+@feature_gates_option
+@seed_option
+@output_option("json", "yaml")
+@click.option("--pod", "pods", multiple=True, help="The same as an argument: NAMESPACE/NAME of a pod.")
+@click.option(
+    "--pod-file", "pod_files", multiple=True, metavar="FILE", help="Explain the pods and workloads of this file."
+)
+@click.option("--nodes", "--all-nodes", "all_nodes", is_flag=True, help="Show every node, not groups of them.")
+@click.option("--no-remedies", is_flag=True, help="Do not look for what would help.")
 def explain(
+    targets: tuple[str, ...],
     files: tuple[str, ...],
     config_file: str | None,
     features: Features,
     seed: int,
     output: str,
-    name: str,
+    pods: tuple[str, ...],
+    pod_files: tuple[str, ...],
     all_nodes: bool,
+    no_remedies: bool,
 ) -> None:
-    """Explain the decision for one pod: the verdict on every node, the scores, the choice, and preemption."""
-    cluster, manifests = simulated(files, config_file, features, seed)
-    key = name if "/" in name else f"{DEFAULT_NAMESPACE}/{name}"
-    if key not in cluster.pods:
-        refuse([_unknown(key, cluster)])
-    scheduler = cluster.pods[key].spec.scheduler_name
-    if not cluster.engine.knows(scheduler):
-        known = ", ".join(cluster.profiles)
-        refuse([f"pod {key} waits for the scheduler {scheduler!r}; the configuration has profiles for {known}"])
-    with plugin_errors_reported():
-        explanation = explain_pod(cluster, key)
-    if output == "json":
-        print_plain({**explanation.to_plain(), "skipped": dict(manifests.skipped)})
-        return
+    """Explain decisions: the verdict on all nodes, the scores, the choice, preemption, and what would help.
+
+    POD is NAME or NAMESPACE/NAME; deployment/web, job/x, statefulset/db and the like stand for their next pod. Without
+    any, all pending pods are told in groups: what they lack, and what would place them.
+    """
+    policy = policy_of(config_file, features)
+    manifests = manifests_of((*files, *pod_files), policy, workloads=True)
+    asked = asked_cluster(manifests.objects, policy.settings, seed=seed, profiles=policy.profiles)
     out = console()
-    ExplanationPrinter(out, explanation, all_nodes=all_nodes).print()
+    with plugin_errors_reported():
+        if targets or pods or pod_files:
+            found = [asked.find(text) for text in (*targets, *pods)]
+            for obj, source in zip(manifests.objects, manifests.sources):
+                if source in pod_files and (isinstance(obj, Pod) or (type(obj), obj.key) in asked.workloads):
+                    found.append(asked.find(f"{obj.namespace or DEFAULT_NAMESPACE}/{type(obj).__name__}/{obj.name}"))
+            _refuse_strangers(found, asked)
+            answers = [explain_pod(asked.cluster, pod, with_remedies=not no_remedies) for pod in found]
+        else:
+            answer = pending_pods(asked.cluster, with_remedies=not no_remedies)
+            if output == "table":
+                print_pending(out, answer)
+                print_skipped(out, manifests.skipped)
+            else:
+                print_plain({**answer.document(), "skipped": dict(manifests.skipped)}, output)
+            return
+    if output != "table":
+        documents = [{**answer.document(), "skipped": dict(manifests.skipped)} for answer in answers]
+        several = {"apiVersion": API_VERSION, "kind": "ExplanationList", "items": documents}
+        print_plain(documents[0] if len(documents) == 1 else several, output)
+        return
+    for i, each in enumerate(answers):
+        if i:
+            out.print(Text(f"\n{'═' * out.width}\n"))
+        ExplanationPrinter(out, each, nodes=all_nodes).print()
     print_skipped(out, manifests.skipped)
 
 
-def _unknown(key: str, cluster: SimulatedCluster) -> str:
-    if not cluster.pods:
-        return f"there is no pod {key}: the manifests have no pods at all"
-    similar = _similar(key, cluster.pods)
-    if similar:
-        return f"there is no pod {key}; did you mean {listed(similar)}?"
-    pending = [pod.key for pod in cluster.pending()]
-    if pending:
-        return f"there is no pod {key}; pending are {listed(pending, most=10)}"
-    return f"there is no pod {key}; there are {listed(list(cluster.pods), most=10)}"
-
-
-def _similar(key: str, known: Collection[str]) -> list[str]:
-    """Pods of the same name elsewhere, then those that are spelled alike."""
-    name = key.rpartition("/")[2]
-    namesakes = [other for other in known if other.rpartition("/")[2] == name]
-    return list(dict.fromkeys([*namesakes, *difflib.get_close_matches(key, known, n=4, cutoff=0.85)]))
+def _refuse_strangers(pods: list[Pod], asked: AskedCluster) -> None:
+    """Pods that wait for a scheduler that the configuration knows nothing of."""
+    known = ", ".join(asked.cluster.profiles)
+    refused = [
+        f"pod {pod.key} waits for the scheduler {pod.spec.scheduler_name!r}; the configuration has profiles for {known}"
+        for pod in pods
+        if not asked.cluster.engine.knows(pod.spec.scheduler_name)
+    ]
+    if refused:
+        refuse(refused)

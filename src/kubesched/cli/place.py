@@ -6,7 +6,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from kubesched.cli.offline import plugin_errors_reported, simulated, simulation_options
+from kubesched.cli.offline import manifests_of, plugin_errors_reported, policy_of, simulation_options
 from kubesched.cli.printing import (
     BAD,
     FAINT,
@@ -20,6 +20,7 @@ from kubesched.cli.printing import (
     table,
 )
 from kubesched.config import Features
+from kubesched.questions.targets import asked_cluster
 from kubesched.simulate.placement import Placed, PlacementReport, Unplaced
 from kubesched.simulate.placement import place as place_all
 
@@ -32,11 +33,13 @@ MOST_ROWS = 40
 def place(
     files: tuple[str, ...], config_file: str | None, features: Features, seed: int, output: str, all_pods: bool
 ) -> None:
-    """Place all pending pods of the manifests, one after another, and show where they go.
+    """Place all pending pods, and those that workloads lack, one after another, and show where they go.
 
     One pass in the order of the queue. No pod is evicted; the output says which pods preemption would evict.
     """
-    cluster, manifests = simulated(files, config_file, features, seed)
+    policy = policy_of(config_file, features)
+    manifests = manifests_of(files, policy, workloads=True)
+    cluster = asked_cluster(manifests.objects, policy.settings, seed=seed, profiles=policy.profiles).cluster
     with plugin_errors_reported():
         report = place_all(cluster)
     if output == "json":

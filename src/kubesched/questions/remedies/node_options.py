@@ -48,7 +48,7 @@ def _options(pod: Pod, node: Node, state: ClusterState, size: float) -> Iterator
         if taint.key.startswith(SYSTEM_TAINTS):
             text = f"Get {node.name} rid of {taint_text(taint)}, which says how the node is"
         yield Option(Sort.REMOVE_TAINT, text, (Edit(node, _Untainted(taint)),), size, about)
-    for key, value in _missing_labels(pod, node):
+    for key, value in missing_labels(pod, node):
         text = f"Label {node.name} with {key}={value}"
         yield Option(Sort.LABEL_NODE, text, (Edit(node, _Labelled(key, value)),), size, f"label {node.name} {key}")
 
@@ -80,7 +80,7 @@ class _Labelled:
         return replace(node, metadata=replace(node.metadata, labels={**node.metadata.labels, **self._labels}))
 
 
-def _missing_labels(pod: Pod, node: Node) -> Iterator[tuple[str, str]]:
+def missing_labels(pod: Pod, node: Node) -> Iterator[tuple[str, str]]:
     """Labels that the pod's node selector and node affinity ask for, and that the node does not have."""
     labels = node.metadata.labels
     wanted = dict.fromkeys(item for item in pod.spec.node_selector.items() if labels.get(item[0]) != item[1])
