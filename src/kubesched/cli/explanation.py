@@ -244,7 +244,9 @@ class ExplanationPrinter:
         if remedies.found:
             self._out.print(heading("What would help"))
             for remedy in remedies.found:
-                paragraph(self._out, f"{remedy.text}. It would go to {remedy.node}.", first="- ", rest="  ")
+                there = remedy.node in remedy.text or not any(v.node == remedy.node for v in self._it.verdicts)
+                goes = "" if there else f" It would go to {remedy.node}."
+                paragraph(self._out, f"{remedy.text}.{goes}", first="- ", rest="  ")
         elif remedies.exhaustive:
             paragraph(self._out, f"No single change helps, and no pair: {remedies.tried} were tried.", BAD)
         else:
@@ -262,7 +264,9 @@ def _which(group: NodeGroup) -> str:
 
 def _group_reason(group: NodeGroup) -> str:
     assert group.refusal is not None
-    reason = f"{group.refusal.text} ({group.refusal.plugin})" if group.refusal.plugin else group.refusal.text
+    reason = _said(group.refusal)
+    if group.refusal.plugin:
+        reason += f" ({group.refusal.plugin})"
     if group.for_nominated:
         reason += ", with the pods that are nominated to these nodes"
     if group.also:
@@ -277,7 +281,7 @@ def _best_and_chosen(scores: tuple[NodeScore, ...], chosen: str) -> tuple[NodeSc
 
 def _reason(verdict: NodeVerdict) -> str:
     assert verdict.refusal is not None
-    text = verdict.refusal.text
+    text = _said(verdict.refusal)
     if verdict.for_nominated:
         text += " (with the pods that are nominated to this node)"
     if verdict.also:
@@ -286,7 +290,12 @@ def _reason(verdict: NodeVerdict) -> str:
 
 
 def _objection(refusal: Refusal) -> str:
-    return f"{refusal.plugin}: {refusal.text}"
+    return f"{refusal.plugin}: {_said(refusal)}"
+
+
+def _said(refusal: Refusal) -> str:
+    """The reasons without what the table says already: that they are about nodes."""
+    return ", ".join(reason.removeprefix("node(s) ") for reason in refusal.reasons)
 
 
 def _title(plugin: str, weight: int) -> str:

@@ -88,7 +88,8 @@ class Grid:
     def _list(self, most: int) -> Iterator[Text]:
         """Each row a paragraph: the first cell, and the others below it with their headings."""
         for cells, style in self.rows:
-            yield Text(cells[0], style=style or STRONG)
+            if cells[0]:
+                yield Text(cells[0], style=style or STRONG)
             for heading, cell in zip(self.headings[1:], cells[1:]):
                 if cell:
                     label = f"{' '.join(heading.split())}: " if heading else ""

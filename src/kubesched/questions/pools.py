@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from kubesched.api.devices import ResourceSlice
 from kubesched.api.meta import KubeObject
-from kubesched.api.node import Node
+from kubesched.api.node import Node, Taint
 from kubesched.api.pod import Pod
 from kubesched.api.storage import CSINode
 from kubesched.api.well_known import HOSTNAME, ZONE
@@ -35,6 +35,8 @@ INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 PASSING_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "ToBeDeletedByClusterAutoscaler")
 """Taints of one node in its present state, which a new one would not have."""
 
+SMALL_CLUSTER = 30
+
 _NUMBER = re.compile(r"[-.]?[0-9a-f]*\d[0-9a-f]*$")
 
 
@@ -44,7 +46,9 @@ class Pool:
 
     name: str
     models: tuple[Node, ...]
-    """A node per zone."""
+    """A node per zone and list of taints."""
+    others: tuple[Node, ...] = ()
+    """Nodes that differ from those in their labels or in what they offer; only of a small cluster."""
 
     @property
     def title(self) -> str:
@@ -61,17 +65,25 @@ def pool_of(node: Node) -> str:
 
 
 def pools_of(state: ClusterState) -> tuple[Pool, ...]:
-    """All pools by name. Of each zone the node stands for the others that offers most."""
+    """All pools by name. The node that offers most stands for others of its zone with the same taints."""
     table = state.nodes
-    models: dict[str, dict[str, Node]] = {}
+    members: dict[str, dict[tuple[str, tuple[Taint, ...]], list[Node]]] = {}
     for row in np.flatnonzero(table.live[: table.size]).tolist():
         node = table.node(row)
-        zones = models.setdefault(pool_of(node), {})
-        zone = node.metadata.labels.get(ZONE, "")
-        known = zones.get(zone)
-        if known is None or _offers(state, node) > _offers(state, known):
-            zones[zone] = node
-    return tuple(Pool(name, tuple(zones[zone] for zone in sorted(zones))) for name, zones in sorted(models.items()))
+        alike = node.metadata.labels.get(ZONE, ""), _lasting(node.spec.taints)
+        members.setdefault(pool_of(node), {}).setdefault(alike, []).append(node)
+    return tuple(_pool(name, alike, state) for name, alike in sorted(members.items()))
+
+
+def _pool(name: str, alike: Mapping[tuple[str, tuple[Taint, ...]], list[Node]], state: ClusterState) -> Pool:
+    keys = sorted(alike, key=lambda key: (key[0], len(key[1])))
+    models = [max(alike[key], key=lambda node: _offers(state, node)) for key in keys]
+    others = [node for nodes in alike.values() for node in nodes if node not in models]
+    return Pool(name, tuple(models), tuple(others) if state.nodes.live_count <= SMALL_CLUSTER else ())
+
+
+def _lasting(taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
+    return tuple(taint for taint in taints if not taint.key.startswith(PASSING_TAINTS))
 
 
 def _offers(state: ClusterState, node: Node) -> tuple[int, ...]:
@@ -82,11 +94,10 @@ def one_more(state: ClusterState, model: Node, number: int = 1) -> Iterator[Kube
     """A new node like the model, empty but for its daemons; with what drivers say about it."""
     name = f"{model.name}-new-{number}"
     labels = {**model.metadata.labels, HOSTNAME: name} if HOSTNAME in model.metadata.labels else model.metadata.labels
-    taints = tuple(taint for taint in model.spec.taints if not taint.key.startswith(PASSING_TAINTS))
     yield replace(
         model,
         metadata=replace(model.metadata, name=name, uid=f"node/{name}", labels=labels, resource_version=""),
-        spec=replace(model.spec, taints=taints, unschedulable=False, provider_id=""),
+        spec=replace(model.spec, taints=_lasting(model.spec.taints), unschedulable=False, provider_id=""),
     )
     csi_node = state.objects.get(CSINode, model.name)
     if csi_node is not None:

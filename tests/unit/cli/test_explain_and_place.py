@@ -45,8 +45,8 @@ def test_the_example_explains_the_canary_node_by_node_and_score_by_score() -> No
     assert result.exit_code == 0
     found = stripped(result.stdout)
     assert found[:2] == ["shop/checkout-canary 4 of 12 nodes fit", "It goes to web-c1, the best of those that fit."]
-    assert "1 web-c2 node(s) were unschedulable (NodeUnschedulable)" in found
-    assert "also InterPodAffinity: node(s) didn't match pod anti-affinity rules" in found
+    assert "1 web-c2 were unschedulable (NodeUnschedulable)" in found
+    assert "also InterPodAffinity: didn't match pod anti-affinity rules" in found
     assert "4 spot-b1, spot-c1, web-b2, web-c1 fit" in found
     assert any(re.fullmatch(r"web-c1 300 200 \d+ \d+ \d+ 0 \d+ <- chosen", line) for line in found)
 

@@ -22,7 +22,7 @@ WORDS = st.sampled_from(("x", "y"))
 @st.composite
 def nodes(draw: st.DrawFn, i: int) -> NodeBuilder:
     made = make_node(f"n{i}").capacity(cpu=draw(st.integers(1, 4)), memory="4Gi", pods=draw(st.integers(1, 4)))
-    made = made.label(pool=draw(WORDS), **({"disk": draw(WORDS)} if draw(st.booleans()) else {}))
+    made = made.label({"pool": draw(WORDS), **({"disk": draw(WORDS)} if draw(st.booleans()) else {})})
     if draw(st.integers(0, 4)):
         made = made.zone(draw(st.sampled_from(("a", "b"))))
     for key in draw(st.sets(st.sampled_from(("t", "u")), max_size=2)) if draw(st.booleans()) else ():
@@ -56,7 +56,7 @@ def clusters(draw: st.DrawFn) -> list[Json]:
     """Up to four nodes, some pods on them, and a pod that waits."""
     count = draw(st.integers(1, 4))
     there = [draw(nodes(i)) for i in range(count)]
-    placed = [
+    placed: list[PodBuilder] = [
         make_pod(f"q{i}")
         .label(app=draw(WORDS))
         .priority(draw(st.integers(0, 2)))
@@ -64,12 +64,13 @@ def clusters(draw: st.DrawFn) -> list[Json]:
         .on(f"n{draw(st.integers(0, count - 1))}")
         for i in range(draw(st.integers(0, 5)))
     ]
-    if placed and draw(st.booleans()):
+    has_port, has_anti_affinity = draw(st.booleans()), draw(st.booleans())
+    if placed and has_port:
         placed[0] = placed[0].host_port(80)
-    if placed and draw(st.booleans()):
+    if placed and has_anti_affinity:
         placed[-1] = placed[-1].pod_anti_affinity(ZONE, app=draw(WORDS))
     pending = draw(wishes(make_pod("p"))).priority(draw(st.integers(0, 2)))
-    return as_json(each.build() for each in (*there, *placed, pending))
+    return as_json([*(node.build() for node in there), *(pod.build() for pod in placed), pending.build()])
 
 
 def fits(objects: list[Json]) -> bool:

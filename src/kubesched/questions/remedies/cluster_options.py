@@ -32,7 +32,7 @@ from kubesched.questions.remedies.trial import Trials
 from kubesched.state.cluster import ClusterState
 from kubesched.state.pods import PlacedPod
 
-MOST_MODELS = 24
+MOST_MODELS = 30
 HIGHEST_PRIORITY = 2**31 - 1
 ANY_PROVISIONER = "provisioner.example.com"
 
@@ -42,7 +42,9 @@ ANY_PROVISIONER = "provisioner.example.com"
 
 def new_node_options(state: ClusterState) -> Iterator[Option]:
     """One more node of each pool, in each of its zones."""
-    models = [(pool, model) for pool in pools_of(state) for model in pool.models]
+    pools = pools_of(state)
+    models = [(pool, model) for pool in pools for model in pool.models]
+    models += [(pool, model) for pool in pools for model in pool.others]
     for place, (pool, model) in enumerate(models[:MOST_MODELS]):
         zone = model.metadata.labels.get(ZONE, "") if len(pool.models) > 1 else ""
         edits = tuple(_created(obj) for obj in one_more(state, model))
@@ -60,7 +62,7 @@ def one_per_pool(options: Iterable[Option]) -> Iterator[Option]:
             pools.setdefault(option.new.pool, []).append(option)
     for alike in pools.values():
         kinds = [option.new for option in alike if option.new is not None]
-        merged = kinds[0]._replace(zones=tuple(zone for kind in kinds for zone in kind.zones))
+        merged = kinds[0]._replace(zones=tuple(dict.fromkeys(zone for kind in kinds for zone in kind.zones)))
         yield dataclasses.replace(alike[0], text=merged.text, new=merged)
 
 

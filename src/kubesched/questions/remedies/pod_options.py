@@ -22,7 +22,7 @@ from kubesched.state.columns import Bool
 SYSTEM_TAINTS = "node.kubernetes.io/"
 """What begins so says how a node is; it goes by itself, and pods had better not tolerate it."""
 
-MOST_TAINTS = 24
+MOST_TAINTS = 30
 _NO_LIMIT = 2**31 - 1
 
 

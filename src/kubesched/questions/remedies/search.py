@@ -12,6 +12,7 @@ from itertools import combinations
 
 from kubesched.api.pod import Pod
 from kubesched.plugins.node_resources.fit import NodeResourcesFit
+from kubesched.questions.pools import SMALL_CLUSTER
 from kubesched.questions.remedies.cluster_options import (
     device_options,
     eviction_option,
@@ -32,7 +33,7 @@ from kubesched.state.columns import Int64
 MOST_OF_A_SORT = 3
 MOST_NEW_NODES = 8
 MOST_PAIRS = 5
-MOST_NODES = 30
+MOST_NODES = SMALL_CLUSTER
 """How many nodes are looked at for changes of single nodes, nearest misses first; in a small cluster that is all."""
 MOST_HEEDED = 40
 
@@ -62,13 +63,16 @@ class _Search:
         found = list(self._preemption())
         options, verdicts = self._singles(first)
         helping = [i for i, verdict in enumerate(verdicts) if verdict.node]
+        if found:  # whom to evict is the scheduler's choice then
+            helping = [i for i in helping if options[i].sort is not Sort.EVICT]
         found += self._tuned_singles([options[i] for i in helping])
         if not helping and not found:
             found += self._pairs(options, verdicts)
         return self._answer(found)
 
     def _answer(self, found: Sequence[Remedy]) -> Remedies:
-        return Remedies(self._pod.key, tuple(found), self._trials.tried, exhaustive=not self._skipped)
+        every = not self._skipped and self._trials.state.nodes.live_count <= MOST_NODES
+        return Remedies(self._pod.key, tuple(found), self._trials.tried, exhaustive=every)
 
     # -- singles ------------------------------------------------------------------------------------------------------
 
