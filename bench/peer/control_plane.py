@@ -21,6 +21,8 @@ from kubesched.kube.self_signed import self_signed_pair
 ASSETS = "KUBEBUILDER_ASSETS"
 ADMIN, SCHEDULER = "admin-token", "scheduler-token"
 _TOKENS = f'{ADMIN},admin,1,"system:masters"\n{SCHEDULER},system:kube-scheduler,2,\n'
+WITHOUT_ADMISSION = ("ServiceAccount", "TaintNodesByCondition", "Priority")
+"""As upstream's harness has it: no service accounts, nodes that no controller watches, numbers as priority."""
 _LONGEST_START = 120.0
 _TRIES = 3
 _ETCD_DATA = "etcd-data-"
@@ -58,10 +60,16 @@ class ControlPlane:
     """Ends with the `with` block, each process by its own id."""
 
     def __init__(
-        self, folder: Path, *, gates: Mapping[str, bool] | None = None, controllers: Sequence[str] = ()
+        self,
+        folder: Path,
+        *,
+        gates: Mapping[str, bool] | None = None,
+        controllers: Sequence[str] = (),
+        without_admission: Sequence[str] = WITHOUT_ADMISSION,
     ) -> None:
         """`folder` is an empty one for data, keys and logs; no controllers means no controller manager."""
         self.folder = folder
+        self._without_admission = without_admission
         self._gates = dict(gates or {})
         self._controllers = controllers
         self._running = ExitStack()
@@ -139,8 +147,7 @@ class ControlPlane:
             "--service-cluster-ip-range=10.0.0.0/24",
             "--endpoint-reconciler-type=none",
             "--allow-privileged=true",
-            # As upstream's harness has it: no service accounts, nodes that no controller watches, numbers as priority.
-            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition,Priority",
+            *([f"--disable-admission-plugins={','.join(self._without_admission)}"] if self._without_admission else []),
             *_gate_flags(self._gates),
         )
 
@@ -150,6 +157,8 @@ class ControlPlane:
             self.folder / "kube-controller-manager.log",
             f"--kubeconfig={self.kubeconfig(ADMIN)}",
             f"--controllers={','.join(self._controllers)}",
+            f"--service-account-private-key-file={self.folder / 'server.key'}",
+            f"--root-ca-file={self.folder / 'server.crt'}",
             "--use-service-account-credentials=false",
             "--leader-elect=false",
             "--bind-address=127.0.0.1",
