@@ -1,40 +1,26 @@
-"""Changes of the cluster that may help: one more node, pods that leave, volumes and claims that are there."""
+"""Changes of the cluster that may help: one more node, and pods that leave."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
 from kubesched.api.device_claims import ResourceClaim, ResourceClaimStatus
-from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.pod import Pod
-from kubesched.api.requests import is_extended, pod_requests
-from kubesched.api.storage import (
-    ClaimStatus,
-    ObjectReference,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    PersistentVolumeClaimSpec,
-    PersistentVolumeSpec,
-    StorageClass,
-    VolumeResources,
-)
-from kubesched.api.well_known import BIND_COMPLETED, DEFAULT_STORAGE_CLASS, NO_PROVISIONER, ZONE
+from kubesched.api.well_known import ZONE
 from kubesched.framework.plugin import FilterPlugin
 from kubesched.plugins.shared.devices.answers import DeviceView
-from kubesched.plugins.shared.volume_claims import claims_used, class_of, is_bound
 from kubesched.questions.pools import one_more, pools_of
-from kubesched.questions.remedies.remedy import Edit, NewNode, Option, Sort
+from kubesched.questions.remedies.remedy import Edit, NewNode, Option, Sort, created
 from kubesched.questions.remedies.trial import Trials
 from kubesched.state.cluster import ClusterState
+from kubesched.state.facts import PodFacts
 from kubesched.state.pods import PlacedPod
 
 MOST_MODELS = 30
 HIGHEST_PRIORITY = 2**31 - 1
-ANY_PROVISIONER = "provisioner.example.com"
 
 
 # -- nodes ------------------------------------------------------------------------------------------------------------
@@ -47,7 +33,7 @@ def new_node_options(state: ClusterState) -> Iterator[Option]:
     models += [(pool, model) for pool in pools for model in pool.others]
     for place, (pool, model) in enumerate(models[:MOST_MODELS]):
         zone = model.metadata.labels.get(ZONE, "") if len(pool.models) > 1 else ""
-        edits = tuple(_created(obj) for obj in one_more(state, model))
+        edits = tuple(created(obj) for obj in one_more(state, model))
         kind = NewNode(pool.title, model.name, (zone,) if zone else ())
         yield Option(Sort.ADD_NODE, kind.text, edits, place, "new node", new=kind)
 
@@ -64,10 +50,6 @@ def one_per_pool(options: Iterable[Option]) -> Iterator[Option]:
         kinds = [option.new for option in alike if option.new is not None]
         merged = kinds[0]._replace(zones=tuple(dict.fromkeys(zone for kind in kinds for zone in kind.zones)))
         yield dataclasses.replace(alike[0], text=merged.text, new=merged)
-
-
-def _created(obj: KubeObject) -> Edit:
-    return Edit(None, lambda _: obj)
 
 
 # -- pods that leave --------------------------------------------------------------------------------------------------
@@ -90,7 +72,7 @@ def eviction_option(trials: Trials, pod: Pod) -> Option | None:
     if result is None or not result.nominated:
         return None
     victims = [victim.pod for victim in result.victims]
-    return _eviction(victims, trials.state, result.nominated) if victims else None
+    return eviction(victims, trials.state, result.nominated) if victims else None
 
 
 def heeded_options(trials: Trials, pod: Pod, *, most: int) -> Iterator[Option]:
@@ -116,15 +98,27 @@ def heeded_options(trials: Trials, pod: Pod, *, most: int) -> Iterator[Option]:
         if len(heeded) > most:
             return
     for other in heeded:
-        yield _eviction([other], trials.state, other.spec.node_name)
+        yield eviction([other], trials.state, other.spec.node_name)
 
 
-def _sharing_ports(victims: Sequence[Pod], state: ClusterState, node: str) -> list[Pod]:
-    """Other pods there that have claimed a port of the victims; by rights there are none."""
+def sharing_ports(victims: Sequence[Pod], state: ClusterState, node: str) -> list[Pod]:
+    """Other pods there that have claimed a port of those that leave; by rights there are none."""
     leaving = {victim.identity for victim in victims}
-    ports = {port for victim in victims for port in state.facts(victim).ports}
-    there = state.pods.pods_on(state.nodes.row_of[node])
-    return [p.pod for p in there if p.pod.identity not in leaving and not ports.isdisjoint(p.facts.ports)]
+    ports = {port for victim in victims for port in _ports(state.facts(victim))}
+    sharing: list[Pod] = []
+    there = state.pods.pods_on(state.nodes.row_of[node]) if ports else ()
+    while True:
+        more = [p for p in there if p.pod.identity not in leaving and not ports.isdisjoint(_ports(p.facts))]
+        if not more:
+            return sharing
+        for placed in more:
+            leaving.add(placed.pod.identity)
+            ports |= _ports(placed.facts)
+            sharing.append(placed.pod)
+
+
+def _ports(facts: PodFacts) -> set[tuple[str, int]]:
+    return {(port.protocol, port.port) for port in facts.ports}
 
 
 def _is_daemon(placed: PlacedPod) -> bool:
@@ -132,8 +126,8 @@ def _is_daemon(placed: PlacedPod) -> bool:
     return owner is not None and owner.kind == "DaemonSet"
 
 
-def _eviction(victims: Sequence[Pod], state: ClusterState, node: str) -> Option:
-    victims = [*victims, *_sharing_ports(victims, state, node)]
+def eviction(victims: Sequence[Pod], state: ClusterState, node: str) -> Option:
+    victims = [*victims, *sharing_ports(victims, state, node)]
     ends = [pod for pod in victims if (owner := pod.metadata.controller) is not None and owner.kind == "Job"]
     if len(ends) == len(victims):
         text = f"Wait until {_listed(victims)} on {node} {'has' if len(victims) == 1 else 'have'} ended, or evict"
@@ -172,122 +166,3 @@ def _released_by(pod: Pod) -> Callable[[ResourceClaim], ResourceClaim]:
         return replace(claim, status=replace(claim.status, reserved_for=others) if others else ResourceClaimStatus())
 
     return released
-
-
-# -- devices ----------------------------------------------------------------------------------------------------------
-
-
-def device_options(pod: Pod, state: ClusterState, *, most: int) -> Iterator[Option]:
-    """Devices that others hold: an idle claim gives them back, or the pods that use one leave."""
-    if not pod.spec.resource_claims and not any(is_extended(name) for name in pod_requests(pod)):
-        return
-    claims = [claim for claim in state.objects.all(ResourceClaim) if claim.status.allocation is not None]
-    placed = {each.pod.uid: each.pod for each in state.pods.at if each is not None} if claims else {}
-    for claim in claims[:most]:
-        users = [placed[user.uid] for user in claim.status.reserved_for if user.uid in placed]
-        if not claim.status.reserved_for:
-            text = f"Deallocate the claim {claim.key}, which no pod uses"
-            edit = Edit(claim, lambda claim: replace(claim, status=ResourceClaimStatus()))
-            yield Option(Sort.RELEASE_CLAIM, text, (edit,), 0.0, f"claim {claim.key}")
-        elif users and len(users) == len(claim.status.reserved_for) and pod.uid not in placed:
-            yield _eviction(users, state, users[0].spec.node_name)
-
-
-# -- storage ----------------------------------------------------------------------------------------------------------
-
-
-def volume_options(pod: Pod, state: ClusterState) -> Iterator[Option]:
-    """Claims, classes and volumes that are missing."""
-    objects = state.objects
-    for use in claims_used(pod):
-        claim = objects.get(PersistentVolumeClaim, use.name, pod.namespace)
-        if claim is None:
-            if not use.is_ephemeral:
-                yield from _missing_claim(pod.namespace, use.name, state)
-            continue
-        if is_bound(claim):
-            continue
-        class_name = class_of(claim)
-        if class_name and objects.get(StorageClass, class_name) is None:
-            made = _new_class(class_name, state)
-            text = f"Create the StorageClass {class_name}, which the claim {claim.name} asks for"
-            yield Option(Sort.PROVIDE_VOLUME, text, (_created(made),), 1.0, f"class {class_name}")
-        size = claim.spec.resources.requests.get("storage")
-        text = f"Give the claim {claim.name} a PersistentVolume{f' of {size}' if size else ''}"
-        yield Option(Sort.PROVIDE_VOLUME, text, _bound(claim), 2.0, f"claim {claim.name}")
-
-
-def _missing_claim(namespace: str, name: str, state: ClusterState) -> Iterator[Option]:
-    """The claim, of a class that makes volumes once a pod needs them; else one with a volume of its own."""
-    classes = sorted(state.objects.all(StorageClass), key=lambda c: (not _is_default(c), c.name))
-    waiting = [c for c in classes if c.volume_binding_mode == "WaitForFirstConsumer"]
-    making = [c for c in waiting if c.provisioner != NO_PROVISIONER]
-    for place, storage_class in enumerate(making[:3]):
-        claim = _claim(namespace, name, storage_class.name)
-        text = f"Create the PersistentVolumeClaim {name}, of class {storage_class.name}"
-        yield Option(Sort.PROVIDE_VOLUME, text, (_created(claim),), place / 10, f"claim {name}")
-    claim = _claim(namespace, name, "")
-    text = f"Create the PersistentVolumeClaim {name}, with a PersistentVolume"
-    edits = (_created(_as_bound(claim)), _created(_volume_for(claim)))
-    yield Option(Sort.PROVIDE_VOLUME, text, edits, 1.0, f"claim {name}")
-
-
-def _is_default(storage_class: StorageClass) -> bool:
-    return storage_class.metadata.annotations.get(DEFAULT_STORAGE_CLASS) == "true"
-
-
-def _claim(namespace: str, name: str, class_name: str) -> PersistentVolumeClaim:
-    spec = PersistentVolumeClaimSpec(
-        access_modes=("ReadWriteOnce",),
-        resources=VolumeResources(requests={"storage": "1Gi"}),
-        storage_class_name=class_name,
-    )
-    meta = ObjectMeta(name=name, namespace=namespace, uid=f"claim/{namespace}/{name}")
-    return PersistentVolumeClaim(metadata=meta, spec=spec, status=ClaimStatus(phase="Pending"))
-
-
-def _new_class(name: str, state: ClusterState) -> StorageClass:
-    """A class of the provisioner that others have, which makes volumes where they are needed."""
-    known = [c.provisioner for c in state.objects.all(StorageClass) if c.provisioner != NO_PROVISIONER]
-    return StorageClass(
-        metadata=ObjectMeta(name=name, uid=f"class/{name}"),
-        provisioner=known[0] if known else ANY_PROVISIONER,
-        volume_binding_mode="WaitForFirstConsumer",
-    )
-
-
-def _bound(claim: PersistentVolumeClaim) -> tuple[Edit, ...]:
-    return _created(_volume_for(claim)), Edit(claim, _as_bound)
-
-
-def _as_bound(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-    annotations: dict[str, Any] = {**claim.metadata.annotations, BIND_COMPLETED: "yes"}
-    return replace(
-        claim,
-        metadata=replace(claim.metadata, annotations=annotations),
-        spec=replace(claim.spec, volume_name=_volume_name(claim)),
-        status=replace(claim.status, phase="Bound"),
-    )
-
-
-def _volume_for(claim: PersistentVolumeClaim) -> PersistentVolume:
-    """A volume that every node can reach."""
-    spec = claim.spec
-    owner = ObjectReference(
-        kind="PersistentVolumeClaim", namespace=claim.namespace, name=claim.name, uid=claim.metadata.uid
-    )
-    return PersistentVolume(
-        metadata=ObjectMeta(name=_volume_name(claim), uid=f"volume/{claim.key}"),
-        spec=PersistentVolumeSpec(
-            capacity=spec.resources.requests,
-            access_modes=spec.access_modes,
-            storage_class_name=class_of(claim),
-            volume_mode=spec.volume_mode,
-            claim_ref=owner,
-        ),
-        status=ClaimStatus(phase="Bound"),
-    )
-
-
-def _volume_name(claim: PersistentVolumeClaim) -> str:
-    return f"for-{claim.namespace}-{claim.name}"

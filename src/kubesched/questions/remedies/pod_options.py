@@ -14,6 +14,7 @@ from kubesched.api.pod import Pod, PodSpec, Toleration
 from kubesched.api.requests import is_countable, pod_requests
 from kubesched.api.tolerations import KEEPS_AWAY, tolerates_any_way
 from kubesched.questions.remedies.affinity_options import affinity_options
+from kubesched.questions.remedies.levels import Levels
 from kubesched.questions.remedies.remedy import Edit, Option, Sort, SpecEdit, edited, pod_option
 from kubesched.questions.remedies.requests import requested, spelled, unit_of, with_request
 from kubesched.state.cluster import ClusterState
@@ -119,34 +120,12 @@ class _RequestLess:
         left = (table.allocatable[column] - table.requested[column])[: table.size][table.live[: table.size]]
         free = np.unique(left[(left > 0) & (left < self._asked)])
         # With nominated pods, and on nodes that are yet to come, other amounts may be the limit.
-        levels = _Levels(lambda amount: fits(self.option(amount)))
+        levels = Levels(lambda amount: fits(self.option(amount)))
         found = levels.greatest_of(free.tolist())
         nothing_between = found and not fits(self.option(found + 1))
         most = found if nothing_between else levels.greatest(found, self._asked - 1)
         unit = unit_of(self._resource, most)
         return self.option(most - most % unit)
-
-
-class _Levels:
-    """A change of which less helps less: the least that does, or the most that is harmless, is found by halving."""
-
-    def __init__(self, fits: Callable[[int], bool]) -> None:
-        self._fits = fits
-
-    def greatest_of(self, levels: list[int]) -> int:
-        """The greatest of these that fits; 0 if none does."""
-        low, high = 0, len(levels)
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (middle + 1, high) if self._fits(levels[middle]) else (low, middle)
-        return levels[low - 1] if low else 0
-
-    def greatest(self, low: int, high: int) -> int:
-        """The greatest from low, which fits, to high."""
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if self._fits(middle) else (low, middle - 1)
-        return low
 
 
 # -- taints -----------------------------------------------------------------------------------------------------------
@@ -231,7 +210,7 @@ class _Skew:
 
     def _tuned(self, fits: Callable[[Option], bool]) -> Option:
         low = self._constraint.max_skew + 1
-        wider = _Levels(lambda less: fits(self.option(self._most - less)))
+        wider = Levels(lambda less: fits(self.option(self._most - less)))
         return self.option(self._most - wider.greatest(0, self._most - low))
 
 

@@ -26,6 +26,7 @@ class Sort(Enum):
     RELEASE_CLAIM = "releaseClaim"
     UNCORDON = "uncordon"
     REQUEST_LESS = "requestLess"
+    FEWER_DEVICES = "requestFewerDevices"
     TOLERATE = "tolerate"
     RELAX_SPREAD = "relaxSpread"
     REMOVE_TAINT = "removeTaint"
@@ -53,6 +54,11 @@ class Edit(NamedTuple):
 
     obj: KubeObject | None
     make: Callable[[Any], KubeObject | None]
+
+
+def created(obj: KubeObject) -> Edit:
+    """A new object."""
+    return Edit(None, lambda _: obj)
 
 
 class NewNode(NamedTuple):

@@ -14,19 +14,20 @@ from kubesched.api.pod import Pod
 from kubesched.plugins.node_resources.fit import NodeResourcesFit
 from kubesched.questions.pools import SMALL_CLUSTER
 from kubesched.questions.remedies.cluster_options import (
-    device_options,
     eviction_option,
     heeded_options,
     leaving_options,
     new_node_options,
     one_per_pool,
-    volume_options,
+    sharing_ports,
     without_pods,
 )
+from kubesched.questions.remedies.device_options import device_options
 from kubesched.questions.remedies.node_options import node_options
 from kubesched.questions.remedies.pod_options import pod_options, without_gates
 from kubesched.questions.remedies.remedy import Option, Remedies, Remedy, Sort, Step, changes_of, described
 from kubesched.questions.remedies.trial import Trials, Verdict
+from kubesched.questions.remedies.volume_options import volume_options
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.state.columns import Int64
 
@@ -58,8 +59,8 @@ class _Search:
     def remedies(self) -> Remedies:
         first = self._trials.run(self._always)
         if first.node:
-            found = [self._remedy((), first.node)] if self._always else []
-            return self._answer(found)
+            helps = self._always and self._trials.node_with(self._always)
+            return self._answer([self._remedy((), first.node)] if helps else [])
         found = list(self._preemption())
         options, verdicts = self._singles(first)
         helping = [i for i, verdict in enumerate(verdicts) if verdict.node]
@@ -85,11 +86,13 @@ class _Search:
         if result is None or not result.nominated:
             return
         victims = [victim.pod for victim in result.victims]
+        if sharing_ports(victims, self._trials.state, result.nominated):
+            return
         names = ", ".join(victim.key for victim in victims[:4])
         more = f" and {len(victims) - 4} more" if len(victims) > 4 else ""
         text = f"Wait: the scheduler makes room by itself on {result.nominated}, by evicting {names}{more}"
         option = Option(Sort.PREEMPTION, text, without_pods(victims, self._trials.state))
-        node = self._trials.run((option,), explain=False).node
+        node = self._trials.node_with((option,))
         if node:
             yield self._remedy((option,), node)
 
@@ -129,7 +132,7 @@ class _Search:
                 continue  # a greater skew is enough
             shown[option.sort] += 1
             if shown[option.sort] <= (MOST_NEW_NODES if option.sort is Sort.ADD_NODE else MOST_OF_A_SORT):
-                node = self._trials.run((*self._always, option), explain=False).node
+                node = self._trials.node_with((*self._always, option))
                 if node:
                     yield self._remedy((option,), node)
 
@@ -161,7 +164,7 @@ class _Search:
                 continue
             one = self._tuned(pair[0], (pair[1],))
             other = self._tuned(pair[1], (one,))
-            node = self._trials.run((*self._always, one, other), explain=False).node
+            node = self._trials.node_with((*self._always, one, other))
             if node:
                 found.append(self._remedy((one, other), node))
                 sorts[kinds] += 1

@@ -13,8 +13,10 @@ from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.framework.cycle import CycleStateMissingError
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
+from kubesched.framework.plugin import ReservePlugin
 from kubesched.questions.remedies.remedy import Edit, Option, changes_of
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.state.columns import Int64
@@ -51,7 +53,11 @@ class Trials:
         """Whether the pod finds a node once these changes are made."""
         return bool(self.run(options, explain=False).node)
 
-    def run(self, options: Iterable[Option], *, explain: bool = True) -> Verdict:
+    def node_with(self, options: Iterable[Option]) -> str:
+        """Where the pod would go, Reserve included; empty if nowhere."""
+        return self.run(options, explain=False, reserve=True).node
+
+    def run(self, options: Iterable[Option], *, explain: bool = True, reserve: bool = False) -> Verdict:
         """The verdict on the cluster with these changes; `explain` also says what is in the way on every row."""
         edits = [edit for option in options for edit in option.edits]
         changes = changes_of(edits)
@@ -64,8 +70,9 @@ class Trials:
                 return Verdict("", self._everywhere(OUTSIDE))
             decision = self._engine.decide(_content(pod), explain=explain)
             added = next((c.obj.name for c in changes if c.old is None and isinstance(c.new, Node)), None)
+            fits = decision.outcome is Outcome.SCHEDULED and (not reserve or self._can_reserve(decision))
             return Verdict(
-                decision.node if decision.outcome is Outcome.SCHEDULED else "",
+                decision.node if fits else "",
                 self._blocked(decision) if explain else self._everywhere(0),
                 -1 if added is None else self.state.nodes.row_of[added],
             )
@@ -76,6 +83,28 @@ class Trials:
         self.tried += 1
         with changed(self.cluster, changes_of(edits)):
             return self._engine.decide(pod, explain=True)
+
+    def _can_reserve(self, decision: Decision) -> bool:
+        """Whether all plugins can set aside what the pod needs; nothing is set aside afterwards."""
+        cycle, pod, node, state = decision.cycle, decision.pod, decision.node, self.state
+        asked: list[ReservePlugin] = []
+        nominated = self.pod in state.nominated.on_node(self.pod.status.nominated_node_name)
+        state.assume(pod, node)
+        try:
+            for plugin in self.cluster.profiles[decision.profile].at("reserve", ReservePlugin):
+                asked.append(plugin)
+                if plugin.reserve(cycle, pod, node) is not None:
+                    return False
+        except CycleStateMissingError:  # a point of a plugin is off that its Reserve builds upon
+            return False
+        finally:
+            for reserved in reversed(asked):
+                reserved.unreserve(cycle, pod, node)
+            state.forget(pod)
+            state.nominated.remove(pod)
+            if nominated:
+                state.nominated.add(self.pod, self.pod.status.nominated_node_name)
+        return True
 
     def bit(self, plugin: str) -> int:
         """The bit of a plugin in `Verdict.blocked`."""
