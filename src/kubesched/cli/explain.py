@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 from rich.text import Text
 
@@ -66,7 +68,7 @@ def explain(
         if targets or pods or pod_files:
             found = [asked.find(text) for text in (*targets, *pods)]
             for obj, source in zip(manifests.objects, manifests.sources):
-                if source in pod_files and (isinstance(obj, Pod) or (type(obj), obj.key) in asked.workloads):
+                if _is_from(source, pod_files) and (isinstance(obj, Pod) or (type(obj), obj.key) in asked.workloads):
                     found.append(asked.find(f"{obj.namespace or DEFAULT_NAMESPACE}/{type(obj).__name__}/{obj.name}"))
             _refuse_strangers(found, asked)
             answers = [explain_pod(asked.cluster, pod, with_remedies=not no_remedies) for pod in found]
@@ -88,6 +90,12 @@ def explain(
             out.print(Text(f"\n{'═' * out.width}\n"))
         ExplanationPrinter(out, each, nodes=all_nodes).print()
     print_skipped(out, manifests.skipped)
+
+
+def _is_from(source: str, given: tuple[str, ...]) -> bool:
+    """Whether a file is one of those given, or in a directory that was."""
+    named = ["<stdin>" if file == "-" else file for file in given]
+    return any(source == file or Path(source).is_relative_to(file) for file in named)
 
 
 def _refuse_strangers(pods: list[Pod], asked: AskedCluster) -> None:

@@ -92,7 +92,14 @@ class AskedCluster:
         for obj in made.objects:
             if not isinstance(obj, Node | Pod) and state.objects.get(type(obj), obj.name, obj.namespace) is None:
                 state.apply(obj)
-        return self.cluster.with_claims(pods[0])
+        return self.cluster.with_claims(self._named(pods[0]))
+
+    def _named(self, pod: Pod) -> Pod:
+        """The pod, under a name that no other has."""
+        if pod.key not in self.cluster.pods:
+            return pod
+        name = f"{pod.name}-next"
+        return replace(pod, metadata=replace(pod.metadata, name=name, uid=f"{pod.namespace}/{name}"))
 
 
 def asked_cluster(

@@ -78,6 +78,19 @@ def test_a_workload_that_has_all_its_pods_is_explained_with_one_more() -> None:
     assert run("explain", "-f", "-", "sts/db", stdin=manifest).stdout.startswith("default/db-1  1 of 1 node fit")
 
 
+def test_the_next_pod_of_a_workload_is_none_of_those_that_it_has() -> None:
+    manifest = "---\n".join([NODE % ("n1", "web", CAPACITY), deployment("api", 1, "1")])
+    made = json.loads(run("explain", "-f", "-", "deployment/api", "-o", "json", stdin=manifest).stdout)["pod"]
+    owner = made.removeprefix("default/").removesuffix("-0")
+    pod = (
+        f"{{apiVersion: v1, kind: Pod, metadata: {{name: {owner}-0, ownerReferences: [{{apiVersion: apps/v1, "
+        f"kind: ReplicaSet, name: {owner}, uid: u, controller: true}}]}}, "
+        "spec: {nodeName: n1, containers: [{}]}}\n"
+    )
+    shown = run("explain", "-f", "-", "deployment/api", stdin=f"{manifest}---\n{pod}").stdout
+    assert shown.startswith(f"default/{owner}-0-next  1 of 1 node fit")
+
+
 def test_a_pod_that_does_not_exist_yet_comes_from_a_file(tmp_path: Path) -> None:
     file = tmp_path / "pod.yaml"
     file.write_text("{apiVersion: v1, kind: Pod, metadata: {name: new}, spec: {containers: [{name: c}]}}")
