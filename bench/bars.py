@@ -37,6 +37,8 @@ LIVE_US = {"basic": 1000, "spread-soft": 1300, "spread-hard": 1300, "required-an
 """CPU of the daemon's process per pod, its Event included."""
 START_SECONDS = 6
 START_MB = 500
+SNAPSHOT_SECONDS = 6
+SNAPSHOT_MB = 600
 
 EXPLAIN_MS = 200
 """CPU of the explanation of one pod on 5,000 nodes with 50,000 pods."""

@@ -10,33 +10,23 @@ from rich.text import Text
 from kubesched.api.pod import Pod
 from kubesched.cli.explanation import ExplanationPrinter
 from kubesched.cli.input import refuse
-from kubesched.cli.offline import (
-    config_option,
-    feature_gates_option,
-    file_option,
-    manifests_of,
-    output_option,
-    plugin_errors_reported,
-    policy_of,
-    seed_option,
-)
+from kubesched.cli.offline import TEXT, plugin_errors_reported, simulation_options
+from kubesched.cli.offline import asked as asked_about
 from kubesched.cli.pending import print_pending
 from kubesched.cli.printing import console, print_plain, print_skipped
+from kubesched.cli.source import namespace, namespace_option
 from kubesched.config import Features
 from kubesched.questions.explain import explain as explain_pod
 from kubesched.questions.output import API_VERSION
 from kubesched.questions.pending import pending_pods
-from kubesched.questions.targets import AskedCluster, asked_cluster
+from kubesched.questions.targets import AskedCluster
 from kubesched.simulate.kinds import DEFAULT_NAMESPACE
 
 
 @click.command()
 @click.argument("targets", nargs=-1, metavar="[POD | TYPE/NAME]...")
-@file_option
-@config_option
-@feature_gates_option
-@seed_option
-@output_option("json", "yaml")
+@simulation_options
+@namespace_option
 @click.option("--pod", "pods", multiple=True, help="The same as an argument: NAMESPACE/NAME of a pod.")
 @click.option(
     "--pod-file", "pod_files", multiple=True, metavar="FILE", help="Explain the pods and workloads of this file."
@@ -60,13 +50,11 @@ def explain(
     POD is NAME or NAMESPACE/NAME; deployment/web, job/x, statefulset/db and the like stand for their next pod. Without
     any, all pending pods are told in groups: what they lack, and what would place them.
     """
-    policy = policy_of(config_file, features)
-    manifests = manifests_of((*files, *pod_files), policy, workloads=True)
-    asked = asked_cluster(manifests.objects, policy.settings, seed=seed, profiles=policy.profiles)
+    asked, manifests = asked_about((*files, *pod_files), config_file, features, seed)
     out = console()
     with plugin_errors_reported():
         if targets or pods or pod_files:
-            found = [asked.find(text) for text in (*targets, *pods)]
+            found = [asked.find(text, namespace()) for text in (*targets, *pods)]
             for obj, source in zip(manifests.objects, manifests.sources):
                 if _is_from(source, pod_files) and (isinstance(obj, Pod) or (type(obj), obj.key) in asked.workloads):
                     found.append(asked.find(f"{obj.namespace or DEFAULT_NAMESPACE}/{type(obj).__name__}/{obj.name}"))
@@ -74,13 +62,13 @@ def explain(
             answers = [explain_pod(asked.cluster, pod, with_remedies=not no_remedies) for pod in found]
         else:
             answer = pending_pods(asked.cluster, with_remedies=not no_remedies)
-            if output == "table":
+            if output == TEXT:
                 print_pending(out, answer)
                 print_skipped(out, manifests.skipped)
             else:
                 print_plain({**answer.document(), "skipped": dict(manifests.skipped)}, output)
             return
-    if output != "table":
+    if output != TEXT:
         documents = [{**answer.document(), "skipped": dict(manifests.skipped)} for answer in answers]
         several = {"apiVersion": API_VERSION, "kind": "ExplanationList", "items": documents}
         print_plain(documents[0] if len(documents) == 1 else several, output)
