@@ -16,8 +16,8 @@ from kubesched.cli.pending import print_pending
 from kubesched.cli.printing import console, print_plain, print_skipped
 from kubesched.cli.source import namespace, namespace_option
 from kubesched.config import Features
+from kubesched.questions.answers import ExplanationList, Skipped, answer
 from kubesched.questions.explain import explain as explain_pod
-from kubesched.questions.output import API_VERSION
 from kubesched.questions.pending import pending_pods
 from kubesched.questions.targets import AskedCluster
 from kubesched.simulate.kinds import DEFAULT_NAMESPACE
@@ -51,7 +51,7 @@ def explain(
     any, all pending pods are told in groups: what they lack, and what would place them.
     """
     asked, manifests = asked_about((*files, *pod_files), config_file, features, seed)
-    out = console()
+    out, skipped = console(), Skipped(manifests.skipped)
     with plugin_errors_reported():
         if targets or pods or pod_files:
             found = [asked.find(text, namespace()) for text in (*targets, *pods)]
@@ -61,17 +61,16 @@ def explain(
             _refuse_strangers(found, asked)
             answers = [explain_pod(asked.cluster, pod, with_remedies=not no_remedies) for pod in found]
         else:
-            answer = pending_pods(asked.cluster, with_remedies=not no_remedies)
+            pending = pending_pods(asked.cluster, with_remedies=not no_remedies)
             if output == TEXT:
-                print_pending(out, answer)
+                print_pending(out, pending)
                 print_skipped(out, manifests.skipped)
             else:
-                print_plain({**answer.document(), "skipped": dict(manifests.skipped)}, output)
+                print_plain(answer(pending, skipped), output)
             return
     if output != TEXT:
-        documents = [{**answer.document(), "skipped": dict(manifests.skipped)} for answer in answers]
-        several = {"apiVersion": API_VERSION, "kind": "ExplanationList", "items": documents}
-        print_plain(documents[0] if len(documents) == 1 else several, output)
+        documents = [answer(each.explanation, each.findings, skipped) for each in answers]
+        print_plain(documents[0] if len(documents) == 1 else answer(ExplanationList(tuple(documents))), output)
         return
     for i, each in enumerate(answers):
         if i:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import cycle, islice
-from typing import Any
 
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
@@ -13,7 +12,6 @@ from kubesched.api.pod import Pod
 from kubesched.framework.decision import Outcome
 from kubesched.framework.engine import Engine
 from kubesched.questions.explain.answer import Answer, explain
-from kubesched.questions.output import document
 from kubesched.questions.pools import Pool, one_more, pools_of
 from kubesched.questions.remedies import Remedies
 from kubesched.questions.remedies.trial import changed
@@ -59,10 +57,6 @@ class PendingPods:
     placed: tuple[Placed, ...]
     groups: tuple[PendingGroup, ...]
     """Those that find no node, the largest group first."""
-
-    def document(self) -> dict[str, Any]:
-        """The answer as JSON: kind `PendingPods`."""
-        return document("PendingPods", self)
 
 
 def pending_pods(cluster: SimulatedCluster, *, with_remedies: bool = True) -> PendingPods:

@@ -11,10 +11,20 @@ from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.pod import Pod
 from kubesched.questions.explain.grouping import NodeGroup, groups_of
 from kubesched.questions.explain.misses import Miss, nearest_misses
-from kubesched.questions.output import camel, document, plain
 from kubesched.questions.remedies import Remedies, remedies
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.explanation import Explanation, explain_pod
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What an explanation amounts to, for programs."""
+
+    node_groups: tuple[NodeGroup, ...]
+    nearest_misses: tuple[Miss, ...]
+    details: dict[str, Any]
+    """What plugins add, by the names of their parts."""
+    remedies: Remedies | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +38,11 @@ class Answer:
     remedies: Remedies | None = None
     """None for a pod that finds a node, or if they were not asked for."""
 
-    def document(self) -> dict[str, Any]:
-        """The answer as JSON: kind `Explanation`."""
-        decision = plain(self.explanation)
-        details = {camel(name): part["data"] for name, part in decision.pop("details").items()}
-        more: dict[str, Any] = {"nodeGroups": self.groups, "nearestMisses": self.misses}
-        if self.remedies is not None:
-            more["remedies"] = self.remedies
-        return document("Explanation", {**decision, **details, **more})
+    @property
+    def findings(self) -> Findings:
+        """What goes into the document besides the explanation."""
+        details = {name: part.data for name, part in self.explanation.details.items()}
+        return Findings(self.groups, self.misses, details, self.remedies)
 
 
 def explain(cluster: SimulatedCluster, pod: Pod, *, with_remedies: bool = True) -> Answer:

@@ -13,7 +13,7 @@ class Operation:
 
     op: str
     path: str
-    value: Any = None
+    value: Any | None = None
 
 
 def json_patch_between(old: Any, new: Any, path: str = "") -> Iterator[Operation]:
