@@ -131,6 +131,34 @@ def test_a_confirmed_pod_counts_once_and_can_no_longer_be_forgotten() -> None:
     assert pods_on(state, "n1") == {"web"}
 
 
+def test_a_pod_that_gets_the_labels_of_its_node_when_it_is_bound_counts_under_them_and_takes_no_more_room() -> None:
+    state = make_cluster(make_node("n1"))
+    counters = [state.matches.counter(None, selector_from_labels(labels)) for labels in ({"app": "web"}, {ZONE: "a"})]
+    apart = WEB.pod_anti_affinity(ZONE, app="web").host_port(80)
+    assumed = state.assume(apart.build(), "n1")
+    version = state.matches.terms_version
+    state.apply(apart.label({ZONE: "a"}).on("n1").build())
+    assert [counter.counts[0] for counter in counters] == [1, 1]
+    assert (cpu_in_use(state, "n1"), state.nodes.pod_count[0], state.matches.terms_version) == (1000, 1, version)
+    state.delete(assumed)
+    assert [counter.counts[0] for counter in counters] == [0, 0]
+    assert (cpu_in_use(state, "n1"), state.pods.ports, list(state.matches.terms)) == (0, {}, [])
+
+
+def test_a_pod_that_takes_less_room_after_a_resize_counts_for_less() -> None:
+    state = make_cluster(make_node("n1"), WEB.on("n1"))
+    state.apply(WEB.requests(cpu="250m").on("n1").build())
+    assert cpu_in_use(state, "n1") == 250
+
+
+def test_any_of_many_pods_on_a_node_may_go_in_any_order() -> None:
+    state = make_cluster(make_node("n1"))
+    pods = [state.assume(make_pod(name).build(), "n1") for name in "abcdef"]
+    for i, left in ((1, "afcde"), (5, "aecd"), (0, "dec"), (2, "de"), (4, "d"), (3, "")):
+        state.delete(pods[i])
+        assert "".join(placed.pod.name for placed in state.pods.pods_on(0)) == left
+
+
 def test_a_pod_shown_anew_goes_to_the_end_of_its_node_as_in_kube_scheduler_and_is_the_new_one() -> None:
     state = make_cluster(make_node("n1"))
     pods = [state.assume(make_pod(name).host_port(80 + i).build(), "n1") for i, name in enumerate("abc")]
