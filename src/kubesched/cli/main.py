@@ -21,6 +21,7 @@ COMMANDS = {
     "run": "Schedule on a live cluster, with kube-scheduler's flags.",
     "sandbox": "Run a cluster in one process: an API server for kubectl, hollow nodes, controllers and the scheduler.",
     "simulate": "Run the pods and workloads of the manifests in virtual time, to the end.",
+    "ui": "Show a cluster as a web page: its nodes, who waits and why, every decision, and pods to try.",
 }
 """Each is the attribute of its name in the module of its name; with the first sentence of its help, so that the list of
 commands can be shown without loading any."""
