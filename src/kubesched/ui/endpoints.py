@@ -11,6 +11,7 @@ from kubesched.api.errors import UserError
 from kubesched.framework.errors import PluginError
 from kubesched.questions.output import document, plain
 from kubesched.ui.guard import Handler
+from kubesched.ui.model.asking import TryError
 from kubesched.ui.stream import stream
 from kubesched.ui.views import Views
 
@@ -109,8 +110,11 @@ async def try_it(request: web.Request) -> web.Response:
         asked = msgspec.json.decode(await request.read(), type=_Try)
     except msgspec.DecodeError as error:
         raise web.HTTPBadRequest(text=str(error)) from error
-    views = _views(request)
-    return _json({"kind": "Verdict", "verdict": plain(views.pods.try_it(asked.manifest, asked.pod))})
+    try:
+        verdict = _views(request).pods.try_it(asked.manifest, asked.pod)
+    except TryError as error:  # an answer, since every pod is wrong while somebody types
+        return _json({"kind": "Trial", "mistakes": error.lines})
+    return _json({"kind": "Trial", "mistakes": [], "verdict": plain(verdict)})
 
 
 async def stream_of_changes(request: web.Request) -> web.StreamResponse:

@@ -189,8 +189,7 @@ def _rank(label: LabelKey) -> int:
 
 def _shares(requested: npt.NDArray[np.int64], allocatable: npt.NDArray[np.int64]) -> UInt8:
     offered = allocatable > 0
-    share = np.divide(requested, allocatable, out=np.zeros(len(requested)), where=offered)
-    scaled = np.minimum(np.ceil(share * FULL), NOT_OFFERED - 1)
+    scaled = np.minimum(-(-requested * FULL // np.maximum(allocatable, 1)), NOT_OFFERED - 1)
     return np.where(offered, scaled, NOT_OFFERED).astype(np.uint8)
 
 

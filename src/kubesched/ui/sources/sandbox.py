@@ -1,4 +1,4 @@
-"""The scheduler inside a sandbox as a source: live, with its queue, its decisions and the story that plays there."""
+"""The scheduler inside a sandbox as a source, with the story that plays there."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 from kubesched.config import SchedulerConfiguration
 from kubesched.framework.registry import Registry
 from kubesched.sandbox.box import Sandbox
-from kubesched.ui.model.decisions import DecisionLog
-from kubesched.ui.model.observed import Observed, engine_for
+from kubesched.ui.model.observed import Observed
+from kubesched.ui.sources.scheduler import observe_scheduler
 
 
 def observe_sandbox(
@@ -20,20 +20,7 @@ def observe_sandbox(
     saying: Callable[[], str] = lambda: "",
 ) -> Observed:
     """The cluster of a sandbox that has started. `clock` is that of its event loop."""
-    scheduler = box.scheduler
-    log = DecisionLog(clock)
-    scheduler.listeners.append(log)
-    engine, profiles = engine_for(scheduler.state, configuration, plugins)
-    return Observed(
-        kind="sandbox",
-        title=f"sandbox at {box.server.url}",
-        state=scheduler.state,
-        pods=scheduler.pods,
-        engine=engine,
-        profiles=profiles,
-        clock=clock,
-        queue=scheduler.queue,
-        log=log,
-        saying=saying,
-        extenders=len(scheduler.extenders),
+    title = f"sandbox at {box.server.url}"
+    return observe_scheduler(
+        box.scheduler, configuration, kind="sandbox", title=title, clock=clock, plugins=plugins, saying=saying
     )

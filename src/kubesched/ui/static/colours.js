@@ -30,11 +30,15 @@ export function ramp(dark) {
   return colours;
 }
 
-/** A colour that stays the same for the same text. @param {string} text */
-export function kindColour(text) {
-  let hash = 7;
-  for (let i = 0; i < text.length; i++) hash = (hash * 31 + text.charCodeAt(i)) >>> 0;
-  return KINDS[hash % KINDS.length] ?? "#999";
+/** @type {Map<string, string>} */
+const given = new Map();
+
+/** A colour for a kind of pod, by its name without what tells pods of one workload apart: the next, when it is new. */
+export function kindColour(/** @type {string} */ pod) {
+  const kind = pod.replace(/(-[a-z0-9]+){1,2}$/, "");
+  const colour = given.get(kind) ?? KINDS[given.size % KINDS.length] ?? "#999";
+  given.set(kind, colour);
+  return colour;
 }
 
 /** A colour of the style sheet. @param {string} name */

@@ -3,7 +3,7 @@
 import { ApiError } from "./api.js";
 import { Cluster } from "./cluster.js";
 import { empty, fill, h } from "./dom.js";
-import { current } from "./router.js";
+import { current, groupOf } from "./router.js";
 import { searchBox } from "./search.js";
 import { startTheme, switchTheme } from "./theme.js";
 import { node } from "./views/node.js";
@@ -80,7 +80,7 @@ function mark(name) {
 async function start() {
   startTheme();
   try {
-    await cluster.open(current().query.get("group") ?? undefined);
+    await cluster.open(groupOf(current()));
   } catch (error) {
     const lines = error instanceof ApiError ? error.lines : [String(error)];
     fill(main, lines.map((line) => empty(line)));

@@ -11,6 +11,12 @@ export function current() {
   return { path: path.split("/").filter(Boolean).map(decode), query: new URLSearchParams(query) };
 }
 
+/** The label that a route groups nodes by: empty for none, undefined if it does not say. @param {Route} route */
+export function groupOf(route) {
+  const said = route.query.get("group") ?? undefined;
+  return said === "none" ? "" : said;
+}
+
 /**
  * Change what the address says about the view, without another step back.
  * @param {Record<string, string | null>} changes

@@ -42,8 +42,9 @@ export function searchBox() {
     soon = setTimeout(async () => {
       const text = input.value.trim();
       if (!text) return close();
-      /** @type {import("./types").Found} */
-      const found = await get(`/api/search?q=${encodeURIComponent(text)}`);
+      /** @type {import("./types").Found | null} */
+      const found = await get(`/api/search?q=${encodeURIComponent(text)}`).catch(() => null);
+      if (!found) return close();
       const nodes = found.nodes.map((name) => ({ kind: "node", name, address: `#/nodes/${encodeURIComponent(name)}`, more: "" }));
       const pods = found.pods.map(([name, on]) =>
         ({ kind: "pod", name, address: `#/pods/${name.split("/").map(encodeURIComponent).join("/")}`, more: on || "waits" }));

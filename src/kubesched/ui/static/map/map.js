@@ -127,8 +127,9 @@ export class NodeMapView {
     this.slicing = setTimeout(async () => {
       const rows = this.visible().filter((row) => !this.slices.has(row)).slice(0, MOST_SLICED);
       if (!rows.length) return;
-      /** @type {import("../types").Slices} */
-      const found = await get(`/api/slices?rows=${rows.join(",")}`);
+      /** @type {import("../types").Slices | null} */
+      const found = await get(`/api/slices?rows=${rows.join(",")}`).catch(() => null); // the page says so elsewhere
+      if (!found) return;
       for (const row of rows) this.slices.set(row, this.cut(found, row));
       if (this.layout) this.painter.update(this.layout, this.cluster.columns, rows, this.resource, this.slices);
       this.draw();
@@ -140,7 +141,7 @@ export class NodeMapView {
     const tightest = this.resource === SCARCEST ? this.cluster.columns.tightest(row).name : this.resource;
     const at = found.resources.indexOf(tightest);
     return (found.rows[row] ?? [])
-      .map(([pod, text]) => ({ pod, kind: pod.replace(/(-[a-z0-9]+){1,2}$/, ""), share: (bytes(text)[at] ?? 2) / FULL }))
+      .map(([pod, text]) => ({ pod, share: (bytes(text)[at] ?? 2) / FULL }))
       .sort((a, b) => b.share - a.share);
   }
 

@@ -161,15 +161,15 @@ export class Painter {
       context.textBaseline = "top";
       context.fillText(columns.names[row] ?? "", x + 9, y + 4, size - 12);
     }
-    context.font = "10.5px system-ui, sans-serif";
+    context.font = "10px system-ui, sans-serif";
     let top = y + head + 4;
     const room = size - head - 8;
     for (const slice of slices ?? []) {
       const height = Math.max(slice.share * room, 2);
       if (top + height > y + size - 3) break;
-      context.fillStyle = kindColour(slice.kind);
+      context.fillStyle = kindColour(slice.pod);
       context.fillRect(x + 9, top, size - 14, Math.max(height - 1, 1));
-      if (size >= LEGIBLE && height >= 15) {
+      if (size >= LEGIBLE && height >= 11) {
         context.fillStyle = "#0b0e12";
         context.textBaseline = "middle";
         context.save();
@@ -250,7 +250,7 @@ export class Painter {
   }
 }
 
-/** @typedef {{ pod: string, kind: string, share: number }} Slice */
+/** @typedef {{ pod: string, share: number }} Slice */
 
 /** @param {number} share */
 function colourOf(share) {

@@ -21,6 +21,10 @@ export function tryIt(view, show) {
   let soon;
   let asYaml = false;
 
+  const complain = (/** @type {string[]} */ lines) => {
+    fill(said, lines.map((line) => h("span", {}, line)));
+    said.className = "said bad";
+  };
   const ask = () => {
     clearTimeout(soon);
     soon = setTimeout(async () => {
@@ -29,16 +33,15 @@ export function tryIt(view, show) {
       const began = performance.now();
       try {
         const body = { pod: view.pod, manifest: asYaml ? text.value : JSON.stringify(manifest) };
-        /** @type {{ verdict: import("../types").Verdict }} */
+        /** @type {{ verdict: import("../types").Verdict, mistakes: string[] }} */
         const answer = await post("/api/try", body, mine.signal);
+        if (answer.mistakes.length) return complain(answer.mistakes);
         fill(said, `answered in ${milliseconds(performance.now() - began)}; nothing in the cluster has changed`);
         said.className = "said dim";
         show(answer.verdict, true);
       } catch (error) {
         if (mine.signal.aborted) return;
-        const lines = error instanceof ApiError ? error.lines : [String(error)];
-        fill(said, lines.map((line) => h("span", {}, line)));
-        said.className = "said bad";
+        complain(error instanceof ApiError ? error.lines : [String(error)]);
       }
     }, WAIT_MS);
   };

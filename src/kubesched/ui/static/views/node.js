@@ -80,7 +80,7 @@ function pods(view, place, show) {
   return panel("Pods", "", table(
     ["Pod", { text: "Priority", right: true }, ...names.map((name) => ({ text: short(name), right: true })), ""],
     view.pods.map((pod) => [
-      h("span", { class: "with-dot", style: { "--dot": kindColour(pod.pod.replace(/(-[a-z0-9]+){1,2}$/, "")) } }, podLink(pod.pod)),
+      h("span", { class: "with-dot", style: { "--dot": kindColour(pod.pod) } }, podLink(pod.pod)),
       count(pod.priority), ...names.map((name) => (pod.shares[name] === undefined ? "" : percent(pod.shares[name] ?? 0))),
       pod.terminating ? "leaving" : pod.assumed ? "arriving" : "",
     ]), "Pods on this node"),

@@ -6,7 +6,7 @@ import { SCARCEST } from "../map/columns.js";
 import { legend } from "../map/legend.js";
 import { NodeMapView } from "../map/map.js";
 import { decisionList } from "../parts/decisions.js";
-import { note } from "../router.js";
+import { groupOf, note } from "../router.js";
 import { often } from "../often.js";
 import { amounts, count, counted, duration, short } from "../words.js";
 
@@ -18,8 +18,8 @@ const CAUSES = 6;
  */
 export const overview = (cluster) => async (root, route) => {
   const colour = route.query.get("colour") ?? SCARCEST;
-  const wanted = route.query.get("group");
-  if (wanted !== null && wanted !== cluster.groupBy) await cluster.group(wanted === "none" ? "" : wanted);
+  const wanted = groupOf(route);
+  if (wanted !== undefined && wanted !== cluster.groupBy) await cluster.group(wanted);
   if (!cluster.about.nodes.nodes && !cluster.columns.size) {
     fill(root, empty("There are no nodes.", "Add some: in a sandbox with kubectl apply, else with the manifests you give to -f."));
     return {};
@@ -51,7 +51,7 @@ function controls(cluster, map) {
     option("", "nothing", cluster.groupBy));
   group.addEventListener("change", async () => {
     note({ group: group.value || "none" });
-    await cluster.group(group.value);
+    await cluster.group(group.value).catch(() => cluster.connection(false));
   });
   const resources = [SCARCEST, ...cluster.columns.shares.keys()];
   const colour = h("select", { id: "colour" }, resources.map((name) =>
