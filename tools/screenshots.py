@@ -23,7 +23,7 @@ from tests.chromium import MISSING, WebDriver, browser, look  # noqa: E402
 from tests.shown_page import large_cluster, page_of, page_of_sandbox  # noqa: E402
 
 from kubesched.api.meta import KubeObject  # noqa: E402
-from kubesched.testing import make_node, make_pod  # noqa: E402
+from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod  # noqa: E402
 
 SIZES = {"wide": (1440, 900), "tablet": (820, 1100), "phone": (390, 844)}
 SETTLED = 1.2
@@ -89,7 +89,7 @@ def varied() -> Iterable[KubeObject]:
     """5,000 nodes of which some are cordoned, tainted or not ready, and pods that wait for several reasons."""
     unready = "node.kubernetes.io/not-ready"
     nodes = [make_node(f"gpu-{i:03}").zone("zone-0").capacity({"nvidia.com/gpu": 8}, cpu="64") for i in range(40)]
-    special = [
+    special: list[NodeBuilder | PodBuilder] = [
         *(node.taint("nvidia.com/gpu", "present") for node in nodes),
         *(make_node(f"old-{i:02}").zone("zone-3").cordoned() for i in range(24)),
         *(make_node(f"lost-{i:02}").zone("zone-7").taint(unready, effect="NoExecute") for i in range(16)),

@@ -16,7 +16,7 @@ import { count } from "./words.js";
 const cluster = new Cluster();
 /** Views by the first step of the path. What if, time travel, shadow and reports are to be listed here. */
 const VIEWS = { overview: overview(cluster), pending: pending(cluster), queue: queue(cluster), pods: pod(cluster), nodes: node(cluster) };
-const TABS = /** @type {[string, string][]} */ ([["overview", "Overview"], ["pending", "Pending"], ["queue", "Queue and time"]]);
+const TABS = /** @type {[string, string][]} */ ([["overview", "Overview"], ["pending", "Pending"], ["queue", "Queue"]]);
 
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 const banner = /** @type {HTMLElement} */ (document.getElementById("banner"));

@@ -113,8 +113,11 @@ function heightOf(sizes, cell, aspect, width) {
 function place(blocks, cell, aspect, width) {
   let x = 0, y = 0, shelf = 0;
   const most = Math.max(1, Math.floor(width / cell));
+  const sizes = blocks.map((block) => block.rows.length);
+  const largest = Math.max(...sizes), alike = largest < 2 * Math.min(...sizes);
   for (const block of blocks) {
-    block.columns = Math.min(most, Math.max(1, Math.ceil(Math.sqrt(block.rows.length * aspect))));
+    const size = alike ? largest : block.rows.length; // groups of about one size stand below each other
+    block.columns = Math.min(most, Math.max(1, Math.ceil(Math.sqrt(size * aspect))));
     block.width = block.columns * cell;
     const height = LABEL + Math.ceil(block.rows.length / block.columns) * cell;
     if (x > 0 && x + block.width > width) {

@@ -61,7 +61,8 @@ function controls(cluster, map) {
     map.colourBy(colour.value);
   });
   return h("div", { class: "map-controls" },
-    h("label", { for: "group" }, "Group by"), group, h("label", { for: "colour" }, "Colour by"), colour);
+    h("span", {}, h("label", { for: "group" }, "Group by"), group),
+    h("span", {}, h("label", { for: "colour" }, "Colour by"), colour));
 }
 
 /** @param {HTMLElement} root @param {{ pods: number, groups: import("../types").CauseGroup[] }} pending */
