@@ -22,7 +22,7 @@ from kubesched.framework.errors import PluginError
 from kubesched.framework.profile import Profile, ProfileError, custom_resources
 from kubesched.scheduler import garbage
 from kubesched.simulate.cluster import SimulatedCluster, profiles_of
-from kubesched.simulate.draining import drained, nodes_meant
+from kubesched.simulate.draining import drained, nodes_meant, whats_wrong
 from kubesched.simulate.manifests import Manifests, load
 
 
@@ -144,7 +144,7 @@ def manifests_of(
     if not any(isinstance(obj, Node) for obj in found.objects):
         click.echo("There are no nodes in the manifests; note that `kubectl get all` leaves them out.", err=True)
     meant = {text: nodes_meant(found.objects, text) for text in drains}
-    unknown = [f"--drain {text}: there is no such node" for text, nodes in meant.items() if not nodes]
+    unknown = [f"--drain {text}: {whats_wrong(found.objects, text)}" for text, nodes in meant.items() if not nodes]
     if unknown:
         refuse(unknown)
     return replace(found, objects=drained(found.objects, set().union(*meant.values()))) if meant else found

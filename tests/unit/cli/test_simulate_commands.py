@@ -153,7 +153,10 @@ def test_nodes_are_drained_before_the_start_where_that_is_asked_for() -> None:
 
 def test_node_to_drain_that_does_not_exist_is_refused() -> None:
     result = run("simulate", "-f", SHOP, "--drain", "web-z1", "--drain", "web-a1")
-    assert (result.exit_code, result.stderr) == (2, "--drain web-z1: there is no such node\n")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "--drain web-z1: there is no such node; did you mean web-c1?\n",
+    )
 
 
 def test_manifests_without_nodes_are_remarked_upon() -> None:
