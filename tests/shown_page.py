@@ -67,10 +67,15 @@ def large_cluster(nodes: int, pods: int, waiting: int = 200) -> list[KubeObject]
     """Nodes of 32 cpus in ten zones, pods of a hundred workloads on them, and pods that fit nowhere."""
     rng = random.Random(1)
     found: list[KubeObject] = [_node(i) for i in range(nodes)]
+    free = [32_000] * nodes
     for i in range(pods):
-        cpu, memory = f"{rng.choice((500, 1000, 2000, 4000))}m", rng.choice(("1Gi", "4Gi", "16Gi"))
-        where = f"node-{int(nodes * rng.random() ** 1.3):05d}"
-        found.append(_pod(f"app-{i % 100}-{i}", cpu, memory, node_name=where, priority=i % 3))
+        cpu, memory = rng.choice((500, 1000, 2000, 4000)), rng.choice(("1Gi", "4Gi", "16Gi"))
+        row = int(nodes * rng.random() ** 1.2)
+        while free[row] < cpu:
+            row = rng.randrange(nodes)
+        free[row] -= cpu
+        where = f"node-{row:05d}"
+        found.append(_pod(f"app{i % 100}-{i}", f"{cpu}m", memory, node_name=where, priority=i % 3))
     found += [_pod(f"wants-much-{i}", "40", "1Gi") for i in range(waiting)]
     return found
 

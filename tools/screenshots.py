@@ -53,7 +53,7 @@ def for_docs(driver: WebDriver, folder: Path) -> None:
     with in_background(page_of(varied())) as (server, _):
         page = Page(driver, server)
         shoot(page, "#/overview", folder / "overview.png")
-        shoot(page, "#/pods/default/app-7-7", folder / "pod.png")
+        shoot(page, "#/pods/default/app7-7", folder / "pod.png")
 
 
 def all_views(driver: WebDriver, folder: Path, theme: str) -> None:
@@ -65,8 +65,8 @@ def all_views(driver: WebDriver, folder: Path, theme: str) -> None:
                 "overview",
                 "pending",
                 "pods/default/wants-much-1",
-                "pods/default/app-7-7",
-                "nodes/node-00010",
+                "pods/default/app7-7",
+                "nodes/node-04200",
             ):
                 shoot(page, f"#/{view}", folder / f"large-{view.replace('/', '-')}-{name}-{theme}.png")
     with in_background(page_of_sandbox("batch", gpus=4)) as ((server, _), _):
