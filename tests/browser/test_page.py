@@ -21,6 +21,14 @@ from kubesched.ui.server import PageServer
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.skipif(bool(MISSING), reason=MISSING)]
 
 AXE = Path(__file__).parent / "node_modules" / "axe-core" / "axe.min.js"
+EVERY_VIEW = (
+    "#/overview",
+    "#/pending",
+    "#/queue",
+    "#/pods/default/fits",
+    "#/pods/default/urgent",
+    "#/nodes/node-1",
+)
 HOSTILE = '<img src=x onerror="window.pwned=1"><b>bold</b>'
 
 
@@ -295,14 +303,7 @@ def test_hostile_names_are_text(driver: WebDriver) -> None:
 def test_no_view_is_wider_than_its_window(driver: WebDriver, small: PageServer, width: int) -> None:
     look(driver, width, 800)
     page = Page(driver, small)
-    for address in (
-        "#/overview",
-        "#/pending",
-        "#/queue",
-        "#/pods/default/fits",
-        "#/pods/default/urgent",
-        "#/nodes/node-1",
-    ):
+    for address in EVERY_VIEW:
         page.go(address)
         assert page.overflow() <= 0, address
 
@@ -312,14 +313,7 @@ def test_no_view_is_wider_than_its_window(driver: WebDriver, small: PageServer, 
 def test_views_are_accessible(driver: WebDriver, small: PageServer, theme: str) -> None:
     look(driver, theme=theme)
     page = Page(driver, small)
-    for address in (
-        "#/overview",
-        "#/pending",
-        "#/queue",
-        "#/pods/default/fits",
-        "#/pods/default/urgent",
-        "#/nodes/node-1",
-    ):
+    for address in EVERY_VIEW:
         page.go(address)
         driver.execute_script(AXE.read_text())
         found = driver.execute_async_script(

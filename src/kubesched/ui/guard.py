@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hmac
-import ipaddress
 import secrets
 from collections.abc import Awaitable, Callable
-from urllib.parse import urlsplit
 
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
+from kubesched.api.api_error import ApiError
 from kubesched.api.errors import UserError
+from kubesched.sandbox.http.security import check_origin, is_loopback
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -90,26 +90,14 @@ async def _answer(guard: TokenGuard, request: web.Request, handler: Handler) -> 
 
 def why_foreign(request: web.Request) -> str:
     """What a page of another site, or a name that was pointed at this address, gives away; empty if nothing does."""
-    host = request.headers.get("Host", "")
-    name = urlsplit(f"//{host}").hostname or ""
-    if not is_loopback(name):
-        return f"the Host header names {host!r}, which is not this server\n"
-    origin = request.headers.get("Origin")
-    if origin is not None and urlsplit(origin).netloc != host:
-        return f"requests of web pages at {origin!r} are not answered\n"
-    if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none") and request.path != "/":
+    try:
+        check_origin(request.headers, "localhost", has_token=False)
+    except ApiError as error:
+        return f"{error.message}\n"
+    # A link to the page may come from anywhere; what the page asks for comes from the page.
+    if request.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none") and request.path != "/":
         return "requests of other web pages are not answered\n"
     return ""
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def check_exposure(host: str) -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.device_builders import allocated, device, make_claim, make_slice, request
+from tests.device_builders import allocated, device, make_claim, make_class, make_slice, request
 from tests.unit.ui.observing import alive, still
 
 from kubesched.testing import make_node, make_pod
@@ -36,9 +36,9 @@ def test_node_says_which_of_the_pods_that_wait_it_would_take() -> None:
     )
     view = views.nodes.view("a")
     assert view is not None
-    assert [(fit.example, fit.fits, fit.more, fit.why_not) for fit in view.waiting] == [
-        ("default/fits", True, 2, ""),
-        ("default/large", False, 0, "Insufficient cpu"),
+    assert [(fit.example, fit.fits, fit.why_not) for fit in view.waiting] == [
+        ("default/fits", True, ""),
+        ("default/large", False, "Insufficient cpu"),
     ]
 
 
@@ -52,6 +52,15 @@ def test_headroom_counts_what_nodes_that_would_take_one_have_left() -> None:
     (room,) = views.headroom.rooms()
     assert (room.workload, room.running, room.more, room.nodes) == ("default/web", 2, 2 + 2, 2)
     assert room.requests == {"cpu": "1"}
+
+
+def test_headroom_of_pods_with_devices_is_one_per_node_at_least() -> None:
+    class_of_gpus = make_class("gpu", resource="example.com/gpu")
+    slices = [make_slice(name, device("gpu-0"), device("gpu-1")) for name in ("a", "b")]
+    pod = make_pod("p").requests({"example.com/gpu": 1}).on("a")
+    views = still(make_node("a"), make_node("b"), class_of_gpus, *slices, pod)
+    (room,) = views.headroom.rooms()
+    assert (room.more, room.at_least, room.nodes) == (2, True, 2)
 
 
 def test_devices_are_shown_with_the_claims_that_hold_them() -> None:

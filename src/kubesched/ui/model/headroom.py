@@ -29,6 +29,8 @@ class Room:
     example: str
     running: int
     more: int
+    at_least: bool
+    """Whether there may be room for more: devices are allocated by search, so only one per node is counted."""
     nodes: int
     """Nodes that would take one."""
     requests: dict[str, str]
@@ -80,9 +82,10 @@ class HeadroomModel:
     def _room(self, pod: Pod, facts: PodFacts, running: int) -> Room:
         fits = self._fitting(pod)
         left = self.per_row(facts)
-        more = 0 if fits is None else int(left[fits].sum())
         nodes = 0 if fits is None else int(np.count_nonzero(fits))
-        return Room(workload_of(pod), pod.key, running, more, nodes, self.requests(facts))
+        at_least = nodes > 0 and (bool(pod.spec.resource_claims) or not left[fits].all())
+        more = nodes if at_least or fits is None else int(left[fits].sum())
+        return Room(workload_of(pod), pod.key, running, more, at_least, nodes, self.requests(facts))
 
     def _fitting(self, pod: Pod) -> Bool | None:
         """The rows that would take one more; None if no row would."""

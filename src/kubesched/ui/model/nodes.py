@@ -62,14 +62,22 @@ class DeviceView:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A kind of pod: how many more this node has room for; of pods that wait, whether it would take one."""
+    """A kind of pod that waits: how many do, and whether this node would take one."""
+
+    example: str
+    count: int
+    fits: bool
+    why_not: str
+
+
+@dataclass(frozen=True, slots=True)
+class MoreOf:
+    """A workload with pods here: how many they are, and for how many more there is room, by resources alone."""
 
     workload: str
     example: str
     count: int
     more: int
-    fits: bool
-    why_not: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +95,7 @@ class NodeView:
     offset: int
     nominated: tuple[str, ...]
     devices: tuple[DeviceView, ...]
-    room: tuple[Fit, ...]
-    """For more of the workloads that run here, and of others."""
+    room: tuple[MoreOf, ...]
     waiting: tuple[Fit, ...]
     """Kinds of pods that wait, and whether this node would take one."""
 
@@ -197,15 +204,15 @@ class NodeModel:
                 found.append(DeviceView(driver, pool, device.name, claims, taints))
         return found
 
-    def _room(self, row: int) -> list[Fit]:
-        """By resources, for the workloads that are largest here."""
+    def _room(self, row: int) -> list[MoreOf]:
+        """For the workloads that are largest here."""
         seen: dict[str, tuple[PlacedPod, int]] = {}
         for placed in self._state.pods.pods_on(row):
             name = workload_of(placed.pod)
             seen[name] = (placed, seen.get(name, (placed, 0))[1] + 1)
         largest = sorted(seen.items(), key=lambda item: -item[1][1])[:_WORKLOADS]
         return [
-            Fit(name, placed.pod.key, count, int(self._headroom.per_row(placed.facts)[row]), True, "")
+            MoreOf(name, placed.pod.key, count, int(self._headroom.per_row(placed.facts)[row]))
             for name, (placed, count) in largest
         ]
 
@@ -222,8 +229,7 @@ class NodeModel:
                 status = outcome.status_of(row)
             fits = status is None and outcome is not None and bool(outcome.feasible[row])
             why = "" if fits else (status.message if status is not None else "left out before nodes were looked at")
-            more = int(self._headroom.per_row(self._state.facts(pod))[row])
-            found.append(Fit(workload_of(pod), pod.key, count, more if fits else 0, fits, why))
+            found.append(Fit(pod.key, count, fits, why))
         return sorted(found, key=lambda fit: (not fit.fits, -fit.count))
 
 

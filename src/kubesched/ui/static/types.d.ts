@@ -22,7 +22,7 @@ export interface News {
   map?: MapChanges; decisions?: DecisionEntry[]; skipped?: number; queue?: QueueCounts; saying?: string; now: number;
 }
 export interface Room {
-  workload: string; example: string; running: number; more: number; nodes: number; requests: Record<string, string>;
+  workload: string; example: string; running: number; more: number; atLeast: boolean; nodes: number; requests: Record<string, string>;
 }
 export interface CauseGroup {
   id: string; title: string; plugins: string[]; reasons: [string, number][]; pods: number;
@@ -55,13 +55,12 @@ export interface PodOnNode {
   pod: string; priority: number; shares: Record<string, number>; assumed: boolean; terminating: boolean;
 }
 export interface DeviceView { driver: string; pool: string; name: string; claims: string[]; taints: string[] }
-export interface Fit {
-  workload: string; example: string; count: number; more: number; fits: boolean; whyNot: string;
-}
+export interface Fit { example: string; count: number; fits: boolean; whyNot: string }
+export interface MoreOf { workload: string; example: string; count: number; more: number }
 export interface NodeView {
   name: string; flags: number; labels: Record<string, string>; taints: string[]; conditions: [string, string][];
   resources: Resource[]; podCount: number; pods: PodOnNode[]; offset: number; nominated: string[];
-  devices: DeviceView[]; room: Fit[]; waiting: Fit[];
+  devices: DeviceView[]; room: MoreOf[]; waiting: Fit[];
 }
 export interface PreemptionEntry {
   at: number; pod: string; priority: number; node: string; victims: [string, number][]; why: string;

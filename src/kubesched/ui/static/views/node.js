@@ -65,7 +65,7 @@ function waiting(view) {
   return panel("Who would fit", "", view.waiting.length ? table(
     ["Pods that wait", { text: "Pods", right: true }, "Here"],
     view.waiting.map((fit) => [podLink(fit.example), count(fit.count),
-      fit.fits ? h("span", { class: "good" }, `yes, ${count(fit.more)} of them`) : h("span", { class: "bad" }, fit.whyNot)]),
+      fit.fits ? h("span", { class: "good" }, "yes") : h("span", { class: "bad" }, fit.whyNot)]),
     "Pods that wait") : empty("No pod waits."));
 }
 
@@ -90,5 +90,6 @@ function pods(view, place, show) {
 
 /** @param {import("../types").NodeView} view */
 function labels(view) {
+  if (!Object.keys(view.labels).length) return panel("Labels", "", empty("It has none."));
   return panel("Labels", "", table(["Key", "Value"], Object.entries(view.labels).map(([key, value]) => [key, value]), "Labels"));
 }

@@ -22,7 +22,7 @@ export const overview = (cluster) => async (root, route) => {
   if (wanted !== undefined && wanted !== cluster.groupBy) await cluster.group(wanted);
   if (!cluster.about.nodes.nodes && !cluster.columns.size) {
     fill(root, empty("There are no nodes.", "Add some: in a sandbox with kubectl apply, else with the manifests you give to -f."));
-    return {};
+    return { leave: cluster.on("layout", () => dispatchEvent(new Event("hashchange"))) };
   }
   const map = new NodeMapView(cluster, colour);
   const key = legend(cluster);
@@ -85,7 +85,7 @@ function showCauses(root, pending) {
 function showRooms(root, rooms) {
   if (!rooms.length) return fill(root, empty("No pod runs yet, so there is nothing to count more of."));
   fill(root, h("ul", { class: "rooms-list" }, rooms.map((room) =>
-    h("li", {}, h("b", { class: room.more ? null : "none" }, `+${count(room.more)}`), podLinkAs(room),
+    h("li", {}, h("b", { class: room.more ? null : "none" }, `${room.atLeast ? "≥ " : "+"}${count(room.more)}`), podLinkAs(room),
       h("span", { class: "dim small" }, `${amounts(room.requests) || "no requests"} · on ${counted(room.nodes, "node")}`)))),
   h("p", { class: "dim small" }, "More of these would fit, by what nodes have left."));
 }

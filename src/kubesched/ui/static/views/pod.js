@@ -46,7 +46,7 @@ export const pod = (cluster) => async (root, route) => {
 /** @param {import("../types").PodView} view */
 function describe(view) {
   const waiting = view.waiting;
-  const where = view.node ? h("span", {}, "on ", nodeLink(view.node)) : h("span", { class: "bad" }, view.cause || "waits");
+  const where = view.node ? h("span", {}, "on ", nodeLink(view.node)) : h("span", { class: view.verdict?.node ? "good" : "bad" }, view.cause || "waits");
   return [
     where,
     h("span", {}, `priority ${count(view.priority)}`),
