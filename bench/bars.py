@@ -18,7 +18,9 @@ ENGINE_US = {
     "first-of-kind": 1500,
     "preemption": 8000,
 }
-LOOP_US = {"basic": 200, "spread-soft": 400, "preferred-affinity": 400}
+LOOP_US = {"basic": 200, "spread-soft": 400, "preferred-affinity": 400, "daemonset": 400, "beside-gated": 200}
+TRICKLE_US = {"basic": 450, "spread-hard": 600}
+"""CPU of the daemon's process per pod when they come one by one."""
 EVENT_US = 50_000
 WAITING_ATTEMPT_KB = 40
 """What an attempt holds that waits for volumes, its pod and its claim included."""
@@ -37,6 +39,8 @@ LIVE_US = {"basic": 1000, "spread-soft": 1300, "spread-hard": 1300, "required-an
 """CPU of the daemon's process per pod, its Event included."""
 START_SECONDS = 6
 START_MB = 500
+SNAPSHOT_SECONDS = 6
+SNAPSHOT_MB = 600
 
 CREATIONS_PER_SECOND = 500
 BINDINGS_PER_SECOND = 1000

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from rich.console import Console
 from tests import chromium
 
-from bench import bars, churn, devices, live, measure, pages, serving, simulating, storm, waiting_attempts
+from bench import bars, churn, devices, live, measure, pages, serving, simulating, snapshots, storm, waiting_attempts
 from bench.tables import verdict
 
 Results = dict[str, float]
@@ -94,10 +94,13 @@ def daemon(console: Console, rounds: int) -> Results:
     """`kubesched run` on the sandbox's API server."""
     results: Results = {}
     samples: dict[str, list[float]] = {kind: [] for kind in bars.LIVE_US}
+    trickles: dict[str, list[float]] = {kind: [] for kind in bars.TRICKLE_US}
     starts = []
     for _ in range(rounds):  # in turns: a noisy minute must not be the fate of one kind
         for kind in samples:
             samples[kind].append(live.binding(kind))
+        for kind in trickles:
+            trickles[kind].append(live.binding(kind, per_second=live.TRICKLE))
         starts.append(live.starting())
     for kind, values in samples.items():
         spent, bar = statistics.median(values), bars.LIVE_US[kind]
@@ -105,6 +108,12 @@ def daemon(console: Console, rounds: int) -> Results:
         console.print(
             f"kubesched run, {kind}: {spent:.0f} us of CPU per pod bound, its Event written "
             f"(bar {bar:,} us, {verdict(spent <= bar)})"
+        )
+    for kind, values in trickles.items():
+        spent, bar = statistics.median(values), bars.TRICKLE_US[kind]
+        results[f"live/trickle-{kind}-us/{live.NODES}x{live.TRICKLE}"] = round(spent)
+        console.print(
+            f"the same, {live.TRICKLE} pods a second, {kind}: {spent:.0f} us (bar {bar} us, {verdict(spent <= bar)})"
         )
     seconds, held = statistics.median(s.cpu_seconds for s in starts), statistics.median(s.peak_rss_mb for s in starts)
     results["live/start-seconds/5000x30000"], results["live/start-mb/5000x30000"] = round(seconds, 2), round(held)
@@ -114,6 +123,19 @@ def daemon(console: Console, rounds: int) -> Results:
         f"(bar {bars.START_MB} MB, {verdict(held <= bars.START_MB)})"
     )
     return results
+
+
+def snapshot(console: Console, rounds: int) -> Results:
+    """`kubesched snapshot` of a large cluster."""
+    runs = [snapshots.taking() for _ in range(rounds)]
+    seconds, held = (statistics.median(values) for values in list(zip(*runs, strict=True))[:2])
+    most_s, most_mb = bars.SNAPSHOT_SECONDS, bars.SNAPSHOT_MB
+    console.print(
+        f"kubesched snapshot of 5,000 nodes and 50,000 pods: {seconds:.1f} s of CPU (bar {most_s} s, "
+        f"{verdict(seconds <= most_s)}), at most {held:.0f} MB (bar {most_mb} MB, {verdict(held <= most_mb)}), "
+        f"a file of {runs[-1].file_mb:.1f} MB"
+    )
+    return {"snapshot/seconds/5000x50000": round(seconds, 2), "snapshot/mb/5000x50000": round(held)}
 
 
 def api_server(console: Console, rounds: int) -> Results:
@@ -189,6 +211,7 @@ SECTIONS: dict[str, Callable[[Console, int], Results]] = {
     "devices": claims,
     "waiting-attempts": waiting,
     "live": daemon,
+    "snapshot": snapshot,
     "serving": api_server,
     "sandbox": whole_sandbox,
     "ui": web_page,

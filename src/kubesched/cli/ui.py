@@ -1,4 +1,4 @@
-"""`kubesched ui`: the web page on manifests, a dump or a snapshot."""
+"""`kubesched ui`: the web page of a live cluster as it is now, of manifests, a dump or a snapshot."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ import uvloop
 
 from kubesched.api.errors import UserError
 from kubesched.cli.input import describe
-from kubesched.cli.offline import config_option, feature_gates_option, file_option, seed_option, simulated
+from kubesched.cli.offline import config_option, feature_gates_option, seed_option, simulated
 from kubesched.cli.printing import console
+from kubesched.cli.source import source, source_options
 from kubesched.config import Features
 from kubesched.ui.server import PageServer
 from kubesched.ui.sources.manifests import observe_manifests
 
 
 @click.command()
-@file_option
+@source_options
 @config_option
 @feature_gates_option
 @seed_option
@@ -30,11 +31,11 @@ def ui(
 ) -> None:
     """Show a cluster as a web page: its nodes, who waits and why, every decision, and pods to try.
 
-    The page is on 127.0.0.1 and needs the token of the printed address. It changes nothing.
+    A live cluster is read once, and shown as it was then. The page is on 127.0.0.1 and needs the token of the printed
+    address. It changes nothing.
     """
     cluster, _ = simulated(files, config_file, features, seed)
-    title = ", ".join("<stdin>" if file == "-" else file for file in files)
-    server = PageServer(observe_manifests(cluster, title), port=port)
+    server = PageServer(observe_manifests(cluster, source().origin), port=port)
     uvloop.run(_serve(server, opens=not no_browser))
 
 

@@ -12,6 +12,9 @@ from kubesched.state.facts import HostPort, PodFacts
 
 _FIRST_PODS = 256
 
+_YEAR_0 = "0000-"
+_400_YEARS = 146_097 * 86_400.0
+
 NO_START_TIME = float("inf")
 """A pod that has not started counts as starting now, which is later than any that has."""
 
@@ -19,7 +22,7 @@ NO_START_TIME = float("inf")
 class PlacedPod:
     """A pod on a row: bound, or assumed to be."""
 
-    __slots__ = ("assumed", "facts", "index", "pod", "row", "start")
+    __slots__ = ("assumed", "facts", "index", "place", "pod", "row", "start")
 
     def __init__(self, pod: Pod, facts: PodFacts, row: int, assumed: bool) -> None:
         self.pod = pod
@@ -27,6 +30,8 @@ class PlacedPod:
         self.row = row
         self.assumed = assumed
         self.index = -1
+        self.place = -1
+        """Where it is in the list of its row, which is not searched: a node may have very many pods."""
         self.start = start_time(pod)
 
     @property
@@ -57,7 +62,7 @@ class PodTable:
     def add(self, placed: PlacedPod) -> None:
         while len(self.on_row) <= placed.row:
             self.on_row.append([])
-        self.on_row[placed.row].append(placed)
+        self._put_last_on_row(placed)
         index = self._free.pop() if self._free else self._next_index()
         placed.index = index
         self.at[index] = placed
@@ -75,7 +80,7 @@ class PodTable:
     def renew(self, placed: PlacedPod, pod: Pod) -> None:
         """The watch shows a placed pod anew, with the same facts: what `remove` and `add` would come to, for less."""
         self._take_from_row(placed)
-        self.on_row[placed.row].append(placed)
+        self._put_last_on_row(placed)
         placed.pod = pod
         placed.assumed = False
         placed.start = self.start[placed.index] = start_time(pod)
@@ -134,14 +139,21 @@ class PodTable:
             more[: self.requests.shape[0]] = self.requests
             self.requests = more
         self.requests[:width, index] = requests
-        self.requests[width:, index] = 0
+        if width < len(self.requests):
+            self.requests[width:, index] = 0
+
+    def _put_last_on_row(self, placed: PlacedPod) -> None:
+        on_row = self.on_row[placed.row]
+        placed.place = len(on_row)
+        on_row.append(placed)
 
     def _take_from_row(self, placed: PlacedPod) -> None:
         """The last pod of the row takes the empty place, as in kube-scheduler: the order decides between victims."""
         on_row = self.on_row[placed.row]
         last = on_row.pop()
         if last is not placed:
-            on_row[next(i for i, other in enumerate(on_row) if other is placed)] = last
+            on_row[placed.place] = last
+            last.place = placed.place
 
     def _claim_ports(self, placed: PlacedPod) -> None:
         for port in placed.facts.ports:
@@ -158,6 +170,13 @@ class PodTable:
 
 
 def start_time(pod: Pod) -> float:
-    """When the pod started, in seconds since the epoch."""
+    """When the pod started, in seconds since the epoch. A time that is none counts as not started."""
     text = pod.status.start_time
-    return datetime.fromisoformat(text).timestamp() if text else NO_START_TIME
+    if not text:
+        return NO_START_TIME
+    try:
+        if text.startswith(_YEAR_0):  # Go has it, Python has not; the calendar repeats itself after 400 years
+            return datetime.fromisoformat(f"0400-{text.removeprefix(_YEAR_0)}").timestamp() - _400_YEARS
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError):
+        return NO_START_TIME

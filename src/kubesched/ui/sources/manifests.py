@@ -1,4 +1,4 @@
-"""Manifests, a dump or a snapshot as a source: a cluster that stands still, with pods that wait as they are."""
+"""Manifests, a snapshot or one reading of a live cluster as a source: it stands still, and pods wait as they are."""
 
 from __future__ import annotations
 
