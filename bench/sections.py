@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Callable
 
 from rich.console import Console
+from tests import chromium
 
 from bench import (
     asking,
@@ -14,6 +15,7 @@ from bench import (
     devices,
     live,
     measure,
+    pages,
     serving,
     simulating,
     snapshots,
@@ -200,6 +202,33 @@ def whole_sandbox(console: Console, rounds: int) -> Results:
     return {"sandbox/running-wall-seconds/5000x10000": round(wall, 1), "sandbox/running-cpu-seconds/5000x10000": cpu}
 
 
+def web_page(console: Console, rounds: int) -> Results:
+    """The web page in a real browser; skipped without one."""
+    if chromium.MISSING:
+        console.print(f"web page: skipped, {chromium.MISSING}")
+        return {}
+    runs = [pages.measured() for _ in range(rounds)]
+    first, frames, edit, loaded, heap = (statistics.median(values) for values in zip(*runs, strict=True))
+    seen = statistics.median(pages.decision_seen_ms() for _ in range(rounds))
+    console.print(
+        f"web page of 5,000 nodes and 50,000 pods: first picture after {first:.2f} s "
+        f"(bar {bars.PAGE_FIRST_PICTURE_SECONDS} s, {verdict(first <= bars.PAGE_FIRST_PICTURE_SECONDS)}), "
+        f"{frames:.0f} frames/s while panning (bar {bars.PAGE_FRAMES_PER_SECOND}, "
+        f"{verdict(frames >= bars.PAGE_FRAMES_PER_SECOND)}), an edit answered in {edit:.0f} ms "
+        f"(bar {bars.PAGE_EDIT_MS} ms, {verdict(edit <= bars.PAGE_EDIT_MS)}), a decision seen after {seen:.0f} ms "
+        f"(bar {bars.PAGE_DECISION_MS} ms, {verdict(seen <= bars.PAGE_DECISION_MS)}); {loaded:.0f} KB loaded, "
+        f"{heap:.0f} MB of JavaScript heap"
+    )
+    return {
+        "ui/first-picture-seconds/5000x50000": round(first, 2),
+        "ui/frames-per-second/5000x50000": round(frames),
+        "ui/edit-ms/5000x50000": round(edit),
+        "ui/decision-seen-ms/50": round(seen),
+        "ui/loaded-kb/5000x50000": round(loaded),
+        "ui/heap-mb/5000x50000": round(heap, 1),
+    }
+
+
 SECTIONS: dict[str, Callable[[Console, int], Results]] = {
     "memory": memory,
     "churn": hour_of_churn,
@@ -212,4 +241,5 @@ SECTIONS: dict[str, Callable[[Console, int], Results]] = {
     "snapshot": snapshot,
     "serving": api_server,
     "sandbox": whole_sandbox,
+    "ui": web_page,
 }
