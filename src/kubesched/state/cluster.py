@@ -28,6 +28,7 @@ from kubesched.state.nodes import NodeTable
 from kubesched.state.nominated import Nominator
 from kubesched.state.objects import ObjectStore
 from kubesched.state.pods import PlacedPod, PodTable
+from kubesched.state.resources import NOWHERE
 
 T = TypeVar("T")
 
@@ -38,14 +39,17 @@ class ClusterState:
     def __init__(self, features: Features = DEFAULT_FEATURES) -> None:
         self.features = features
         self.nodes = NodeTable()
-        self.pods = PodTable()
-        self.matches = MatchCounts()
+        self.pods = PodTable(self.nodes)
+        self.matches = MatchCounts(self.pods)
         self.objects = ObjectStore()
         self.nominated = Nominator()
         self.facts = FactsOf(self.nodes, features)
         self.followers: list[Callable[[], None]] = []
         """Called before each attempt, to record rows for which something changed besides nodes and pods."""
         self._placed: dict[str, PlacedPod] = {}
+        self._asking_for_extended: dict[str, PlacedPod] = {}
+        """Placed pods that ask for more than the resources that always have a column."""
+        self._resources_seen = 0
         self._companions: dict[Any, Any] = {}
         self.matches.extend(len(self.nodes.live))
 
@@ -57,6 +61,7 @@ class ClusterState:
             case Node():
                 self.nodes.set_node(obj)
                 self._follow_growth()
+                self._follow_resources()
             case Pod():
                 self._observe(obj)
             case _:
@@ -68,6 +73,7 @@ class ClusterState:
         match obj:
             case Node():
                 self.nodes.remove_node(obj.name)
+                self._follow_resources()
             case Pod():
                 self.nominated.remove(obj)
                 self._remove(obj.identity)
@@ -153,13 +159,18 @@ class ClusterState:
 
     def _place(self, placed: PlacedPod) -> None:
         self._placed[placed.pod.identity] = placed
+        if placed.facts.asks_for_extended:
+            self._asking_for_extended[placed.pod.identity] = placed
         self.pods.add(placed)
+        self.matches.add(placed)
         self._count(placed, 1)
 
     def _remove(self, identity: str) -> None:
         placed = self._placed.pop(identity, None)
         if placed is None:
             return
+        self._asking_for_extended.pop(identity, None)
+        self.matches.remove(placed)
         self.pods.remove(placed)
         self._count(placed, -1)
         self.nodes.release_row_if_unused(placed.row)
@@ -176,7 +187,6 @@ class ClusterState:
             requested -= facts.requests
             scoring_requested -= facts.scoring
         nodes.pod_count[row] += sign
-        self.matches.add(facts, row, placed.pod.is_terminating, sign)
         nodes.load_changed(row)
 
     def _follow_device_classes(self, obj: KubeObject) -> None:
@@ -184,6 +194,18 @@ class ClusterState:
         if isinstance(obj, DeviceClass):
             self.nodes.object_changes.all_changed()
             self.nodes.changes.all_changed()
+
+    def _follow_resources(self) -> None:
+        """Nodes began to offer resources that none did, or ceased to: what pods request of them is counted, or not."""
+        nodes = self.nodes
+        if self._resources_seen == nodes.resources_version:
+            return
+        self._resources_seen = nodes.resources_version
+        nodes.requested[NOWHERE:] = nodes.scoring_requested[NOWHERE:] = 0
+        for placed in self._asking_for_extended.values():
+            requests, scoring = placed.facts.requests[NOWHERE:], placed.facts.scoring[NOWHERE:]
+            nodes.requested[NOWHERE : NOWHERE + len(requests), placed.row] += requests
+            nodes.scoring_requested[NOWHERE : NOWHERE + len(scoring), placed.row] += scoring
 
     def _follow_growth(self) -> None:
         length = len(self.nodes.live)

@@ -98,7 +98,7 @@ def test_columns_grow_with_the_cluster() -> None:
     state = make_cluster(make_node("first"), WEB.on("first"))
     matching = state.matches.counter(None, selector_from_labels({"app": "web"}))
     for i in range(300):
-        state.apply(make_node(f"n{i}").build())
+        state.apply(make_node(f"n{i}").capacity({f"a.b/r{i % 7}": 1}).build())
         state.apply(make_pod(f"p{i}").label(app="web").requests({f"a.b/r{i % 7}": 1}).on(f"n{i}").build())
     assert matching.counts.sum() == 301
     assert cpu_in_use(state, "first") == 1000

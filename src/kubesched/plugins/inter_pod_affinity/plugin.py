@@ -12,12 +12,17 @@ from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from kubesched.framework.status import MAX_NODE_SCORE, SKIP, Status, unresolvable, unschedulable
-from kubesched.plugins.inter_pod_affinity.neighbours import Neighbours, carried_terms_that_mean, counter_of, means
+from kubesched.plugins.inter_pod_affinity.neighbours import (
+    Neighbours,
+    add_carriers,
+    by_topology,
+    carried_terms_that_mean,
+    means,
+)
 from kubesched.plugins.shared.hinting import has_node, is_same_pod, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32, Int64
 from kubesched.state.facts import PodFacts, StateKey, Term, TermKind
-from kubesched.state.matching import RowCounts
 from kubesched.state.pods import PlacedPod
 
 AFFINITY = unresolvable("node(s) didn't match pod affinity rules")
@@ -81,26 +86,34 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     # -- score --------------------------------------------------------------------------------------------------------
 
     def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
-        if not cycle.facts.terms and not cycle.state.matches.terms:
+        if not cycle.facts.terms and not cycle.state.matches.carried:
             return SKIP
         near = cycle.facts.terms_of("preferred-affinity")
         far = cycle.facts.terms_of("preferred-anti-affinity")
         carried = carried_terms_that_mean(cycle)
         if not near and not far and (self._args.ignore_preferred_terms_of_existing_pods or not carried):
             return SKIP
-        weighted = [(term, term.weight, counter_of((term,), cycle.state)) for term in near]
-        weighted += [(term, -term.weight, counter_of((term,), cycle.state)) for term in far]
+        topologies = self._own_preferences(cycle, (*near, *far))
+        for meant in carried.get("preferred-affinity", ()):
+            add_carriers(topologies, meant, meant.weight, cycle.state)
+        for meant in carried.get("preferred-anti-affinity", ()):
+            add_carriers(topologies, meant, -meant.weight, cycle.state)
         hard_weight = self._args.hard_pod_affinity_weight
-        others: list[tuple[Term, int, RowCounts]] = [
-            *((c.term, c.term.weight, c) for c in carried.get("preferred-affinity", ())),
-            *((c.term, -c.term.weight, c) for c in carried.get("preferred-anti-affinity", ())),
-            *((c.term, hard_weight, c) for c in carried.get("required-affinity", ()) if hard_weight > 0),
-        ]
-        topologies = _topologies(cycle, [*weighted, *others])
+        for meant in carried.get("required-affinity", ()) if hard_weight > 0 else ():
+            add_carriers(topologies, meant, meant.terms * hard_weight, cycle.state)
+        topologies = {key: weights for key, weights in topologies.items() if weights.any()}
         if not topologies:
             return SKIP
-        cycle.write(_TOPOLOGIES, topologies)
+        cycle.write(_TOPOLOGIES, list(topologies.items()))
         return None
+
+    def _own_preferences(self, cycle: Cycle, terms: tuple[Term, ...]) -> dict[str, Int64]:
+        """Per topology key the weight of each of its domains, by the pods there that the terms mean."""
+        table = cycle.state.nodes
+        return {
+            key: cycle.state.matches.total(tuple(wanted)).by_value(table.label(key), table.size).copy()
+            for key, wanted in by_topology(terms, cycle).items()
+        }
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64:
         (key, weights), *others = cycle.read(_TOPOLOGIES)
@@ -116,18 +129,6 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         if span == 0:
             return 0
         return (float(MAX_NODE_SCORE) * ((scores - least) / float(span))).astype(np.int64)
-
-
-def _topologies(cycle: Cycle, weighted: list[tuple[Term, int, RowCounts]]) -> list[tuple[str, Int64]]:
-    """Per topology key the weight of each of its domains; keys where no term matched any pod are left out."""
-    table = cycle.state.nodes
-    weights: dict[str, Int64] = {}
-    for term, weight, counts in weighted:
-        key = term.topology_key
-        pods = counts.by_value(table.label(key), table.size)
-        if pods.any():
-            weights[key] = weights[key] + weight * pods if key in weights else weight * pods
-    return list(weights.items())
 
 
 def after_pod(pod: Pod, old: Pod | None, new: Pod | None, state: ClusterState) -> Hint:
