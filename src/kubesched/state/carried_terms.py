@@ -38,15 +38,19 @@ class CarriedTerms:
             self._column = RowCounts(self.counts(length))
             self._rows = {}
 
-    def add_to(self, sums: Int64, column: LabelColumn, size: int, times: int) -> None:
-        """Add the carriers in each domain of a topology to its sums, so many times."""
+    def add_to(self, sums: Int64, column: LabelColumn, size: int, times: int) -> bool:
+        """Add the carriers in each domain of a topology to its sums, so many times. Whether there are any."""
         if self._column is not None:
-            sums += times * self._column.by_value(column, size)
-            return
+            by_value = self._column.by_value(column, size)
+            sums += times * by_value
+            return bool(by_value.any())
+        found = False
         for row, number in self._rows.items():
             value = column.ids[row]
             if value >= 0:
                 sums[value] += times * number
+                found = True
+        return found
 
     def counts(self, length: int) -> Int64:
         """How many carriers are on each row of that many."""

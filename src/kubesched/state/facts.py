@@ -167,9 +167,20 @@ class FactsOf:
         self._features = features
         self._known: weakref.WeakValueDictionary[bytes, PodFacts] = weakref.WeakValueDictionary()
         self._encode = msgspec.json.Encoder().encode
+        self._held: dict[int, tuple[Pod, PodFacts]] = {}
+
+    def hold(self, pod: Pod, facts: PodFacts) -> None:
+        """This very record of a pod, which has no node, will be asked about often: find its facts without looking."""
+        self._held[id(pod)] = (pod, facts)
+
+    def release(self, pod: Pod) -> None:
+        self._held.pop(id(pod), None)
 
     def __call__(self, pod: Pod, *, keep_node_name: bool = False) -> PodFacts:
         """The facts of a pod. Where it is makes no difference, unless it is asked where it should be."""
+        held = self._held.get(id(pod))
+        if held is not None:
+            return held[1]
         meta, spec, status = pod.metadata, pod.spec, pod.status
         if spec.node_name and not keep_node_name:
             spec = msgspec.structs.replace(spec, node_name="")

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from kubesched.api.selectors import Requirement, Selector
-from kubesched.state.columns import Bool, LabelColumn, Rows
+from kubesched.state.columns import Bool, LabelColumn, Rows, grown
 
 I = TypeVar("I", bound=Hashable)  # noqa: E741
 
@@ -28,24 +28,26 @@ class LabelIndex:
         self._labels: dict[int, Mapping[str, str]] = {}
         self._having: dict[str, set[int]] = {}
         self._columns: dict[str, LabelColumn] = {}
-        self._length = 64
+        self._present: Bool = np.zeros(64, dtype=np.bool_)
 
     def __len__(self) -> int:
         """More than the largest id."""
-        return self._length
+        return len(self._present)
 
     def put(self, thing: int, labels: Mapping[str, str]) -> None:
-        while thing >= self._length:
-            self._length *= 2
+        if thing >= len(self._present):
+            self._present = grown(self._present, 2 * thing)
             for column in self._columns.values():
-                column.extend(self._length)
+                column.extend(2 * thing)
         self._labels[thing] = labels
+        self._present[thing] = True
         for key, value in labels.items():
             self._having.setdefault(key, set()).add(thing)
             if key in self._columns:
                 self._columns[key].set(thing, value)
 
     def remove(self, thing: int) -> None:
+        self._present[thing] = False
         for key in self._labels.pop(thing):
             having = self._having[key]
             having.discard(thing)
@@ -55,8 +57,10 @@ class LabelIndex:
                 del self._having[key]
                 self._columns.pop(key, None)
 
-    def find(self, selector: Selector) -> Rows:
-        """The ids of those whom the selector matches."""
+    def find(self, selector: Selector) -> Rows | Bool:
+        """Those whom the selector matches: their ids, if they are few, or a mask over all ids."""
+        if selector.nothing:
+            return _NOBODY
         narrowest: set[int] | None = None
         for requirement in selector.requirements:
             if not requirement.accepts(None):
@@ -65,26 +69,19 @@ class LabelIndex:
                     return _NOBODY
                 if narrowest is None or len(having) < len(narrowest):
                     narrowest = having
-        if selector.nothing:
-            return _NOBODY
         if narrowest is not None and len(narrowest) <= _FEW:
             return np.array([i for i in narrowest if selector.matches(self._labels[i])], dtype=np.intp)
-        found: Bool | None = None
+        found = self._present
         for requirement in selector.requirements:
             if requirement.key in self._having:  # otherwise it accepts them all
-                accepted = self._accepted(requirement)
-                found = accepted if found is None else found & accepted
-        if narrowest is not None:
-            assert found is not None
-            return np.flatnonzero(found)
-        everybody = np.fromiter(self._labels, dtype=np.intp, count=len(self._labels))
-        return everybody if found is None else everybody[found[everybody]]
+                found = found & self._accepted(requirement)
+        return found
 
     def _accepted(self, requirement: Requirement) -> Bool:
         key = requirement.key
         column = self._columns.pop(key, None)
         if column is None:
-            column = LabelColumn(key, self._length)
+            column = LabelColumn(key, len(self))
             for thing in self._having[key]:
                 column.set(thing, self._labels[thing][key])
         self._columns[key] = column  # last in line to be forgotten
@@ -115,7 +112,7 @@ class SelectorIndex(Generic[I]):
                     del self._items[anchor]
 
     def candidates(self, labels: Mapping[str, str]) -> Iterator[I]:
-        """The items of selectors that may match such labels, and perhaps a few others; one may come repeatedly."""
+        """The items of selectors that may match such labels, and perhaps a few others."""
         if self._items:
             for label in labels_as_anchors(labels):
                 yield from self._items.get(label, ())

@@ -13,7 +13,7 @@ import numpy as np
 
 from kubesched.api.selectors import Selector
 from kubesched.state.carried_terms import CarriedTerms
-from kubesched.state.columns import Int64, LabelColumn, Rows
+from kubesched.state.columns import ABSENT, Bool, Int64, LabelColumn, is_one_of
 from kubesched.state.facts import PodFacts, StateKey, Term
 from kubesched.state.label_index import LabelIndex, SelectorIndex
 from kubesched.state.pods import PlacedPod, PodTable
@@ -102,7 +102,7 @@ class MatchCounts:
 
     def carried_that_may_mean(self, labels: Mapping[str, str]) -> Iterator[tuple[CarriedTerms, Term]]:
         """The terms of placed pods that mean pods with such labels, and perhaps a few others."""
-        for carried, i in set(self._carried_by_selector.candidates(labels)):
+        for carried, i in self._carried_by_selector.candidates(labels):
             yield carried, carried.terms[i]
 
     def counter(
@@ -186,7 +186,7 @@ class MatchCounts:
 
     def _counters_of(self, group: PodGroup) -> list[tuple[MatchCounter, int]]:
         weights: dict[MatchCounter, int] = {}
-        for counter, i in set(self._by_selector.candidates(group.labels)):
+        for counter, i in self._by_selector.candidates(group.labels):
             wanted = counter.question[i]
             if wanted.counts(group.namespace, group.labels):
                 weights[counter] = weights.get(counter, 0) + wanted.weight
@@ -196,11 +196,17 @@ class MatchCounts:
 
     def _count(self, question: Question, with_terminating: bool) -> Int64:
         weights = np.zeros(len(self._by_labels), dtype=np.int64)
-        for wanted in question:
-            groups = self._by_labels.find(wanted.selector)
-            if wanted.namespaces is not None:
-                groups = self._within(groups, wanted.namespaces)
-            weights[groups] += wanted.weight
+        inside: dict[frozenset[str], Bool] = {}
+        for namespaces, selector, weight in question:
+            groups = self._by_labels.find(selector)
+            if namespaces is not None and len(groups):
+                if namespaces not in inside:
+                    inside[namespaces] = self._in_namespaces(namespaces)
+                groups = groups & inside[namespaces] if groups.dtype == np.bool_ else groups[inside[namespaces][groups]]
+            if groups.dtype == np.bool_:
+                weights += groups * weight
+            else:
+                weights[groups] += weight
         if not weights.any():
             return np.zeros(self.length, dtype=np.int64)
         pods, size = self._pods, self._pods.size
@@ -211,10 +217,10 @@ class MatchCounts:
         each = weights[pods.groups[:size][counts]]
         return np.bincount(rows[counts], weights=each, minlength=self.length).astype(np.int64)
 
-    def _within(self, groups: Rows, namespaces: frozenset[str]) -> Rows:
-        of_group, ids = self._by_namespace.ids[groups], self._by_namespace.values
-        wanted = [ids.id_of(namespace) for namespace in namespaces]
-        return groups[of_group == wanted[0] if len(wanted) == 1 else np.isin(of_group, wanted)]
+    def _in_namespaces(self, namespaces: frozenset[str]) -> Bool:
+        """Per group whether it is in one of the namespaces."""
+        ids = [known for name in namespaces if (known := self._by_namespace.values.id_of(name)) != ABSENT]
+        return is_one_of(self._by_namespace.ids[: len(self._by_labels)], ids)
 
     def _forget(self, key: tuple[Question, bool]) -> None:
         counter = self._counters.pop(key)

@@ -42,7 +42,8 @@ class NamespacesByLabel:
             self._names = [namespace.name for namespace in namespaces]
             for i, namespace in enumerate(namespaces):
                 self._index.put(i, namespace.metadata.labels)
-        return [self._names[i] for i in self._index.find(selector).tolist()]
+        found = self._index.find(selector)
+        return [self._names[i] for i in (np.flatnonzero(found) if found.dtype == np.bool_ else found).tolist()]
 
 
 def namespaces_of(term: Term, state: ClusterState) -> frozenset[str] | None:
@@ -208,7 +209,7 @@ class Neighbours:
         """The anti-affinity terms that mean pods with these facts."""
         if self._anti_affinity:
             index = self._facts.derived(_avoided_by_label, self._anti_affinity)
-            yield from (term for term in set(index.candidates(facts.labels)) if self._matches(term, facts))
+            yield from (term for term in index.candidates(facts.labels) if self._matches(term, facts))
 
     def _matches(self, term: Term, facts: PodFacts) -> bool:
         if term not in self._namespaces:
@@ -236,14 +237,12 @@ class Neighbours:
 
 
 def add_carriers(sums: dict[str, Int64], meant: Meant, times: int, state: ClusterState) -> None:
-    """Add the carriers of terms, so many times, to the sums of their topology; keys that no node has are left out."""
+    """Add the carriers of terms, so many times, to the sums of their topology; begun only if there are any in it."""
     key, table = meant.topology_key, state.nodes
-    if not table.has_label(key):
-        return
     column = table.label(key)
-    if key not in sums:
-        sums[key] = np.zeros(len(column.values) + 1, dtype=np.int64)
-    meant.carried.add_to(sums[key], column, table.size, times)
+    of_key = sums[key] if key in sums else np.zeros(len(column.values) + 1, dtype=np.int64)
+    if meant.carried.add_to(of_key, column, table.size, times):
+        sums[key] = of_key
 
 
 def _avoided_by_label(terms: tuple[Term, ...]) -> SelectorIndex[Term]:

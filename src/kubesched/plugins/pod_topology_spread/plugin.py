@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterator, Mapping
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from kubesched.api.pod import Pod
 from kubesched.api.well_known import HOSTNAME
 from kubesched.config.args import PodTopologySpreadArgs
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.events import Action, Hint, Interest, Kind
+from kubesched.framework.events import Action, Hint, Interest, Kind, Lookup
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from kubesched.framework.status import SKIP, Status, unresolvable, unschedulable
@@ -22,6 +22,7 @@ from kubesched.plugins.shared.hinting import has_node, is_same_pod, queue_if, wa
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64, LabelColumn
 from kubesched.state.facts import StateKey
+from kubesched.state.label_index import anchors, labels_as_anchors
 from kubesched.state.pods import PlacedPod
 
 SKEWED = unschedulable("node(s) didn't match pod topology spread constraints")
@@ -49,7 +50,8 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         self._eligible_nodes = EligibleNodesOf(numeric=features.taint_comparisons)
 
     def events_to_register(self) -> tuple[Interest, ...]:
-        return waits_for(Kind.POD, _PODS, self.after_pod), waits_for(Kind.NODE, _NODES, self.after_node)
+        pods = waits_for(Kind.POD, _PODS, self.after_pod, Lookup(self._counted_by, _labels_brought))
+        return pods, waits_for(Kind.NODE, _NODES, self.after_node)
 
     # -- hints ---------------------------------------------------------------------------------------------------------
 
@@ -63,6 +65,13 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             if tolerates_other and any(constraint.honors_taints for constraint in constraints):
                 return Hint.QUEUE
         return queue_if(any(_counts(constraint, old) != _counts(constraint, new) for constraint in constraints))
+
+    def _counted_by(self, pod: Pod, state: ClusterState) -> Iterator[Hashable]:
+        """The pods that constraints count; any in the namespace, if services and owners say which."""
+        if not pod.spec.topology_spread_constraints:
+            yield pod.namespace, ()
+        for constraint in self._constraints.hard(Cycle(pod, state)):
+            yield from ((pod.namespace, anchor) for anchor in anchors(constraint.selector))
 
     def after_node(self, pod: Pod, old: Node | None, new: Node | None, state: ClusterState) -> Hint:
         """A node that has a place in all topologies came or went, or changed its place or its taints."""
@@ -190,6 +199,12 @@ def _lacking(keys: tuple[str, ...], nodes: Nodes) -> Bool | None:
             without = nodes.label_ids(key) < 0
             lacking = without if lacking is None else lacking | without
     return lacking if lacking is not None and lacking.any() else None
+
+
+def _labels_brought(old: Pod | None, new: Pod | None, state: ClusterState) -> Iterator[Hashable]:
+    for pod in (old, new):
+        if pod is not None:
+            yield from ((pod.namespace, anchor) for anchor in labels_as_anchors(pod.metadata.labels))
 
 
 def _is_involved(other: Pod, pod: Pod) -> bool:
