@@ -20,7 +20,8 @@ from kubesched.state.pods import PlacedPod, PodTable
 from kubesched.state.row_counts import RowCounts
 
 _BYTES_KEPT = 64 << 20
-_BYTES_PER_WANTED = 1000
+_BYTES_PER_WANTED = 8000
+"""More than they take, so that one pod with thousands of them does not fill memory with what only it asks."""
 _LISTED = 64
 """Up to so many counters of a group of pods are listed; who asks for more waits until they are found again."""
 
