@@ -1,9 +1,9 @@
-"""One pod against everybody: the largest that an API server accepts, what its decision costs, and what it leaves behind."""
+"""One pod against everybody: very large ones, what deciding them costs, what they leave behind, and whom events wake."""
 
 from __future__ import annotations
 
 import gc
-import time
+import statistics
 import tracemalloc
 from collections.abc import Callable
 
@@ -30,7 +30,6 @@ from kubesched.api.pod import Container, Pod, ResourceRequirements
 NODES = 5000
 GROUPS = 2000
 MANY_GROUPS = 20_000
-LARGE_KB = 64
 
 HostilePod = Callable[[int], Pod]
 
@@ -163,11 +162,10 @@ class Cluster:
 
 
 def deciding(name: str) -> tuple[float, float, float]:
-    """CPU seconds of a decision at both sizes, and microseconds of an ordinary pod beside the larger one."""
+    """CPU seconds of a decision at both sizes, and microseconds of an ordinary pod beside them."""
     make, small, large, groups = PODS[name]
     cluster = Cluster(groups)
-    pods = [replace(make(size), metadata=replace(make(1).metadata, name=f"h{size}", uid=f"h{size}")) for size in (small, large)]
-    first, second = (cluster.decide(pod) for pod in pods)
+    first, second = (cluster.decide(_named(make(size), f"hostile-{size}")) for size in (small, large))
     return first, second, cluster.ordinary()
 
 
@@ -177,8 +175,7 @@ def left_behind() -> float:
     tracemalloc.start()
     before = _held_mb()
     for name, (make, size, _, _) in PODS.items():
-        pod = make(size)
-        pod = replace(pod, metadata=replace(pod.metadata, name=name, uid=name))
+        pod = _named(make(size), name)
         cluster.decide(pod)
         cluster.delete(pod)
         del pod
@@ -192,9 +189,46 @@ def _held_mb() -> float:
     return tracemalloc.get_traced_memory()[0] / 1e6
 
 
-if __name__ == "__main__":
-    import sys
+def _named(pod: Pod, name: str) -> Pod:
+    return replace(pod, metadata=replace(pod.metadata, name=name, uid=name))
 
-    for name in sys.argv[1:] or PODS:
-        start = time.time()
-        print(name, *(f"{v:.3f}" for v in deciding(name)), f"wall {time.time() - start:.1f}", flush=True)
+
+class WaitingForOthers:
+    """Pods that are all different, and wait for room or for company that never comes."""
+
+    def __init__(self, pods: int, *, with_affinity: bool) -> None:
+        self._loop = Loop(nodes=20)
+        self._pods = pods
+        for i in range(pods):
+            term = PodAffinityTerm(
+                topology_key=clusters.HOSTNAME, label_selector=LabelSelector(match_labels={"app": f"absent-{i}"})
+            )
+            near = Affinity(pod_affinity=PodAffinity(required_during_scheduling_ignored_during_execution=(term,)))
+            waiting = (
+                clusters.pod(i, f"kind-{i}", affinity=near)
+                if with_affinity
+                else clusters.pod(i, f"kind-{i}", cpu=f"{64 + i}")
+            )
+            self._loop.scheduler.handle(Change(new=waiting))
+        self._loop.run(pods)
+
+    def assigned_pod_ms(self, events: int = 15) -> float:
+        """CPU milliseconds of an event that helps none of them: a pod that is bound."""
+        spent = []
+        for i in range(events):
+            pod = clusters.pod(i, "other", cpu="1m", node_name="node-00001")
+            spent.append(cpu_us(lambda pod=pod: self._loop.scheduler.handle(Change(new=pod))) / 1000)  # type: ignore[misc]
+        assert len(self._loop.scheduler.queue.unschedulable()) == self._pods
+        return statistics.median(spent)
+
+
+def different_pods_mb(pods: int = 50_000) -> float:
+    """MB of the state with so many placed pods, no two of them alike."""
+    tracemalloc.start()
+    state = clusters.empty_cluster(NODES)
+    for i in range(pods):
+        name = f"node-{i % NODES:05d}"
+        state.apply(clusters.pod(i, f"kind-{i}", cpu=f"{10 + i % 997}m", memory=f"{1 + i}Mi", node_name=name))
+    held = _held_mb()
+    tracemalloc.stop()
+    return held

@@ -1,4 +1,4 @@
-"""Extreme but acceptable objects, each as a recipe that makes it at any size: what grows with the size is what costs."""
+"""Extreme but acceptable objects, each as a recipe that makes it at any size."""
 
 from __future__ import annotations
 

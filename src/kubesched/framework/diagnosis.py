@@ -10,7 +10,6 @@ import numpy as np
 from kubesched.framework.status import Code, Status, error
 from kubesched.state.columns import Bool, Int32, Rows
 
-
 _BYTES_KEPT = 4 << 20
 _BYTES_PER_REASON = 100
 

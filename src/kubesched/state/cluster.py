@@ -28,7 +28,6 @@ from kubesched.state.nodes import NodeTable
 from kubesched.state.nominated import Nominator
 from kubesched.state.objects import ObjectStore
 from kubesched.state.pods import PlacedPod, PodTable
-from kubesched.state.resources import NOWHERE
 
 T = TypeVar("T")
 
@@ -49,7 +48,6 @@ class ClusterState:
         self._placed: dict[str, PlacedPod] = {}
         self._asking_for_extended: dict[str, PlacedPod] = {}
         """Placed pods that ask for more than the resources that always have a column."""
-        self._resources_seen = 0
         self._companions: dict[Any, Any] = {}
         self.matches.extend(len(self.nodes.live))
 
@@ -73,7 +71,6 @@ class ClusterState:
         match obj:
             case Node():
                 self.nodes.remove_node(obj.name)
-                self._follow_resources()
             case Pod():
                 self.nominated.remove(obj)
                 self._remove(obj.identity)
@@ -196,16 +193,15 @@ class ClusterState:
             self.nodes.changes.all_changed()
 
     def _follow_resources(self) -> None:
-        """Nodes began to offer resources that none did, or ceased to: what pods request of them is counted, or not."""
-        nodes = self.nodes
-        if self._resources_seen == nodes.resources_version:
+        """Nodes began to offer resources that none did: what placed pods request of them is counted from now on."""
+        nodes, fresh = self.nodes, self.nodes.take_fresh_resources()
+        if not fresh:
             return
-        self._resources_seen = nodes.resources_version
-        nodes.requested[NOWHERE:] = nodes.scoring_requested[NOWHERE:] = 0
         for placed in self._asking_for_extended.values():
-            requests, scoring = placed.facts.requests[NOWHERE:], placed.facts.scoring[NOWHERE:]
-            nodes.requested[NOWHERE : NOWHERE + len(requests), placed.row] += requests
-            nodes.scoring_requested[NOWHERE : NOWHERE + len(scoring), placed.row] += scoring
+            for name, amount, scoring in placed.facts.amounts:
+                if name in fresh:
+                    nodes.requested[fresh[name], placed.row] += amount
+                    nodes.scoring_requested[fresh[name], placed.row] += scoring
 
     def _follow_growth(self) -> None:
         length = len(self.nodes.live)

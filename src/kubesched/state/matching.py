@@ -153,8 +153,10 @@ class MatchCounts:
     def extend(self, length: int) -> None:
         """The node table has grown to this many rows."""
         self.length = length
-        for counts in (*self._counters.values(), *self._carried.values()):
-            counts.extend(length)
+        for counter in self._counters.values():
+            counter.extend(length)
+        for carried in self._carried.values():
+            carried.extend(length)
 
     # -- groups -------------------------------------------------------------------------------------------------------
 

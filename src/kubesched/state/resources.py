@@ -37,6 +37,7 @@ class ResourceColumns:
         self._offering: dict[str, int] = dict.fromkeys(FIXED_RESOURCES, 1)
         """How many nodes offer each; those that always have a column are never given up."""
         self._free = list(range(_FIRST_COLUMNS - 1, NOWHERE, -1))
+        self._fresh: set[str] = set()
 
     def resource_id(self, name: str) -> int:
         """The id of a resource, which is the index of its column; NOWHERE if no node offers it."""
@@ -55,6 +56,14 @@ class ResourceColumns:
         for name, amount in amounts.items():
             self.allocatable[self.resources[name], row] = amount
 
+    def take_fresh_resources(self) -> dict[str, int]:
+        """The resources, with their ids, that got a column since this was last asked, and know of no requests."""
+        if not self._fresh:
+            return {}
+        fresh = {name: self.resources[name] for name in self._fresh if name in self.resources}
+        self._fresh.clear()
+        return fresh
+
     def extend_resources(self, rows: int) -> None:
         """The table has grown to this many rows."""
         self.allocatable = grown(self.allocatable, rows)
@@ -69,6 +78,7 @@ class ResourceColumns:
                     self._resize(2 * len(self.allocatable))
                 self.resources[name] = self._free.pop()
                 self.resources_version += 1
+                self._fresh.add(name)
 
     def _release(self, names: Iterable[str]) -> None:
         for name in names:

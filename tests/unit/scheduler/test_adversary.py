@@ -1,4 +1,4 @@
-"""Nobody can make a pod, a node or a claim for which everybody else pays: work grows with its size, and goes with it."""
+"""Nobody can make an object for which all others pay: work grows with its size, and nothing of it stays."""
 
 from __future__ import annotations
 

@@ -10,9 +10,7 @@ from kubesched.state.cluster import ClusterState
 from kubesched.state.facts import claim_names
 
 
-def waits_for(
-    kind: Kind, action: Action, hint: HintFunction | None = None, lookup: Lookup | None = None
-) -> Interest:
+def waits_for(kind: Kind, action: Action, hint: HintFunction | None = None, lookup: Lookup | None = None) -> Interest:
     """An interest in such events; without a hint each of them helps."""
     return Interest(ClusterEvent(kind, action), hint, lookup)
 

@@ -16,7 +16,6 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
 from kubesched.state.columns import Bool
 
-
 _FEW = 64
 
 

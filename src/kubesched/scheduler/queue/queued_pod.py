@@ -193,6 +193,10 @@ class UnschedulablePods:
             self._waiting.remove(group)
         return queued
 
+    def groups(self) -> list[tuple[Group, dict[str, QueuedPod]]]:
+        """All groups with their members, by name."""
+        return [(group, members) for group, (_, members) in self._groups.items()]
+
     def awaiting(self, event: ClusterEvent, change: Change[Any]) -> list[dict[str, QueuedPod]]:
         """The members, by name, of all groups that an event may help or is about, in order of arrival."""
         if not self._groups:

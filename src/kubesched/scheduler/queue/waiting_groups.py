@@ -1,4 +1,4 @@
-"""Groups of waiting pods, by the plugins that rejected them and by what they wait for: an event finds whom it may help."""
+"""Groups of waiting pods, by who rejected them and by what they wait for: an event finds those that it may help."""
 
 from __future__ import annotations
 
