@@ -1,4 +1,4 @@
-"""One pod against everybody: very large ones, what deciding them costs, what they leave behind, and whom events wake."""
+"""One pod against everybody: what deciding very large ones costs, what they leave behind, and whom events wake."""
 
 from __future__ import annotations
 

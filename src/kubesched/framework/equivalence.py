@@ -16,7 +16,7 @@ import numpy as np
 from kubesched.framework.answers import AnswerCache
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import PassingRows
-from kubesched.framework.errors import PluginError
+from kubesched.framework.errors import NotDecidedError, PluginError
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, Scope, ScorePlugin
 from kubesched.framework.recently_used import RecentlyUsed
@@ -186,6 +186,8 @@ class EquivalenceCache:
         for plugin in filters:
             try:
                 answer = self._answers.ask_filter(plugin, cycle)
+            except NotDecidedError:
+                raise
             except Exception as error:
                 raise PluginError(plugin.name, error) from error
             if plugin.rejections.has_errors and plugin.rejections.errors_among(answer.ids).any():
@@ -207,6 +209,8 @@ class EquivalenceCache:
                 score: Any = answer.scores
                 if plugin.normalizes and isinstance(score, int):
                     score = plugin.normalize(cycle, score, Nodes(self._state))
+            except NotDecidedError:
+                raise
             except Exception as error:
                 raise PluginError(plugin.name, error) from error
             if plugin.score_scope is not Scope.NODE_OBJECT:

@@ -22,7 +22,6 @@ from kubesched.state.pods import PlacedPod
 from kubesched.state.row_counts import RowCounts
 
 EXPENSE = Expense("InterPodAffinity", "the terms of its pod affinity")
-_LOOK_EVERY = 64
 
 
 class NamespacesByLabel:
@@ -80,9 +79,7 @@ def by_topology(terms: Iterable[Term], cycle: Cycle) -> dict[str, list[Wanted]]:
     Preferred terms count for their weight, against the pod if it is anti-affinity; required ones count once.
     """
     found: dict[str, list[Wanted]] = {}
-    for i, term in enumerate(terms):
-        if i % _LOOK_EVERY == _LOOK_EVERY - 1:
-            cycle.budget.check(EXPENSE)
+    for term in cycle.budget.watched(terms, EXPENSE):
         if cycle.state.nodes.has_label(term.topology_key):
             weight = -term.weight if term.kind == "preferred-anti-affinity" else term.weight or 1
             wanted = Wanted(namespaces_of(term, cycle.state), term.selector, weight)

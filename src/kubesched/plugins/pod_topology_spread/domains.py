@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator
 import numpy as np
 
 from kubesched.api.tolerations import has_untolerated
+from kubesched.framework.budget import Expense
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
 from kubesched.plugins.pod_topology_spread.constraints import Constraint
@@ -15,6 +16,7 @@ from kubesched.state.columns import Bool, Int64, LabelColumn
 from kubesched.state.matching import MatchCounter
 
 _NO_MINIMUM = 2**31 - 1
+EXPENSE = Expense("PodTopologySpread", "its topology spread constraints")
 _KINDS_KEPT = 256
 _KEYS_KEPT = 16
 """What counts for pods with more constraints is worked out anew for each: they are rare, and large."""
@@ -114,7 +116,7 @@ class EligibleNodesOf:
     ) -> Iterator[tuple[Constraint, CountedNodes]]:
         """The nodes that each of the constraints counts."""
         by_policies: dict[tuple[bool, bool], EligibleNodes] = {}
-        for constraint in constraints:
+        for constraint in cycle.budget.watched(constraints, EXPENSE):
             policies = constraint.honors_affinity, constraint.honors_taints
             eligible = by_policies.get(policies)
             if eligible is None:
