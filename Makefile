@@ -2,18 +2,30 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+RUNTIME := $(VENV)/.runs
 STAMP  := $(VENV)/.installed
 SCENARIO ?= shop
+SHELL  := bash
+.SHELLFLAGS := -o pipefail -c
 
-.PHONY: run check test unit lint format coverage explore bench bench-peer soak mutants clean
+.PHONY: run check test unit lint format coverage explore bench bench-peer e2e soak mutants clean
 
-$(STAMP): pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit("kubesched needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+# What runs kubesched, and what its tests need besides; each package is named as it comes, since it takes a while.
+NAMED := sed -u -n 's/^Collecting \([A-Za-z0-9._-]*\).*/  \1/p'
+
+$(RUNTIME): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("kubesched needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
+	@echo "Installing kubesched into $(VENV), once; half a minute with a good connection:"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --disable-pip-version-check --progress-bar off -e . | $(NAMED)
+	@touch $(RUNTIME)
+
+$(STAMP): $(RUNTIME)
+	@echo "Installing what its tests need:"
+	@$(BIN)/pip install --disable-pip-version-check --progress-bar off -e '.[dev]' | $(NAMED)
 	@touch $(STAMP)
 
-run: $(STAMP)
+run: $(RUNTIME)
 	$(BIN)/kubesched sandbox --scenario $(SCENARIO)
 
 # The quick half: lint, types, and the tests that are not marked slow.
@@ -53,6 +65,10 @@ bench: $(STAMP)
 # make bench-peer KUBEBUILDER_ASSETS=bin KUBERNETES=source PEER="--rounds 1 Waiting/basic"
 bench-peer: $(STAMP)
 	$(BIN)/python -m bench.peer $(if $(KUBERNETES),--source $(KUBERNETES)) $(or $(PEER),--rounds 3)
+
+# Kubernetes' own end-to-end suite: CONTRIBUTING.md says what it needs. make e2e SCHEDULER=kube-scheduler SET=conformance
+e2e: $(STAMP)
+	$(BIN)/python -m e2e --scheduler $(or $(SCHEDULER),kubesched) --set $(or $(SET),scheduling) $(E2E)
 
 # Takes away one guard of tests/guards.toml at a time: some test must notice. make mutants ONLY=lease
 mutants: $(STAMP)

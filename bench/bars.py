@@ -45,6 +45,8 @@ LIVE_US = {"basic": 1000, "spread-soft": 1300, "spread-hard": 1300, "required-an
 """CPU of the daemon's process per pod, its Event included."""
 START_SECONDS = 6
 START_MB = 500
+SNAPSHOT_SECONDS = 6
+SNAPSHOT_MB = 600
 
 CREATIONS_PER_SECOND = 500
 BINDINGS_PER_SECOND = 1000

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
+import json
 import os
 import shutil
 import subprocess
+import urllib.request
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import yaml
 
@@ -21,8 +24,11 @@ from kubesched.kube.self_signed import self_signed_pair
 ASSETS = "KUBEBUILDER_ASSETS"
 ADMIN, SCHEDULER = "admin-token", "scheduler-token"
 _TOKENS = f'{ADMIN},admin,1,"system:masters"\n{SCHEDULER},system:kube-scheduler,2,\n'
+WITHOUT_ADMISSION = ("ServiceAccount", "TaintNodesByCondition", "Priority")
+"""As upstream's harness has it: no service accounts, nodes that no controller watches, numbers as priority."""
 _LONGEST_START = 120.0
 _TRIES = 3
+_KEY = base64.b64encode(b"any").decode()
 _ETCD_DATA = "etcd-data-"
 
 
@@ -58,10 +64,16 @@ class ControlPlane:
     """Ends with the `with` block, each process by its own id."""
 
     def __init__(
-        self, folder: Path, *, gates: Mapping[str, bool] | None = None, controllers: Sequence[str] = ()
+        self,
+        folder: Path,
+        *,
+        gates: Mapping[str, bool] | None = None,
+        controllers: Sequence[str] = (),
+        without_admission: Sequence[str] = WITHOUT_ADMISSION,
     ) -> None:
         """`folder` is an empty one for data, keys and logs; no controllers means no controller manager."""
         self.folder = folder
+        self._without_admission = without_admission
         self._gates = dict(gates or {})
         self._controllers = controllers
         self._running = ExitStack()
@@ -103,6 +115,12 @@ class ControlPlane:
         self.api_server = self._running.enter_context(self._api_server())
         self._wait_for_api_server()
 
+    def compact(self) -> None:
+        """Have etcd forget all but the present, as it does of itself every few minutes."""
+        url = f"http://127.0.0.1:{self._etcd_port}/v3/kv"
+        present = _post(f"{url}/range", {"key": _KEY})["header"]["revision"]
+        _post(f"{url}/compaction", {"revision": present, "physical": True})
+
     def _wait_for_api_server(self) -> None:
         wait_for(self._is_settled, _LONGEST_START, "the API server's start", every=0.2)
 
@@ -139,8 +157,7 @@ class ControlPlane:
             "--service-cluster-ip-range=10.0.0.0/24",
             "--endpoint-reconciler-type=none",
             "--allow-privileged=true",
-            # As upstream's harness has it: no service accounts, nodes that no controller watches, numbers as priority.
-            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition,Priority",
+            *([f"--disable-admission-plugins={','.join(self._without_admission)}"] if self._without_admission else []),
             *_gate_flags(self._gates),
         )
 
@@ -150,6 +167,8 @@ class ControlPlane:
             self.folder / "kube-controller-manager.log",
             f"--kubeconfig={self.kubeconfig(ADMIN)}",
             f"--controllers={','.join(self._controllers)}",
+            f"--service-account-private-key-file={self.folder / 'server.key'}",
+            f"--root-ca-file={self.folder / 'server.crt'}",
             "--use-service-account-credentials=false",
             "--leader-elect=false",
             "--bind-address=127.0.0.1",
@@ -182,6 +201,11 @@ class ControlPlane:
             path = self.folder / name
             path.write_bytes(content)
             path.chmod(0o600)
+
+
+def _post(url: str, body: dict[str, Any]) -> Any:
+    with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode()), timeout=30) as answer:
+        return json.loads(answer.read())
 
 
 def _gate_flags(gates: Mapping[str, bool]) -> list[str]:

@@ -9,9 +9,9 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.cli.input import refuse
 from kubesched.cli.offline import (
+    TEXT,
     config_option,
     feature_gates_option,
-    file_option,
     manifests_of,
     output_option,
     plugin_errors_reported,
@@ -29,7 +29,9 @@ from kubesched.cli.printing import (
     progress_bar,
     table,
 )
+from kubesched.cli.source import source_options
 from kubesched.config import Features
+from kubesched.questions.answers import answer
 from kubesched.simulate.capacity import Capacity, model_of
 from kubesched.simulate.capacity import capacity as measure
 from kubesched.simulate.cluster import SimulatedCluster
@@ -40,12 +42,12 @@ MOST_NODES = 20
 
 
 @click.command()
-@file_option
+@source_options
 @click.option("--pod", "pod_file", required=True, help="File with the pod, or with a workload that has its template.")
 @config_option
 @feature_gates_option
 @seed_option
-@output_option("json", "yaml")
+@output_option()
 @click.option(
     "--most", type=click.IntRange(min=1), default=100_000, show_default=True, help="Stop after this many copies."
 )
@@ -72,10 +74,10 @@ def capacity(
     cluster = SimulatedCluster(_others(manifests, source), policy.settings, seed=seed, profiles=policy.profiles)
     with plugin_errors_reported(), progress_bar("Placing copies") as progress:
         found = measure(cluster, model, most=most, progress=progress)
-    if output == "table":
+    if output == TEXT:
         _print(found, all_nodes=all_nodes)
     else:
-        print_plain(found.to_plain(), output)
+        print_plain(answer(found), output)
 
 
 def _model(manifests: Manifests, source: str) -> Pod:

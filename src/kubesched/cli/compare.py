@@ -9,9 +9,9 @@ import click
 from rich.text import Text
 
 from kubesched.cli.offline import (
+    TEXT,
     drain_option,
     feature_gates_option,
-    file_option,
     manifests_of,
     output_option,
     policy_of,
@@ -19,12 +19,13 @@ from kubesched.cli.offline import (
 )
 from kubesched.cli.printing import FAINT, console, counted, heading, print_plain, print_skipped, table
 from kubesched.cli.simulate import moment, run
+from kubesched.cli.source import source_options
 from kubesched.config import Features
+from kubesched.questions.answers import Skipped, answer
 from kubesched.simulate.report import Comparison
 from kubesched.simulate.report import compare as put_side_by_side
 
 MOST_ROWS = 20
-DEFAULT = "default"
 
 
 def _percent(share: float) -> str:
@@ -54,18 +55,19 @@ FIGURES: dict[str, tuple[str, Callable[[float], str]]] = {
 
 
 @click.command()
-@file_option
+@source_options
 @click.option(
     "--config",
     "configs",
     multiple=True,
     required=True,
-    help="KubeSchedulerConfiguration to compare. Can be repeated; a single one is compared with the default.",
+    help="KubeSchedulerConfiguration to compare. Can be repeated; a single one is compared with that of the "
+    "scheduler in charge of the live cluster or the snapshot, where it can be found, else with the default.",
 )
 @feature_gates_option
 @seed_option
 @drain_option
-@output_option("json", "yaml")
+@output_option()
 @click.option("--all-pods", is_flag=True, help=f"Show every pod that differs, even if there are more than {MOST_ROWS}.")
 def compare(
     files: tuple[str, ...],
@@ -76,13 +78,13 @@ def compare(
     output: str,
     all_pods: bool,
 ) -> None:
-    """Simulate the manifests once per configuration, and show the results side by side."""
+    """Simulate the cluster once per configuration, and show the results side by side."""
     policies = [policy_of(file, features) for file in ((None, *configs) if len(configs) == 1 else configs)]
     manifests = manifests_of(files, *policies, workloads=True, drains=drains)
     reports = [run(manifests, policy, seed) for policy in policies]
-    found = put_side_by_side([policy.file or DEFAULT for policy in policies], reports)
-    if output != "table":
-        print_plain({**found.to_plain(), "skipped": dict(manifests.skipped)}, output)
+    found = put_side_by_side([policy.name for policy in policies], reports)
+    if output != TEXT:
+        print_plain(answer(found, Skipped(manifests.skipped)), output)
         return
     _print(found, most=found.pods if all_pods else MOST_ROWS)
     print_skipped(console(), manifests.skipped)
@@ -92,7 +94,7 @@ def _print(found: Comparison, *, most: int) -> None:
     out, names = console(), _short(found.policies)
     rows = table("", *names, right=names)
     for key, (title, shown) in FIGURES.items():
-        values = [shown(figures[key]) for figures in found.figures]
+        values = [shown(getattr(figures, key)) for figures in found.figures]
         same = len(set(values)) == 1
         rows.add_row(title, *values, style=FAINT if same else "")
     out.print(rows)

@@ -7,7 +7,8 @@ import click
 from kubesched import config as configuration
 from kubesched.api.errors import located
 from kubesched.cli.input import read
-from kubesched.cli.offline import feature_gates_option
+from kubesched.cli.offline import TEXT, feature_gates_option, output_option
+from kubesched.cli.suggesting import SuggestingGroup
 from kubesched.config.defaults import differences_from_default
 from kubesched.config.policy import translate
 from kubesched.framework.profile import ProfileError
@@ -16,22 +17,25 @@ from kubesched.simulate.cluster import profiles_of
 _FORMATS = {"yaml": configuration.to_yaml, "json": configuration.to_json}
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def config() -> None:
     """Check, complete and convert scheduler configurations."""
 
 
 @config.command()
 @click.argument("file")
-@click.option("-o", "--output", type=click.Choice(list(_FORMATS)), help="Print the configuration with all defaults.")
+@output_option()
 @feature_gates_option
-def check(file: str, output: str | None, features: configuration.Features) -> None:
-    """Check the KubeSchedulerConfiguration in FILE (- for standard input)."""
+def check(file: str, output: str, features: configuration.Features) -> None:
+    """Check the KubeSchedulerConfiguration in FILE (- for standard input).
+
+    As JSON or YAML it is printed with all defaults.
+    """
     source, text = read(file)
     loaded = configuration.load(text, source=source, features=features)
     with located(source, ProfileError):
         profiles_of(loaded)
-    if output:
+    if output != TEXT:
         click.echo(_FORMATS[output](loaded), nl=False)
         return
     click.echo(f"{source}: OK")

@@ -9,17 +9,19 @@ import click
 
 from kubesched.cli.explanation import ExplanationPrinter
 from kubesched.cli.input import refuse
-from kubesched.cli.offline import plugin_errors_reported, simulated, simulation_options
+from kubesched.cli.offline import TEXT, plugin_errors_reported, simulated, simulation_options
 from kubesched.cli.printing import console, listed, print_plain, print_skipped
+from kubesched.cli.source import namespace, namespace_option
 from kubesched.config import Features
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.explanation import explain as explain_pod
-from kubesched.simulate.kinds import DEFAULT_NAMESPACE
 
 
 @click.command()
 @simulation_options
-@click.option("--pod", "name", required=True, help="NAMESPACE/NAME of the pod; the namespace defaults to default.")
+@click.argument("pod", default="")
+@click.option("--pod", "name", default="", help="The same as POD.")
+@namespace_option
 @click.option("--all-nodes", is_flag=True, help="Show every node, even in a large cluster.")
 def explain(
     files: tuple[str, ...],
@@ -27,12 +29,19 @@ def explain(
     features: Features,
     seed: int,
     output: str,
+    pod: str,
     name: str,
     all_nodes: bool,
 ) -> None:
-    """Explain the decision for one pod: the verdict on every node, the scores, the choice, and preemption."""
+    """Explain the decision for one pod: the verdict on every node, the scores, the choice, and preemption.
+
+    POD is NAMESPACE/NAME, or NAME in the namespace of -n.
+    """
+    name = pod or name
+    if not name:
+        raise click.UsageError("Missing argument 'POD'.")
     cluster, manifests = simulated(files, config_file, features, seed)
-    key = name if "/" in name else f"{DEFAULT_NAMESPACE}/{name}"
+    key = name if "/" in name else f"{namespace()}/{name}"
     if key not in cluster.pods:
         refuse([_unknown(key, cluster)])
     scheduler = cluster.pods[key].spec.scheduler_name
@@ -41,8 +50,8 @@ def explain(
         refuse([f"pod {key} waits for the scheduler {scheduler!r}; the configuration has profiles for {known}"])
     with plugin_errors_reported():
         explanation = explain_pod(cluster, key)
-    if output == "json":
-        print_plain({**explanation.to_plain(), "skipped": dict(manifests.skipped)})
+    if output != TEXT:
+        print_plain({**explanation.to_plain(), "skipped": dict(manifests.skipped)}, output)
         return
     out = console()
     ExplanationPrinter(out, explanation, all_nodes=all_nodes).print()

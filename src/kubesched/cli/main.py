@@ -10,23 +10,26 @@ import click
 from kubesched import __version__
 from kubesched.api.errors import UserError
 from kubesched.cli.input import refuse
+from kubesched.cli.suggesting import SuggestingGroup
 
 COMMANDS = {
     "capacity": "Count how many more copies of a pod fit on the cluster, and say what stops the next one.",
-    "compare": "Simulate the manifests once per configuration, and show the results side by side.",
+    "compare": "Simulate the cluster once per configuration, and show the results side by side.",
     "config": "Check, complete and convert scheduler configurations.",
     "explain": "Explain the decision for one pod: the verdict on every node, the scores, the choice, and preemption.",
-    "place": "Place all pending pods of the manifests, one after another, and show where they go.",
+    "place": "Place all pending pods, one after another, and show where they go.",
     "replay": "Run a recording again and compare every decision.",
     "run": "Schedule on a live cluster, with kube-scheduler's flags.",
     "sandbox": "Run a cluster in one process: an API server for kubectl, hollow nodes, controllers and the scheduler.",
-    "simulate": "Run the pods and workloads of the manifests in virtual time, to the end.",
+    "simulate": "Run the pods and workloads of the cluster in virtual time, to the end.",
+    "snapshot": "Write all that scheduling looks at on a live cluster to a file, for -f of the other commands.",
+    "version": "Show the version, and the release of Kubernetes that decisions follow.",
 }
 """Each is the attribute of its name in the module of its name; with the first sentence of its help, so that the list of
 commands can be shown without loading any."""
 
 
-class CommandsByModule(click.Group):
+class CommandsByModule(SuggestingGroup):
     """A group whose commands are modules beside this one."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -15,6 +15,7 @@ from kubesched import config as configuration
 from kubesched.api.errors import located
 from kubesched.api.node import Node
 from kubesched.cli.input import read, refuse
+from kubesched.cli.source import say_configuration, source, source_options
 from kubesched.config import Features
 from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.flags.values import MULTIMAP
@@ -22,7 +23,7 @@ from kubesched.framework.errors import PluginError
 from kubesched.framework.profile import Profile, ProfileError, custom_resources
 from kubesched.scheduler import garbage
 from kubesched.simulate.cluster import SimulatedCluster, profiles_of
-from kubesched.simulate.draining import drained, nodes_meant
+from kubesched.simulate.draining import drained, nodes_meant, whats_wrong
 from kubesched.simulate.manifests import Manifests, load
 
 
@@ -47,17 +48,15 @@ feature_gates_option = click.option(
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+TEXT = "text"
+DOCUMENTS = ("json", "yaml")
 
-file_option = click.option(
-    "-f",
-    "--filename",
-    "files",
-    multiple=True,
-    required=True,
-    help="File or directory with manifests, or - for standard input. Can be repeated.",
-)
+
 config_option = click.option(
-    "--config", "config_file", help="File with a KubeSchedulerConfiguration; the default configuration if not set."
+    "--config",
+    "config_file",
+    help="File with a KubeSchedulerConfiguration. If not set: that of the scheduler in charge of a live cluster or a "
+    "snapshot, where it can be found; else the default configuration.",
 )
 seed_option = click.option(
     "--seed", type=int, default=0, show_default=True, help="Seed for the draw among equally good nodes."
@@ -74,12 +73,12 @@ drain_option = click.option(
 
 
 def output_option(*formats: str) -> Callable[[F], F]:
-    """`-o`, with a table by default."""
+    """`-o`: text for people by default, documents for programs, and whatever else the command has."""
     return click.option(
         "-o",
         "--output",
-        type=click.Choice(["table", *formats]),
-        default="table",
+        type=click.Choice([TEXT, *DOCUMENTS, *formats]),
+        default=TEXT,
         show_default=True,
         help="Output format.",
     )
@@ -87,7 +86,7 @@ def output_option(*formats: str) -> Callable[[F], F]:
 
 def simulation_options(command: F) -> F:
     """The options that say which cluster is meant and how it is scheduled."""
-    for option in (output_option("json"), seed_option, feature_gates_option, config_option, file_option):
+    for option in (output_option(), seed_option, feature_gates_option, config_option, source_options):
         command = option(command)
     return command
 
@@ -104,6 +103,11 @@ class Policy:
         return self.file or "configuration"
 
     @property
+    def name(self) -> str:
+        """What to call it beside others."""
+        return self.file or "default"
+
+    @property
     def custom_resources(self) -> frozenset[str]:
         """The resources that matter only because plugins wait for them: `racks.v1.example.com`."""
         return custom_resources(plugin for profile in self.profiles.values() for plugin in profile.plugins.values())
@@ -113,16 +117,25 @@ def settings_of(config_file: str | None, features: Features) -> configuration.Sc
     """The configuration that was asked for, or the default. Raises ConfigError."""
     if config_file is None:
         return configuration.default(features)
-    source, text = read(config_file)
-    settings = configuration.load(text, source=source, features=features)
+    return _loaded(*read(config_file), features)
+
+
+def _loaded(origin: str, text: str, features: Features) -> configuration.SchedulerConfiguration:
+    settings = configuration.load(text, source=origin, features=features)
     if settings.extenders:
-        click.echo(f"{source}: extenders: not asked offline, so decisions may differ from those of a cluster", err=True)
+        click.echo(f"{origin}: extenders: not asked offline, so decisions may differ from those of a cluster", err=True)
     return settings
 
 
 def policy_of(config_file: str | None, features: Features) -> Policy:
-    """The policy that was asked for. Raises ConfigError, ProfileError."""
-    settings = settings_of(config_file, features)
+    """The policy that was asked for, else that of the scheduler in charge. Raises ConfigError, ProfileError."""
+    found = source().configuration() if config_file is None else None
+    if found is not None:
+        say_configuration(found)
+    if found is not None and found.text:
+        config_file, settings = found.origin, _loaded(found.origin, found.text, features)
+    else:
+        settings = settings_of(config_file, features)
     with located(config_file or "configuration", ProfileError):
         return Policy(config_file, settings, profiles_of(settings))
 
@@ -133,18 +146,25 @@ def manifests_of(
     """What is in the files and may matter to one of the policies, some nodes drained; or all that is wrong with it."""
     garbage.collect_seldom()
     custom = frozenset().union(*(policy.custom_resources for policy in policies))
-    files = list(files)
-    found = load(files, workloads=workloads, custom=custom)
+    cluster = source()
+    reading = cluster.read(workloads=workloads, custom=custom)
+    found = load(
+        [file for file in files if file not in cluster.snapshots],
+        workloads=workloads,
+        custom=custom,
+        given=reading.records() if reading is not None else (),
+        given_by=cluster.origin,
+    )
     for warning in found.warnings:
         click.echo(f"Warning: {warning}", err=True)
     if not found.objects:
         others = ", ".join(f"{count} {kind}" for kind, count in found.skipped.items())
-        sources = ", ".join("<stdin>" if file == "-" else file for file in files)
-        refuse([f"{sources}: nothing that scheduling looks at{', only ' if others else ''}{others}"])
+        refuse([f"{cluster.origin}: nothing that scheduling looks at{', only ' if others else ''}{others}"])
     if not any(isinstance(obj, Node) for obj in found.objects):
-        click.echo("There are no nodes in the manifests; note that `kubectl get all` leaves them out.", err=True)
+        where = "the manifests; note that `kubectl get all` leaves them out" if reading is None else "the cluster"
+        click.echo(f"There are no nodes in {where}.", err=True)
     meant = {text: nodes_meant(found.objects, text) for text in drains}
-    unknown = [f"--drain {text}: there is no such node" for text, nodes in meant.items() if not nodes]
+    unknown = [f"--drain {text}: {whats_wrong(found.objects, text)}" for text, nodes in meant.items() if not nodes]
     if unknown:
         refuse(unknown)
     return replace(found, objects=drained(found.objects, set().union(*meant.values()))) if meant else found

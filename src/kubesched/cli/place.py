@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 from rich.console import Console
 from rich.text import Text
 
-from kubesched.cli.offline import plugin_errors_reported, simulated, simulation_options
+from kubesched.cli.offline import TEXT, plugin_errors_reported, simulated, simulation_options
 from kubesched.cli.printing import (
     BAD,
     FAINT,
@@ -20,6 +22,7 @@ from kubesched.cli.printing import (
     table,
 )
 from kubesched.config import Features
+from kubesched.questions.answers import Skipped, answer
 from kubesched.simulate.placement import Placed, PlacementReport, Unplaced
 from kubesched.simulate.placement import place as place_all
 
@@ -28,19 +31,32 @@ MOST_ROWS = 40
 
 @click.command()
 @simulation_options
+@click.option("-n", "--namespace", "only", default="", help="Show only pods of this namespace; all are placed.")
 @click.option("--all-pods", is_flag=True, help=f"Show every pod, even if there are more than {MOST_ROWS}.")
 def place(
-    files: tuple[str, ...], config_file: str | None, features: Features, seed: int, output: str, all_pods: bool
+    files: tuple[str, ...],
+    config_file: str | None,
+    features: Features,
+    seed: int,
+    output: str,
+    only: str,
+    all_pods: bool,
 ) -> None:
-    """Place all pending pods of the manifests, one after another, and show where they go.
+    """Place all pending pods, one after another, and show where they go.
 
     One pass in the order of the queue. No pod is evicted; the output says which pods preemption would evict.
     """
     cluster, manifests = simulated(files, config_file, features, seed)
     with plugin_errors_reported():
         report = place_all(cluster)
-    if output == "json":
-        print_plain({**report.to_plain(), "skipped": dict(manifests.skipped)})
+    if only:
+        report = replace(
+            report,
+            placed=tuple(each for each in report.placed if each.pod.startswith(f"{only}/")),
+            unplaced=tuple(each for each in report.unplaced if each.pod.startswith(f"{only}/")),
+        )
+    if output != TEXT:
+        print_plain(answer(report, Skipped(manifests.skipped)), output)
         return
     out = console()
     most = len(cluster.pods) if all_pods else MOST_ROWS

@@ -99,8 +99,8 @@ EVERY = 200
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Something to call with the steps done and all there are; None if standard error is not a terminal."""
+def progress_bar(what: str, every: int = EVERY) -> Iterator[Callable[[int, int | None], None] | None]:
+    """Something to call with the steps done and all there are, if known; None if standard error is no terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None
@@ -110,10 +110,10 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
         task = progress.add_task(what, total=None)
         calls = 0
 
-        def update(done: int, total: int) -> None:
+        def update(done: int, total: int | None) -> None:
             nonlocal calls
             calls += 1
-            if calls % EVERY == 0:
+            if calls % every == 0:
                 progress.update(task, completed=done, total=total)
 
         yield update

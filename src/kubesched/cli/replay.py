@@ -8,8 +8,10 @@ import click
 
 from kubesched.api.errors import located
 from kubesched.cli.input import describe, refuse
+from kubesched.cli.offline import TEXT, output_option
 from kubesched.cli.printing import BAD, GOOD, console, counted, print_plain, table
 from kubesched.plugins.registry import all_plugins
+from kubesched.questions.answers import ReplayAnswer, ReplayedDifference, answer
 from kubesched.scheduler.recording.replay import Replay, ReplayDifference, ReplayError
 
 MOST_ROWS = 40
@@ -17,9 +19,7 @@ MOST_ROWS = 40
 
 @click.command()
 @click.argument("recording")
-@click.option(
-    "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="Output format."
-)
+@output_option()
 def replay(recording: str, output: str) -> None:
     """Run a recording again and compare every decision. RECORDING is a file, or - for standard input.
 
@@ -35,10 +35,11 @@ def replay(recording: str, output: str) -> None:
         refuse([describe(error, source)])
     except UnicodeDecodeError:
         refuse([f"{source}: not UTF-8 text"])
-    if output == "json":
-        print_plain({"decisions": run.decisions, "differences": [each._asdict() for each in differences]})
-    else:
+    if output == TEXT:
         _print(run.decisions, differences)
+    else:
+        told = tuple(ReplayedDifference(**each._asdict()) for each in differences)
+        print_plain(answer(ReplayAnswer(run.decisions, told)), output)
     if differences:
         sys.exit(1)
 

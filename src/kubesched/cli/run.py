@@ -5,11 +5,25 @@ from __future__ import annotations
 import sys
 
 import click
+from click.shell_completion import CompletionItem
 
+from kubesched.daemon.flags.parsing import FLAGS
 from kubesched.daemon.run import main
 
 
+class _Run(click.Command):
+    """Click knows nothing of the flags, so it is told which there are."""
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        return [
+            CompletionItem(f"--{name}", help=flag.help)
+            for name, flag in FLAGS.flags.items()
+            if f"--{name}".startswith(incomplete)
+        ]
+
+
 @click.command(
+    cls=_Run,
     add_help_option=False,
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "allow_interspersed_args": False},
     short_help="Schedule on a live cluster, with kube-scheduler's flags.",

@@ -17,7 +17,6 @@ from kubesched.cli.offline import (
     config_option,
     drain_option,
     feature_gates_option,
-    file_option,
     manifests_of,
     output_option,
     policy_of,
@@ -38,12 +37,14 @@ from kubesched.cli.printing import (
     progress_bar,
     table,
 )
+from kubesched.cli.source import source_options
 from kubesched.config import Duration, Features
+from kubesched.questions.answers import Skipped, Summary, answer
 from kubesched.scheduler.recording.recording import open_recording
 from kubesched.scheduler.run_now import StillWaitingError
 from kubesched.simulate.html import page
 from kubesched.simulate.manifests import Manifests
-from kubesched.simulate.report import PodStory, Share, SimulationReport, Utilisation
+from kubesched.simulate.report import PodStory, Share, SimulationReport, Utilisation, figures_of
 from kubesched.simulate.simulation import Simulation
 
 MOST_ROWS = 40
@@ -51,12 +52,12 @@ MOST_NODES = 20
 
 
 @click.command()
-@file_option
+@source_options
 @config_option
 @feature_gates_option
 @seed_option
 @drain_option
-@output_option("json", "yaml", "html")
+@output_option("html")
 @click.option("--all-pods", is_flag=True, help=f"Show every pod, even if there are more than {MOST_ROWS}.")
 @click.option("--all-nodes", is_flag=True, help=f"Show every node, even if there are more than {MOST_NODES}.")
 @click.option("--record", help="File to record to, for `kubesched replay`. An existing file is kept as FILE.1.")
@@ -73,7 +74,7 @@ def simulate(
     record: str | None,
     record_annotations: bool,
 ) -> None:
-    """Run the pods and workloads of the manifests in virtual time, to the end.
+    """Run the pods and workloads of the cluster in virtual time, to the end.
 
     It is the real scheduler, with backoff, preemption and retries. Deployments, ReplicaSets, StatefulSets, DaemonSets
     and Jobs are expanded to pods. The annotations kubesched.io/arrival and kubesched.io/duration, on a pod or in a
@@ -85,7 +86,7 @@ def simulate(
         report = run(manifests, policy, seed, stream, with_annotations=record_annotations)
     match output:
         case "json" | "yaml":
-            print_plain({**report.to_plain(), "skipped": dict(manifests.skipped)}, output)
+            print_plain(answer(report, Summary(figures_of(report)), Skipped(manifests.skipped)), output)
         case "html":
             click.echo(page(report), nl=False)
         case _:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -28,6 +29,7 @@ Amendment: TypeAlias = Callable[[WrittenConfiguration], WrittenConfiguration]
 """What goes before both the file and the defaults: `0` and the empty text are taken as they are."""
 
 _HOOKS: Hooks = {Duration: Duration.parse}
+_KIND_LINE = re.compile(r"^kind: *[\"']?([A-Za-z]+)[\"']? *(?:#.*)?$", re.MULTILINE)
 _OLD_VERSIONS = ("v1alpha1", "v1alpha2", "v1beta1", "v1beta2", "v1beta3")
 
 
@@ -45,8 +47,16 @@ def load(
     try:
         document = next(documents(text, strict=True), None)
     except YamlError as error:
-        raise UnreadableConfigError([Mistake("", str(error))], source) from error
+        other = _other_kind(text)
+        mistake = Mistake("kind", f'expected "{KIND}", got "{other}"') if other else Mistake("", str(error))
+        raise UnreadableConfigError([mistake], source) from error
     return from_plain(document.value if document else None, source=source, features=features, amend=amend)
+
+
+def _other_kind(text: str) -> str:
+    """The kind that the text says it is, if that is none of ours: its YAML is then not ours to judge."""
+    said = _KIND_LINE.search(text)
+    return said[1] if said and said[1] != KIND else ""
 
 
 def from_plain(

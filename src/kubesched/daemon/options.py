@@ -116,7 +116,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ArgumentsError(FlagError):
-    """Something on the command line that is no flag. Unlike a mistake in a flag, it does not bring up the usage."""
+    """Something on the command line that is no flag."""
 
 
 def parse_options(arguments: Sequence[str], command: str = "kubesched run") -> Options:

@@ -22,7 +22,7 @@ from kubesched.daemon.log import Log
 from kubesched.daemon.log.setup import Logging, start_logging
 from kubesched.daemon.metrics.client import RestClientMetrics, threadsafe
 from kubesched.daemon.metrics.registry import registry_of
-from kubesched.daemon.options import ArgumentsError, Options, help_text, parse_options, usage
+from kubesched.daemon.options import ArgumentsError, Options, help_text, parse_options
 from kubesched.daemon.own_thread import OwnThread
 from kubesched.daemon.replica import Replica
 from kubesched.daemon.supervision import Supervisor
@@ -92,7 +92,7 @@ def options_or_exit_code(arguments: Sequence[str], command: str, out: TextIO, er
         err.write(f"Error: {error}\n")
         return 1
     except FlagError as error:
-        err.write(f"{usage(command, width)}\nError: {error}\n")
+        err.write(f"Error: {error}\nAll flags: {command} --help\n")
         return 1
     if options.help:
         out.write(help_text(command, width))

@@ -12,7 +12,15 @@ from msgspec.structs import replace
 
 from kubesched.api.errors import aggregated
 from kubesched.kube.errors import ConnectionSettingsError
-from kubesched.kube.kubeconfig import Cluster, Kubeconfig, User, load, mistakes_in_cluster, mistakes_in_user
+from kubesched.kube.kubeconfig import (
+    Cluster,
+    Kubeconfig,
+    User,
+    load,
+    load_merged,
+    mistakes_in_cluster,
+    mistakes_in_user,
+)
 from kubesched.kube.proxy import proxy_of_environment
 from kubesched.kube.tls import ServerTrust
 
@@ -57,6 +65,24 @@ def from_flags(
             raise ConnectionSettingsError(f"{_NOTHING_GIVEN} (not in a cluster either: {error})") from None
     config = load(kubeconfig) if kubeconfig else Kubeconfig()
     return from_kubeconfig(config, environ, master=master)
+
+
+def as_kubectl(
+    kubeconfig: str, context: str, environ: Mapping[str, str], *, service_account: str = SERVICE_ACCOUNT
+) -> ConnectionSettings:
+    """As kubectl: this kubeconfig, else those of KUBECONFIG, else ~/.kube/config; without any, from inside a cluster.
+
+    Of its contexts the one that is named, else the current one. Raises ConnectionSettingsError.
+    """
+    config = load(kubeconfig) if kubeconfig else load_merged(environ)
+    if context:
+        config = replace(config, current_context=context)
+    elif config == Kubeconfig(file=config.file):
+        try:
+            return in_cluster(environ, service_account=service_account)
+        except ConnectionSettingsError as error:
+            raise ConnectionSettingsError(f"there is no kubeconfig at {config.file}, and {error}") from None
+    return from_kubeconfig(config, environ)
 
 
 def from_kubeconfig(config: Kubeconfig, environ: Mapping[str, str], *, master: str = "") -> ConnectionSettings:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -140,6 +140,25 @@ def load(path: str) -> Kubeconfig:
     except UnicodeError as error:
         raise ConnectionSettingsError(f"kubeconfig {path}: expected text: {error}") from None
     return parse(text, path)
+
+
+def load_merged(environ: Mapping[str, str]) -> Kubeconfig:
+    """The files of KUBECONFIG, or ~/.kube/config; of entries with the same name the first counts, as in client-go.
+
+    Files that are not there are passed over, so it may be empty; `file` says what was looked for.
+    """
+    listed = [path for path in environ.get("KUBECONFIG", "").split(os.pathsep) if path]
+    paths = list(dict.fromkeys(listed)) or [os.path.join(environ.get("HOME", ""), ".kube", "config")]
+    found = [load(path) for path in paths if os.path.exists(path)]
+    if len(found) == 1:
+        return found[0]
+    return Kubeconfig(
+        current_context=next((each.current_context for each in found if each.current_context), ""),
+        clusters={name: it for each in reversed(found) for name, it in each.clusters.items()},
+        users={name: it for each in reversed(found) for name, it in each.users.items()},
+        contexts={name: it for each in reversed(found) for name, it in each.contexts.items()},
+        file=os.pathsep.join(paths),
+    )
 
 
 def parse(text: str, path: str) -> Kubeconfig:

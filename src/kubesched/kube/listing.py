@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Protocol, TypeVar
 from urllib.parse import urlencode
 
 from kubesched.api.kinds import Resource
 from kubesched.kube.client import Client
+from kubesched.kube.decoding import Codec
+from kubesched.kube.errors import ApiStatusError
 
+T = TypeVar("T")
+
+PAGE = 500
 SILENCE = 120.0
 """Seconds a watch may be silent. Servers send a bookmark every minute; and if one does not, resuming costs little."""
 LIST_TIMEOUT = 300.0
@@ -34,6 +39,31 @@ class Source(Protocol):
 
     async def watch(self, *, resource_version: str, seconds: int, initial_events: bool) -> EventStream:
         """What happened since that version; with initial events, all objects first and then a bookmark."""
+
+
+async def listed_in_pages(
+    source: Source, codec: Codec[T], *, version: str = "", arrived: Callable[[int], None] = lambda count: None
+) -> tuple[list[T], str]:
+    """All objects and the version they are of. `arrived` is told how many each page brought. Raises KubeError."""
+    # Any version but the newest is served from memory, where pages would only cost.
+    limit = PAGE if version in ("", "0") else 0
+    objects: list[T] = []
+    more = ""
+    while True:
+        try:
+            body = await source.page(resource_version=version, limit=limit, more=more)
+        except ApiStatusError as error:
+            if not (more and error.is_expired):
+                raise
+            arrived(-len(objects))
+            objects, limit, more, version = [], 0, "", ""  # too slow for pages: all at once
+            continue
+        page = codec.page(body)
+        objects += page.objects
+        arrived(len(page.objects))
+        more = page.more
+        if not more:
+            return objects, page.resource_version
 
 
 class ApiSource:

@@ -14,11 +14,10 @@ from kubesched.api.change import Change
 from kubesched.kube.decoding import Codec, bookmark, version_number, watch_event
 from kubesched.kube.errors import ApiStatusError, KubeError, UnreachableError
 from kubesched.kube.known_objects import KnownObjects
-from kubesched.kube.listing import EventStream, Source
+from kubesched.kube.listing import EventStream, Source, listed_in_pages
 
 T = TypeVar("T")
 
-PAGE = 500
 BATCH = 100  # callbacks between two chances for others to run
 WATCH_SECONDS = (300, 600)  # a watch is asked to end after some time between these, so that load spreads over servers
 _HEALTHY = 1.0  # a watch that lived for so many seconds, or got anywhere, is resumed without a pause
@@ -211,25 +210,9 @@ class Reflector(Generic[T]):
         return None
 
     async def _list_in_pages(self, version: str) -> None:
-        # Any version but the newest is served from memory, where pages would only cost.
-        limit = PAGE if version in ("", "0") else 0
-        objects: list[T] = []
-        more = ""
-        while True:
-            try:
-                body = await self._source.page(resource_version=version, limit=limit, more=more)
-            except ApiStatusError as error:
-                if not (more and error.is_expired):
-                    raise
-                objects, limit, more, version = [], 0, "", ""  # too slow for pages: all at once
-                continue
-            page = self._codec.page(body)
-            objects += page.objects
-            more = page.more
-            if not more:
-                break
+        objects, version = await listed_in_pages(self._source, self._codec, version=version)
         by_key = {self._codec.identity(obj).key: obj for obj in objects}
-        await self._replace(by_key, page.resource_version)
+        await self._replace(by_key, version)
 
     async def _list_as_stream(self, version: str) -> EventStream:
         try:

@@ -17,8 +17,10 @@ from kubesched.admission import examine
 from kubesched.admission.metadata import check_metadata
 from kubesched.admission.mistakes import REQUIRED, Mistakes
 from kubesched.admission.names import subdomain
+from kubesched.admission.pods import give_priority
 from kubesched.admission.reading import fresh_copy
 from kubesched.admission.schemas import FieldMistake, field_mistakes, readable
+from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import (
     JOBS,
     PERSISTENT_VOLUME_CLAIMS,
@@ -38,7 +40,7 @@ from kubesched.api.pod import Pod, PodSpec, PodStatus
 from kubesched.api.schema import Mistake, convert
 from kubesched.api.storage import PersistentVolumeClaim, StorageClass
 from kubesched.api.well_known import BIND_COMPLETED
-from kubesched.simulate.kinds import ReadAs
+from kubesched.simulate.kinds import ReadAs, Workload
 
 _CLASSES = (PRIORITY_CLASSES, STORAGE_CLASSES)
 _SKETCHED = re.compile(
@@ -100,6 +102,22 @@ class Admission:
         if isinstance(record, Pod):
             self._specs[key] = record.spec
         return record, unread
+
+    def with_priority(self, workload: Workload) -> Workload:
+        """A workload as a server has it, with the priority that its pods will have. All else is filled in already."""
+        template = workload.spec.template
+        if template.spec.priority is not None:
+            return workload
+        pod: Object = {"metadata": {}, "spec": {"priorityClassName": template.spec.priority_class_name}}
+        try:
+            give_priority(pod, self._classes)
+        except ApiError:  # classes that could not be read: who read the cluster says what follows from that
+            return workload
+        settled = msgspec.structs.replace(
+            template.spec, priority=pod["spec"]["priority"], preemption_policy=pod["spec"]["preemptionPolicy"]
+        )
+        template = msgspec.structs.replace(template, spec=settled)
+        return msgspec.structs.replace(workload, spec=msgspec.structs.replace(workload.spec, template=template))
 
     def _examine(self, read_as: ReadAs, obj: Object) -> tuple[Object, list[Mistake]]:
         resource = read_as.resource

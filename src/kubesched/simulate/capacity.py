@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import msgspec
 
@@ -31,10 +30,6 @@ class Capacity:
     by_zone: dict[str, int]
     by_node: dict[str, int]
     """Only nodes that got at least one, those with most first."""
-
-    def to_plain(self) -> dict[str, Any]:
-        """Dictionaries, lists and scalars, for JSON."""
-        return asdict(self)
 
 
 def model_of(obj: KubeObject) -> Pod | None:

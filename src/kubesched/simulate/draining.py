@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Iterable, Mapping
 
 from msgspec.structs import replace
@@ -13,6 +14,7 @@ from kubesched.api.pod import Pod, PodStatus
 
 _MIRROR = "kubernetes.io/config.mirror"
 """Marks a pod that a kubelet runs from a file of its own."""
+_SHOWN = 8
 
 
 def nodes_meant(objects: Iterable[KubeObject], text: str) -> set[str]:
@@ -22,6 +24,21 @@ def nodes_meant(objects: Iterable[KubeObject], text: str) -> set[str]:
     if equals:
         return {node.name for node in nodes if node.metadata.labels.get(key) == value}
     return {node.name for node in nodes if node.name == text}
+
+
+def whats_wrong(objects: Iterable[KubeObject], text: str) -> str:
+    """Why the text means no node: which label is missing and which there are, or which name is near."""
+    key, equals, value = text.partition("=")
+    nodes = [obj for obj in objects if isinstance(obj, Node)]
+    if not equals:
+        near = difflib.get_close_matches(text, [node.name for node in nodes], n=1)
+        return f"there is no such node{f'; did you mean {near[0]}?' if near else ''}"
+    values = sorted({node.metadata.labels[key] for node in nodes if key in node.metadata.labels})
+    if values:
+        some = ", ".join(values[:_SHOWN]) + (", ..." if len(values) > _SHOWN else "")
+        return f"no node has the label {key} with the value {value!r}; there are {some}"
+    near = difflib.get_close_matches(key, {key for node in nodes for key in node.metadata.labels}, n=1, cutoff=0.3)
+    return f"no node has a label {key!r}{f'; did you mean {near[0]}?' if near else ''}"
 
 
 def drained(objects: Iterable[KubeObject], nodes: Collection[str]) -> tuple[KubeObject, ...]:

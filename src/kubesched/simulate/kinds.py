@@ -105,6 +105,16 @@ _WORKLOADS = {
 }
 
 
+def record_of(kind: str, *, workloads: bool = False) -> ReadAs:
+    """How objects of a kind that is known are read."""
+    return (workloads and _WORKLOADS.get(kind)) or _KINDS[kind]
+
+
+def kinds_read(*, workloads: bool = False) -> dict[str, ReadAs]:
+    """Every kind that is read, by its name."""
+    return {**_KINDS, **_WORKLOADS} if workloads else _KINDS
+
+
 def kind_of(api_version: Any, kind: Any, *, workloads: bool = False) -> ReadAs | Mistake | None:
     """How to read an object; None if scheduling does not look at such objects; or what is wrong with its name.
 

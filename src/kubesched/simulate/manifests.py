@@ -16,6 +16,7 @@ import msgspec
 
 from kubesched.admission.schemas import field_mistakes
 from kubesched.admission.schemas.acceptance import is_acceptable_json
+from kubesched.api.custom import CustomObject
 from kubesched.api.errors import UserError
 from kubesched.api.kinds import KINDS, Object
 from kubesched.api.meta import KubeObject, ObjectMeta
@@ -27,7 +28,8 @@ from kubesched.api.yaml import YamlError, documents
 from kubesched.simulate.admission import Admission, Classes
 from kubesched.simulate.custom import CustomResources
 from kubesched.simulate.files import braced_yaml, bytes_of, json_values, sources_of
-from kubesched.simulate.kinds import DEFAULT_NAMESPACE, LIST, ReadAs, is_known, kind_of, nearest_kind
+from kubesched.simulate.kinds import DEFAULT_NAMESPACE as DEFAULT
+from kubesched.simulate.kinds import LIST, ReadAs, Workload, is_known, kind_of, nearest_kind, record_of
 from kubesched.simulate.workloads import trace_mistakes
 
 
@@ -48,13 +50,22 @@ class Manifests:
     """Lines about objects of unknown kinds, which are left out."""
 
 
-def load(paths: Iterable[str], *, workloads: bool = False, custom: Iterable[str] = ()) -> Manifests:
+def load(
+    paths: Iterable[str],
+    *,
+    workloads: bool = False,
+    custom: Iterable[str] = (),
+    given: Iterable[KubeObject] = (),
+    given_by: str = "",
+) -> Manifests:
     """Everything in some files and directories; `-` is standard input. Raises ManifestError.
 
     With `workloads`, those that make pods are read with their templates. `custom` are the resources, such as
-    `racks.v1.example.com`, that are read because plugins wait for them.
+    `racks.v1.example.com`, that are read because plugins wait for them. `given` are records that a server has admitted
+    and that come first, `given_by` says what to call their source.
     """
     reading = _Reading(workloads, CustomResources(custom))
+    reading.take(given, given_by)
     for source in sources_of(paths, reading.say):
         data = bytes_of(source, reading.say)
         if data is not None:
@@ -129,6 +140,19 @@ class _Reading:
         shown = line if line.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in line)
         self._lines.append((len(self._entries) if position is None else position, shown))
 
+    def take(self, records: Iterable[KubeObject], source: str) -> None:
+        """Objects of a live cluster or a snapshot."""
+        place = _Place(source, 1)
+        for record in records:
+            kind = type(record).__name__
+            if isinstance(record, CustomObject):
+                self._objects.append(record)
+                self._sources.append(source)
+                self._seen[record.kind, record.key] = place
+            else:
+                self._entries.append(_Entry(place, record_of(kind, workloads=self._workloads), record))
+                self._seen[kind, record.key] = place
+
     def finish(self) -> Manifests:
         """Admit what was read. Only now are all classes and definitions known."""
         for place in self._admit_all():
@@ -164,7 +188,7 @@ class _Reading:
     def _admit(self, i: int, admission: Admission, records: dict[int, KubeObject]) -> None:
         place, read_as, obj = self._entries[i]
         if isinstance(obj, KubeObject):
-            record: KubeObject | None = obj
+            record: KubeObject | None = admission.with_priority(obj) if isinstance(obj, Workload) else obj
         else:
             record, mistakes = admission.admit(read_as, obj)
             self._complain(place, obj, mistakes, i)
@@ -276,7 +300,7 @@ class _Reading:
         """The metadata with the name and the namespace that a server would give."""
         named = dict(metadata)
         if read_as.resource.namespaced:
-            named["namespace"] = metadata.get("namespace") or DEFAULT_NAMESPACE
+            named["namespace"] = metadata.get("namespace") or DEFAULT
         elif isinstance(metadata.get("namespace"), str):
             named.pop("namespace", None)  # kubectl ignores it, too
         if not metadata.get("name") and metadata.get("generateName"):

@@ -6,8 +6,7 @@ out, as there is no API server to write to.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from kubesched.api.pod import Pod
 from kubesched.framework.cycle import Cycle
@@ -52,10 +51,6 @@ class PlacementReport:
     seed: int
     placed: tuple[Placed, ...]
     unplaced: tuple[Unplaced, ...]
-
-    def to_plain(self) -> dict[str, Any]:
-        """Dictionaries, lists and scalars, for JSON."""
-        return asdict(self)
 
 
 def place(cluster: SimulatedCluster) -> PlacementReport:

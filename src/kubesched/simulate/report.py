@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
-
-import msgspec
 
 
 @dataclass(slots=True)
@@ -123,33 +120,46 @@ class SimulationReport:
             groups.setdefault(story.message, []).append(story)
         return sorted(groups.items(), key=lambda group: -len(group[1]))
 
-    def to_plain(self) -> dict[str, Any]:
-        """Dictionaries, lists and scalars, for JSON."""
-        plain: dict[str, Any] = msgspec.to_builtins(self)
-        plain["summary"] = summary_of(self)
-        return plain
 
-
-def summary_of(report: SimulationReport) -> dict[str, int | float]:
+@dataclass(frozen=True, slots=True)
+class Figures:
     """The figures by which two simulations are compared."""
+
+    placed: int
+    pending: int
+    finished: int
+    preemptions: int
+    evicted: int
+    attempts: int
+    seconds: float
+    mean_wait: float
+    longest_wait: float
+    nodes_used: int
+    cpu_mean: float
+    memory_mean: float
+    cpu_spread: float
+    memory_spread: float
+
+
+def figures_of(report: SimulationReport) -> Figures:
     waits = [story.waited for story in report.placed]
     used = [node for node in report.by_node if node.cpu.peak or node.memory.peak or node.pods]
-    return {
-        "placed": len(report.placed),
-        "pending": len(report.pending),
-        "finished": sum(story.finished is not None for story in report.pods),
-        "preemptions": len(report.preemptions),
-        "evicted": report.evicted,
-        "attempts": report.attempts,
-        "seconds": report.ended,
-        "mean_wait": sum(waits) / len(waits) if waits else 0.0,
-        "longest_wait": max(waits, default=0.0),
-        "nodes_used": len(used),
-        "cpu_mean": report.total.cpu.mean,
-        "memory_mean": report.total.memory.mean,
-        "cpu_spread": _deviation([node.cpu.mean for node in report.by_node]),
-        "memory_spread": _deviation([node.memory.mean for node in report.by_node]),
-    }
+    return Figures(
+        placed=len(report.placed),
+        pending=len(report.pending),
+        finished=sum(story.finished is not None for story in report.pods),
+        preemptions=len(report.preemptions),
+        evicted=report.evicted,
+        attempts=report.attempts,
+        seconds=report.ended,
+        mean_wait=sum(waits) / len(waits) if waits else 0.0,
+        longest_wait=max(waits, default=0.0),
+        nodes_used=len(used),
+        cpu_mean=report.total.cpu.mean,
+        memory_mean=report.total.memory.mean,
+        cpu_spread=_deviation([node.cpu.mean for node in report.by_node]),
+        memory_spread=_deviation([node.memory.mean for node in report.by_node]),
+    )
 
 
 def _deviation(values: Sequence[float]) -> float:
@@ -174,13 +184,9 @@ class Comparison:
     """Per policy its name and its figures, and the pods that went elsewhere."""
 
     policies: tuple[str, ...]
-    figures: tuple[dict[str, int | float], ...]
+    figures: tuple[Figures, ...]
     differences: tuple[Difference, ...]
     pods: int
-
-    def to_plain(self) -> dict[str, Any]:
-        """Dictionaries, lists and scalars, for JSON."""
-        return asdict(self)
 
 
 def compare(policies: Sequence[str], reports: Sequence[SimulationReport]) -> Comparison:
@@ -192,4 +198,4 @@ def compare(policies: Sequence[str], reports: Sequence[SimulationReport]) -> Com
         nodes = tuple(each.get(pod, "") for each in placed)
         if len(set(nodes)) > 1:
             differences.append(Difference(pod, nodes))
-    return Comparison(tuple(policies), tuple(map(summary_of, reports)), tuple(differences), len(names))
+    return Comparison(tuple(policies), tuple(map(figures_of, reports)), tuple(differences), len(names))

@@ -80,7 +80,9 @@ def test_attempts_that_it_breaks_are_counted_by_the_sandbox(folder: Path) -> Non
     (folder / "last_node.py").write_text(BROKEN)
     story = told("sandbox --scenario shop --for 1.5 --seed 1 --config scheduler.yaml")
     assert "plugin \"LastNode\" broke: KeyError: 'zone'" in story
-    assert re.search(r"0 bound, \d+ unschedulable, 0 evicted, \d+ errors\.", " ".join(story.split()))
+    assert re.search(
+        r"0 bound, 0 unschedulable attempts, 0 preempted, 0 evicted, [1-9]\d* errors\.", " ".join(story.split())
+    )
 
 
 def test_one_that_breaks_ends_the_question_with_its_name(folder: Path) -> None:

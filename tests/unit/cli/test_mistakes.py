@@ -137,10 +137,10 @@ def test_unknown_option_is_named(command: str) -> None:
     assert lines(command, "--bogus")[-1].startswith("Error: No such option '--bogus'.")
 
 
-@pytest.mark.parametrize(("command", "known"), [("simulate", "'json', 'yaml', 'html'"), ("place", "'json'")])
+@pytest.mark.parametrize(("command", "known"), [("simulate", "'json', 'yaml', 'html'"), ("place", "'json', 'yaml'")])
 def test_unknown_format_is_named_with_those_that_there_are(command: str, known: str) -> None:
     said = lines(command, "-f", "node.yaml", "-o", "xml")
-    assert said[-1] == f"Error: Invalid value for '-o' / '--output': 'xml' is not one of 'table', {known}."
+    assert said[-1] == f"Error: Invalid value for '-o' / '--output': 'xml' is not one of 'text', {known}."
 
 
 def test_mistakes_of_every_sort_in_manifests_end_a_command_with_code_2() -> None:

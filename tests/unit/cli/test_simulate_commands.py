@@ -76,7 +76,7 @@ def test_json_and_yaml_say_the_same() -> None:
     as_json = json.loads(run("simulate", "-f", "-", "-o", "json", stdin=TRACE).stdout)
     assert as_json == yaml.safe_load(run("simulate", "-f", "-", "-o", "yaml", stdin=TRACE).stdout)
     assert as_json["summary"]["placed"] == 12
-    assert {node["name"] for node in as_json["by_node"]} == {"n0", "n1"}
+    assert {node["name"] for node in as_json["byNode"]} == {"n0", "n1"}
 
 
 @pytest.mark.parametrize("source", [SHOP, "-"])
@@ -98,7 +98,7 @@ def test_capacity_counts_copies_and_says_what_stops_the_next(tmp_path: Path) -> 
     assert text.startswith("2 more of default/p fit on 2 nodes\n")
     assert "0/2 nodes are available: 2 Insufficient cpu." in text
     found = json.loads(run("capacity", "-f", SHOP, "--pod", str(pod), "-o", "json").stdout)
-    assert sum(found["by_node"].values()) == found["fit"]
+    assert sum(found["byNode"].values()) == found["fit"]
 
 
 def test_capacity_takes_the_template_of_a_workload_and_stops_at_most(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_compare_shows_where_pods_end_up_under_each_policy(tmp_path: Path) -> No
     assert "Nodes used 2 1" in lines
     assert "Pods placed 3 3" in lines
     found = json.loads(run("compare", "-f", "-", "--config", str(policy), "-o", "json", stdin=trace).stdout)
-    assert [figures["nodes_used"] for figures in found["figures"]] == [2, 1]
+    assert [figures["nodesUsed"] for figures in found["figures"]] == [2, 1]
 
 
 @pytest.mark.parametrize("command", [("simulate",), ("compare",), ("capacity", "--pod", "-")])
@@ -153,7 +153,10 @@ def test_nodes_are_drained_before_the_start_where_that_is_asked_for() -> None:
 
 def test_node_to_drain_that_does_not_exist_is_refused() -> None:
     result = run("simulate", "-f", SHOP, "--drain", "web-z1", "--drain", "web-a1")
-    assert (result.exit_code, result.stderr) == (2, "--drain web-z1: there is no such node\n")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "--drain web-z1: there is no such node; did you mean web-c1?\n",
+    )
 
 
 def test_manifests_without_nodes_are_remarked_upon() -> None:

@@ -68,6 +68,11 @@ def test_what_is_no_mapping_is_no_configuration(text: str) -> None:
     assert mistake.startswith("expected a KubeSchedulerConfiguration")
 
 
+def test_file_of_another_kind_is_told_so_whatever_its_yaml_is_like() -> None:
+    text = "kind: ConfigMap  # not ours\ndata: &all {a: '1'}\nmore:\n  <<: *all\n  a: '2'\n"
+    assert mistakes_in(text) == ['kind: expected "KubeSchedulerConfiguration", got "ConfigMap"']
+
+
 def test_kind_and_version_are_required() -> None:
     assert mistakes_in("parallelism: 1") == [
         'apiVersion: required, expected "kubescheduler.config.k8s.io/v1"',

@@ -22,14 +22,18 @@ def test_flags_become_options_without_a_word() -> None:
     assert (result.config, result.v, out, err) == ("/etc/scheduler.yaml", 2, "", "")
 
 
-def test_mistake_in_a_flag_shows_the_usage_before_the_error() -> None:
+def test_mistake_in_a_flag_is_told_in_the_first_line() -> None:
     result, out, err = run("--nonsense")
     assert (result, out) == (1, "")
-    assert err.startswith("Usage:\n  kube-scheduler [flags]\n\nMisc flags:\n")
-    assert err.endswith("\nError: unknown flag: --nonsense\n")
+    assert err == "Error: unknown flag: --nonsense\nAll flags: kube-scheduler --help\n"
 
 
-def test_argument_that_is_no_flag_is_an_error_without_usage() -> None:
+def test_misspelt_flag_is_told_with_the_nearest() -> None:
+    _, _, err = run("--leader-elct=false")
+    assert err.startswith("Error: unknown flag: --leader-elct; did you mean --leader-elect?\n")
+
+
+def test_argument_that_is_no_flag_is_an_error() -> None:
     result, out, err = run("start", "now")
     assert (result, out) == (1, "")
     assert err == 'Error: "kube-scheduler" does not take any arguments, got ["start" "now"]\n'

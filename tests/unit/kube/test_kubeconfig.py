@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from tests.builders import Json
 
-from kubesched.kube.connection import ConnectionSettings, from_flags, from_kubeconfig
+from kubesched.kube.connection import ConnectionSettings, as_kubectl, from_flags, from_kubeconfig
 from kubesched.kube.errors import ConnectionSettingsError
 from kubesched.kube.kubeconfig import load, parse
 
@@ -210,3 +210,38 @@ def test_nothing_given_and_no_cluster_around_us_is_said_as_kube_scheduler_says_i
         "invalid configuration: no configuration has been provided, try setting KUBERNETES_MASTER environment variable"
     )
     assert "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined" in str(caught.value)
+
+
+# -- as kubectl finds them ---------------------------------------------------------------------------------------------
+
+
+def test_first_of_several_files_counts_where_they_name_the_same(tmp_path: Path) -> None:
+    first = written(tmp_path / "a", {**config(server="https://first"), "current-context": ""})
+    second = {**config(server="https://second")}
+    second["contexts"].append({"name": "other", "context": {"cluster": "elsewhere", "namespace": "shop"}})
+    second["clusters"].append({"name": "elsewhere", "cluster": {"server": "https://elsewhere"}})
+    listed = f"{first}:{tmp_path / 'missing'}:{written(tmp_path / 'b', second)}"
+    assert as_kubectl("", "", {"KUBECONFIG": listed}).server == "https://first"
+    other = as_kubectl("", "other", {"KUBECONFIG": listed})
+    assert (other.server, other.namespace) == ("https://elsewhere", "shop")
+
+
+def test_file_in_the_home_directory_is_used_where_no_other_is_named(tmp_path: Path) -> None:
+    written(tmp_path / ".kube" / "config", config(server="https://home"))
+    assert as_kubectl("", "", {"HOME": str(tmp_path)}).server == "https://home"
+    given = written(tmp_path / "given", config(server="https://given"))
+    assert as_kubectl(given, "", {"HOME": str(tmp_path)}).server == "https://given"
+
+
+def test_inside_a_cluster_the_service_account_is_used_where_there_is_no_kubeconfig(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("secret")
+    (tmp_path / "namespace").write_text("shop")
+    inside = {"HOME": str(tmp_path), "KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+    found = as_kubectl("", "", inside, service_account=str(tmp_path))
+    assert (found.server, found.namespace) == ("https://10.0.0.1:443", "shop")
+
+
+def test_context_that_there_is_not_is_named_even_inside_a_cluster(tmp_path: Path) -> None:
+    inside = {"HOME": str(tmp_path), "KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
+    with pytest.raises(ConnectionSettingsError, match="context was not found for specified context: prod"):
+        as_kubectl("", "prod", inside)

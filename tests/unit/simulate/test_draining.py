@@ -9,7 +9,7 @@ from kubesched.api.device_claims import AllocationResult, ConsumerReference, Res
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.simulate.draining import drained, nodes_meant
+from kubesched.simulate.draining import drained, nodes_meant, whats_wrong
 from kubesched.simulate.simulation import Simulation
 from kubesched.testing import PodBuilder, make_node, make_pod
 
@@ -24,6 +24,22 @@ def test_nodes_are_meant_by_name_or_by_label() -> None:
     assert nodes_meant(NODES, "n1") == {"n1"}
     assert nodes_meant(NODES, "topology.kubernetes.io/zone=zone-1") == {"n1", "n3"}
     assert nodes_meant(NODES, "n9") == nodes_meant(NODES, "topology.kubernetes.io/zone=") == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("n01", "there is no such node; did you mean n1?"),
+        ("gpu", "there is no such node"),
+        (
+            "topology.kubernetes.io/zone=zone-9",
+            "no node has the label topology.kubernetes.io/zone with the value 'zone-9'; there are zone-0, zone-1",
+        ),
+        ("topology/zone=zone-1", "no node has a label 'topology/zone'; did you mean topology.kubernetes.io/zone?"),
+    ],
+)
+def test_what_means_no_node_is_told_with_what_there_is(text: str, answer: str) -> None:
+    assert whats_wrong(NODES, text) == answer
 
 
 def test_drained_nodes_are_cordoned_and_only_their_pods_wait() -> None:

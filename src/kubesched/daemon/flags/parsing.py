@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -67,7 +68,7 @@ class FlagSet:
             raise FlagError(f"bad flag syntax: {argument}")
         flag = self.flags.get(name.replace("_", "-"))
         if flag is None:
-            raise FlagError(f"unknown flag: --{name}")
+            raise FlagError(f"unknown flag: --{name}{self._nearest(name)}")
         if not equals:
             text = self._value_of(flag, left, f"flag needs an argument: --{name}")
         _take(flag, text, values)
@@ -89,6 +90,10 @@ class FlagSet:
             else:
                 text = self._value_of(flag, left, f"flag needs an argument: {letter!r} in {argument}")
             _take(flag, text, values)
+
+    def _nearest(self, name: str) -> str:
+        near = difflib.get_close_matches(name, self.flags, n=1, cutoff=0.75)
+        return f"; did you mean --{near[0]}?" if near else ""
 
     def _value_of(self, flag: Flag, left: Iterator[str], complaint: str) -> str:
         if flag.type.without_value is not None:

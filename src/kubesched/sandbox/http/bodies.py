@@ -11,7 +11,15 @@ from kubesched.api.api_error import bad_request, unsupported_media_type
 from kubesched.api.kinds import Object, Resource
 from kubesched.sandbox.api import Api, PatchKind
 from kubesched.sandbox.api.deleting import DeleteOptions
-from kubesched.sandbox.http.content import decode, decode_json, decode_yaml, duplicates, media_type, too_large
+from kubesched.sandbox.http.content import (
+    content_type,
+    decode,
+    decode_json,
+    decode_yaml,
+    duplicates,
+    media_type,
+    too_large,
+)
 from kubesched.sandbox.http.query import Query
 
 _APPLY_JSON = "application/apply-patch+json"
@@ -40,19 +48,19 @@ class Bodies:
     async def read(self, request: web.BaseRequest, resource: Resource, query: Query) -> Body:
         """An object of a resource."""
         raw = await read(request)
-        value = decode(raw, request.headers.get("Content-Type", ""), resource.kind)
+        value = decode(raw, content_type(request.headers), resource.kind)
         _check_kind(value, resource.kind, resource.api_version)
         return Body(value, self.check(resource, Body(value, raw=raw), query), raw)
 
     async def read_kind(self, request: web.BaseRequest, kind: str, api_version: str) -> Object:
         """An object that is no resource of its own."""
-        value = decode(await read(request), request.headers.get("Content-Type", ""), kind)
+        value = decode(await read(request), content_type(request.headers), kind)
         _check_kind(value, kind, api_version)
         result: Object = value
         return result
 
     async def read_patch(self, request: web.BaseRequest) -> tuple[PatchKind, Body]:
-        media = media_type(request.headers.get("Content-Type", ""))
+        media = media_type(content_type(request.headers))
         kind = _PATCHES.get(media)
         raw = await read(request)
         if kind is None:
@@ -65,7 +73,7 @@ class Bodies:
         raw = await read(request)
         if not raw:
             return DeleteOptions()
-        return DeleteOptions.read(decode(raw, request.headers.get("Content-Type", ""), "DeleteOptions"))
+        return DeleteOptions.read(decode(raw, content_type(request.headers), "DeleteOptions"))
 
     def check(self, resource: Resource, body: Body, query: Query) -> tuple[str, ...]:
         """Refuse values that cannot be read and, if strict, unknown fields; else warn of those."""

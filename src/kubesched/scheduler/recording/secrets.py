@@ -49,10 +49,11 @@ class AnnotationMask:
 
 def open_private(path: str) -> IO[str]:
     """An empty text file that only its owner may read, whatever was there before. Raises OSError."""
-    return open(path, "w", encoding="utf-8", opener=_opened_for_owner)
+    return open(path, "w", encoding="utf-8", opener=opened_for_owner)
 
 
-def _opened_for_owner(path: str, flags: int) -> int:
+def opened_for_owner(path: str, flags: int) -> int:
+    """For `open`: a new file is its owner's alone."""
     descriptor = os.open(path, flags, 0o600)
     if os.path.isfile(path):  # not a pipe or a device, which keep their modes
         os.fchmod(descriptor, 0o600)

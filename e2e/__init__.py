@@ -1,0 +1,1 @@
+"""Kubernetes' own end-to-end suite on a real control plane, with kubesched or kube-scheduler in charge."""

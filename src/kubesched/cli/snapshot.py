@@ -1,0 +1,50 @@
+"""`kubesched snapshot`: keep a live cluster in a file, to ask about it later or elsewhere."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from kubesched.cli.offline import config_option, feature_gates_option, policy_of
+from kubesched.cli.printing import counted
+from kubesched.cli.source import live_options, source
+from kubesched.config import Features
+from kubesched.questions.sources.anonymize import anonymized
+from kubesched.questions.sources.reading import ClusterReading
+from kubesched.questions.sources.snapshot import write_snapshot, write_to
+from kubesched.scheduler import garbage
+
+
+@click.command()
+@live_options
+@config_option
+@feature_gates_option
+@click.option("-o", "--output", "file", required=True, metavar="FILE", help="File to write, or - for standard output.")
+@click.option("--anonymize", is_flag=True, help="Put numbers in the place of names, labels, images and annotations.")
+def snapshot(config_file: str | None, features: Features, file: str, anonymize: bool) -> None:
+    """Write all that scheduling looks at on a live cluster to a file, for -f of the other commands.
+
+    The file can be read by its owner alone. With --anonymize, every decision about it is still the same.
+    """
+    garbage.collect_seldom()
+    policy = policy_of(config_file, features)
+    reading = source().read(workloads=True, custom=policy.custom_resources)
+    assert reading is not None  # there are no files to read instead
+    if anonymize:
+        left_out = [name for name in reading.objects if name in policy.custom_resources]
+        reading = anonymized(reading)
+        for name in left_out:
+            click.echo(f"Warning: {name} is left out: only its plugin knows what in it is a name", err=True)
+    if file == "-":
+        write_to(sys.stdout.buffer, reading, anonymized=anonymize)
+        size = ""
+    else:
+        size = f", {write_snapshot(reading, file, anonymized=anonymize) / 1e6:,.1f} MB"
+    click.echo(f"{file}: {_summary(reading)}{size}", err=True)
+
+
+def _summary(reading: ClusterReading) -> str:
+    others = sum(map(len, reading.objects.values())) - reading.count("Node") - reading.count("Pod")
+    nodes, pods = counted(reading.count("Node"), "node"), counted(reading.count("Pod"), "pod")
+    return f"{nodes}, {pods}, {counted(others, 'other object')}"

@@ -1,0 +1,24 @@
+"""`kubesched version`: which kubesched this is, and which Kubernetes it follows."""
+
+from __future__ import annotations
+
+import platform
+
+import click
+
+from kubesched import __version__
+from kubesched.api.kinds import RELEASE
+from kubesched.cli.offline import TEXT, output_option
+from kubesched.cli.printing import print_plain
+from kubesched.questions.answers import VersionAnswer, answer
+
+
+@click.command()
+@output_option()
+def version(output: str) -> None:
+    """Show the version, and the release of Kubernetes that decisions follow."""
+    found = VersionAnswer(__version__, RELEASE, platform.python_version())
+    if output == TEXT:
+        click.echo(f"kubesched {found.version}, as Kubernetes {found.kubernetes}, on Python {found.python}")
+    else:
+        print_plain(answer(found), output)
