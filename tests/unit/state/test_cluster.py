@@ -8,6 +8,7 @@ from kubesched.api.meta import ObjectMeta
 from kubesched.api.pod import PodStatus, ResourceRequirements
 from kubesched.api.selectors import selector_from_labels
 from kubesched.api.workloads import Namespace
+from kubesched.framework.nodes import Nodes
 from kubesched.state.cluster import ClusterState
 from kubesched.testing import ZONE, make_node, make_pod
 
@@ -235,3 +236,33 @@ def test_a_pod_that_is_assumed_is_no_longer_nominated_and_is_again_when_forgotte
     assert state.nominated.on_node("n1") == []
     state.forget(pod)
     assert state.nominated.node_of(pod) == "n1"
+
+
+# -- resources --------------------------------------------------------------------------------------------------------
+
+
+def test_what_no_node_offers_needs_no_column_and_is_counted_once_a_node_offers_it() -> None:
+    gpu = "a.b/gpu"
+    user = make_pod("user").requests({gpu: 2}).on("n1")
+    state = make_cluster(make_node("n1"), user)
+    assert gpu not in state.nodes.resources
+    assert Nodes(state).requested(gpu).tolist() == [2]
+    state.apply(make_node("n1").capacity({gpu: 4}).build())
+    assert state.nodes.requested[state.nodes.resource_id(gpu), state.nodes.row_of["n1"]] == 2
+    state.apply(make_node("n1").build())
+    assert gpu not in state.nodes.resources
+    state.delete(user.build())
+    state.apply(make_node("n1").capacity({"a.b/other": 4}).build())
+    assert Nodes(state).requested("a.b/other").tolist() == [0]
+
+
+def test_columns_go_with_the_last_node_that_has_them() -> None:
+    state = make_cluster(make_node("n1").capacity({"a.b/common": 1}))
+    strange = make_node("strange").capacity({"a.b/common": 1} | {f"a.b/r{i}": 1 for i in range(100)}).label(odd="yes")
+    state.apply(strange.build())
+    state.nodes.label("odd")
+    assert len(state.nodes.allocatable) > 100
+    state.delete(strange.build())
+    assert len(state.nodes.allocatable) < 20
+    assert "odd" not in state.nodes.labels
+    assert Nodes(state).allocatable("a.b/common").tolist()[state.nodes.row_of["n1"]] == 1
