@@ -18,7 +18,9 @@ ENGINE_US = {
     "first-of-kind": 1500,
     "preemption": 8000,
 }
-LOOP_US = {"basic": 200, "spread-soft": 400, "preferred-affinity": 400}
+LOOP_US = {"basic": 200, "spread-soft": 400, "preferred-affinity": 400, "daemonset": 400, "beside-gated": 200}
+TRICKLE_US = {"basic": 450, "spread-hard": 600}
+"""CPU of the daemon's process per pod when they come one by one."""
 EVENT_US = 50_000
 WAITING_ATTEMPT_KB = 40
 """What an attempt holds that waits for volumes, its pod and its claim included."""

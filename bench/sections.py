@@ -134,10 +134,13 @@ def daemon(console: Console, rounds: int) -> Results:
     """`kubesched run` on the sandbox's API server."""
     results: Results = {}
     samples: dict[str, list[float]] = {kind: [] for kind in bars.LIVE_US}
+    trickles: dict[str, list[float]] = {kind: [] for kind in bars.TRICKLE_US}
     starts = []
     for _ in range(rounds):  # in turns: a noisy minute must not be the fate of one kind
         for kind in samples:
             samples[kind].append(live.binding(kind))
+        for kind in trickles:
+            trickles[kind].append(live.binding(kind, per_second=live.TRICKLE))
         starts.append(live.starting())
     for kind, values in samples.items():
         spent, bar = statistics.median(values), bars.LIVE_US[kind]
@@ -145,6 +148,12 @@ def daemon(console: Console, rounds: int) -> Results:
         console.print(
             f"kubesched run, {kind}: {spent:.0f} us of CPU per pod bound, its Event written "
             f"(bar {bar:,} us, {verdict(spent <= bar)})"
+        )
+    for kind, values in trickles.items():
+        spent, bar = statistics.median(values), bars.TRICKLE_US[kind]
+        results[f"live/trickle-{kind}-us/{live.NODES}x{live.TRICKLE}"] = round(spent)
+        console.print(
+            f"the same, {live.TRICKLE} pods a second, {kind}: {spent:.0f} us (bar {bar} us, {verdict(spent <= bar)})"
         )
     seconds, held = statistics.median(s.cpu_seconds for s in starts), statistics.median(s.peak_rss_mb for s in starts)
     results["live/start-seconds/5000x30000"], results["live/start-mb/5000x30000"] = round(seconds, 2), round(held)

@@ -12,7 +12,7 @@ import numpy as np
 
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import Rejections
-from kubesched.framework.nodes import ChangedNodes, Nodes
+from kubesched.framework.nodes import FewNodes, Nodes
 from kubesched.framework.plugin import ASKED_ANEW, FilterPlugin, Scope, ScorePlugin
 from kubesched.framework.recently_used import RecentlyUsed
 from kubesched.framework.status import MAX_NODE_SCORE
@@ -93,6 +93,14 @@ def ask_for_ids(plugin: FilterPlugin, cycle: Cycle, nodes: Nodes) -> Int32:
     return ids
 
 
+def ask_about_some(plugin: FilterPlugin, cycle: Cycle, nodes: Nodes, count: int) -> list[int]:
+    """The same of so many nodes, mostly few."""
+    if count <= _FEW and plugin.answers_both_ways:
+        return [plugin.rejections.id_of(plugin.filter_node(cycle, nodes.view(i))) for i in range(count)]
+    found: list[int] = ask_for_ids(plugin, cycle, nodes).tolist()
+    return found
+
+
 class AnswerCache:
     """The answers of all plugins of narrow scope, the least recently used forgotten first."""
 
@@ -115,13 +123,7 @@ class AnswerCache:
                 answer = None
             else:
                 rows, nodes = repair
-                if plugin.answers_both_ways and len(rows) <= _FEW:
-                    found = [
-                        plugin.rejections.id_of(plugin.filter_node(cycle, nodes.view(i))) for i in range(len(rows))
-                    ]
-                else:
-                    found = plugin.filter(cycle, nodes).tolist()
-                answer.repair(rows, found)
+                answer.repair(rows, ask_about_some(plugin, cycle, nodes, len(rows)))
                 answer.position = log.position
         if answer is None:
             ids = ask_for_ids(plugin, cycle, Nodes(self._state))
@@ -174,7 +176,7 @@ class AnswerCache:
         rows = log.since(position)
         if rows is None or len(rows) * 4 > size + 16:
             return None
-        nodes = ChangedNodes(self._state, rows)
+        nodes = FewNodes(self._state, rows)
         self._repair = (log, position, until, rows, nodes)
         return rows, nodes
 

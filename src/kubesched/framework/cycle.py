@@ -129,7 +129,7 @@ class Cycle:
 
     def read(self, key: StateKey[T]) -> T:
         """What was written under this key in this attempt; missing is an error of the configuration."""
-        note = self.find(key)
+        note: T | None = self._notes.get(key)
         if note is None:
             raise CycleStateMissingError(key.name)
         return note

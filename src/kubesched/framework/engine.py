@@ -37,6 +37,9 @@ from kubesched.framework.stopwatch import Stopwatch
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool
 
+_FEW = 8
+"""So many nodes that pre-filters left are looked at by themselves."""
+
 NO_NODES = "no nodes available to schedule pods"
 
 
@@ -198,7 +201,7 @@ class Engine:
             return None
         only = np.zeros(self.state.nodes.size, dtype=np.bool_)
         only[row] = True
-        outcome = profile.filters.run(cycle, only)
+        outcome = profile.filters.run(cycle, only, few=[row])
         status = outcome.status_of(row)
         if status is None and cycle.extender_answers is not None:
             try:
@@ -221,7 +224,8 @@ class Engine:
         if not explain and pre_filter.names is None and cycle.extender_answers is None:
             outcome = profile.filters.search(cycle)
         if outcome is None:
-            outcome = profile.filters.run(cycle, self._considered(pre_filter), exhaustive=explain)
+            few = self._few(pre_filter)
+            outcome = profile.filters.run(cycle, self._considered(pre_filter), few=few, exhaustive=explain)
         decision.trace.filter_outcome = outcome
         cycle.lap("Filter", outcome.broken)
         if outcome.broken is not None and not decision.node:
@@ -311,6 +315,13 @@ class Engine:
         listed = np.zeros(table.size, dtype=np.bool_)
         listed[[table.row_of[name] for name in pre_filter.names if name in table.row_of]] = True
         return live & listed
+
+    def _few(self, pre_filter: PreFilterOutcome) -> list[int] | None:
+        """The rows to look at, if pre-filters left only few; None for any number."""
+        table, names = self.state.nodes, pre_filter.names
+        if names is None or len(names) > _FEW:
+            return None
+        return sorted(row for name in names if (row := table.row_of.get(name)) is not None and table.live[row])
 
     def _live(self) -> Bool:
         return self.state.nodes.live[: self.state.nodes.size]

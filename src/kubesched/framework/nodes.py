@@ -174,8 +174,11 @@ class Nodes:
                 yield i, taken[row]
 
 
-class ChangedNodes(Nodes):
-    """Rows that have just changed. Several plugins look at the same few nodes, so their views are kept."""
+class FewNodes(Nodes):
+    """A few rows that several plugins look at: those that have just changed, or all that a pod may go to.
+
+    Views of single nodes are kept.
+    """
 
     def __init__(self, state: ClusterState, rows: list[int]) -> None:
         self.state = state

@@ -136,16 +136,25 @@ class ClusterState:
         if known is not None:
             before = known.pod
             if (
-                known.facts is facts
+                (known.facts is facts or known.facts.load == facts.load)
                 and before.spec.node_name == node_name
                 and before.is_terminating == pod.is_terminating
             ):
-                # The usual case, a binding confirmed: nothing that is counted anywhere is different.
+                # The usual case, a binding confirmed. An API server labels the pod with the zone of its node then.
+                if known.facts is not facts:
+                    self._relabel(known, facts)
                 self.pods.renew(known, pod)
                 self.nodes.load_changed(known.row)
                 return
             self._remove(identity)
         self._place(PlacedPod(pod, facts, self._row(node_name), assumed=False))
+
+    def _relabel(self, placed: PlacedPod, facts: PodFacts) -> None:
+        """Count a placed pod for what it is now: first that, so that terms it keeps never lack a carrier."""
+        before = PlacedPod(placed.pod, placed.facts, placed.row, assumed=False)
+        placed.facts = facts
+        self.matches.add(placed)
+        self.matches.remove(before)
 
     def _row(self, node_name: str) -> int:
         row = self.nodes.row_of.get(node_name)

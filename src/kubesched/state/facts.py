@@ -28,6 +28,7 @@ T = TypeVar("T")
 _NOTHING: Int64 = np.zeros(0, dtype=np.int64)
 
 TermKind = Literal["required-affinity", "required-anti-affinity", "preferred-affinity", "preferred-anti-affinity"]
+_TERM_KINDS: tuple[TermKind, ...] = get_args(TermKind)
 
 
 class StateKey(Generic[T]):
@@ -77,6 +78,7 @@ class PodFacts:
         "claims",
         "fingerprint",
         "labels",
+        "load",
         "namespace",
         "ports",
         "scheduler_name",
@@ -100,7 +102,9 @@ class PodFacts:
         self.ports = tuple(_host_ports(pod))
         self.claims = tuple(f"{pod.namespace}/{name}" for name in claim_names(pod))
         self.terms = tuple(affinity_terms(pod))
-        self._terms_by_kind = {kind: tuple(t for t in self.terms if t.kind == kind) for kind in get_args(TermKind)}
+        self._terms_by_kind = {kind: tuple(t for t in self.terms if t.kind == kind) for kind in _TERM_KINDS}
+        self.load = (self.amounts, self.ports, self.claims, pod.priority)
+        """What the pod takes up on its node. Pods of the same load may differ in labels or in where they may go."""
         self._kept: dict[object, Any] = {}
 
     @property

@@ -6,14 +6,17 @@ row as a ghost: accounted for, but not `live`, so no decision sees it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import chain, zip_longest
 
 import numpy as np
 
 from kubesched.api.node import ContainerImage, Node, Taint
+from kubesched.api.quantity import parse_quantity
+from kubesched.api.requests import PODS, is_countable, whole
 from kubesched.state.changes import ChangeLog
 from kubesched.state.columns import Bool, Int32, Int64, Interner, LabelColumn, grown
-from kubesched.state.resources import ResourceColumns, allowed_pods
+from kubesched.state.resources import ResourceColumns
 
 _FIRST_ROWS = 64
 
@@ -77,12 +80,13 @@ class NodeTable(ResourceColumns):
         self._free_rows.append(row)
 
     def set_node(self, node: Node) -> int:
-        """A node arrived or changed."""
+        """A node arrived or changed. QuantityError if it offers what is none; then all is as it was."""
+        offered = _offered_by(node)
         row = self.ensure_row(node.name)
         if not self.live[row]:
             self.live[row] = True
             self.live_count += 1
-        self._write(row, node)
+        self._write(row, node, offered)
         self.order.put(node)
         self._changed(row)
         return row
@@ -92,7 +96,7 @@ class NodeTable(ResourceColumns):
         row = self.row_of.get(name)
         if row is None or not self.live[row]:
             return
-        self._write(row, None)
+        self._write(row, None, ())
         self.live[row] = False
         self.live_count -= 1
         self.order.discard(name)
@@ -130,12 +134,14 @@ class NodeTable(ResourceColumns):
         """Pods came to or left this row, or what they use of it is counted otherwise."""
         self.changes.record(row)
 
-    def _write(self, row: int, node: Node | None) -> None:
+    def _write(self, row: int, node: Node | None, offered: Iterable[tuple[str, int]]) -> None:
         old = self.nodes[row]
         self.nodes[row] = node
         self._relabel(row, old.metadata.labels if old else {}, node.metadata.labels if node else {})
-        self.offer(row, old, node)
-        self.allowed_pods[row] = allowed_pods(node)
+        amounts = dict(offered)
+        self.allowed_pods[row] = amounts.pop(PODS, 0)
+        if old is None or node is None or old.status.allocatable != node.status.allocatable:
+            self.offer(row, old, amounts)
         self.unschedulable[row] = node is not None and node.spec.unschedulable
         old_taints = int(self.taint_ids[row])
         self.taint_ids[row] = self.taint_lists.acquire(node.spec.taints) if node else -1
@@ -171,6 +177,15 @@ class NodeTable(ResourceColumns):
         self.taint_ids = grown(self.taint_ids, length, -1)
         for column in (self._no_label, *self.labels.values()):
             column.extend(length)
+
+
+def _offered_by(node: Node) -> list[tuple[str, int]]:
+    """What pods can ask of the node, and how much of it."""
+    return [
+        (name, parse_quantity(text).value() if name == PODS else whole(name, parse_quantity(text)))
+        for name, text in node.status.allocatable.items()
+        if name == PODS or is_countable(name)
+    ]
 
 
 class Image:

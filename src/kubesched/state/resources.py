@@ -11,8 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from kubesched.api.node import Node
-from kubesched.api.quantity import parse_quantity
-from kubesched.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_countable, whole
+from kubesched.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY, is_countable
 from kubesched.state.columns import Int64, grown
 
 FIXED_RESOURCES = (CPU, MEMORY, EPHEMERAL_STORAGE)
@@ -43,15 +42,10 @@ class ResourceColumns:
         """The id of a resource, which is the index of its column; NOWHERE if no node offers it."""
         return self.resources.get(name, NOWHERE)
 
-    def offer(self, row: int, old: Node | None, new: Node | None) -> None:
+    def offer(self, row: int, old: Node | None, amounts: dict[str, int]) -> None:
         """What the node of a row offers changed. Columns that are new know of no requests yet."""
-        before = old.status.allocatable if old else {}
-        after = new.status.allocatable if new else {}
-        if before == after:
-            return
-        amounts = {name: whole(name, parse_quantity(text)) for name, text in after.items() if is_countable(name)}
         self._acquire(amounts)
-        self._release(name for name in before if is_countable(name))
+        self._release(name for name in (old.status.allocatable if old else ()) if is_countable(name))
         self.allocatable[:, row] = 0
         for name, amount in amounts.items():
             self.allocatable[self.resources[name], row] = amount
@@ -110,9 +104,3 @@ class ResourceColumns:
         self.requested = np.vstack((self.requested, more))
         self.scoring_requested = np.vstack((self.scoring_requested, more))
         self._free += range(length - 1, known - 1, -1)
-
-
-def allowed_pods(node: Node | None) -> int:
-    """How many pods the node takes."""
-    text = node.status.allocatable.get(PODS) if node else None
-    return 0 if text is None else parse_quantity(text).value()

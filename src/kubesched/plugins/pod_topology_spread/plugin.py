@@ -107,7 +107,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             else:  # fewer domains than rows: judge domains, then pick for each row
                 of_domains = np.where(domains.pods > limit, np.int32(skewed), np.int32(0))
                 of_domains[-1] = unlabelled
-                found = of_domains[ids]
+                found = of_domains.take(ids)  # as of_domains[ids], in half the time
             rejected = found if rejected is None else np.where(rejected == 0, found, rejected)
             if rejected.all():
                 break
