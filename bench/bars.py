@@ -35,6 +35,14 @@ STORM_SIMULATE_SECONDS = 5
 STORM_GROWTH = 2.3
 """By how much twice as many preemptors on twice as many nodes may cost more."""
 
+HOSTILE_SECONDS, LARGER_HOSTILE_SECONDS = 0.3, 0.5
+"""CPU of an attempt at one very large pod."""
+HOSTILE_MB_LEFT = 10
+"""What may still be held after such pods were deleted."""
+ASSIGNED_POD_MS = {"10,000 different pods": 2, "5,000 pods with affinity": 5}
+"""CPU of an event that helps none of the pods that wait."""
+DIFFERENT_PODS_MB = 250
+
 LIVE_US = {"basic": 1000, "spread-soft": 1300, "spread-hard": 1300, "required-anti-affinity": 1300}
 """CPU of the daemon's process per pod, its Event included."""
 START_SECONDS = 6

@@ -13,6 +13,7 @@ from bench import (
     bars,
     churn,
     devices,
+    hostile,
     live,
     measure,
     pages,
@@ -114,6 +115,35 @@ def waiting(console: Console, rounds: int) -> Results:
         f"another pod costs {other:.0f} us (bar {most_us} us, {verdict(other <= most_us)})"
     )
     return {f"loop/waiting-attempt-kb/{attempts}": held, f"loop/beside-waiting-us/{attempts}": other}
+
+
+def strangers(console: Console, rounds: int) -> Results:
+    """Very large pods, and very many different ones: nobody else must pay for them."""
+    results: Results = {}
+    for name, (_, small, large, groups) in hostile.PODS.items():
+        first, second, other = hostile.deciding(name)
+        bar, higher = bars.HOSTILE_SECONDS, bars.LARGER_HOSTILE_SECONDS
+        results |= {
+            f"hostile/{name}-seconds/{small}": round(first, 3),
+            f"hostile/{name}-seconds/{large}": round(second, 3),
+        }
+        console.print(
+            f"one pod with {name} x {small:,}: {first:.3f} s of CPU (bar {bar} s, {verdict(first <= bar)}); "
+            f"x {large:,}: {second:.3f} s (bar {higher} s, {verdict(second <= higher)}); {groups:,} groups of labels, "
+            f"an ordinary pod beside them {other / 1000:.1f} ms"
+        )
+    left, different = hostile.left_behind(), hostile.different_pods_mb()
+    results |= {"hostile/left-mb/5000": round(left, 1), "hostile/different-pods-mb/50000": round(different, 1)}
+    console.print(
+        f"left of them after they were deleted: {left:.1f} MB (bar {bars.HOSTILE_MB_LEFT} MB, "
+        f"{verdict(left <= bars.HOSTILE_MB_LEFT)}); state of 50,000 different pods: {different:.0f} MB "
+        f"(bar {bars.DIFFERENT_PODS_MB} MB, {verdict(different <= bars.DIFFERENT_PODS_MB)})"
+    )
+    for (who, most), (pods, near) in zip(bars.ASSIGNED_POD_MS.items(), ((10_000, False), (5_000, True))):
+        spent = hostile.WaitingForOthers(pods, with_affinity=near).assigned_pod_ms()
+        results[f"hostile/assigned-pod-ms/{pods}"] = round(spent, 2)
+        console.print(f"a pod is bound while {who} wait: {spent:.2f} ms (bar {most} ms, {verdict(spent <= most)})")
+    return results
 
 
 def daemon(console: Console, rounds: int) -> Results:
@@ -237,6 +267,7 @@ SECTIONS: dict[str, Callable[[Console, int], Results]] = {
     "devices": claims,
     "questions": questions,
     "waiting-attempts": waiting,
+    "hostile": strangers,
     "live": daemon,
     "snapshot": snapshot,
     "serving": api_server,
