@@ -11,7 +11,7 @@ import uvloop
 
 from kubesched.api.errors import UserError
 from kubesched.cli.input import describe
-from kubesched.cli.offline import config_option, feature_gates_option, seed_option, simulated
+from kubesched.cli.offline import asked, config_option, feature_gates_option, seed_option
 from kubesched.cli.printing import console
 from kubesched.cli.source import source, source_options
 from kubesched.config import Features
@@ -34,8 +34,8 @@ def ui(
     A live cluster is read once, and shown as it was then. The page is on 127.0.0.1 and needs the token of the printed
     address. It changes nothing.
     """
-    cluster, _ = simulated(files, config_file, features, seed)
-    server = PageServer(observe_manifests(cluster, source().origin), port=port)
+    found, _ = asked(files, config_file, features, seed)
+    server = PageServer(observe_manifests(found.cluster, source().origin), port=port)
     uvloop.run(_serve(server, opens=not no_browser))
 
 
