@@ -17,6 +17,7 @@ from tools.recorder.generators.drawing import (
     ZONE,
     Draw,
     Json,
+    new_object,
 )
 
 
@@ -28,7 +29,7 @@ def namespaces() -> list[Json]:
         {},
     )
     return [
-        _object("v1", "Namespace", name, labels={**own, "kubernetes.io/metadata.name": name})
+        new_object("v1", "Namespace", name, labels={**own, "kubernetes.io/metadata.name": name})
         for name, own in zip(NAMESPACES, labels)
     ]
 
@@ -67,7 +68,7 @@ def node(draw: Draw, name: str) -> Json:
     status: Json = {"capacity": capacity, "allocatable": dict(capacity)}
     if images:
         status["images"] = images
-    return {**_object("v1", "Node", name, labels=labels), "spec": spec, "status": status}
+    return {**new_object("v1", "Node", name, labels=labels), "spec": spec, "status": status}
 
 
 def taint(draw: Draw) -> Json:
@@ -95,7 +96,7 @@ def pod(draw: Draw, name: str, namespace: str, *, plain: float = 0.3) -> Json:
         spec["resources"] = {"requests": {"cpu": "4", "memory": "4Gi"}}
     if not draw.chance(plain):
         spec.update(_wishes(draw))
-    made = _object("v1", "Pod", name, namespace=namespace, labels=draw.labels())
+    made = new_object("v1", "Pod", name, namespace=namespace, labels=draw.labels())
     if draw.chance(0.3):
         made["metadata"]["ownerReferences"] = [_owner(draw)]
     return {**made, "spec": spec}
@@ -251,12 +252,3 @@ def _owner(draw: Draw) -> Json:
     kind, version = draw.one((("ReplicaSet", "apps/v1"), ("StatefulSet", "apps/v1"), ("ReplicationController", "v1")))
     name = f"{kind.lower()}-{draw.one(APPS)}"
     return {"apiVersion": version, "kind": kind, "name": name, "uid": f"uid-{name}", "controller": True}
-
-
-def _object(version: str, kind: str, name: str, *, namespace: str = "", labels: dict[str, str] | None = None) -> Json:
-    metadata: Json = {"name": name, "uid": f"uid-{kind.lower()}-{namespace}-{name}"}
-    if namespace:
-        metadata["namespace"] = namespace
-    if labels:
-        metadata["labels"] = labels
-    return {"apiVersion": version, "kind": kind, "metadata": metadata}

@@ -89,3 +89,14 @@ class Draw:
     def memory(self) -> Any:
         spelled = ("0", "1", "64Mi", "128Mi", "256e6", "0.5Gi", 268435456, "1Gi", "1.5Gi", "2G", "3Gi", "123456789")
         return self.one(spelled)
+
+
+def new_object(
+    version: str, kind: str, name: str, *, namespace: str = "", labels: dict[str, str] | None = None
+) -> Json:
+    metadata: Json = {"name": name, "uid": f"uid-{kind.lower()}-{namespace}-{name}"}
+    if namespace:
+        metadata["namespace"] = namespace
+    if labels:
+        metadata["labels"] = labels
+    return {"apiVersion": version, "kind": kind, "metadata": metadata}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.recorder.generators.drawing import APPS, GONE, HOSTNAME, NAMESPACES, ZONE, Draw, Json
+from tools.recorder.generators.drawing import APPS, GONE, HOSTNAME, NAMESPACES, ZONE, Draw, Json, new_object
 
 _CLASSES = {"late": "WaitForFirstConsumer", "now": "Immediate", "local": "WaitForFirstConsumer"}
 
@@ -13,14 +13,14 @@ def add_workloads(draw: Draw, objects: list[Json]) -> None:
         for app in draw.some(APPS, 3):
             selector = {"matchLabels": {"app": app}}
             allowed = draw.one((0, 0, 1, 3))
-            budget = _made("policy/v1", "PodDisruptionBudget", f"pdb-{app}", namespace)
+            budget = new_object("policy/v1", "PodDisruptionBudget", f"pdb-{app}", namespace=namespace)
             objects.append({**budget, "spec": {"selector": selector}, "status": {"disruptionsAllowed": allowed}})
         for app in draw.some(APPS, 2):
-            service = _made("v1", "Service", f"svc-{app}", namespace)
+            service = new_object("v1", "Service", f"svc-{app}", namespace=namespace)
             objects.append({**service, "spec": {"selector": {"app": app}, "type": "ClusterIP"}})
         for app in draw.some(APPS, 3):
             name = f"replicaset-{app}"
-            owner = _made("apps/v1", "ReplicaSet", name, namespace)
+            owner = new_object("apps/v1", "ReplicaSet", name, namespace=namespace)
             owner["metadata"]["uid"] = f"uid-{name}"
             objects.append({**owner, "spec": {"selector": {"matchLabels": {"app": app}}}})
 
@@ -29,7 +29,7 @@ def add_storage(draw: Draw, objects: list[Json]) -> None:
     """Classes, volumes and claims, which some of the pods then use."""
     for name, mode in _CLASSES.items():
         provisioner = "kubernetes.io/no-provisioner" if name == "local" else "csi.example.com"
-        made = _made("storage.k8s.io/v1", "StorageClass", name)
+        made = new_object("storage.k8s.io/v1", "StorageClass", name)
         objects.append({**made, "provisioner": provisioner, "reclaimPolicy": "Delete", "volumeBindingMode": mode})
     nodes = [each["metadata"] for each in objects if each["kind"] == "Node"]
     for node in nodes:
@@ -37,7 +37,7 @@ def add_storage(draw: Draw, objects: list[Json]) -> None:
             driver: Json = {"name": "csi.example.com", "nodeID": node["name"], "topologyKeys": []}
             if draw.chance(0.7):
                 driver["allocatable"] = {"count": draw.number(0, 3)}
-            made = _made("storage.k8s.io/v1", "CSINode", node["name"])
+            made = new_object("storage.k8s.io/v1", "CSINode", node["name"])
             objects.append({**made, "spec": {"drivers": [driver]}})
     # Sizes differ: among volumes of one size kube-scheduler takes the first of a map.
     objects += [_volume(draw, f"pv{i}", draw.one(nodes), f"{10 + i}Gi") for i in range(draw.number(1, 8))]
@@ -65,13 +65,13 @@ def _volume(draw: Draw, name: str, node: Json, size: str) -> Json:
         "storageClassName": draw.one(("late", "local")),
         "volumeMode": "Filesystem",
     }
-    return {**_made("v1", "PersistentVolume", name), "spec": spec, "status": {"phase": "Available"}}
+    return {**new_object("v1", "PersistentVolume", name), "spec": spec, "status": {"phase": "Available"}}
 
 
 def _claims(draw: Draw, objects: list[Json], namespace: str) -> list[str]:
     names = [f"claim{i}" for i in range(draw.number(0, 3))]
     for name in names:
-        claim = _made("v1", "PersistentVolumeClaim", name, namespace)
+        claim = new_object("v1", "PersistentVolumeClaim", name, namespace=namespace)
         spec: Json = {
             "accessModes": [draw.one(("ReadWriteOnce", "ReadWriteOncePod"))],
             "resources": {"requests": {"storage": draw.one(("1Gi", "12Gi", "50Gi"))}},
@@ -102,7 +102,7 @@ def _claims(draw: Draw, objects: list[Json], namespace: str) -> list[str]:
 def add_devices(draw: Draw, objects: list[Json]) -> None:
     """Slices, classes and claims, which some of the pending pods then use."""
     for name, expression in (("gpu", 'device.driver == "gpu.example.com"'), ("any", "true")):
-        made = _made("resource.k8s.io/v1", "DeviceClass", name)
+        made = new_object("resource.k8s.io/v1", "DeviceClass", name)
         objects.append({**made, "spec": {"selectors": [{"cel": {"expression": expression}}]}})
     nodes = [each["metadata"]["name"] for each in objects if each["kind"] == "Node"]
     objects += [_slice(draw, node) for node in nodes if draw.chance(0.5)]
@@ -118,7 +118,7 @@ def add_devices(draw: Draw, objects: list[Json]) -> None:
         if draw.chance(0.3):
             expression = 'device.attributes["gpu.example.com"].model == "a"'
             request["selectors"] = [{"cel": {"expression": expression}}]
-        claim = _made("resource.k8s.io/v1", "ResourceClaim", name, namespace)
+        claim = new_object("resource.k8s.io/v1", "ResourceClaim", name, namespace=namespace)
         objects.append({**claim, "spec": {"devices": {"requests": [{"name": "r", "exactly": request}]}}})
         pod["spec"]["resourceClaims"] = [{"name": "d", "resourceClaimName": name}]
 
@@ -129,7 +129,7 @@ def _slice(draw: Draw, node: str) -> Json:
     ]
     pool = {"generation": 1, "name": node, "resourceSliceCount": 1}
     spec = {"driver": "gpu.example.com", "nodeName": node, "pool": pool, "devices": devices}
-    return {**_made("resource.k8s.io/v1", "ResourceSlice", f"slice-{node}"), "spec": spec}
+    return {**new_object("resource.k8s.io/v1", "ResourceSlice", f"slice-{node}"), "spec": spec}
 
 
 def to_the_limit_of_nodes(draw: Draw, node: Json) -> None:
@@ -148,10 +148,3 @@ def to_the_limit_of_pods(draw: Draw, pod: Json) -> None:
         requests["cpu"] = draw.one(("1n", "1u", "1m", "999999", "0.0000001", "1e3", "4503599627370497m", "99999999n"))
         requests["memory"] = draw.one(("1m", "0.5", "1Ki", "1Pi", "9007199254740993", "4503599627370496", "1e15", "1n"))
     pod["spec"]["priority"] = draw.one((-2147483648, -1, 0, 1000000000, 2147483647))
-
-
-def _made(version: str, kind: str, name: str, namespace: str = "") -> Json:
-    metadata: Json = {"name": name, "uid": f"uid-{kind.lower()}-{namespace}-{name}"}
-    if namespace:
-        metadata["namespace"] = namespace
-    return {"apiVersion": version, "kind": kind, "metadata": metadata}
