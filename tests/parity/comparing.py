@@ -56,7 +56,7 @@ def _pod(ours: Json, theirs: Json) -> list[str]:
     for field in _AFTER_ERROR if theirs["outcome"] == "error" else _PER_POD:
         found += _compare(name, _settled(field, ours), _settled(field, theirs), field)
     if theirs["outcome"] == "skipped":
-        found += _compare(name, ours["skipped"].split(" (")[0], theirs["skipped"].split(" (")[0], "skipped")
+        found += _compare(name, ours.get("skipped", "").split(" (")[0], theirs["skipped"].split(" (")[0], "skipped")
     found += _compare(name, _score_error(ours), _score_error(theirs), "scoreError")
     schedule = theirs.get("schedule", {})
     for field in ("evaluatedNodes", "feasibleNodes"):
