@@ -40,8 +40,8 @@ class ClusterState:
     def __init__(self, features: Features = DEFAULT_FEATURES) -> None:
         self.features = features
         self.nodes = NodeTable()
-        self.pods = PodTable()
-        self.matches = MatchCounts()
+        self.pods = PodTable(self.nodes)
+        self.matches = MatchCounts(self.pods)
         self.objects = ObjectStore()
         self.nominated = Nominator()
         self.groups = GroupMembers()
@@ -51,6 +51,8 @@ class ClusterState:
         self.followers: list[Callable[[], None]] = []
         """Called before each attempt, to record rows for which something changed besides nodes and pods."""
         self._placed: dict[str, PlacedPod] = {}
+        self._asking_for_extended: dict[str, PlacedPod] = {}
+        """Placed pods that ask for more than the resources that always have a column."""
         self._companions: dict[Any, Any] = {}
         self.matches.extend(len(self.nodes.live))
 
@@ -62,6 +64,7 @@ class ClusterState:
             case Node():
                 self.nodes.set_node(obj)
                 self._follow_growth()
+                self._follow_resources()
             case Pod():
                 self._observe(obj)
             case _:
@@ -159,10 +162,10 @@ class ClusterState:
 
     def _relabel(self, placed: PlacedPod, facts: PodFacts) -> None:
         """Count a placed pod for what it is now: first that, so that terms it keeps never lack a carrier."""
-        terminating = placed.pod.is_terminating
-        self.matches.add(facts, placed.row, terminating, 1)
-        self.matches.add(placed.facts, placed.row, terminating, -1)
+        before = PlacedPod(placed.pod, placed.facts, placed.row, assumed=False)
         placed.facts = facts
+        self.matches.add(placed)
+        self.matches.remove(before)
 
     def _row(self, node_name: str) -> int:
         row = self.nodes.row_of.get(node_name)
@@ -175,7 +178,10 @@ class ClusterState:
         self._placed[placed.pod.identity] = placed
         if self._has_groups:
             self.groups.place(placed.pod)
+        if placed.facts.asks_for_extended:
+            self._asking_for_extended[placed.pod.identity] = placed
         self.pods.add(placed)
+        self.matches.add(placed)
         self._count(placed, 1)
 
     def _remove(self, identity: str) -> None:
@@ -184,6 +190,8 @@ class ClusterState:
             return
         if self._has_groups:
             self.groups.remove(placed.pod)
+        self._asking_for_extended.pop(identity, None)
+        self.matches.remove(placed)
         self.pods.remove(placed)
         self._count(placed, -1)
         self.nodes.release_row_if_unused(placed.row)
@@ -200,7 +208,6 @@ class ClusterState:
             requested -= facts.requests
             scoring_requested -= facts.scoring
         nodes.pod_count[row] += sign
-        self.matches.add(facts, row, placed.pod.is_terminating, sign)
         nodes.load_changed(row)
 
     def _follow_device_classes(self, obj: KubeObject) -> None:
@@ -208,6 +215,17 @@ class ClusterState:
         if isinstance(obj, DeviceClass):
             self.nodes.object_changes.all_changed()
             self.nodes.changes.all_changed()
+
+    def _follow_resources(self) -> None:
+        """Nodes began to offer resources that none did: what placed pods request of them is counted from now on."""
+        nodes, fresh = self.nodes, self.nodes.take_fresh_resources()
+        if not fresh:
+            return
+        for placed in self._asking_for_extended.values():
+            for name, amount, scoring in placed.facts.amounts:
+                if name in fresh:
+                    nodes.requested[fresh[name], placed.row] += amount
+                    nodes.scoring_requested[fresh[name], placed.row] += scoring
 
     def _follow_growth(self) -> None:
         length = len(self.nodes.live)
