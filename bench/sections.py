@@ -146,8 +146,8 @@ def strangers(console: Console, rounds: int) -> Results:
         }
         console.print(
             f"one pod with {name} x {small:,}: {first:.3f} s of CPU (bar {bar} s, {verdict(first <= bar)}); "
-            f"x {large:,}: {second:.3f} s (bar {higher} s, {verdict(second <= higher)}); {label_groups:,} groups of labels, "
-            f"an ordinary pod beside them {other / 1000:.1f} ms"
+            f"x {large:,}: {second:.3f} s (bar {higher} s, {verdict(second <= higher)}); "
+            f"{label_groups:,} groups of labels, an ordinary pod beside them {other / 1000:.1f} ms"
         )
     left, different = hostile.left_behind(), hostile.different_pods_mb()
     results |= {"hostile/left-mb/5000": round(left, 1), "hostile/different-pods-mb/50000": round(different, 1)}
