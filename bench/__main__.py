@@ -22,6 +22,7 @@ from bench.tables import engine_table, loop_table
 ROUNDS = 7
 SECTION_ROUNDS = 3
 WAITING_PODS = 100_000
+GATED_PODS = 10_000
 
 EVENTS: dict[str, Callable[[loop.Waiting], float]] = {
     "node-label": loop.Waiting.node_label_changes,
@@ -50,12 +51,13 @@ def engine(wanted: list[str]) -> Turns:
 
 
 def loops(wanted: list[str]) -> Turns:
-    """The whole loop, by kind of pod and number of nodes."""
-    return {
-        (name, bars.SIZES[0]): partial(loop.binding, name, bars.SIZES[0])
-        for name in bars.LOOP_US
-        if not wanted or "loop" in wanted
-    }
+    """The whole loop, by kind of pod and number of nodes, or of pods beside."""
+    if wanted and "loop" not in wanted:
+        return {}
+    small, large = bars.SIZES
+    kinds = {"basic": small, "spread-soft": small, "preferred-affinity": small, "daemonset": large}
+    turns: Turns = {(kind, nodes): partial(loop.binding, kind, nodes) for kind, nodes in kinds.items()}
+    return {**turns, ("beside-gated", GATED_PODS): partial(loop.beside_gated, GATED_PODS)}
 
 
 def events(wanted: list[str]) -> Turns:

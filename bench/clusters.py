@@ -121,6 +121,14 @@ def in_some_zones(kind: str) -> PodMaker:
     return lambda i: pod(i, kind, affinity=affinity)
 
 
+def of_daemon_set(i: int) -> Pod:
+    """A pod for one node, as the controller of DaemonSets makes them: no two are alike."""
+    name = NodeSelectorRequirement(key="metadata.name", operator="In", values=(f"node-{i:05d}",))
+    required = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(name,)),))
+    affinity = Affinity(node_affinity=NodeAffinity(required_during_scheduling_ignored_during_execution=required))
+    return pod(i, "daemonset", affinity=affinity)
+
+
 def near_its_own(kind: str) -> PodMaker:
     term = PodAffinityTerm(topology_key=HOSTNAME, label_selector=_like(kind))
     preferred = (WeightedPodAffinityTerm(weight=1, pod_affinity_term=term),)
@@ -142,5 +150,6 @@ PLACED: dict[str, PodMaker] = {
     "preferred-affinity": near_its_own("preferred-affinity"),
     "required-anti-affinity": away_from_its_own("required-anti-affinity"),
     "fills-a-node": lambda i: pod(i, "fills-a-node", cpu="20"),
+    "daemonset": of_daemon_set,
 }
 """Pods that are placed one after another on an empty cluster."""

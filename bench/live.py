@@ -12,6 +12,8 @@ from bench.processes import ApiServer, SchedulerProcess, wait_for
 NODES = 5000
 PODS = {"basic": 10_000, "spread-soft": 10_000, "spread-hard": 10_000, "required-anti-affinity": 5000}
 """Pods that keep away from their own fit on a node each."""
+TRICKLE = 500
+"""Pods a second, where they come one by one."""
 RUNNING = 30_000
 LONGEST_RUN = 60.0
 _REST = 10.0
@@ -35,15 +37,18 @@ class Alive(NamedTuple):
     """Of a core, to keep up leases and conditions."""
 
 
-def binding(kind: str, nodes: int = NODES, pods: int = 0) -> float:
-    """CPU microseconds per pod, from the creation of many until all are bound and all events are written."""
+def binding(kind: str, nodes: int = NODES, pods: int = 0, per_second: int = 0) -> float:
+    """CPU microseconds per pod, from the creation of many until all are bound and all events are written.
+
+    The pods come all at once, or one by one: then the scheduler wakes up for each, and what it does per turn shows.
+    """
     pods = pods or PODS[kind]
     with tempfile.TemporaryDirectory() as directory, ApiServer() as server:
         server.ask("nodes", count=nodes)
         with SchedulerProcess(server.url, Path(directory)) as scheduler:
             scheduler.wait_until_ready()
             before = scheduler.cpu_seconds()
-            server.ask("pods", kind=kind, count=pods)
+            server.ask("pods", kind=kind, count=pods, per_second=per_second)
             wait_for(lambda: _is_done(server.ask("tell"), pods), LONGEST_RUN, f"{pods} pods and events")
             return (scheduler.cpu_seconds() - before) * 1e6 / pods
 

@@ -13,8 +13,8 @@ from bench.measure import cpu_us
 from kubesched import config
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
-from kubesched.api.node import Node
-from kubesched.api.pod import Pod, PodCondition
+from kubesched.api.node import Node, NodeStatus
+from kubesched.api.pod import Pod, PodCondition, SchedulingGate
 from kubesched.framework.client import ClusterClient
 from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.run_now import run_now
@@ -84,6 +84,34 @@ def binding(kind: str, nodes: int) -> float:
     spent = cpu_us(lambda: loop.run(PODS - WARM))
     assert loop.binder.bound == PODS
     return spent / (PODS - WARM)
+
+
+def beside_gated(gated: int) -> float:
+    """CPU microseconds per pod that is bound to a node with thousands of pods, of which another is deleted each time.
+
+    Pods that are gated, many of them, must not be looked at.
+    """
+    loop, many = Loop(nodes=1), "1000000"
+    offered: dict[str, str | int | float] = {"cpu": many, "memory": f"{many}Gi", "pods": many}
+    node = replace(loop.nodes[0], status=NodeStatus(capacity=offered, allocatable=offered))
+    loop.scheduler.handle(Change(loop.nodes[0], node))
+    for i in range(gated):
+        pod = clusters.pod(i, "gated")
+        gates = (SchedulingGate(name="example.com/wait"),)
+        loop.scheduler.handle(Change(new=replace(pod, spec=replace(pod.spec, scheduling_gates=gates))))
+    for i in range(2 * PODS):
+        loop.scheduler.handle(Change(new=clusters.pod(i, "basic")))
+    loop.run(PODS)
+    leaving = [placed.pod for placed in loop.scheduler.state.pods.pods_on(0)]
+
+    def run() -> None:
+        for pod in leaving:
+            loop.run(1)
+            loop.scheduler.handle(Change(old=pod))
+
+    spent = cpu_us(run)
+    assert loop.scheduler.state.nodes.pod_count[0] == loop.binder.bound - PODS == PODS
+    return spent / PODS
 
 
 class Waiting:

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import field
 
 from kubesched.api.affinity import Affinity, TopologySpreadConstraint
-from kubesched.api.meta import KubeObject, Record
+from kubesched.api.meta import Int32, KubeObject, Record
 from kubesched.api.quantity import QuantityText
 from kubesched.api.storage import PersistentVolumeClaimTemplate
 
@@ -121,6 +121,12 @@ class PodResourceClaim(Record, frozen=True):
     resource_claim_template_name: str | None = None
 
 
+class SchedulingGroup(Record, frozen=True):
+    """The PodGroup that a pod is scheduled with, by its name in the same namespace."""
+
+    pod_group_name: str = ""
+
+
 class PodSpec(Record, frozen=True):
     """What a pod asks for."""
 
@@ -132,7 +138,7 @@ class PodSpec(Record, frozen=True):
     tolerations: tuple[Toleration, ...] = ()
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
     scheduler_name: str = DEFAULT_SCHEDULER
-    priority: int | None = None
+    priority: Int32 | None = None
     priority_class_name: str = ""
     preemption_policy: Literal["Never", "PreemptLowerPriority"] | None = None
     overhead: ResourceList = {}
@@ -140,6 +146,7 @@ class PodSpec(Record, frozen=True):
     volumes: tuple[Volume, ...] = ()
     scheduling_gates: tuple[SchedulingGate, ...] = ()
     resource_claims: tuple[PodResourceClaim, ...] = ()
+    scheduling_group: SchedulingGroup | None = None
     host_network: bool = False
     host_users: bool | None = None
 

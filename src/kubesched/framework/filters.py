@@ -9,17 +9,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kubesched.framework.answers import AnswerCache, ask_for_ids
+from kubesched.framework.answers import AnswerCache, ask_about_some, ask_for_ids
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import FilterOutcome, named
 from kubesched.framework.equivalence import EquivalenceCache
 from kubesched.framework.errors import NotDecidedError, PluginError
-from kubesched.framework.nodes import Nodes, WhatIf
+from kubesched.framework.nodes import FewNodes, Nodes, WhatIf
 from kubesched.framework.nominated import NominatedColumns
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
 from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Code, Status, error, unresolvable
 from kubesched.state.cluster import ClusterState
-from kubesched.state.columns import Bool, Int32, Rows
+from kubesched.state.columns import Bool, Int32, Int64, Rows
 from kubesched.state.facts import StateKey
 from kubesched.state.pods import PlacedPod
 
@@ -72,6 +72,7 @@ class FilterRunner:
         self._answers = answers
         self._equivalence = equivalence
         self._plan_key = StateKey[Plan]("filters")
+        self._plans: dict[frozenset[str], Plan] = {}
         self._adjusting = tuple(plugin for plugin in pre_filters if plugin.adjusts)
 
     # -- before any node ----------------------------------------------------------------------------------------------
@@ -128,6 +129,12 @@ class FilterRunner:
         cycle.skipped_filters &= asked
 
     def _plan(self, skipped: frozenset[str]) -> Plan:
+        plan = self._plans.get(skipped)
+        if plan is None:
+            plan = self._plans[skipped] = self._plan_without(skipped)
+        return plan
+
+    def _plan_without(self, skipped: frozenset[str]) -> Plan:
         filters = tuple(plugin for plugin in self.filters if plugin.name not in skipped)
         narrow = tuple(
             plugin
@@ -170,8 +177,16 @@ class FilterRunner:
                 return None
         return outcome if outcome.passing is not None or outcome.feasible.any() else None
 
-    def run(self, cycle: Cycle, considered: Bool, *, exhaustive: bool = False) -> FilterOutcome:
-        """Ask the filters about the rows considered. `exhaustive` goes on when no row is left, for an explanation."""
+    def run(
+        self, cycle: Cycle, considered: Bool, *, few: list[int] | None = None, exhaustive: bool = False
+    ) -> FilterOutcome:
+        """Ask the filters about the rows considered. `exhaustive` goes on when no row is left, for an explanation.
+
+        If the rows considered are `few`, nothing is asked about others: the next pod of a DaemonSet has another node,
+        so columns of answers would be made for one row each and never used again.
+        """
+        if few and not exhaustive:
+            return self._run_on_few(cycle, considered, few)
         outcome = FilterOutcome(considered)
         standing = considered
         plan = cycle.facts.find(self._plan_key)
@@ -192,6 +207,30 @@ class FilterRunner:
             self._judge_with_nominated(cycle, outcome, considered)
         return outcome
 
+    def _run_on_few(self, cycle: Cycle, considered: Bool, rows: list[int]) -> FilterOutcome:
+        outcome, nodes = FilterOutcome(considered), FewNodes(self.state, rows)
+        plan = cycle.facts.find(self._plan_key)
+        for plugin in self.filters if plan is None else plan.filters:
+            if plugin.name in cycle.skipped_filters:
+                continue
+            found = cycle.ask(plugin.name, "Filter", ask_about_some, plugin, cycle, nodes, len(rows))
+            rejected = {row: rejection_id for row, rejection_id in zip(rows, found, strict=True) if rejection_id}
+            if not rejected:
+                continue
+            ids = np.zeros(len(considered), dtype=np.int32)
+            ids[list(rejected)] = list(rejected.values())
+            outcome.columns.append((plugin.rejections, ids))
+            if plugin.rejections.has_errors:
+                outcome.broken = _first_error(plugin, ids, outcome.feasible)
+            outcome.restrict(outcome.feasible & (ids == 0))
+            rows = [row for row in rows if row not in rejected]
+            if outcome.broken is not None or not rows:
+                break
+            nodes = FewNodes(self.state, rows)
+        if self.state.nominated.nodes:
+            self._judge_with_nominated(cycle, outcome, considered)
+        return outcome
+
     def _ask(self, plugin: FilterPlugin, cycle: Cycle, standing: Bool, exhaustive: bool) -> tuple[Int32 | None, Bool]:
         """The rejection ids of one filter on all rows and where it passes; no ids if it passes everywhere."""
         if plugin.filter_scope is not Scope.CLUSTER and plugin.is_columnar:
@@ -206,6 +245,25 @@ class FilterRunner:
             ids[asked] = plugin.filter(cycle, Nodes(self.state, asked))
         passes = ids == 0
         return (None, standing) if passes.all() else (ids, passes)
+
+    def capacities(self, cycle: Cycle) -> Int64 | None:
+        """How many pods like this one each row could take, one after another; None if a filter cannot tell."""
+        outcome = self.pre_filter(cycle)
+        if outcome.rejected is not None or outcome.names is not None or self.state.nominated.nodes:
+            return None
+        nodes = Nodes(self.state)
+        room = np.where(self.state.nodes.live[: len(nodes)], np.iinfo(np.int64).max, 0)
+        for plugin in self.filters:
+            if plugin.name in cycle.skipped_filters:
+                continue
+            if plugin.filter_scope is Scope.NODE_OBJECT and plugin.is_columnar:
+                room[~self._answers.ask_filter(plugin, cycle).passes] = 0
+                continue
+            capacity = plugin.capacity(cycle, nodes)
+            if capacity is None:
+                return None
+            room = np.minimum(room, capacity)
+        return room
 
     # -- rows as they might be ----------------------------------------------------------------------------------------
 

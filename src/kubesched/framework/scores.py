@@ -12,7 +12,7 @@ from kubesched.framework.answers import AnswerCache, all_in_range
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import PassingRows
 from kubesched.framework.equivalence import EquivalenceCache, ScoreGroup, Totals
-from kubesched.framework.errors import PluginError
+from kubesched.framework.errors import NotDecidedError, PluginError
 from kubesched.framework.extender import ExtenderAnswers
 from kubesched.framework.nodes import FeasibleNodes
 from kubesched.framework.plugin import PreScorePlugin, Scope, ScorePlugin
@@ -140,10 +140,12 @@ class ScoreRunner:
 
     def run(self, cycle: Cycle, sample: Sample, *, explain: bool = False) -> Scores:
         """Score the rows that fit. `explain` keeps what each plugin said."""
-        result = Scores(FeasibleNodes(self.state, sample.feasible, sample.found))
-        cycle.start_lap()
+        result, watch = Scores(FeasibleNodes(self.state, sample.feasible, sample.found)), cycle.watch
+        if watch is not None:
+            watch.start()
         self._pre_score(cycle, result)
-        cycle.lap("PreScore", result.broken)
+        if watch is not None:
+            watch.lap("PreScore", result.broken)
         if result.broken:
             return result
         scores = self.scores
@@ -156,7 +158,8 @@ class ScoreRunner:
             if plugin.name in cycle.skipped_scores:
                 continue
             cycle.ask(plugin.name, "Score", self._score, plugin, weight, cycle, result, explain)
-        cycle.lap("Score", result.broken)
+        if watch is not None:
+            watch.lap("Score", result.broken)
         if cycle.extender_answers is not None and not result.broken:
             self._add_extender_scores(cycle.extender_answers, cycle.pod, result, explain)
         return result
@@ -186,6 +189,8 @@ class ScoreRunner:
             ask = plugin.pre_score
             try:  # as for pre-filters
                 status = ask(cycle, nodes) if watch is None else watch.timed(plugin.name, "PreScore", ask, cycle, nodes)
+            except NotDecidedError:
+                raise
             except Exception as failure:
                 raise PluginError(plugin.name, failure) from failure
             if status is None:

@@ -251,6 +251,31 @@ def test_only_the_nodes_that_pre_filters_name_are_looked_at() -> None:
     assert (decision.node, decision.evaluated) == ("n2", 2)
 
 
+@pytest.mark.parametrize("scope", Scope)
+def test_columns_are_asked_only_about_the_few_nodes_that_are_left(scope: Scope) -> None:
+    asked: list[list[int]] = []
+
+    class Noting(FilterPlugin):
+        name = "Noting"
+        filter_scope = scope
+
+        def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
+            asked.append(nodes.row_ids.tolist())
+            return self.reject(nodes.row_ids == 1, WRONG_RACK)
+
+    class NotingAgain(Noting):
+        name = "NotingAgain"
+
+    state = make_cluster(*(make_node(f"n{i}") for i in range(4)))
+    config = profile_of("Narrow", "Noting", "NotingAgain")
+    engine = make_engine(state, config=config, plugins=(Narrow, Noting, NotingAgain))
+    assert engine.decide(POD).node == "n2"
+    assert asked == [[1, 2], [2]]
+    asked.clear()
+    assert engine.decide(make_pod("p").nominated("n3").build()).node == "n3"
+    assert asked == [[3], [3]]
+
+
 def test_nodes_left_out_by_a_pre_filter_are_counted_against_it() -> None:
     decision = decide("Narrow", "RackNode", racks="1561")
     assert decision.message == (

@@ -6,9 +6,12 @@ from tests.builders import make_cluster
 
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.pod import PodStatus, ResourceRequirements
+from kubesched.api.quantity import QuantityError
 from kubesched.api.selectors import selector_from_labels
 from kubesched.api.workloads import Namespace
+from kubesched.framework.nodes import Nodes
 from kubesched.state.cluster import ClusterState
+from kubesched.state.pods import NO_START_TIME, start_time
 from kubesched.testing import ZONE, make_node, make_pod
 
 WEB = make_pod("web").requests(cpu="1", memory="1Gi").label(app="web")
@@ -98,7 +101,7 @@ def test_columns_grow_with_the_cluster() -> None:
     state = make_cluster(make_node("first"), WEB.on("first"))
     matching = state.matches.counter(None, selector_from_labels({"app": "web"}))
     for i in range(300):
-        state.apply(make_node(f"n{i}").build())
+        state.apply(make_node(f"n{i}").capacity({f"a.b/r{i % 7}": 1}).build())
         state.apply(make_pod(f"p{i}").label(app="web").requests({f"a.b/r{i % 7}": 1}).on(f"n{i}").build())
     assert matching.counts.sum() == 301
     assert cpu_in_use(state, "first") == 1000
@@ -129,6 +132,34 @@ def test_a_confirmed_pod_counts_once_and_can_no_longer_be_forgotten() -> None:
     state.forget(pod)
     assert cpu_in_use(state, "n1") == 1000
     assert pods_on(state, "n1") == {"web"}
+
+
+def test_a_pod_that_gets_the_labels_of_its_node_when_it_is_bound_counts_under_them_and_takes_no_more_room() -> None:
+    state = make_cluster(make_node("n1"))
+    counters = [state.matches.counter(None, selector_from_labels(labels)) for labels in ({"app": "web"}, {ZONE: "a"})]
+    apart = WEB.pod_anti_affinity(ZONE, app="web").host_port(80)
+    assumed = state.assume(apart.build(), "n1")
+    version = state.matches.terms_version
+    state.apply(apart.label({ZONE: "a"}).on("n1").build())
+    assert [counter.counts[0] for counter in counters] == [1, 1]
+    assert (cpu_in_use(state, "n1"), state.nodes.pod_count[0], state.matches.terms_version) == (1000, 1, version)
+    state.delete(assumed)
+    assert [counter.counts[0] for counter in counters] == [0, 0]
+    assert (cpu_in_use(state, "n1"), state.pods.ports, list(state.matches.carried)) == (0, {}, [])
+
+
+def test_a_pod_that_takes_less_room_after_a_resize_counts_for_less() -> None:
+    state = make_cluster(make_node("n1"), WEB.on("n1"))
+    state.apply(WEB.requests(cpu="250m").on("n1").build())
+    assert cpu_in_use(state, "n1") == 250
+
+
+def test_any_of_many_pods_on_a_node_may_go_in_any_order() -> None:
+    state = make_cluster(make_node("n1"))
+    pods = [state.assume(make_pod(name).build(), "n1") for name in "abcdef"]
+    for i, left in ((1, "afcde"), (5, "aecd"), (0, "dec"), (2, "de"), (4, "d"), (3, "")):
+        state.delete(pods[i])
+        assert "".join(placed.pod.name for placed in state.pods.pods_on(0)) == left
 
 
 def test_a_pod_shown_anew_goes_to_the_end_of_its_node_as_in_kube_scheduler_and_is_the_new_one() -> None:
@@ -235,3 +266,62 @@ def test_a_pod_that_is_assumed_is_no_longer_nominated_and_is_again_when_forgotte
     assert state.nominated.on_node("n1") == []
     state.forget(pod)
     assert state.nominated.node_of(pod) == "n1"
+
+
+# -- resources --------------------------------------------------------------------------------------------------------
+
+
+def test_what_no_node_offers_needs_no_column_and_is_counted_once_a_node_offers_it() -> None:
+    gpu = "a.b/gpu"
+    user = make_pod("user").requests({gpu: 2}).on("n1")
+    state = make_cluster(make_node("n1"), user)
+    assert gpu not in state.nodes.resources
+    assert Nodes(state).requested(gpu).tolist() == [2]
+    state.apply(make_node("n1").capacity({gpu: 4}).build())
+    assert state.nodes.requested[state.nodes.resource_id(gpu), state.nodes.row_of["n1"]] == 2
+    state.apply(make_node("n1").build())
+    assert gpu not in state.nodes.resources
+    state.delete(user.build())
+    state.apply(make_node("n1").capacity({"a.b/other": 4}).build())
+    assert Nodes(state).requested("a.b/other").tolist() == [0]
+
+
+def test_columns_go_with_the_last_node_that_has_them() -> None:
+    state = make_cluster(make_node("n1").capacity({"a.b/common": 1}))
+    strange = make_node("strange").capacity({"a.b/common": 1} | {f"a.b/r{i}": 1 for i in range(100)}).label(odd="yes")
+    state.apply(strange.build())
+    state.nodes.label("odd")
+    assert len(state.nodes.allocatable) > 100
+    state.delete(strange.build())
+    assert len(state.nodes.allocatable) < 20
+    assert "odd" not in state.nodes.labels
+    assert Nodes(state).allocatable("a.b/common").tolist()[state.nodes.row_of["n1"]] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1970-01-01T00:00:10Z", 10.0),
+        ("0000-01-01T00:00:00Z", -62_167_219_200.0),  # what Go says, which has a year 0
+        ("0000-02-29T00:00:00Z", -62_162_121_600.0),
+        ("", NO_START_TIME),
+        ("yesterday", NO_START_TIME),
+        ("0000-13-01T00:00:00Z", NO_START_TIME),
+    ],
+)
+def test_every_start_time_is_a_number(text: str, seconds: float) -> None:
+    assert start_time(make_pod("p").started(text).build()) == seconds
+
+
+def test_node_that_offers_no_quantity_changes_nothing() -> None:
+    state = ClusterState()
+    state.apply(make_node("n").capacity(cpu="4").build())
+    broken = make_node("n").capacity(cpu="four").build()
+    with pytest.raises(QuantityError):
+        state.apply(broken)
+    with pytest.raises(QuantityError):
+        state.apply(make_node("new").capacity(cpu="four").build())
+    row = state.nodes.row_of["n"]
+    assert state.nodes.allocatable[0, row] == 4000
+    assert state.nodes.node(row) != broken
+    assert "new" not in state.nodes.row_of

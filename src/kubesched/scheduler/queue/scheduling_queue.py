@@ -21,9 +21,11 @@ from kubesched.framework.events import Action, ClusterEvent, Interest, Kind
 from kubesched.framework.plugin import PreEnqueuePlugin, QueueSortPlugin
 from kubesched.scheduler.cluster_events import PENDING_POD_ADDED, PENDING_POD_UPDATED, pod_events
 from kubesched.scheduler.listener import SchedulerListener
+from kubesched.scheduler.queue.gates import holds_back
 from kubesched.scheduler.queue.hints import QueueingHints, QueueingStrategy
 from kubesched.scheduler.queue.in_flight import InFlight, InFlightEvent
 from kubesched.scheduler.queue.queued_pod import Backoff, OrderedPods, QueuedPod, UnschedulablePods
+from kubesched.scheduler.queue.waiting_groups import WaitingGroups
 from kubesched.state.cluster import ClusterState
 
 WAITED_TOO_LONG = ClusterEvent(Kind.ANY, Action.ALL, "UnschedulableTimeout")
@@ -75,8 +77,9 @@ class SchedulingQueue:
         self._active = OrderedPods(self._order)
         self._backoff = OrderedPods(lambda pod: (self.backoff_until(pod), *self._order(pod)))
         self._errors = OrderedPods(lambda pod: (self.backoff_until(pod), pod.key))
-        self._unschedulable = UnschedulablePods(state)
-        self._hints = QueueingHints(state, interests, listeners, stopwatch)
+        groups = WaitingGroups(state, interests)
+        self._unschedulable = UnschedulablePods(state, groups)
+        self._hints = QueueingHints(state, interests, groups, listeners, stopwatch)
         self._in_flight = InFlight()
         self._listeners = listeners
         self._stopwatch = stopwatch
@@ -149,6 +152,10 @@ class SchedulingQueue:
             if place.remove(pod.key) is not None:
                 return
         self._unschedulable.remove(pod.key)
+
+    def gone(self, pod: Pod) -> None:
+        """A pod that was being bound was deleted meanwhile: it is not pending again."""
+        self._state.groups.gone(pod)
 
     # -- attempts -----------------------------------------------------------------------------------------------------
 
@@ -223,12 +230,10 @@ class SchedulingQueue:
         """An event in the cluster, and the change behind it: requeue the pods that it may help, if it concerns them."""
         if not self._hints.is_awaited(event):
             return
-        changed: set[str] | None = None  # pods that are the subject of the change, if any pods wait at all
-        for group, members in self._unschedulable.groups():
+        changed: set[str] | None = None  # pods that are the subject of the change, if it may help anybody
+        for members in self._unschedulable.awaiting(event, change):
             if changed is None:
                 changed = {obj.identity for obj in change if isinstance(obj, Pod)}
-            if not self._hints.may_help(group, event):
-                continue
             if concerns is None and not changed:  # one answer for the whole group
                 if strategy := self._hints.strategy(next(iter(members.values())), event, change):
                     self._requeue_all(list(members.values()), event, strategy)
@@ -337,7 +342,7 @@ class SchedulingQueue:
         before = self._stopwatch() if self._listeners else 0.0
         profile, last = queued.pod.spec.scheduler_name, queued.gating_plugin
         gates = sorted(self._gates.get(profile, ()), key=lambda gate: gate.name != last)
-        held_by = next((gate.name for gate in gates if gate.pre_enqueue(queued.pod, self._state) is not None), "")
+        held_by = next((gate.name for gate in gates if self._is_closed(gate, queued)), "")
         queued.gating_plugin = held_by
         if held_by:
             queued.unschedulable_plugins.add(held_by)
@@ -346,6 +351,9 @@ class SchedulingQueue:
             for listener in self._listeners:
                 listener.pre_enqueued(profile, seconds)
         return bool(held_by)
+
+    def _is_closed(self, gate: PreEnqueuePlugin, queued: QueuedPod) -> bool:
+        return holds_back(gate, queued, self._state, self._listeners)
 
     def _past_their_gate(self, waiting: Sequence[QueuedPod], event: ClusterEvent) -> list[QueuedPod]:
         """Those of the pods that the gate which held them back last lets pass, if one did.
@@ -357,7 +365,7 @@ class SchedulingQueue:
         held: list[QueuedPod] = []
         for queued in waiting:
             gate = self._gate_named.get((queued.pod.spec.scheduler_name, queued.gating_plugin))
-            is_held = gate is not None and gate.pre_enqueue(queued.pod, self._state) is not None
+            is_held = gate is not None and self._is_closed(gate, queued)
             (held if is_held else passing).append(queued)
         if held:
             seconds = (self._stopwatch() - before) / len(waiting) if self._listeners else 0.0
