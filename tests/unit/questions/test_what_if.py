@@ -182,7 +182,7 @@ def test_all_that_is_wrong_with_changes_is_told() -> None:
         "--drain zone=x: no node has the label topology.kubernetes.io/zone with the value 'x'; there are a, b, c",
         "--lose n-d: there is no such node; did you mean n-c?",
         "--add m: there is no such node",
-        "--scale default/deployment/web: there is no such Deployment",
+        "--scale default/deployment/web: there is no Deployment default/web",
     ]
 
 
