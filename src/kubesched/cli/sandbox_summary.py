@@ -24,7 +24,7 @@ _MOST_NODES = 20
 _KEPT = 2_000
 
 TRY_NEXT = (
-    "kubectl create deployment web --image=nginx --replicas=50",
+    "kubectl create deploy web --image=nginx --replicas=50",
     "kubectl drain node-0 --ignore-daemonsets",
     "kubesched explain deployment/web",
 )

@@ -82,7 +82,7 @@ def pressed(on_key: Callable[[str], None]) -> Iterator[bool]:
         for key in keys_in(decoder.decode(given)):
             on_key(key)
 
-    before = termios.tcgetattr(descriptor)
+    before, was_blocking = termios.tcgetattr(descriptor), os.get_blocking(descriptor)
     tty.setcbreak(descriptor, termios.TCSANOW)
     loop.add_reader(descriptor, read)
     try:
@@ -90,3 +90,4 @@ def pressed(on_key: Callable[[str], None]) -> Iterator[bool]:
     finally:
         loop.remove_reader(descriptor)
         termios.tcsetattr(descriptor, termios.TCSANOW, before)
+        os.set_blocking(descriptor, was_blocking)  # the event loop changes it, and the shell has the same terminal

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.text import Text
 
-from kubesched.cli.layout import wrap
 from kubesched.cli.printing import BAD, FAINT, STRONG, counted
 from kubesched.cli.terminal.browsing import DECISIONS, NODES, WAITING, Browsing, Found, Page
 from kubesched.cli.terminal.lists import decision_list, title, waiting_list
@@ -45,6 +45,8 @@ def draw(picture: Picture, browsing: Browsing, around: Surroundings, width: int,
         found = browsing.found(picture)
         lines += (_wide if width >= _SIDE_BY_SIDE_FROM else _narrow)(picture, found, browsing, width, body)
     lines = lines[: height - 1]
+    for line in lines:
+        line.truncate(width, overflow="ellipsis")  # names may be longer than any line
     return [*lines, *(Text() for _ in range(height - 1 - len(lines))), foot]
 
 
@@ -59,8 +61,7 @@ def _head(picture: Picture, browsing: Browsing, around: Surroundings, width: int
     first.append(state.rjust(width - first.cell_len), style=BAD if browsing.is_paused else FAINT)
     lines = [first]
     if around.page:
-        label = "open " if len(around.page) + 5 <= width else ""
-        lines.append(Text.assemble((label, FAINT), (around.page, f"link {around.page}")))
+        lines += _told(f"open {around.page}", width, f"link {around.page}")
     lines += _told(f"export KUBECONFIG={around.kubeconfig}", width)
     lines += _told(around.warning, width, BAD)
     lines += _told(picture.saying or "The cluster is yours.", width, STRONG)
@@ -70,7 +71,8 @@ def _head(picture: Picture, browsing: Browsing, around: Surroundings, width: int
 
 
 def _told(text: str, width: int, style: str = "") -> list[Text]:
-    return [Text(line, style=style) for line in wrap(text, width)] if text else []
+    """Whole words; a path that is longer than a line goes on in the next."""
+    return [Text(line, style=style) for line in textwrap.wrap(text, width, break_on_hyphens=False)]
 
 
 def _foot(browsing: Browsing, around: Surroundings, width: int) -> Text:

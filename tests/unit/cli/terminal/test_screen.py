@@ -144,3 +144,13 @@ def test_a_pane_that_is_selected_shows_its_selection() -> None:
     browsing.press("down", seen())
     assert [line.plain.split()[0] for line in reversed_lines(browsing)] == ["Nodes", "node-3"]
     assert "node-3: cpu" in reversed_lines(browsing)[0].plain
+
+
+def test_names_and_paths_that_are_longer_than_a_line_do_not_break_the_screen() -> None:
+    around = Surroundings("/home/somebody/a-long-way-to/the-folder-of-a-project/of-many/kubeconfig", PAGE, "w" * 200)
+    node = seen().nodes[0]._replace(name="ip-10-0-0-1." + "x" * 200)
+    entry = seen().decisions[0]._replace(pod="default/" + "y" * 200)
+    picture = Picture(**{**vars(seen()), "nodes": (node,), "decisions": (entry,)})
+    drawn = draw(picture, Browsing(), around, 60, 20)
+    assert max(line.cell_len for line in drawn) <= 60
+    assert f"export KUBECONFIG={around.kubeconfig}" in "".join(line.plain for line in drawn)
