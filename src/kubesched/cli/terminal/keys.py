@@ -72,7 +72,9 @@ def pressed(on_key: Callable[[str], None]) -> Iterator[bool]:
     if not sys.stdin.isatty():
         yield False
         return
-    descriptor, loop = sys.stdin.fileno(), asyncio.get_running_loop()
+    # Opened anew: an event loop makes what it reads from non-blocking, and standard output and the shell share the
+    # descriptor of standard input.
+    descriptor, loop = os.open(os.ttyname(sys.stdin.fileno()), os.O_RDONLY | os.O_NOCTTY), asyncio.get_running_loop()
     decoder = codecs.getincrementaldecoder("utf-8")(errors="ignore")
 
     def read() -> None:
@@ -82,7 +84,7 @@ def pressed(on_key: Callable[[str], None]) -> Iterator[bool]:
         for key in keys_in(decoder.decode(given)):
             on_key(key)
 
-    before, was_blocking = termios.tcgetattr(descriptor), os.get_blocking(descriptor)
+    before = termios.tcgetattr(descriptor)
     tty.setcbreak(descriptor, termios.TCSANOW)
     loop.add_reader(descriptor, read)
     try:
@@ -90,4 +92,4 @@ def pressed(on_key: Callable[[str], None]) -> Iterator[bool]:
     finally:
         loop.remove_reader(descriptor)
         termios.tcsetattr(descriptor, termios.TCSANOW, before)
-        os.set_blocking(descriptor, was_blocking)  # the event loop changes it, and the shell has the same terminal
+        os.close(descriptor)
