@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Callable
 
 from rich.console import Console, Group
@@ -38,7 +39,9 @@ class TerminalView:
     async def show(self, around: Callable[[bool], Surroundings], saying: Callable[[], str]) -> None:
         """Until `q`, or until this is cancelled. `around` is told whether there are keys."""
         loop = asyncio.get_running_loop()
-        screen = Console(markup=False, highlight=False, emoji=False)
+        # A screen is as large as it is, also where COLUMNS and LINES say how wide pages are to be.
+        environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+        screen = Console(markup=False, highlight=False, emoji=False, _environ=environment)
         with pressed(self._press) as has_keys, Live(console=screen, screen=True, auto_refresh=False) as live:
             surroundings = around(has_keys)
             while not self._browsing.has_ended:
