@@ -17,7 +17,8 @@ from kubesched.cli.terminal.picture import NodeShape, Picture
 _SIDE_BY_SIDE_FROM = 120
 _ROOM_FOR_HINTS = 34
 """Lines from which on commands to try are always shown, not only while no story is told."""
-_LEAST_DECISIONS = 4
+_LEAST_DECISIONS = 5
+"""Lines, with the title, that decisions have if they need them."""
 _GUTTER = 3
 
 
@@ -93,11 +94,12 @@ def _foot(browsing: Browsing, around: Surroundings, width: int) -> Text:
 def _narrow(picture: Picture, found: Found, browsing: Browsing, width: int, height: int) -> list[Text]:
     """Everything below each other. Decisions always have a few lines; the map and who waits share the others."""
     counts = _so_far(picture, width)
-    height -= len(counts) + 1  # and the title of the decisions
-    shapes = _map(picture, found, browsing, width, max((height - _LEAST_DECISIONS) * 3 // 5, 2))
+    height -= len(counts)
+    least = len(_decisions(found, browsing, width, _LEAST_DECISIONS))
+    shapes = _map(picture, found, browsing, width, max((height - least) * 3 // 5, 2))
     height -= len(shapes)
-    waiting = _waiting(picture, found, browsing, width, max(height - _LEAST_DECISIONS, 2))
-    decisions = _decisions(found, browsing, width, height - len(waiting) + 1)
+    waiting = _waiting(picture, found, browsing, width, max(height - least, 3))
+    decisions = _decisions(found, browsing, width, height - len(waiting))
     return [*shapes, *waiting, *decisions, *counts]
 
 
