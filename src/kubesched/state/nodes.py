@@ -244,6 +244,14 @@ class NodeOrder:
             if not self._zones[zone]:
                 del self._zones[zone]
 
+    def copy(self) -> NodeOrder:
+        """The same order, to be changed by itself."""
+        made = NodeOrder()
+        made._zones = {zone: dict(names) for zone, names in self._zones.items()}
+        made._zone_of = dict(self._zone_of)
+        made._listed = self._listed
+        return made
+
     def names(self) -> list[str]:
         """One node of each zone in turn."""
         if self._listed is None:
