@@ -8,22 +8,38 @@ SCENARIO ?= shop
 SHELL  := bash
 .SHELLFLAGS := -o pipefail -c
 
-.PHONY: run check test unit lint format coverage explore bench bench-peer e2e soak mutants clean
+.PHONY: run check test unit lint format coverage explore bench bench-peer e2e soak mutants lock clean
 
 # What runs kubesched, and what its tests need besides; each package is named as it comes, since it takes a while.
 NAMED := sed -u -n 's/^Collecting \([A-Za-z0-9._-]*\).*/  \1/p'
+INSTALL := $(BIN)/pip install --disable-pip-version-check --progress-bar off
 
 $(RUNTIME): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("kubesched needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
 	@echo "Installing kubesched into $(VENV), once; half a minute with a good connection:"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --disable-pip-version-check --progress-bar off -e . | $(NAMED)
+ifdef LOCKED
+	@$(INSTALL) --require-hashes -r requirements/dev.txt | $(NAMED)
+	@$(INSTALL) --no-deps --no-build-isolation -e . | $(NAMED)
+else
+	@$(INSTALL) -e . | $(NAMED)
+endif
 	@touch $(RUNTIME)
 
 $(STAMP): $(RUNTIME)
+ifndef LOCKED
 	@echo "Installing what its tests need:"
-	@$(BIN)/pip install --disable-pip-version-check --progress-bar off -e '.[dev]' | $(NAMED)
+	@$(INSTALL) -e '.[dev]' | $(NAMED)
+endif
 	@touch $(STAMP)
+
+# Exact versions with hashes, for the image and for CI (make LOCKED=1 ...). Needs uv; make lock UPGRADE=1 takes newer ones.
+LOCK := uv pip compile --quiet --no-config --default-index https://pypi.org/simple --universal --python-version 3.11 \
+	--generate-hashes --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
+lock:
+	$(LOCK) requirements/build.in -o requirements/build.txt
+	$(LOCK) pyproject.toml -o requirements/run.txt
+	$(LOCK) pyproject.toml requirements/build.in --extra dev -c requirements/run.txt -c requirements/build.txt -o requirements/dev.txt
 
 run: $(RUNTIME)
 	$(BIN)/kubesched sandbox --scenario $(SCENARIO)
@@ -74,9 +90,10 @@ e2e: $(STAMP)
 mutants: $(STAMP)
 	$(BIN)/python tools/mutants.py $(ONLY)
 
-# An hour, unless told otherwise: make soak SECONDS=300 SEED=7
+# An hour of churn and kills and then one of chaos, unless told otherwise: make soak SECONDS=300 SEED=7
 soak: $(STAMP)
 	$(BIN)/python -m soak --seconds $(or $(SECONDS),3600) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m soak.chaos --seconds $(or $(SECONDS),3600) $(if $(SEED),--seed $(SEED))
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage

@@ -47,6 +47,9 @@ class Process:
         except subprocess.TimeoutExpired:
             self.process.kill()
             return self.process.wait()
+        finally:
+            if self.process.stdout is not None:
+                self.process.stdout.close()
 
     @property
     def is_alive(self) -> bool:
@@ -96,10 +99,20 @@ class SchedulerProcess(Process):
     """`kubesched run` against an API server, its own limits raised so that they are not what is measured."""
 
     def __init__(
-        self, url: str, directory: Path, *, name: str = "scheduler", settings: str = "", flags: tuple[str, ...] = ()
+        self,
+        url: str,
+        directory: Path,
+        *,
+        name: str = "scheduler",
+        settings: str = "",
+        flags: tuple[str, ...] = (),
+        access: Path | None = None,
     ) -> None:
-        access, config, self.log = (directory / f"{name}.{kind}" for kind in ("kubeconfig", "yaml", "log"))
-        write_kubeconfig(access, kubeconfig(url))
+        """`access` is a kubeconfig, if the address alone does not do."""
+        config, self.log = directory / f"{name}.yaml", directory / f"{name}.log"
+        if access is None:
+            access = directory / f"{name}.kubeconfig"
+            write_kubeconfig(access, kubeconfig(url))
         config.write_text(
             "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
             f"clientConnection: {{kubeconfig: {access}, qps: 10000, burst: 10000}}\n{settings}"

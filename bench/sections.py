@@ -7,7 +7,19 @@ from collections.abc import Callable
 
 from rich.console import Console
 
-from bench import bars, churn, devices, live, measure, serving, simulating, snapshots, storm, waiting_attempts
+from bench import (
+    asking,
+    bars,
+    churn,
+    devices,
+    live,
+    measure,
+    serving,
+    simulating,
+    snapshots,
+    storm,
+    waiting_attempts,
+)
 from bench.tables import verdict
 
 Results = dict[str, float]
@@ -62,6 +74,19 @@ def preemptors(console: Console, rounds: int) -> Results:
         f"{verdict(large <= bar)}), {growth:.1f} times as much (bar {bars.STORM_GROWTH}, "
         f"{verdict(growth <= bars.STORM_GROWTH)})"
     )
+    return results
+
+
+def questions(console: Console, rounds: int) -> Results:
+    """`kubesched explain` once the cluster has been read."""
+    cluster, results = asking.full_cluster(), Results()
+    for kind in asking.ASKED:
+        for what, with_remedies, bar in (("explain", False, bars.EXPLAIN_MS), ("remedies", True, bars.REMEDIES_MS)):
+            spent = statistics.median(
+                asking.cpu_ms(cluster, kind, each, with_remedies=with_remedies) for each in range(rounds)
+            )
+            results[f"questions/{what}-{kind}-ms/{asking.NODES}x{asking.PODS}"] = round(spent, 1)
+            console.print(f"{what}, {kind}: {spent:.0f} ms of CPU (bar {bar:,} ms, {verdict(spent <= bar)})")
     return results
 
 
@@ -181,6 +206,7 @@ SECTIONS: dict[str, Callable[[Console, int], Results]] = {
     "simulate": simulate,
     "storm": preemptors,
     "devices": claims,
+    "questions": questions,
     "waiting-attempts": waiting,
     "live": daemon,
     "snapshot": snapshot,

@@ -7,6 +7,7 @@ import contextlib
 import json
 import random
 import sys
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import uvloop
@@ -84,14 +85,25 @@ async def serve(seed: int) -> None:
     server = Server(cluster.api)
     await server.start()
     cluster.runner.start()
-    commands = asyncio.StreamReader()
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
-    _answer({"url": server.url})
-    while line := await commands.readline():
-        _answer(cluster.obey(json.loads(line)))
+
+    async def obey(command: dict[str, Any]) -> dict[str, Any]:
+        return cluster.obey(command)
+
+    await obey_until_stdin_ends({"url": server.url}, obey)
     with contextlib.suppress(asyncio.CancelledError):
         await cluster.runner.stop()
     await server.stop()
+
+
+async def obey_until_stdin_ends(
+    first: dict[str, Any], obey: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]
+) -> None:
+    """Say the first word, then answer every line of stdin with a line."""
+    commands = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
+    _answer(first)
+    while line := await commands.readline():
+        _answer(await obey(json.loads(line)))
 
 
 def _answer(answer: dict[str, Any]) -> None:

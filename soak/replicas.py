@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,15 @@ _LEADS = '"msg":"Starting to schedule"'
 _COMPARED = "Compared the cache with the API server"
 _DUMPED = "Dump of the cache"
 _LEASE_LOST = 1
+
+
+def broken_lines(log: Path, expected: Iterable[str] = ()) -> list[str]:
+    """Lines that tell of a mistake of ours, unless they have any of the expected words."""
+    return [
+        f"{log}: {line[:300]}"
+        for line in log.read_text().splitlines()
+        if ("Traceback" in line or "stacktrace" in line) and not any(words in line for words in expected)
+    ]
 
 
 class Replica:
@@ -68,12 +78,7 @@ class Replica:
 
     def broken_lines(self) -> list[str]:
         """Lines of any of its logs that tell of a mistake of ours."""
-        return [
-            f"{log}: {line[:300]}"
-            for log in self.logs
-            for line in log.read_text().splitlines()
-            if "Traceback" in line or "stacktrace" in line
-        ]
+        return [line for log in self.logs for line in broken_lines(log)]
 
     def _started(self) -> SchedulerProcess:
         name = f"{self.name}-{len(self.logs)}"

@@ -19,6 +19,7 @@ PLACES = {
     "deploy/helm/kubesched/Chart.yaml": r"(?:(?<=^version: )|(?<=^appVersion: ))\S+",
     "deploy/manifests/replace-kube-scheduler.yaml": r"(?<=image: kubesched:)\S+",
     "deploy/manifests/beside-kube-scheduler.yaml": r"(?<=image: kubesched:)\S+",
+    "deploy/README.md": r"(?<=registry.example.com/kubesched:)\d+\.\d+\.\d+",
     "CHANGELOG.md": r"(?<=^## Unreleased\n)",
 }
 """Files, and what is replaced in each."""

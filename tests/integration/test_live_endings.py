@@ -122,3 +122,14 @@ def test_preemption_comes_about_though_the_server_refuses_at_first(
     wait_until(lambda: cluster.node_of("preemptor"), "the preemptor bound")
     assert not cluster.overcommitted
     assert daemon.stop() == 0
+
+
+def test_full_disk_under_a_recording_ends_the_recording_alone(cluster: LiveCluster, start_daemon: StartDaemon) -> None:
+    cluster.add_nodes(2)
+    daemon = start_daemon(cluster, "--record=/dev/full", "--authorization-always-allow-paths=/metrics")
+    daemon.wait_scheduling()
+    cluster.add_pods(40)
+    wait_until(lambda: cluster.bound == 40, "pods bound though nothing can be recorded")
+    daemon.wait_for_log("The recording ends here", "No space left on device")
+    assert daemon.metrics()["kubesched_recording_errors_total"] == 1
+    assert daemon.stop() == 0

@@ -149,3 +149,22 @@ def test_leader_that_reads_the_cluster_only_when_it_leads_binds_as_well(
     cluster.add_pods(5)
     wait_until(lambda: cluster.all_bound, "all pods bound by the other")
     assert standby.stop() == 0
+
+
+def test_new_leader_reads_everything_anew_before_its_first_decision(
+    cluster: LiveCluster, start_daemon: StartDaemon
+) -> None:
+    """Its watches may be behind: here they have been silent since the last leader bound a pod."""
+    other = {"holderIdentity": "other", "leaseDurationSeconds": 600, "renewTime": "2026-01-01T00:00:00.000000Z"}
+    cluster.create(LEASES, {"metadata": {"name": "kube-scheduler"}, "spec": other}, "kube-system")
+    cluster.add_nodes(1, cpu="1")
+    cluster.add_pod("seen")
+    standby = start_daemon(cluster, "-v", "3")
+    standby.wait_for_log("Add event for unscheduled pod", "seen")
+    cluster.misbehave(Rule("freeze", verb="watch", resource="pods"))
+    cluster.add_pod("unseen", cpu="1")
+    cluster.bind("unseen", "node-0")
+    wait_until(lambda: sum(cluster.happened()) > 0, "a watch that froze")
+    cluster.misbehave()
+    cluster.patch(LEASES, "kube-system", "kube-scheduler", {"spec": {"holderIdentity": ""}})
+    assert "pods=2" in standby.wait_for_log("Starting to schedule")

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import field
 
 from kubesched.api.affinity import Affinity, TopologySpreadConstraint
-from kubesched.api.meta import KubeObject, Record
+from kubesched.api.meta import Int32, KubeObject, Record
 from kubesched.api.quantity import QuantityText
 from kubesched.api.storage import PersistentVolumeClaimTemplate
 
@@ -132,7 +132,7 @@ class PodSpec(Record, frozen=True):
     tolerations: tuple[Toleration, ...] = ()
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
     scheduler_name: str = DEFAULT_SCHEDULER
-    priority: int | None = None
+    priority: Int32 | None = None
     priority_class_name: str = ""
     preemption_policy: Literal["Never", "PreemptLowerPriority"] | None = None
     overhead: ResourceList = {}

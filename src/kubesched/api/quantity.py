@@ -94,13 +94,17 @@ def _ten_to(exponent: int) -> int:
 ZERO = Quantity(0)
 
 
+_LONGEST = 4000
+"""Characters of a quantity: Python reads no number with many more digits."""
+
+
 @lru_cache(maxsize=65536)
 def parse_quantity(text: QuantityText) -> Quantity:
     """Read one quantity in any legal spelling. Cached: clusters repeat the same few."""
     spelled = text if isinstance(text, str) else repr(text)
     match = _SPELLING.fullmatch(spelled)
-    if match is None or not spelled:
-        raise QuantityError(f"{spelled!r} is not a quantity such as 100m, 0.5, 2Gi or 1e3")
+    if match is None or not spelled or len(spelled) > _LONGEST:
+        raise QuantityError(f"{spelled[:_LONGEST]!r} is not a quantity such as 100m, 0.5, 2Gi or 1e3")
     whole, fraction = match["whole"] or "0", match["fraction"] or ""
     digits = int(whole + fraction)
     amount = -digits if match["sign"] == "-" else digits

@@ -21,8 +21,9 @@ from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.flags.values import MULTIMAP
 from kubesched.framework.errors import PluginError
 from kubesched.framework.profile import Profile, ProfileError, custom_resources
+from kubesched.questions.targets import AskedCluster, asked_cluster
 from kubesched.scheduler import garbage
-from kubesched.simulate.cluster import SimulatedCluster, profiles_of
+from kubesched.simulate.cluster import profiles_of
 from kubesched.simulate.draining import drained, nodes_meant, whats_wrong
 from kubesched.simulate.manifests import Manifests, load
 
@@ -181,10 +182,10 @@ def plugin_errors_reported() -> Iterator[None]:
         sys.exit(1)
 
 
-def simulated(
+def asked(
     files: tuple[str, ...], config_file: str | None, features: Features, seed: int
-) -> tuple[SimulatedCluster, Manifests]:
-    """The cluster that the options describe; or all that is wrong with them, and the end."""
+) -> tuple[AskedCluster, Manifests]:
+    """The cluster that the options describe, with its workloads; or all that is wrong with them, and the end."""
     policy = policy_of(config_file, features)
-    manifests = manifests_of(files, policy)
-    return SimulatedCluster(manifests.objects, policy.settings, seed=seed, profiles=policy.profiles), manifests
+    manifests = manifests_of(files, policy, workloads=True)
+    return asked_cluster(manifests.objects, policy.settings, seed=seed, profiles=policy.profiles), manifests

@@ -12,11 +12,14 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from kubesched.api.change import Change
+from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.daemon.informers import Informers
 from kubesched.daemon.log import Log
 from kubesched.daemon.metrics.registry import MetricsRegistry
+from kubesched.daemon.object_handling import ObjectHandling
+from kubesched.kube.reflector import Handler
 from kubesched.scheduler.scheduler import Scheduler
 
 COMPARE_EVERY = 15 * 60.0
@@ -30,8 +33,11 @@ log = Log(__name__)
 class CacheComparer:
     """Compares from time to time, and when there is reason to."""
 
-    def __init__(self, scheduler: Scheduler, informers: Informers, registry: MetricsRegistry) -> None:
+    def __init__(
+        self, scheduler: Scheduler, informers: Informers, registry: MetricsRegistry, handling: ObjectHandling
+    ) -> None:
         self._scheduler = scheduler
+        self._handling = handling
         self._informers = informers
         self._differences = registry.family("kubesched_cache_differences_total")
         self._comparisons = registry.family("kubesched_cache_comparisons_total")
@@ -62,7 +68,9 @@ class CacheComparer:
 
     async def _compare(self) -> None:
         before = self._informers.missed()
-        found = repair(self._scheduler, *await self._informers.read_anew())
+        truth = await self._informers.read_anew()
+        self._handling.look_again()
+        found = repair(self._scheduler, *truth, self._handling)
         self._comparisons.child().inc()
         for kind, missed in (self._informers.missed() - before).items():
             self._differences.child(kind).inc(missed)
@@ -87,11 +95,17 @@ def compare(scheduler: Scheduler, nodes: Mapping[str, Node], pods: Mapping[str, 
     return [*_compare_nodes(scheduler, nodes), *_compare_pods(scheduler, pods)]
 
 
-def repair(scheduler: Scheduler, nodes: Mapping[str, Node], pods: Mapping[str, Pod]) -> list[CacheDifference]:
-    """The differences that were found; the scheduler has handled them as changes."""
+def repair(
+    scheduler: Scheduler,
+    nodes: Mapping[str, Node],
+    pods: Mapping[str, Pod],
+    handle: Handler[KubeObject] | None = None,
+) -> list[CacheDifference]:
+    """The differences that were found; the scheduler has handled them as changes, by way of `handle` if given."""
+    handle = handle or scheduler.handle
     found = compare(scheduler, nodes, pods)
     for kind, name, _ in found:
-        change: Change[Node | Pod]
+        change: Change[KubeObject]
         if kind == "Node":
             change = Change(_cached_node(scheduler, name), nodes.get(name))
         elif name in pods:
@@ -99,7 +113,7 @@ def repair(scheduler: Scheduler, nodes: Mapping[str, Node], pods: Mapping[str, P
         else:
             change = Change(scheduler.pods.get(name) or _stray(scheduler, name))
         if change != Change():  # it may be gone since, with another difference
-            scheduler.handle(change)
+            handle(change)
     return found
 
 

@@ -16,9 +16,9 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.extenders.originals import Originals
 from kubesched.kube.client import Client
-from kubesched.kube.decoding import Codec, DictCodec, Identity, Page, Raw, RecordCodec, WithOriginal, WithOriginalCodec
+from kubesched.kube.decoding import Codec, DictCodec, Identity, Raw, RecordCodec, WithOriginal, WithOriginalCodec
 from kubesched.kube.listing import UNFINISHED, ApiSource
-from kubesched.kube.reflector import Handler, Reflector
+from kubesched.kube.reflector import Handler, OnUnreadable, Reflector, log_unreadable
 
 
 class Informers:
@@ -31,23 +31,28 @@ class Informers:
         *,
         custom: Iterable[str] = (),
         originals: Originals | None = None,
+        on_unreadable: OnUnreadable = log_unreadable,
     ) -> None:
-        """`handle` is called with every change.
+        """`handle` is called with every change, `on_unreadable` with every object that cannot be one.
 
         `custom` are resources that only plugins know, such as `racks.v1.example.com`. `originals` gets objects whole.
         """
         self._handle = handle
         self.reflectors: dict[str, Reflector[Any]] = {}
+
+        def reflect(name: str, source: ApiSource, codec: Codec[Any], handle: Handler[Any]) -> None:
+            self.reflectors[name] = Reflector(name, source, codec, handle, on_unreadable=on_unreadable)
+
         for kind in WATCHED:
             name, source = kind.resource.kind, _source(client, kind)
             if originals is not None and originals.wants_any(kind.record):
                 codec = WithOriginalCodec(kind.record, kind.resource.api_version, originals.wants)
                 handle_whole = partial(self._handle_whole, originals)
-                self.reflectors[name] = Reflector(name, source, codec, handle_whole)
+                reflect(name, source, codec, handle_whole)
             else:
-                self.reflectors[name] = Reflector(name, source, RecordCodec(kind.record), handle)
+                reflect(name, source, RecordCodec(kind.record), handle)
         for name in custom:
-            self.reflectors[name] = Reflector(name, ApiSource(client, _resource(name)), CustomCodec(name), handle)
+            reflect(name, ApiSource(client, _resource(name)), CustomCodec(name), handle)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -64,14 +69,23 @@ class Informers:
         await self._relist(self.reflectors.values())
 
     async def read_anew(self) -> tuple[dict[str, Node], dict[str, Pod]]:
-        """The nodes and the pods as the API server has them now. The handler knows all of them."""
+        """The nodes and the pods as the API server has them now. The handler knows all of them.
+
+        Whatever else could not be read is looked at again, too.
+        """
         nodes, pods = self.reflectors["Node"], self.reflectors["Pod"]
-        await self._relist((nodes, pods))
+        others = (each for each in self.reflectors.values() if each.unreadable and each not in (nodes, pods))
+        await self._relist((nodes, pods, *others))
         return _records(nodes.objects), _records(pods.objects)
 
     def missed(self) -> Counter[str]:
         """Changes by kind that a watch should have shown, and that only a later list showed."""
         return Counter({name: reflector.missed for name, reflector in self.reflectors.items()})
+
+    @property
+    def unreadable(self) -> int:
+        """How many objects have a newest version that could not be read."""
+        return sum(len(reflector.unreadable) for reflector in self.reflectors.values())
 
     @property
     def have_synced(self) -> bool:
@@ -115,12 +129,10 @@ class CustomCodec(Codec[CustomObject]):
         self._plain = DictCodec()
 
     def decode(self, raw: Raw) -> CustomObject:
-        return read_custom(self._resource, self._plain.decode(raw))
+        return self.decode_item(raw, {})
 
-    def page(self, body: bytes) -> Page[CustomObject]:
-        page = self._plain.page(body)
-        objects = [read_custom(self._resource, content) for content in page.objects]
-        return Page(objects, page.resource_version, page.more)
+    def decode_item(self, raw: Raw, header: dict[str, str]) -> CustomObject:
+        return read_custom(self._resource, self._plain.decode_item(raw, header))
 
     def identity(self, obj: CustomObject) -> Identity:
         return self._plain.identity(obj.content)

@@ -7,7 +7,7 @@ import contextlib
 import math
 import random
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import IO, Any
 
 from kubesched.daemon.cache_comparer import CacheComparer
@@ -19,6 +19,7 @@ from kubesched.daemon.metrics.census import Census
 from kubesched.daemon.metrics.client import WorkQueueMetrics
 from kubesched.daemon.metrics.listener import ClientMetrics, SchedulerMetrics
 from kubesched.daemon.metrics.registry import MetricsRegistry
+from kubesched.daemon.object_handling import ObjectHandling
 from kubesched.daemon.scheduling_log import SchedulingLog
 from kubesched.daemon.shadow import Shadow, log_and_count
 from kubesched.extenders.http_extender import close_all, extenders_of
@@ -75,7 +76,13 @@ class Replica:
         )
         listeners: list[SchedulerListener] = [waiter]
         if record is not None:
-            recording = Recording(record, configuration, time.monotonic, with_annotations=options.record_annotations)
+            recording = Recording(
+                record,
+                configuration,
+                time.monotonic,
+                with_annotations=options.record_annotations,
+                on_broken=told_and_counted(registry),
+            )
             client = RecordingClient(client, recording)
             listeners.append(recording)
         originals = originals_for(configuration)
@@ -102,13 +109,20 @@ class Replica:
         if options.shadow:
             self.shadow = Shadow(self.scheduler.engine, clock=time.time, on_comparison=log_and_count(registry))
             self.scheduler.listeners.append(self.shadow)
+        self.handling = ObjectHandling(
+            self.scheduler.handle,
+            registry,
+            self.events,
+            may_record=lambda: not self._only_watches and connections.scheduler.may_write(),
+        )
         self.informers = Informers(
             connections.scheduler,
-            self.scheduler.handle,
+            self.handling,
             custom=self.scheduler.custom_resources,
             originals=originals,
+            on_unreadable=self.handling.unreadable,
         )
-        self.comparer = CacheComparer(self.scheduler, self.informers, registry)
+        self.comparer = CacheComparer(self.scheduler, self.informers, registry, self.handling)
         lost = registry.family("kubesched_lost_events_total")
         registry.on_scrape(lambda: lost.child("dropped").set(self.events.dropped))
         registry.on_scrape(lambda: lost.child("failed").set(self.events.failed))
@@ -170,6 +184,18 @@ class Replica:
         if await _done_before(self._stopping, self.informers.wait_synced()):
             log.info("Watching, and binding nothing", pods=len(self.scheduler.pods))
             await self._stopping.wait()
+
+
+def told_and_counted(registry: MetricsRegistry) -> Callable[[Exception], None]:
+    """What to do about a recording that has ended because it could not be written."""
+    errors = registry.family("kubesched_recording_errors_total")
+    errors.child().inc(0)
+
+    def tell(error: Exception) -> None:
+        errors.child().inc()
+        log.error("The recording ends here, because it could not be written; scheduling goes on", err=error)
+
+    return tell
 
 
 @contextlib.asynccontextmanager

@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any, TextIO
 
 import msgspec
@@ -115,7 +115,7 @@ async def _run(settings: Completed, logging: Logging, environ: Mapping[str, str]
     connections = clients_for(server, wanted, environ, observer=counted, observer_of_leases=from_main)
     try:
         settings = await scheduling.run(_with_policy_of_cluster(settings, connections))
-        with _record_file(settings) as record:
+        with _recording_to(settings.options.record) as record:
             replica = await scheduling.call(
                 lambda: Replica(settings, connections, registry, plugins=all_plugins(), record=record)
             )
@@ -163,11 +163,19 @@ async def _with_policy_of_cluster(settings: Completed, connections: Clients) -> 
     return with_policy(settings, text, source=f"config map {where.namespace}/{where.name}")
 
 
-def _record_file(settings: Completed) -> contextlib.AbstractContextManager[IO[str] | None]:
-    path = settings.options.record
+@contextlib.contextmanager
+def _recording_to(path: str) -> Iterator[IO[str] | None]:
     if not path:
-        return contextlib.nullcontext()
+        yield None
+        return
     try:
-        return open_recording(path, lambda kept: log.info("Kept the earlier recording", file=str(kept)))
+        file = open_recording(path, lambda kept: log.info("Kept the earlier recording", file=str(kept)))
     except OSError as error:
         raise OptionsError(f"--record: {error.strerror}: {path}") from None
+    try:
+        yield file
+    finally:
+        try:
+            file.close()
+        except OSError as error:
+            log.error("The end of the recording could not be written", err=error, file=path)

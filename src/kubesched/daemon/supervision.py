@@ -25,6 +25,7 @@ from kubesched.daemon.serving.health import (
     handlers_check,
     informers_check,
     shutdown_check,
+    skipped_check,
     thread_check,
 )
 from kubesched.daemon.serving.server import SecureServer
@@ -125,6 +126,7 @@ class Supervisor:
             shutdown_check(self._stopping.is_set),
             handlers_check(lambda: informers.have_synced),
             informers_check(informers.not_synced),
+            skipped_check(lambda: len(replica.handling.skipped) + informers.unreadable),
         )
         dumps = {
             "queue": lambda: queue_dump(scheduler),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -26,12 +27,20 @@ class Identity(NamedTuple):
     version: int
 
 
+class Unreadable(NamedTuple):
+    """One object of a list or a watch that could not be read, and why. Of the identity what could be read is there."""
+
+    identity: Identity
+    why: Exception
+
+
 class Page(NamedTuple, Generic[T]):
     """Some of the objects of a list, and how to get the rest."""
 
     objects: list[T]
     resource_version: str
     more: str
+    unreadable: Sequence[Unreadable] = ()
 
 
 class Codec(ABC, Generic[T]):
@@ -43,11 +52,25 @@ class Codec(ABC, Generic[T]):
     @abstractmethod
     def identity(self, obj: T) -> Identity: ...
 
+    def decode_item(self, raw: Raw, header: dict[str, str]) -> T:
+        """One object of a list, which does not repeat what is in the header: its apiVersion and kind."""
+        return self.decode(raw)
+
     def page(self, body: bytes) -> Page[T]:
-        """Some of the objects of a list."""
+        """Some of the objects of a list: those that can be read, and word of the others."""
         read = _raw_list_of(body)
-        objects = [self.decode(raw) for raw in read.items or ()]
-        return Page(objects, read.metadata.resource_version, read.metadata.continue_)
+        header = {"apiVersion": read.api_version, "kind": read.kind.removesuffix("List")} if read.kind else {}
+        objects: list[T] = []
+        unreadable: list[Unreadable] = []
+        for raw in read.items or ():
+            try:
+                obj = self.decode_item(raw, header)
+                self.identity(obj)
+            except Exception as error:  # whatever is odd about one object is no reason to lose the others
+                unreadable.append(Unreadable(identity_in(raw), error))
+            else:
+                objects.append(obj)
+        return Page(objects, read.metadata.resource_version, read.metadata.continue_, unreadable)
 
 
 class WatchEvent(msgspec.Struct, frozen=True, gc=False):
@@ -78,16 +101,33 @@ class _List(msgspec.Struct, Generic[T], rename={"api_version": "apiVersion"}):
     kind: str = ""
 
 
+class _Name(msgspec.Struct, frozen=True, rename="camel"):
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Named(msgspec.Struct, frozen=True):
+    metadata: _Name = _Name()
+
+
+_DEEPEST = 200
+"""Levels of nesting that are read; no kind of Kubernetes has a tenth of that."""
+_LONGEST_VERSION = 20
+_STRINGS_AND_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[][{}]')
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 _events = msgspec.json.Decoder(WatchEvent)
 _bookmarks = msgspec.json.Decoder(_Bookmark)
 _raw_lists = msgspec.json.Decoder(_List[msgspec.Raw])
+_named = msgspec.json.Decoder(_Named)
+_anything = msgspec.json.Decoder(Any)
 _raw_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def watch_event(line: bytes) -> WatchEvent:
     try:
-        return _events.decode(line)
+        return _decoded(_events, line)
     except msgspec.DecodeError as error:
         raise UnreadableAnswerError(f"a line of the watch cannot be read: {error}: {line[:100]!r}") from None
 
@@ -102,7 +142,8 @@ def bookmark(raw: msgspec.Raw) -> tuple[str, bool]:
 
 
 def version_number(resource_version: str) -> int:
-    return int(resource_version) if resource_version.isascii() and resource_version.isdigit() else 0
+    is_number = resource_version.isascii() and resource_version.isdigit() and len(resource_version) <= _LONGEST_VERSION
+    return int(resource_version) if is_number else 0
 
 
 class RecordCodec(Codec[K]):
@@ -115,7 +156,7 @@ class RecordCodec(Codec[K]):
 
     def decode(self, raw: Raw) -> K:
         try:
-            return self._objects.decode(raw)
+            return _decoded(self._objects, raw)
         except msgspec.ValidationError:
             return self._leniently(raw)
         except msgspec.DecodeError as error:
@@ -123,11 +164,9 @@ class RecordCodec(Codec[K]):
 
     def page(self, body: bytes) -> Page[K]:
         try:
-            read = self._lists.decode(body)
-        except msgspec.ValidationError:
+            read = _decoded(self._lists, body)
+        except msgspec.DecodeError:
             return super().page(body)
-        except msgspec.DecodeError as error:
-            raise UnreadableAnswerError(f"a list of {self._kind.__name__} cannot be read: {error}") from None
         return Page(read.items or [], read.metadata.resource_version, read.metadata.continue_)
 
     def identity(self, obj: K) -> Identity:
@@ -136,7 +175,7 @@ class RecordCodec(Codec[K]):
 
     def _leniently(self, raw: Raw) -> K:
         """As Go reads it: null is absent, and a word that we do not know yet is no reason to lose the object."""
-        obj, mistakes = convert(msgspec.json.decode(raw), self._kind, shape_only=True)
+        obj, mistakes = convert(_decoded(_anything, raw), self._kind, shape_only=True)
         if obj is None:
             raise UnreadableAnswerError(f"a {self._kind.__name__} cannot be read: {mistakes[0]}")
         return obj
@@ -174,14 +213,13 @@ class DictCodec(Codec[dict[str, Any]]):
     """Objects of any kind as plain dictionaries, without managedFields."""
 
     def decode(self, raw: Raw) -> dict[str, Any]:
-        return self._decode(raw, {})
+        return self.decode_item(raw, {})
 
-    def page(self, body: bytes) -> Page[dict[str, Any]]:
-        read = _raw_list_of(body)
-        # Which the items of a list do not repeat:
-        header = {"apiVersion": read.api_version, "kind": read.kind.removesuffix("List")} if read.kind else {}
-        objects = [self._decode(raw, header) for raw in read.items or ()]
-        return Page(objects, read.metadata.resource_version, read.metadata.continue_)
+    def decode_item(self, raw: Raw, header: dict[str, str]) -> dict[str, Any]:
+        fields, meta = _fields_of(raw)
+        obj: dict[str, Any] = {**header, **{name: _decoded(_anything, value) for name, value in fields.items()}}
+        obj["metadata"] = {name: _decoded(_anything, value) for name, value in meta.items()}
+        return obj
 
     def identity(self, obj: dict[str, Any]) -> Identity:
         meta: Mapping[str, str] = obj.get("metadata") or {}
@@ -189,26 +227,54 @@ class DictCodec(Codec[dict[str, Any]]):
         key = f"{namespace}/{name}" if namespace else name
         return Identity(key, meta.get("uid", ""), version_number(meta.get("resourceVersion", "")))
 
-    def _decode(self, raw: Raw, header: dict[str, str]) -> dict[str, Any]:
-        fields, meta = _fields_of(raw)
-        obj: dict[str, Any] = {**header, **{name: msgspec.json.decode(value) for name, value in fields.items()}}
-        obj["metadata"] = {name: msgspec.json.decode(value) for name, value in meta.items()}
-        return obj
-
 
 def _fields_of(raw: Raw) -> tuple[dict[str, msgspec.Raw], dict[str, msgspec.Raw]]:
     """The fields of an object, and those of its metadata without managedFields, which are long and not needed."""
     try:
-        fields = _raw_fields.decode(raw)
-        meta = _raw_fields.decode(fields.pop("metadata", b"{}"))
+        fields = _decoded(_raw_fields, raw)
+        meta = _decoded(_raw_fields, fields.pop("metadata", b"{}"))
     except msgspec.DecodeError as error:
         raise UnreadableAnswerError(f"an object cannot be read: {error}") from None
     meta.pop("managedFields", None)
     return fields, meta
 
 
+def identity_in(raw: Raw) -> Identity:
+    """Which object this is, though it cannot be read; of what cannot be told, nothing."""
+    try:
+        meta = _decoded(_named, raw).metadata
+    except (msgspec.DecodeError, RecursionError):
+        return Identity("", "", 0)
+    key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+    return Identity(key, meta.uid, version_number(meta.resource_version))
+
+
 def _raw_list_of(body: bytes) -> _List[msgspec.Raw]:
     try:
-        return _raw_lists.decode(body)
+        return _decoded(_raw_lists, body)
     except msgspec.DecodeError as error:
         raise UnreadableAnswerError(f"a list cannot be read: {error}") from None
+
+
+def _decoded(decoder: msgspec.json.Decoder[T], raw: Raw) -> T:
+    """What is nested more deeply than Python can follow is cut off: anyone may write that into a claim."""
+    try:
+        return decoder.decode(raw)
+    except RecursionError:
+        return decoder.decode(_cut_off(bytes(raw)))
+
+
+def _cut_off(text: bytes) -> bytes:
+    """The same JSON, with null for every list and object that is nested too deeply."""
+    kept: list[bytes] = []
+    depth = begin = 0
+    for token in _STRINGS_AND_BRACKETS.finditer(text):
+        if token[0] in (b"{", b"["):
+            depth += 1
+            if depth == _DEEPEST + 1:
+                kept.append(text[begin : token.start()] + b"null")
+        elif token[0] in (b"}", b"]"):
+            if depth == _DEEPEST + 1:
+                begin = token.end()
+            depth -= 1
+    return b"".join((*kept, text[begin:]))

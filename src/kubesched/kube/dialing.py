@@ -14,9 +14,10 @@ from kubesched.kube.proxy import Proxy, TunnelHandshake, parsed_proxy, proxy_aut
 from kubesched.kube.tls import Certificate, ServerTrust, TlsContexts
 
 DIAL_TIMEOUT = 30.0
-NEXT_DIAL_AFTER = 1.0
+NEXT_DIAL_AFTER = 0.5
 """Seconds without a connection (TLS included) after which another one is dialed beside it; the first made is used."""
-MOST_DIALS = 5
+MOST_DIALS = 10
+"""Enough to go on for the five seconds of a lease request: half of the servers may be dead."""
 
 
 class Address:

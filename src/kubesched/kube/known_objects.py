@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Generic, TypeVar
 
 from kubesched.api.change import Change
@@ -24,6 +24,8 @@ class KnownObjects(Generic[T]):
         self._codec = codec
         self._objects: dict[str, T] = {}
         self._tombstones: dict[str, int] = {}  # by key, the version at which something of that name was deleted
+        self.unreadable: set[str] = set()
+        """Objects whose newest version could not be read. The handler knows an older one of them, or none."""
 
     @property
     def objects(self) -> Mapping[str, T]:
@@ -32,6 +34,7 @@ class KnownObjects(Generic[T]):
     def seen(self, obj: T, identity: Identity) -> Iterator[Change[T]]:
         """The object exists and looks like this. Take all changes: the view moves on with each."""
         key, uid, version = identity
+        self.unreadable.discard(key)
         known = self._objects.get(key)
         if known is None:
             known_uid, newest = uid, self._tombstones.get(key, 0)
@@ -51,6 +54,7 @@ class KnownObjects(Generic[T]):
     def gone(self, identity: Identity) -> Iterator[Change[T]]:
         """The object was deleted, or no longer matches what we asked for."""
         key, uid, version = identity
+        self.unreadable.discard(key)
         known = self._objects.get(key)
         if known is not None:
             _, known_uid, known_version = self._codec.identity(known)
@@ -62,10 +66,14 @@ class KnownObjects(Generic[T]):
         if known is not None:
             yield Change(old=known)
 
-    def replaced(self, truth: Mapping[str, T]) -> Iterator[Change[T]]:
-        """All there is, from a list: what it lacks is deleted, even if the server forgot its past and counts anew."""
+    def replaced(self, truth: Mapping[str, T], unreadable: Set[str] = frozenset()) -> Iterator[Change[T]]:
+        """All there is, from a list: what it lacks is deleted, even if the server forgot its past and counts anew.
+
+        What cannot be read is there all the same: what was known of it stays.
+        """
         self._tombstones.clear()
-        for key in [key for key in self._objects if key not in truth]:
+        self.unreadable = set(unreadable)
+        for key in [key for key in self._objects if key not in truth and key not in unreadable]:
             yield Change(old=self._objects.pop(key))
         for key, obj in truth.items():
             known, is_another = self._objects.get(key), False

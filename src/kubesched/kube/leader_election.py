@@ -212,10 +212,14 @@ class LeaderElector:
         return True
 
     async def _renewed_at_once(self, deadline: float) -> bool:
-        """Write without reading first: most of the time no other replica has written."""
+        """Write without reading first: most of the time no other replica has written.
+
+        The connection has been idle, and its server may have died since: half of the time for a request must do, so
+        that the rest is enough to dial and to dial again.
+        """
         ours = self._record(acquire_time=self._observed.acquire_time, transitions=self._observed.lease_transitions)
         try:
-            await self._write(self._lock.update, ours, deadline)
+            await self._write(self._lock.update, ours, min(deadline, self._clock() + self._request_timeout / 2))
         except KubeError as error:
             words = "Failed to update lease optimistically, falling back to slow path"
             log.info(words, extra={"lock": self._lock.name, "err": error})

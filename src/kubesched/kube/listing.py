@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from kubesched.api.kinds import Resource
 from kubesched.kube.client import Client
-from kubesched.kube.decoding import Codec
+from kubesched.kube.decoding import Codec, Page, Unreadable
 from kubesched.kube.errors import ApiStatusError
 
 T = TypeVar("T")
@@ -43,11 +43,15 @@ class Source(Protocol):
 
 async def listed_in_pages(
     source: Source, codec: Codec[T], *, version: str = "", arrived: Callable[[int], None] = lambda count: None
-) -> tuple[list[T], str]:
-    """All objects and the version they are of. `arrived` is told how many each page brought. Raises KubeError."""
+) -> Page[T]:
+    """All objects, the version they are of, and word of those that cannot be read. Raises KubeError.
+
+    `arrived` is told how many each page brought.
+    """
     # Any version but the newest is served from memory, where pages would only cost.
     limit = PAGE if version in ("", "0") else 0
     objects: list[T] = []
+    unreadable: list[Unreadable] = []
     more = ""
     while True:
         try:
@@ -56,14 +60,15 @@ async def listed_in_pages(
             if not (more and error.is_expired):
                 raise
             arrived(-len(objects))
-            objects, limit, more, version = [], 0, "", ""  # too slow for pages: all at once
+            objects, unreadable, limit, more, version = [], [], 0, "", ""  # too slow for pages: all at once
             continue
         page = codec.page(body)
         objects += page.objects
+        unreadable += page.unreadable
         arrived(len(page.objects))
         more = page.more
         if not more:
-            return objects, page.resource_version
+            return Page(objects, page.resource_version, "", unreadable)
 
 
 class ApiSource:

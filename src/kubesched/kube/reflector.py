@@ -6,12 +6,12 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Set
 from contextlib import closing
 from typing import Generic, TypeVar
 
 from kubesched.api.change import Change
-from kubesched.kube.decoding import Codec, bookmark, version_number, watch_event
+from kubesched.kube.decoding import Codec, Identity, Unreadable, bookmark, identity_in, version_number, watch_event
 from kubesched.kube.errors import ApiStatusError, KubeError, UnreachableError
 from kubesched.kube.known_objects import KnownObjects
 from kubesched.kube.listing import EventStream, Source, listed_in_pages
@@ -27,6 +27,12 @@ log = logging.getLogger(__name__)
 
 Handler = Callable[[Change[T]], None]
 """Called with every change, in order. The calls come in batches; between two, other tasks run."""
+OnUnreadable = Callable[[str, Unreadable], None]
+"""Called with the reflector's name and an object that could not be read: it is skipped, all else goes on."""
+
+
+def log_unreadable(name: str, found: Unreadable) -> None:
+    log.error("%s: %s cannot be read and is skipped: %s", name, found.identity.key or "an object", found.why)
 
 
 class NoStreamedListsError(KubeError):
@@ -48,6 +54,7 @@ class Reflector(Generic[T]):
         codec: Codec[T],
         handle: Handler[T],
         *,
+        on_unreadable: OnUnreadable = log_unreadable,
         streamed_lists: bool = True,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -61,6 +68,7 @@ class Reflector(Generic[T]):
         self._source = source
         self._codec = codec
         self._handle = handle
+        self._on_unreadable = on_unreadable
         self._streamed_lists = streamed_lists
         self._clock = clock
         self._sleep = sleep
@@ -92,6 +100,11 @@ class Reflector(Generic[T]):
         return self._known.objects
 
     @property
+    def unreadable(self) -> Set[str]:
+        """Keys of objects whose newest version could not be read."""
+        return self._known.unreadable
+
+    @property
     def resource_version(self) -> str:
         """How far it is."""
         return self._version
@@ -114,6 +127,11 @@ class Reflector(Generic[T]):
             while True:
                 if not await self._try_list_and_watch():
                     await self._pause(self._backoff.pause())
+        except Exception as error:  # who waits for a list must hear of it, or would only know of its own end
+            for asked in self._asked_to_relist:
+                if not asked.done():
+                    asked.set_exception(error)
+            raise
         finally:
             for asked in self._asked_to_relist:
                 asked.cancel()
@@ -210,9 +228,11 @@ class Reflector(Generic[T]):
         return None
 
     async def _list_in_pages(self, version: str) -> None:
-        objects, version = await listed_in_pages(self._source, self._codec, version=version)
-        by_key = {self._codec.identity(obj).key: obj for obj in objects}
-        await self._replace(by_key, version)
+        page = await listed_in_pages(self._source, self._codec, version=version)
+        for found in page.unreadable:
+            self._on_unreadable(self.name, found)
+        by_key = {self._codec.identity(obj).key: obj for obj in page.objects}
+        await self._replace(by_key, {found.identity.key for found in page.unreadable}, page.resource_version)
 
     async def _list_as_stream(self, version: str) -> EventStream:
         try:
@@ -232,7 +252,7 @@ class Reflector(Generic[T]):
                         reached, is_end = bookmark(event.object)
                         if not is_end:
                             raise NoStreamedListsError("the server sent a bookmark that does not end the list")
-                        await self._replace(fresh.objects, reached)
+                        await self._replace(fresh.objects, fresh.unreadable, reached)
                         await self._deliver_events(lines[number:])
                         return stream
                     for _ in self._changes(event.type, event.object, fresh):
@@ -242,8 +262,8 @@ class Reflector(Generic[T]):
             stream.close()
             raise
 
-    async def _replace(self, objects: Mapping[str, T], version: str) -> None:
-        await self._deliver(self._count_missed(self._known.replaced(objects)))
+    async def _replace(self, objects: Mapping[str, T], unreadable: Set[str], version: str) -> None:
+        await self._deliver(self._count_missed(self._known.replaced(objects, unreadable)))
         self._version = version
         self._version_number = version_number(version)
         self._version_is_lost = False
@@ -275,16 +295,27 @@ class Reflector(Generic[T]):
     def _changes(self, type_: str, raw: bytes, known: KnownObjects[T]) -> Iterable[Change[T]]:
         if type_ == "ERROR":
             raise ApiStatusError.of_event(raw)
-        obj = self._codec.decode(raw)
-        identity = self._codec.identity(obj)
+        obj, identity = self._read(type_, raw, known)
         if type_ == "DELETED":
             yield from known.gone(identity)
-        elif type_ in ("ADDED", "MODIFIED"):
-            yield from known.seen(obj, identity)
-        else:
+        elif type_ not in ("ADDED", "MODIFIED"):
             log.error("%s: unknown watch event %s", self.name, type_)
+        elif obj is not None:
+            yield from known.seen(obj, identity)
         if known is self._known:
             self._reach(identity.version)
+
+    def _read(self, type_: str, raw: bytes, known: KnownObjects[T]) -> tuple[T | None, Identity]:
+        """The object of an event. If that cannot be read, what is known of it stays; to delete it, its name will do."""
+        try:
+            obj = self._codec.decode(raw)
+            return obj, self._codec.identity(obj)
+        except Exception as error:  # whatever is odd about one object is no reason to lose the others
+            identity = identity_in(raw)
+            if type_ != "DELETED":
+                known.unreadable.add(identity.key)
+                self._on_unreadable(self.name, Unreadable(identity, error))
+            return None, identity
 
     def _reach(self, version: int) -> None:
         """Events may come in another order than they happened: never go back."""

@@ -6,6 +6,7 @@ row as a ghost: accounted for, but not `live`, so no decision sees it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import chain, zip_longest
 
 import numpy as np
@@ -83,12 +84,13 @@ class NodeTable:
         self._free_rows.append(row)
 
     def set_node(self, node: Node) -> int:
-        """A node arrived or changed."""
+        """A node arrived or changed. QuantityError if it offers what is none; then all is as it was."""
+        offered = _offered_by(node)
         row = self.ensure_row(node.name)
         if not self.live[row]:
             self.live[row] = True
             self.live_count += 1
-        self._write(row, node)
+        self._write(row, node, offered)
         self.order.put(node)
         self._changed(row)
         return row
@@ -98,7 +100,7 @@ class NodeTable:
         row = self.row_of.get(name)
         if row is None or not self.live[row]:
             return
-        self._write(row, None)
+        self._write(row, None, ())
         self.live[row] = False
         self.live_count -= 1
         self.order.discard(name)
@@ -141,7 +143,7 @@ class NodeTable:
         """Pods came to or left this row, or what they use of it is counted otherwise."""
         self.changes.record(row)
 
-    def _write(self, row: int, node: Node | None) -> None:
+    def _write(self, row: int, node: Node | None, offered: Iterable[tuple[str, int]]) -> None:
         old = self.nodes[row]
         self.nodes[row] = node
         labels = node.metadata.labels if node else {}
@@ -149,13 +151,12 @@ class NodeTable:
             column.set(row, labels.get(key))
         self.allocatable[:, row] = 0
         self.allowed_pods[row] = 0
-        if node is not None:
-            for name, text in node.status.allocatable.items():
-                if name == PODS:
-                    self.allowed_pods[row] = parse_quantity(text).value()
-                elif is_countable(name):
-                    resource = self.resource_id(name)  # first: a new resource makes new arrays
-                    self.allocatable[resource, row] = whole(name, parse_quantity(text))
+        for name, amount in offered:
+            if name == PODS:
+                self.allowed_pods[row] = amount
+            else:
+                resource = self.resource_id(name)  # first: a new resource makes new arrays
+                self.allocatable[resource, row] = amount
         self.unschedulable[row] = node is not None and node.spec.unschedulable
         old_taints = int(self.taint_ids[row])
         self.taint_ids[row] = self.taint_lists.acquire(node.spec.taints) if node else -1
@@ -177,6 +178,15 @@ class NodeTable:
         self.taint_ids = grown(self.taint_ids, length, -1)
         for column in self.labels.values():
             column.extend(length)
+
+
+def _offered_by(node: Node) -> list[tuple[str, int]]:
+    """What pods can ask of the node, and how much of it."""
+    return [
+        (name, parse_quantity(text).value() if name == PODS else whole(name, parse_quantity(text)))
+        for name, text in node.status.allocatable.items()
+        if name == PODS or is_countable(name)
+    ]
 
 
 class Image:

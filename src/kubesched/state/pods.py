@@ -13,6 +13,9 @@ from kubesched.state.facts import HostPort, PodFacts
 
 _FIRST_PODS = 256
 
+_YEAR_0 = "0000-"
+_400_YEARS = 146_097 * 86_400.0
+
 NO_START_TIME = float("inf")
 """A pod that has not started counts as starting now, which is later than any that has."""
 
@@ -176,6 +179,13 @@ class PodTable:
 
 
 def start_time(pod: Pod) -> float:
-    """When the pod started, in seconds since the epoch."""
+    """When the pod started, in seconds since the epoch. A time that is none counts as not started."""
     text = pod.status.start_time
-    return datetime.fromisoformat(text).timestamp() if text else NO_START_TIME
+    if not text:
+        return NO_START_TIME
+    try:
+        if text.startswith(_YEAR_0):  # Go has it, Python has not; the calendar repeats itself after 400 years
+            return datetime.fromisoformat(f"0400-{text.removeprefix(_YEAR_0)}").timestamp() - _400_YEARS
+        return datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError):
+        return NO_START_TIME

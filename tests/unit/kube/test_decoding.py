@@ -13,7 +13,7 @@ from tests.unit.kube.scripted_server import answering, chunked, serving, talking
 from kubesched.api.change import Change
 from kubesched.api.kinds import KINDS, PODS
 from kubesched.api.pod import Pod
-from kubesched.kube.decoding import DictCodec, RecordCodec, WithOriginalCodec
+from kubesched.kube.decoding import DictCodec, Page, RecordCodec, WithOriginalCodec
 from kubesched.kube.errors import UnreadableAnswerError
 from kubesched.kube.listing import UNFINISHED, ApiSource
 from kubesched.kube.reflector import Reflector
@@ -62,14 +62,14 @@ def test_one_odd_object_does_not_spoil_a_list() -> None:
 @pytest.mark.parametrize("items", [None, []])
 def test_empty_lists_are_lists(items: list[Json] | None) -> None:
     body = encoded({"metadata": {"resourceVersion": "9"}, "items": items})
-    assert RecordCodec(Pod).page(body) == ([], "9", "")
-    assert DictCodec().page(body) == ([], "9", "")
+    assert RecordCodec(Pod).page(body) == Page([], "9", "")
+    assert DictCodec().page(body) == Page([], "9", "", [])
 
 
 def test_object_of_another_shape_is_refused_in_words() -> None:
     with pytest.raises(UnreadableAnswerError, match=r"a Pod cannot be read: spec\.containers: expected a list"):
         RecordCodec(Pod).decode(b'{"spec": {"containers": 5}}')
-    with pytest.raises(UnreadableAnswerError, match="a list of Pod cannot be read"):
+    with pytest.raises(UnreadableAnswerError, match="a list cannot be read"):
         RecordCodec(Pod).page(b"<html>")
 
 

@@ -385,3 +385,43 @@ def test_never_two_leaders(troubles: list[tuple[int, str, float]]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     run(main())
+
+
+def test_lease_that_somebody_else_took_meanwhile_is_not_given_up() -> None:
+    async def main() -> None:
+        lease = SharedLease()
+        me = elector(lease.lock())
+        await me.acquire()
+        lease.write(held_by("usurper"))
+        await me.release()
+        assert lease.record == held_by("usurper")
+
+    run(main())
+
+
+def test_renewal_on_a_connection_whose_server_died_leaves_time_for_another() -> None:
+    """By default 10 s: half of a request's five for the connection that has been idle, then it is read anew."""
+
+    async def main() -> None:
+        lease = SharedLease()
+        lock = lease.lock()
+        me = elector(lock)
+        await me.acquire()
+        given: list[float] = []
+
+        async def hang(record: LeaseRecord, timeout: float) -> None:
+            given.append(timeout)
+            await asyncio.sleep(timeout)
+            raise UnreachableError("no answer")
+
+        answering, lock.update = lock.update, hang  # type: ignore[method-assign]
+        renewing = asyncio.create_task(me._renew())
+        await asyncio.sleep(2.1)
+        lock.update = answering  # type: ignore[method-assign]
+        await asyncio.sleep(3)
+        assert given == [2.5]
+        assert me.is_lease_valid
+        assert me.slow_paths == 1
+        renewing.cancel()
+
+    run(main())

@@ -243,7 +243,7 @@ def test_connection_is_made_although_the_first_server_asked_is_dead(tmp_path: Pa
             balancer.kill(0)
             async with talking_to(address, trust=trusting()) as client:
                 assert await client.get("/x", timeout=5) == b"ok"
-                assert now() == pytest.approx(1, abs=0.1)
+                assert now() == pytest.approx(0.5, abs=0.1)
 
     run(main())
 

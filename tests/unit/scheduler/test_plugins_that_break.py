@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -14,10 +15,13 @@ from kubesched.framework.plugin import (
     Plugin,
     PostBindPlugin,
     PreBindPlugin,
+    PreEnqueuePlugin,
     PreFilterPlugin,
     ReservePlugin,
 )
 from kubesched.framework.status import Status, error
+from kubesched.scheduler.listener import SchedulerListener
+from kubesched.state.cluster import ClusterState
 from kubesched.testing import make_pod
 
 
@@ -73,3 +77,31 @@ class TestPluginsThatBreak:
         assert world.finish(world.attempt()).outcome == "bind-error"
         assert world.scheduler.queue.in_flight() == []
         assert world.finish(world.attempt()).outcome == "bound"
+
+
+def test_gate_that_breaks_holds_its_pod_back_until_it_works_again() -> None:
+    broken = True
+
+    class Broken(PreEnqueuePlugin):
+        name = "Broken"
+
+        def pre_enqueue(self, pod: Pod, state: ClusterState) -> Status | None:
+            if broken and pod.name == "a":
+                raise RuntimeError("oops")
+            return None
+
+    counted: list[tuple[str, tuple[str, ...]]] = []
+
+    class Counting(SchedulerListener):
+        def counted(self, metric: str, labels: Sequence[str]) -> None:
+            counted.append((metric, tuple(labels)))
+
+    world = World(Broken)
+    world.scheduler.listeners.append(Counting())
+    world.add(make_pod("a").build(), make_pod("b").build())
+    assert [queued.key for queued in world.scheduler.queue.unschedulable()] == ["default/a"]
+    assert counted == [("kubesched_handler_errors_total", ("Pod",))]
+    assert world.finish(world.attempt()).outcome == "bound"
+    broken = False
+    world.scheduler.queue.activate(make_pod("a").build())
+    assert world.finish(world.attempt()).outcome == "bound"

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import threading
 from pathlib import Path
 
 import pytest
 
-from kubesched.scheduler.recording.recording import open_recording
+from kubesched import config
+from kubesched.api.change import Change
+from kubesched.scheduler.recording.recording import Recording, open_recording
+from kubesched.testing import make_pod
 
 
 def record(file: Path, text: str) -> list[Path]:
@@ -60,3 +65,28 @@ def test_pipe_stays_where_it_is(tmp_path: Path) -> None:
 def test_place_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         record(tmp_path / "no" / "such", "first")
+
+
+class FullDisk(io.StringIO):
+    """Takes the first line."""
+
+    def write(self, text: str) -> int:
+        if self.tell():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return super().write(text)
+
+
+def test_recording_on_a_full_disk_ends_and_says_so_once() -> None:
+    broken: list[Exception] = []
+    disk = FullDisk()
+    recording = Recording(disk, config.default(), lambda: 0.0, on_broken=broken.append)
+    for _ in range(3):
+        recording.handling(Change(new=make_pod("p").build()))
+    assert [str(error) for error in broken] == ["[Errno 28] No space left on device"]
+    assert disk.getvalue().count("\n") == 1
+
+
+def test_recording_on_a_full_disk_raises_if_nobody_wants_to_hear_of_it() -> None:
+    recording = Recording(FullDisk(), config.default(), lambda: 0.0)
+    with pytest.raises(OSError, match="No space left"):
+        recording.flushing_backoff()

@@ -6,9 +6,11 @@ from tests.builders import make_cluster
 
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.pod import PodStatus, ResourceRequirements
+from kubesched.api.quantity import QuantityError
 from kubesched.api.selectors import selector_from_labels
 from kubesched.api.workloads import Namespace
 from kubesched.state.cluster import ClusterState
+from kubesched.state.pods import NO_START_TIME, start_time
 from kubesched.testing import ZONE, make_node, make_pod
 
 WEB = make_pod("web").requests(cpu="1", memory="1Gi").label(app="web")
@@ -263,3 +265,32 @@ def test_a_pod_that_is_assumed_is_no_longer_nominated_and_is_again_when_forgotte
     assert state.nominated.on_node("n1") == []
     state.forget(pod)
     assert state.nominated.node_of(pod) == "n1"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1970-01-01T00:00:10Z", 10.0),
+        ("0000-01-01T00:00:00Z", -62_167_219_200.0),  # what Go says, which has a year 0
+        ("0000-02-29T00:00:00Z", -62_162_121_600.0),
+        ("", NO_START_TIME),
+        ("yesterday", NO_START_TIME),
+        ("0000-13-01T00:00:00Z", NO_START_TIME),
+    ],
+)
+def test_every_start_time_is_a_number(text: str, seconds: float) -> None:
+    assert start_time(make_pod("p").started(text).build()) == seconds
+
+
+def test_node_that_offers_no_quantity_changes_nothing() -> None:
+    state = ClusterState()
+    state.apply(make_node("n").capacity(cpu="4").build())
+    broken = make_node("n").capacity(cpu="four").build()
+    with pytest.raises(QuantityError):
+        state.apply(broken)
+    with pytest.raises(QuantityError):
+        state.apply(make_node("new").capacity(cpu="four").build())
+    row = state.nodes.row_of["n"]
+    assert state.nodes.allocatable[0, row] == 4000
+    assert state.nodes.node(row) != broken
+    assert "new" not in state.nodes.row_of

@@ -64,7 +64,10 @@ class Log:
     def warning(self, message: str, /, **values: Any) -> None:
         self._logger.warning(message, extra={VALUES: values}, stacklevel=_SELF)
 
-    def error(self, message: str, /, *, err: BaseException | str | None = None, **values: Any) -> None:
+    def error(
+        self, message: str, /, *, err: BaseException | str | None = None, with_stack: bool = False, **values: Any
+    ) -> None:
         """Something went wrong; `err` comes before all other values."""
         given = values if err is None else {"err": err, **values}
-        self._logger.error(message, extra={VALUES: given}, stacklevel=_SELF)
+        shown = err if with_stack and isinstance(err, BaseException) else None
+        self._logger.error(message, extra={VALUES: given}, stacklevel=_SELF, exc_info=shown)

@@ -17,6 +17,8 @@ class HealthCheck:
 
     name: str
     problem: Callable[[], str | None]
+    remark: Callable[[], str] = lambda: ""
+    """What to say though all is well. Anyone may read it."""
 
 
 PING = HealthCheck("ping", lambda: None)
@@ -50,6 +52,15 @@ def thread_check(silence: Callable[[], float]) -> HealthCheck:
     return HealthCheck("scheduling-thread", problem)
 
 
+def skipped_check(skipped: Callable[[], int]) -> HealthCheck:
+    """It never fails: one object that cannot be handled is no reason to take a scheduler away from all others."""
+
+    def remark() -> str:
+        return f"{count} objects skipped because of errors, see the log" if (count := skipped()) else ""
+
+    return HealthCheck("objects-handled", lambda: None, remark)
+
+
 class Report(NamedTuple):
     """The response to a probe."""
 
@@ -76,7 +87,8 @@ class HealthEndpoint:
             problem = check.problem()
             self.observe(check.name, self.name, problem is None)
             if problem is None:
-                lines.append(f"[+]{check.name} ok")
+                remark = check.remark()
+                lines.append(f"[+]{check.name} ok{remark and f': {remark}'}")
             else:
                 lines.append(f"[-]{check.name} failed: reason withheld")
                 failures[check.name] = problem

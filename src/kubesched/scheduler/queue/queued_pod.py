@@ -88,10 +88,11 @@ class OrderedPods:
         return self._pods[key][1] if key in self._pods else None
 
     def put(self, pod: QueuedPod) -> None:
-        """Add a pod, or find its new place after it changed."""
+        """Add a pod, or find its new place after it changed. If its order cannot be told, all stays as it was."""
+        order = self._order(pod)
         self._entries += 1
         self._pods[pod.key] = (self._entries, pod)
-        heapq.heappush(self._heap, (self._order(pod), self._entries, pod.key))
+        heapq.heappush(self._heap, (order, self._entries, pod.key))
 
     def remove(self, key: str) -> QueuedPod | None:
         found = self._pods.pop(key, None)

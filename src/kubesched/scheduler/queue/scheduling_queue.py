@@ -21,6 +21,7 @@ from kubesched.framework.events import Action, ClusterEvent, Interest, Kind
 from kubesched.framework.plugin import PreEnqueuePlugin, QueueSortPlugin
 from kubesched.scheduler.cluster_events import PENDING_POD_ADDED, PENDING_POD_UPDATED, pod_events
 from kubesched.scheduler.listener import SchedulerListener
+from kubesched.scheduler.queue.gates import holds_back
 from kubesched.scheduler.queue.hints import QueueingHints, QueueingStrategy
 from kubesched.scheduler.queue.in_flight import InFlight, InFlightEvent
 from kubesched.scheduler.queue.queued_pod import Backoff, OrderedPods, QueuedPod, UnschedulablePods
@@ -337,7 +338,7 @@ class SchedulingQueue:
         before = self._stopwatch() if self._listeners else 0.0
         profile, last = queued.pod.spec.scheduler_name, queued.gating_plugin
         gates = sorted(self._gates.get(profile, ()), key=lambda gate: gate.name != last)
-        held_by = next((gate.name for gate in gates if gate.pre_enqueue(queued.pod, self._state) is not None), "")
+        held_by = next((gate.name for gate in gates if self._is_closed(gate, queued)), "")
         queued.gating_plugin = held_by
         if held_by:
             queued.unschedulable_plugins.add(held_by)
@@ -346,6 +347,9 @@ class SchedulingQueue:
             for listener in self._listeners:
                 listener.pre_enqueued(profile, seconds)
         return bool(held_by)
+
+    def _is_closed(self, gate: PreEnqueuePlugin, queued: QueuedPod) -> bool:
+        return holds_back(gate, queued, self._state, self._listeners)
 
     def _past_their_gate(self, waiting: Sequence[QueuedPod], event: ClusterEvent) -> list[QueuedPod]:
         """Those of the pods that the gate which held them back last lets pass, if one did.
@@ -357,7 +361,7 @@ class SchedulingQueue:
         held: list[QueuedPod] = []
         for queued in waiting:
             gate = self._gate_named.get((queued.pod.spec.scheduler_name, queued.gating_plugin))
-            is_held = gate is not None and gate.pre_enqueue(queued.pod, self._state) is not None
+            is_held = gate is not None and self._is_closed(gate, queued)
             (held if is_held else passing).append(queued)
         if held:
             seconds = (self._stopwatch() - before) / len(waiting) if self._listeners else 0.0

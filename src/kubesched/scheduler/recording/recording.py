@@ -39,8 +39,15 @@ class Recording(SchedulerListener):
         clock: Callable[[], float],
         *,
         with_annotations: bool = False,
+        on_broken: Callable[[Exception], None] | None = None,
     ) -> None:
-        """Values of annotations are masked, unless they are asked for: a plugin of one's own may read them."""
+        """Values of annotations are masked, unless they are asked for: a plugin of one's own may read them.
+
+        If the file cannot be written (a full disk), the recording ends and `on_broken` is called with the cause:
+        what is recorded must not suffer from it. Without an `on_broken` the cause is raised.
+        """
+        self._on_broken = on_broken
+        self._is_over = False
         self._stream = stream
         self._clock = clock
         self.masked: Callable[[dict[str, Any]], dict[str, Any]] = dict if with_annotations else AnnotationMask()
@@ -84,7 +91,15 @@ class Recording(SchedulerListener):
         return self.masked({**msgspec.to_builtins(obj), "kind": type(obj).__name__})
 
     def _write(self, entry: dict[str, Any]) -> None:
-        self._stream.write(msgspec.json.encode(entry).decode() + "\n")
+        if self._is_over:
+            return
+        try:
+            self._stream.write(msgspec.json.encode(entry).decode() + "\n")
+        except Exception as error:
+            if self._on_broken is None:
+                raise
+            self._is_over = True
+            self._on_broken(error)
 
 
 class RecordingClient(ClusterClient):

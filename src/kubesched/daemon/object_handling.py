@@ -1,0 +1,91 @@
+"""Between the watches and the scheduler: no object ends the daemon, whatever is wrong with it or with our handlers.
+
+An object that cannot be read or handled is skipped, and told of in the log, in a metric and in an Event. It is looked
+at again when it changes, and whenever the cache is compared with the API server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kubesched.api.change import Change
+from kubesched.api.custom import CustomObject
+from kubesched.api.kinds import KINDS
+from kubesched.api.meta import KubeObject
+from kubesched.daemon.log import Log
+from kubesched.daemon.metrics.registry import MetricsRegistry
+from kubesched.framework.errors import describe
+from kubesched.kube.decoding import Unreadable
+from kubesched.kube.event_record import ObjectReference, reference
+from kubesched.kube.events import EventRecorder
+from kubesched.kube.reflector import Handler
+
+REASON, ACTION = "Skipped", "Handling"
+
+log = Log(__name__)
+
+
+class ObjectHandling:
+    """Call it with every change. It never raises; `skipped` has what it could not hand on."""
+
+    def __init__(
+        self,
+        handle: Handler[KubeObject],
+        registry: MetricsRegistry,
+        events: EventRecorder,
+        *,
+        may_record: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`may_record` says whether Events are ours to write: those of a standby would be repeats."""
+        self._handle = handle
+        self._errors = registry.family("kubesched_handler_errors_total")
+        self._events = events
+        self._may_record = may_record
+        self.skipped: dict[tuple[str, str], Change[KubeObject]] = {}
+        """By kind and key, the change that the scheduler has not handled, or not wholly."""
+
+    def __call__(self, change: Change[KubeObject]) -> None:
+        which = _kind_of(change.obj), change.obj.key
+        if self.skipped and (missed := self.skipped.pop(which, None)) is not None:
+            change = _joined(missed, change)
+        try:
+            self._handle(change)
+        except Exception as error:  # a mistake of ours or of a plugin: about this object, and no reason to stop
+            self.skipped[which] = change
+            kind, key = which
+            log.error("Failed to handle a change, the object is skipped", err=error, with_stack=True,
+                      kind=kind, name=key, change=change.verb)  # fmt: skip
+            known = KINDS.get(kind)
+            about = None if known is None else reference(change.obj, known.resource.api_version, kind)
+            self._tell(kind, about, error)
+
+    def unreadable(self, kind: str, found: Unreadable) -> None:
+        """An object that was read from a list or a watch, as far as that went."""
+        key, uid, _ = found.identity
+        log.error("Failed to read an object, it is skipped", err=found.why, kind=kind, name=key)
+        known, (namespace, _, name) = KINDS.get(kind), key.rpartition("/")
+        is_known = known is not None and bool(name)
+        about = ObjectReference(known.resource.api_version, kind, namespace, name, uid) if known and is_known else None
+        self._tell(kind, about, found.why)
+
+    def look_again(self) -> None:
+        """Hand on once more what was skipped."""
+        for change in list(self.skipped.values()):
+            self(change)
+
+    def _tell(self, kind: str, about: ObjectReference | None, error: Exception) -> None:
+        self._errors.child(kind).inc()
+        if about is not None and self._may_record():
+            note = f"The scheduler skips this object until it changes: {describe(error)}"
+            self._events.record(about, type="Warning", reason=REASON, action=ACTION, note=note)
+
+
+def _kind_of(obj: KubeObject) -> str:
+    return obj.resource if isinstance(obj, CustomObject) else type(obj).__name__
+
+
+def _joined(missed: Change[KubeObject], change: Change[KubeObject]) -> Change[KubeObject]:
+    """Both as one: from what the scheduler last handled to what is now. If it never heard of the object, its end."""
+    if missed.old is None and change.new is None:
+        return change
+    return Change(missed.old, change.new)
