@@ -29,6 +29,7 @@ class Informers:
         client: Client,
         handle: Handler[KubeObject],
         *,
+        kinds: Iterable[Kind] = WATCHED,
         custom: Iterable[str] = (),
         originals: Originals | None = None,
         on_unreadable: OnUnreadable = log_unreadable,
@@ -43,7 +44,7 @@ class Informers:
         def reflect(name: str, source: ApiSource, codec: Codec[Any], handle: Handler[Any]) -> None:
             self.reflectors[name] = Reflector(name, source, codec, handle, on_unreadable=on_unreadable)
 
-        for kind in WATCHED:
+        for kind in kinds:
             name, source = kind.resource.kind, _source(client, kind)
             if originals is not None and originals.wants_any(kind.record):
                 codec = WithOriginalCodec(kind.record, kind.resource.api_version, originals.wants)

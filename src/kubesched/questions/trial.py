@@ -1,7 +1,7 @@
 """Trying pods and changes on a cluster: the engine decides on its own state, and then all is as it was before.
 
-There is no copy of the cluster. What a trial does it takes back, last first, and puts back in order what left its place:
-pods of a node, objects of a kind, nodes of a zone. Nothing else may happen to the cluster meanwhile.
+There is no copy of the cluster. A trial takes back what it does, last first, and puts what left its place back in
+order: pods of a node, objects of a kind, nodes of a zone. Nothing else may happen to the cluster meanwhile.
 """
 
 from __future__ import annotations
@@ -47,28 +47,42 @@ class Trial:
         """
         if self._state.placed(pod) is not None:
             pod = self.take_off(pod)
+        return place_one(self.cluster, self.with_claims(pod), self._schedule)
+
+    def with_claims(self, pod: Pod) -> Pod:
+        """The pod as it is once the claims of its templates have been made."""
         pod, claims = made_for(pod, self.cluster.templates)
         for claim in claims:
             self.change(Change(None, claim))
-        return place_one(self.cluster, pod, self._schedule)
+        return pod
 
     def _schedule(self, pod: Pod) -> Decision:
         decision = decided(self.cluster, pod)
         if decision.outcome is Outcome.SCHEDULED:
-            self._keep_nomination(pod)
-            with ExitStack() as undo:
-                if reserve(self.cluster, decision, undo):
-                    self._undo.enter_context(undo.pop_all())
+            self.reserve(decision)
         return decision
+
+    def reserve(self, decision: Decision) -> bool:
+        """Whether all plugins can set aside what the pod needs on its node; if so, it stands there."""
+        self._keep_nomination(decision.pod)
+        with ExitStack() as undo:
+            if not reserve(self.cluster, decision, undo):
+                return False
+            self._undo.enter_context(undo.pop_all())
+        return True
 
     def take_off(self, pod: Pod) -> Pod:
         """The pod as if it had not been placed yet; whatever it held is free."""
+        self.keep(pod)
+        return self.cluster.taken_off_its_node(pod)
+
+    def keep(self, pod: Pod) -> None:
+        """Whatever becomes of the pod and its claims from now on, it is there again afterwards as it is now."""
         extended, others = claims_of(pod, self._state)
         for claim in others if extended is None else (extended, *others):
             self._keep_objects(claim)
         self._keep_nomination(pod)
         self._keep_row(pod)
-        return self.cluster.taken_off_its_node(pod)
 
     # -- what is changed ----------------------------------------------------------------------------------------------
 

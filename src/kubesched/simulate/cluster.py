@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +15,7 @@ from kubesched.api.device_claims import ResourceClaimTemplate
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
-from kubesched.framework.budget import counting_looks
+from kubesched.framework.budget import Budget, counting_looks
 from kubesched.framework.engine import Engine
 from kubesched.framework.plugin import PluginContext, QueueSortPlugin
 from kubesched.framework.profile import Profile
@@ -43,17 +43,23 @@ class SimulatedCluster:
         seed: int = 0,
         plugins: Registry | None = None,
         profiles: Mapping[str, Profile] | None = None,
+        draw: Callable[[int], int] | None = None,
+        budget: Budget | None = None,
     ) -> None:
-        """`profiles` are those of the configuration, if they have been made already."""
+        """`profiles` are those of the configuration, if they have been made already.
+
+        `draw` chooses among equals, in the place of the seed; without a `budget` the work of a decision is limited, not
+        its time.
+        """
         self.profiles = profiles or profiles_of(configuration, plugins)
         self.seed = seed
         self.state = ClusterState(configuration.features)
         self.engine = Engine(
             self.state,
             self.profiles.values(),
-            draw=random.Random(seed).randrange,
+            draw=draw or random.Random(seed).randrange,
             percentage_of_nodes_to_score=configuration.percentage_of_nodes_to_score or 0,
-            budget=counting_looks(),
+            budget=budget or counting_looks(),
         )
         self.pods: dict[str, Pod] = {}
         """All pods by `namespace/name`, in the order in which they were given."""

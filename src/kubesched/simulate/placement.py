@@ -68,9 +68,7 @@ def place(cluster: SimulatedCluster) -> PlacementReport:
     return PlacementReport(cluster.state.nodes.live_count, cluster.seed, tuple(placed), tuple(unplaced))
 
 
-def place_one(
-    cluster: SimulatedCluster, pod: Pod, using: Callable[[Pod], Decision] | None = None
-) -> Placed | Unplaced:
+def place_one(cluster: SimulatedCluster, pod: Pod, using: Callable[[Pod], Decision] | None = None) -> Placed | Unplaced:
     """Decide on one pod; if it finds a node, it stands there from now on. `using` takes the place of `schedule`."""
     engine = cluster.engine
     if not engine.knows(pod.spec.scheduler_name):
