@@ -57,17 +57,21 @@ class Given:
         return pod
 
     def pods(self, raws: Iterable[msgspec.Raw], path: str) -> list[Pod]:
-        """Several pods. AskedError with the mistakes of all of them."""
-        found: list[Pod] = []
+        """Several pods, none of them twice. AskedError with the mistakes of all of them."""
+        found: dict[str, Pod] = {}
         lines: list[str] = []
         for i, raw in enumerate(raws):
             try:
-                found.append(self.pod(raw, f"{path}[{i}]"))
+                pod = self.pod(raw, f"{path}[{i}]")
             except AskedError as error:
                 lines += error.lines
+                continue
+            if pod.identity in found:
+                lines.append(f"{path}[{i}]: the pod {pod.key} is named twice")
+            found[pod.identity] = pod
         if lines:
             raise AskedError(*lines)
-        return found
+        return list(found.values())
 
     def object(self, value: Mapping[str, Any], path: str) -> KubeObject:
         """A new object of any kind that scheduling looks at. Raises AskedError."""
