@@ -105,7 +105,7 @@ def _questions(kind: str, seed: int) -> Iterator[bytes]:
     """One pod of a hundred kinds, and a change that no question had before."""
     draw = random.Random(seed)
     while True:
-        pod = clusters.manifest(clusters.pod(0, f"kind-{draw.randrange(100)}", cpu=f"{draw.randrange(1, 100)}0m"))
+        pod = clusters.manifest(clusters.pod(0, f"kind-{draw.randrange(100)}", cpu="100m"))
         yield msgspec.json.encode({"pods": [pod], "changes": CHANGES[kind](draw)})
 
 

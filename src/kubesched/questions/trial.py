@@ -91,7 +91,8 @@ class Trial:
         obj = change.obj
         match obj:
             case Node():
-                self._keep_order()
+                if change.old is None or change.new is None or change.old.metadata.labels != change.new.metadata.labels:
+                    self._keep_order()
                 self._undo.callback(self.cluster.handle, Change(change.new, change.old))
             case Pod():
                 self._keep_pods()
@@ -109,7 +110,7 @@ class Trial:
             self._order_is_kept = True
             table, order = self._state.nodes, self._state.nodes.order
             self._undo.callback(setattr, table, "order", order)
-            table.order = order.copy()
+            table.order = order.for_a_while()
 
     def _keep_pods(self) -> None:
         """All pods by name, in their order."""
