@@ -24,6 +24,7 @@ COMMANDS = {
     "serve": "Answer questions of programs over HTTP: would these pods fit, where, why not, and what would help.",
     "simulate": "Run the pods and workloads of the cluster in virtual time, to the end.",
     "snapshot": "Write all that scheduling looks at on a live cluster to a file, for -f of the other commands.",
+    "ui": "Show a cluster as a web page: its nodes, who waits and why, every decision, and pods to try.",
     "version": "Show the version, and the release of Kubernetes that decisions follow.",
 }
 """Each is the attribute of its name in the module of its name; with the first sentence of its help, so that the list of

@@ -26,6 +26,7 @@ from kubesched.cli.input import describe, read, refuse
 from kubesched.cli.offline import config_option, feature_gates_option, settings_of
 from kubesched.cli.printing import STRONG, console, counted
 from kubesched.cli.sandbox_view import line, summary, view
+from kubesched.cli.ui import started
 from kubesched.config import Features
 from kubesched.framework.profile import ProfileError
 from kubesched.plugins.registry import all_plugins
@@ -34,6 +35,8 @@ from kubesched.sandbox.http import ExposedError, Rule, parse_fault
 from kubesched.sandbox.nodes import node_manifests
 from kubesched.sandbox.scenarios import SCENARIOS, Scenario, Stage, play
 from kubesched.scheduler import garbage
+from kubesched.ui.server import PageServer
+from kubesched.ui.sources.sandbox import observe_sandbox
 
 _LOOKS_PER_SECOND = 4
 _SOON = 5.0
@@ -61,6 +64,8 @@ _SOON = 5.0
 )
 @click.option("--kubeconfig", type=click.Path(path_type=Path), help="File to write the kubeconfig to.")
 @click.option("--fault", "faults", multiple=True, help="Fault to inject, e.g. 429:p=0.1,verb=create. Can be repeated.")
+@click.option("--no-ui", is_flag=True, help="Do not serve the web page.")
+@click.option("--ui-port", type=click.IntRange(0, 65535), default=0, help="Port of the web page; 0 picks a free one.")
 @click.option("--seed", type=int, help="Seed for repeatable names, delays and draws.")
 @click.option("--for", "seconds", type=click.FloatRange(min=0), help="Stop after this many seconds.")
 def sandbox(
@@ -78,15 +83,20 @@ def sandbox(
     data_dir: Path | None,
     kubeconfig: Path | None,
     faults: tuple[str, ...],
+    no_ui: bool,
+    ui_port: int,
     seed: int | None,
     seconds: float | None,
 ) -> None:
     """Run a cluster in one process: an API server for kubectl, hollow nodes, controllers and the scheduler.
 
     It needs nothing else and leaves nothing behind, unless --data-dir or --kubeconfig is set. On a terminal it shows a
-    live view; otherwise it prints decisions as they are made, and stops at the end of the scenario.
+    live view; otherwise it prints decisions as they are made, and stops at the end of the scenario. Either way
+    it prints the address of a web page that shows the cluster, the queue and every decision.
     """
     story = SCENARIOS[scenario] if scenario else None
+    if story is not None:
+        features = Features.of({**features.changed, **dict.fromkeys(story.gates, True)})
     settings = settings_of(config_file, features)
     nodes = nodes_of(node_file) if node_file else node_manifests(story.nodes if story else count)
     plan = Plan(
@@ -109,7 +119,7 @@ def sandbox(
         click.echo(warning, err=True)
     garbage.collect_seldom()
     with located(config_file or "configuration", ProfileError), located("sandbox", ExposedError):
-        uvloop.run(_run(plan, story, seconds, source=node_file or "sandbox"))
+        uvloop.run(_run(plan, story, seconds, source=node_file or "sandbox", page_port=None if no_ui else ui_port))
 
 
 def _warning(plan: Plan) -> str:
@@ -118,21 +128,44 @@ def _warning(plan: Plan) -> str:
     return "--token without --tls: kubectl sends no token over plain http, so all its calls end in 401; add --tls"
 
 
-async def _run(plan: Plan, story: Scenario | None, seconds: float | None, *, source: str) -> None:
+class Said:
+    """What the story says at this moment, for all who show it."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def say(self, text: str) -> None:
+        self.text = text
+
+
+async def _run(
+    plan: Plan, story: Scenario | None, seconds: float | None, *, source: str, page_port: int | None
+) -> None:
     ended = asyncio.Event()
     running = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         running.add_signal_handler(number, ended.set)
     box = await _started(plan, source)
-    try:
+    said = Said()
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(box.stop)
+        page = await _page(box, plan, said, page_port, stack) if page_port is not None else ""
         out = console()
         if out.is_terminal:
-            await _show_live(box, story, seconds, ended, warning=_warning(plan))
+            await _show_live(box, story, seconds, ended, said, warning=_warning(plan), page=page)
         else:
-            await _print_story(box, out, story, seconds, ended, nodes=len(plan.nodes))
+            await _print_story(box, out, story, seconds, ended, said, nodes=len(plan.nodes), page=page)
         out.print(summary(box))
-    finally:
-        await box.stop()
+
+
+async def _page(box: Sandbox, plan: Plan, said: Said, port: int, stack: contextlib.AsyncExitStack) -> str:
+    """Serve the web page until the stack unwinds. Its address."""
+    clock = asyncio.get_running_loop().time
+    observed = observe_sandbox(box, plan.configuration, clock=clock, plugins=plan.plugins, saying=lambda: said.text)
+    server = PageServer(observed, port=port)
+    await started(server)
+    stack.push_async_callback(server.stop)
+    return server.url
 
 
 async def _started(plan: Plan, source: str) -> Sandbox:
@@ -148,38 +181,53 @@ async def _started(plan: Plan, source: str) -> Sandbox:
 
 
 async def _show_live(
-    box: Sandbox, story: Scenario | None, seconds: float | None, ended: asyncio.Event, *, warning: str
+    box: Sandbox,
+    story: Scenario | None,
+    seconds: float | None,
+    ended: asyncio.Event,
+    said: Said,
+    *,
+    warning: str,
+    page: str,
 ) -> None:
     """The live view, until a signal or the time limit. After a story the cluster stays."""
-    saying = ""
-
-    def say(text: str) -> None:
-        nonlocal saying
-        saying = text
-
     screen = Console(markup=False, highlight=False, emoji=False)
-    playing = asyncio.create_task(_play(box, story, say))
-    playing.add_done_callback(lambda _: say("The story is over; the cluster is yours." if story else ""))
+    playing = asyncio.create_task(_play(box, story, said.say))
+    playing.add_done_callback(lambda _: said.say("The story is over; the cluster is yours." if story else ""))
     with Live(console=screen, screen=True, auto_refresh=False) as live:
         async with contextlib.AsyncExitStack() as stack:
             stack.callback(playing.cancel)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     while not ended.is_set():
-                        live.update(view(box, screen, saying=saying, warning=warning), refresh=True)
+                        live.update(view(box, screen, saying=said.text, warning=warning, page=page), refresh=True)
                         with contextlib.suppress(TimeoutError):
                             async with asyncio.timeout(1 / _LOOKS_PER_SECOND):
                                 await ended.wait()
 
 
 async def _print_story(
-    box: Sandbox, out: Console, story: Scenario | None, seconds: float | None, ended: asyncio.Event, *, nodes: int
+    box: Sandbox,
+    out: Console,
+    story: Scenario | None,
+    seconds: float | None,
+    ended: asyncio.Event,
+    said: Said,
+    *,
+    nodes: int,
+    page: str,
 ) -> None:
     """The story as lines of text, to its end; without a story, until a signal or the time limit."""
     out.print(f"An API server with {counted(nodes, 'node')} at {box.server.url}")
     out.print(f"KUBECONFIG={box.kubeconfig}", soft_wrap=True)
+    if page:
+        out.print(f"Web page: {page}", soft_wrap=True)
     box.chronicle.on_entry = lambda entry: out.print(line(entry), soft_wrap=True)
-    say: Callable[[str], None] = lambda text: out.print(Text.assemble("\n", (text, STRONG)))  # noqa: E731
+
+    def say(text: str) -> None:
+        said.say(text)
+        out.print(Text.assemble("\n", (text, STRONG)))
+
     waits: list[asyncio.Task[Any]] = [asyncio.create_task(ended.wait())]
     if story is not None:
         waits.append(asyncio.create_task(_play(box, story, say)))

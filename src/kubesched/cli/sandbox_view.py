@@ -73,10 +73,10 @@ _ROOM_FOR_A_FRAME = 30
 """Lines from which on a frame around what is said takes no room from the rest."""
 
 
-def view(sandbox: Sandbox, screen: Console, *, saying: str = "", warning: str = "") -> RenderableType:
+def view(sandbox: Sandbox, screen: Console, *, saying: str = "", warning: str = "", page: str = "") -> RenderableType:
     """What to show now, cut to what that screen has room for."""
     said = _said(saying, framed=screen.height >= _ROOM_FOR_A_FRAME)
-    head, queue = [_head(sandbox), *([Text(warning, style=BAD)] if warning else ()), said], _queue(sandbox)
+    head, queue = [_head(sandbox, page), *([Text(warning, style=BAD)] if warning else ()), said], _queue(sandbox)
     taken = sum(len(screen.render_lines(part, pad=False)) for part in (*head, queue)) + 2 * _TABLE_HEAD
     nodes = usage(sandbox.scheduler)
     rows = max(screen.height - taken, 0)
@@ -85,9 +85,10 @@ def view(sandbox: Sandbox, screen: Console, *, saying: str = "", warning: str = 
     return Group(*head, fullest(nodes, shown), queue, _decisions(sandbox, screen, max(left, 1)))
 
 
-def _head(sandbox: Sandbox) -> RenderableType:
+def _head(sandbox: Sandbox, page: str) -> RenderableType:
     title = (("kubesched sandbox ", STRONG), sandbox.server.url, ("  Ctrl-C ends it", FAINT))
-    return Text.assemble(*title, "\n", ("elsewhere: ", FAINT), f"export KUBECONFIG={sandbox.kubeconfig}")
+    shown = ("\n", ("web page:  ", FAINT), page) if page else ()
+    return Text.assemble(*title, "\n", ("elsewhere: ", FAINT), f"export KUBECONFIG={sandbox.kubeconfig}", *shown)
 
 
 def _said(saying: str, *, framed: bool) -> RenderableType:

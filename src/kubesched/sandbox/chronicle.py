@@ -9,6 +9,7 @@ from typing import NamedTuple
 from kubesched.api.kinds import Object
 from kubesched.sandbox.api import Event
 from kubesched.scheduler.attempt.attempt import Attempt, AttemptOutcome
+from kubesched.scheduler.attempt.words import reason
 from kubesched.scheduler.listener import SchedulerListener
 
 _REMEMBERED = 200
@@ -52,14 +53,14 @@ class Chronicle(SchedulerListener):
     def finished(self, attempt: Attempt) -> None:
         self.victims += len(attempt.victims)
         outcome = "preempts" if attempt.victims else attempt.outcome or ""
-        self._write(Entry(self._clock(), attempt.queued.key, outcome, _reason(attempt)))
+        self._write(Entry(self._clock(), attempt.queued.key, outcome, reason(attempt)))
 
     def observe(self, event: Event) -> None:
         """Notice pods that are told to leave. Victims of preemption are counted with the attempt that chose them."""
-        reason = _disruption(event.object)
-        if event.type != "MODIFIED" or not reason or reason == _disruption(event.old) or reason == _PREEMPTED:
+        cause = _disruption(event.object)
+        if event.type != "MODIFIED" or not cause or cause == _disruption(event.old) or cause == _PREEMPTED:
             return
-        word, sentence = _WHY.get(reason, (reason, reason))
+        word, sentence = _WHY.get(cause, (cause, cause))
         self.evictions[word] += 1
         pod = event.object
         key = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
@@ -90,22 +91,3 @@ def _disruption(pod: Object | None) -> str:
     """Why a pod is to leave; empty if it is not."""
     conditions = ((pod or {}).get("status") or {}).get("conditions") or ()
     return next((str(each.get("reason")) for each in conditions if each.get("type") == "DisruptionTarget"), "")
-
-
-def _reason(attempt: Attempt) -> str:
-    """Why the pod went where it did, or nowhere."""
-    decision, failure = attempt.decision, attempt.failure
-    if attempt.victims and failure is not None:
-        victims = ", ".join(sorted(victim.pod.key for victim in attempt.victims))
-        return f"takes the place of {victims} on {failure.nominated}"
-    if failure is not None:
-        # The first sentence is about the nodes; what follows is about preemption, and seldom of interest.
-        return failure.message.partition(". ")[0]
-    assert decision is not None
-    if attempt.node == decision.pod.status.nominated_node_name:
-        return f"on {attempt.node}, which was kept for it"
-    if decision.feasible <= 1:
-        others = f" of {decision.evaluated} that fits" if decision.evaluated > 1 else ""
-        return f"on {attempt.node}: the only node{others}"
-    among = "" if decision.draw.among == 1 else f", drawn from {decision.draw.among} equally good ones"
-    return f"on {attempt.node}: best of {decision.feasible} that fit, score {decision.score}{among}"
