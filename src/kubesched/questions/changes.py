@@ -130,9 +130,10 @@ def _made(change: AskedChange, path: str, trial: Trial, given: Given) -> Iterato
 
 def _patched(obj: KubeObject, change: PatchObject, path: str) -> KubeObject:
     try:
-        content = json_patch(msgspec.to_builtins(obj), list(change.patch))
+        content = json_patch(msgspec.json.decode(msgspec.json.encode(obj)), list(change.patch))
     except ApiError as error:
-        raise AskedError(f"{path}.patch: {error.message}") from None
+        causes = [cause["message"] for cause in error.details.get("causes", ())]
+        raise AskedError(*(f"{path}.patch: {why}" for why in causes or [error.message])) from None
     record, mistakes = convert(content, type(obj))
     if record is None:
         raise AskedError(*(f"{path}.patch: {mistake}" for mistake in mistakes))

@@ -21,6 +21,7 @@ from kubesched.simulate.cluster import SimulatedCluster
 
 _PATIENCE = 30.0
 """Seconds for the first question to the API server."""
+_RETRIES = 2
 
 
 class Following:
@@ -77,7 +78,7 @@ async def readable(client: Client, origin: str) -> tuple[list[Kind], list[Unread
 async def _is_readable(client: Client, kind: Kind, origin: str) -> bool | None:
     """None if the server has no such kind: then there are none of these."""
     try:
-        await client.get(f"{kind.resource.path}?limit=1", timeout=_PATIENCE)
+        await client.get(f"{kind.resource.path}?limit=1", timeout=_PATIENCE, retries=_RETRIES)
     except ApiStatusError as error:
         is_essential = kind.resource in ESSENTIAL
         if error.code == 403 and is_essential:
