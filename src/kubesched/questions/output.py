@@ -23,19 +23,22 @@ def plain(value: Any) -> Any:
         return value.value
     if value is None or isinstance(value, _SCALARS):
         return value
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = ((shown, getattr(value, name)) for name, shown in _names(type(value)))
+    kind: Any = type(value)
+    if names := _names(kind):
+        fields = [(shown, getattr(value, name)) for name, shown in names]
         return {shown: plain(content) for shown, content in fields if content is not None}
-    if isinstance(value, Mapping):
-        return {str(key): plain(content) for key, content in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [plain(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): plain(content) for key, content in value.items()}
     return value
 
 
 @cache
 def _names(type_: type) -> tuple[tuple[str, str], ...]:
-    """Of all fields of a dataclass, here and in documents."""
+    """Of all fields, here and in documents; none for what is no dataclass."""
+    if not dataclasses.is_dataclass(type_):
+        return ()
     return tuple((field.name, camel(field.name)) for field in dataclasses.fields(type_))
 
 
