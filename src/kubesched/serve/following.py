@@ -22,6 +22,8 @@ from kubesched.simulate.cluster import SimulatedCluster
 _PATIENCE = 30.0
 """Seconds for the first question to the API server."""
 _RETRIES = 2
+_FOLLOWED = tuple(kind for kind in KINDS.values() if not kind.gate)
+"""As all questions to live clusters, none of the kinds that only some API servers have."""
 
 
 class Following:
@@ -69,9 +71,9 @@ class Following:
 
 async def readable(client: Client, origin: str) -> tuple[list[Kind], list[Unreadable]]:
     """The kinds that may be read, of those that the server has; and those that may not. Raises KubeError."""
-    answers = await asyncio.gather(*(_is_readable(client, kind, origin) for kind in KINDS.values()))
-    kinds = [kind for kind, answer in zip(KINDS.values(), answers) if answer is True]
-    denied = [Unreadable.of(name) for name, answer in zip(KINDS, answers) if answer is False]
+    answers = await asyncio.gather(*(_is_readable(client, kind, origin) for kind in _FOLLOWED))
+    kinds = [kind for kind, answer in zip(_FOLLOWED, answers) if answer is True]
+    denied = [Unreadable.of(kind.resource.kind) for kind, answer in zip(_FOLLOWED, answers) if answer is False]
     return kinds, denied
 
 
