@@ -15,7 +15,7 @@ import uvloop
 from kubesched.api.errors import UserError
 from kubesched.cli.input import describe
 from kubesched.cli.offline import Policy, config_option, feature_gates_option, manifests_of, policy_of
-from kubesched.cli.source import DURATION, source, source_options
+from kubesched.cli.source import DurationType, source, source_options
 from kubesched.config import Features
 from kubesched.framework.budget import LIMIT, Budget
 from kubesched.sandbox.http.security import check_exposure
@@ -42,7 +42,7 @@ PORT = 8230
 @click.option("--client-ca-file", default="", metavar="FILE", help="Admit clients with certificates of this authority.")
 @click.option(
     "--question-timeout",
-    type=DURATION,
+    type=DurationType(),
     default="10s",
     show_default=True,
     metavar="DURATION",

@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Mapping
 from enum import Enum
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
-API_VERSION = "kubesched.dev/v1alpha1"
+API_VERSION: Literal["kubesched.dev/v1alpha1"] = "kubesched.dev/v1alpha1"
 _SCALARS = (str, int, float)
 
 
