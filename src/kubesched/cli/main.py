@@ -21,6 +21,7 @@ COMMANDS = {
     "replay": "Run a recording again and compare every decision.",
     "run": "Schedule on a live cluster, with kube-scheduler's flags.",
     "sandbox": "Run a cluster in one process: an API server for kubectl, hollow nodes, controllers and the scheduler.",
+    "serve": "Answer questions of programs over HTTP: would these pods fit, where, why not, and what would help.",
     "simulate": "Run the pods and workloads of the cluster in virtual time, to the end.",
     "snapshot": "Write all that scheduling looks at on a live cluster to a file, for -f of the other commands.",
     "test": "Run placement tests: cases that say where pods have to land, and where never.",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubesched.questions.explain import Findings
+from kubesched.questions.fit import Fit
 from kubesched.questions.output import API_VERSION, plain
 from kubesched.questions.pending import PendingPods
 from kubesched.questions.placement_tests.running import TestResults
@@ -72,6 +73,7 @@ PARTS: dict[str, tuple[type, ...]] = {
     "Comparison": (Comparison, Skipped),
     "Explanation": (Explanation, Findings, Skipped),
     "ExplanationList": (ExplanationList,),
+    "Fit": (Fit,),
     "PendingPods": (PendingPods, Skipped),
     "Placement": (PlacementReport, Skipped),
     "Replay": (ReplayAnswer,),

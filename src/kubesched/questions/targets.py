@@ -60,7 +60,7 @@ class AskedCluster:
         kind, key = parsed(text, namespace)
         if kind is Pod:
             if key not in self.cluster.pods:
-                raise UnknownTargetError(_unknown_pod(key, self.cluster))
+                raise UnknownTargetError(unknown_pod(key, self.cluster))
             return self.cluster.pods[key]
         workload = self.workloads.get((kind, key))
         if workload is None:
@@ -143,7 +143,7 @@ def parsed(text: str, namespace: str) -> tuple[type[KubeObject], str]:
 # -- what is unknown --------------------------------------------------------------------------------------------------
 
 
-def _unknown_pod(key: str, cluster: SimulatedCluster) -> str:
+def unknown_pod(key: str, cluster: SimulatedCluster) -> str:
     if not cluster.pods:
         return f"there is no pod {key}: there are no pods at all"
     similar = _similar(key, cluster.pods)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import TypeVar
 
 from kubesched.api.meta import KubeObject
@@ -32,6 +32,15 @@ class ObjectStore:
         if self._objects.get(kind, {}).pop(obj.key, None) is not None:
             self._in_namespace[kind, obj.namespace].pop(obj.name, None)
             self.changes(kind).record(obj.key)
+
+    def arrange(self, kind: type[KubeObject], keys: Iterable[str]) -> None:
+        """Put the objects of a kind in this order, which they had before some of them left and came back."""
+        known = self._objects[kind]
+        self._objects[kind] = arranged = {key: known[key] for key in keys}
+        for namespace in {obj.namespace for obj in arranged.values()}:
+            self._in_namespace[kind, namespace] = {}
+        for obj in arranged.values():
+            self._in_namespace[kind, obj.namespace][obj.name] = obj
 
     def get(self, kind: type[K], name: str, namespace: str = "") -> K | None:
         """The object of this kind and name, if it is known."""
