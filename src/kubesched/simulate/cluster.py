@@ -42,6 +42,7 @@ class SimulatedCluster:
         profiles: Mapping[str, Profile] | None = None,
     ) -> None:
         """`profiles` are those of the configuration, if they have been made already."""
+        self.configuration = configuration
         self.profiles = profiles or profiles_of(configuration, plugins)
         self.seed = seed
         self.state = ClusterState(configuration.features)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import TypeVar
 
 from kubesched.api.meta import KubeObject
@@ -37,6 +37,10 @@ class ObjectStore:
         """The object of this kind and name, if it is known."""
         key = f"{namespace}/{name}" if namespace else name
         return self._objects.get(kind, {}).get(key)  # type: ignore[return-value]
+
+    def __iter__(self) -> Iterator[KubeObject]:
+        """All objects of all kinds."""
+        return (obj for known in self._objects.values() for obj in known.values())
 
     def all(self, kind: type[K]) -> Collection[K]:
         """All objects of a kind, in order of arrival."""

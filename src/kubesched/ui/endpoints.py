@@ -12,6 +12,7 @@ from kubesched.framework.errors import PluginError
 from kubesched.questions.output import document, plain
 from kubesched.ui.guard import Handler
 from kubesched.ui.model.asking import TryError
+from kubesched.ui.model.help import help_for, help_for_all
 from kubesched.ui.stream import stream
 from kubesched.ui.views import Views
 
@@ -31,6 +32,8 @@ def routes() -> list[web.AbstractRouteDef]:
         web.get("/api/pending/{group}", pending_pods),
         web.get("/api/pods/{namespace}/{name}", pod),
         web.get("/api/nodes/{name}", node),
+        web.get("/api/help/pending", help_for_pending),
+        web.get("/api/help/pods/{namespace}/{name}", help_for_pod),
         web.get("/api/queue", queue),
         web.get("/api/search", search),
         web.get("/api/stream", stream_of_changes),
@@ -84,6 +87,20 @@ async def pod(request: web.Request) -> web.Response:
     if found is None:
         raise web.HTTPNotFound(text=f"There is no pod {key}; it may be gone, or have finished.")
     return _answer("PodView", found)
+
+
+async def help_for_pod(request: web.Request) -> web.Response:
+    """What would help a pod that fits nowhere. Takes seconds in a large cluster, so it is asked for by itself."""
+    key = f"{request.match_info['namespace']}/{request.match_info['name']}"
+    if key not in _views(request).observed.pods:
+        raise web.HTTPNotFound(text=f"There is no pod {key}; it may be gone, or have finished.")
+    ask = _views(request).laboratory.ask
+    return _answer("PodHelp", await ask(lambda cluster: help_for(cluster, key), leaves_it_as_it_is=True))
+
+
+async def help_for_pending(request: web.Request) -> web.Response:
+    """What would help all pods that wait."""
+    return _answer("PendingHelp", await _views(request).laboratory.ask(help_for_all))
 
 
 async def node(request: web.Request) -> web.Response:

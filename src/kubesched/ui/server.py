@@ -67,6 +67,7 @@ class PageServer:
         for task in list(pages):
             task.cancel()
         await self._runner.cleanup()
+        self._views.laboratory.close()
 
     def _application(self) -> web.Application:
         app = web.Application(middlewares=[guarded(self._guard), errors_as_documents], client_max_size=_LARGEST_BODY)

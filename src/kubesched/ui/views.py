@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kubesched import __version__
+from kubesched.ui.laboratory import Laboratory
 from kubesched.ui.model.asking import Asking
 from kubesched.ui.model.headroom import HeadroomModel
 from kubesched.ui.model.node_map import LabelKey, NodeMapModel, default_group
@@ -46,6 +47,7 @@ class Views:
         self.pods = PodModel(observed, asking, self.pending)
         self.nodes = NodeModel(observed, asking, self.pending, self.headroom)
         self.queue = QueueHistory(observed)
+        self.laboratory = Laboratory(observed)
 
     def about(self) -> About:
         observed, labels = self.observed, self.map.label_keys()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubesched.config import SchedulerConfiguration
+from kubesched.framework.extender import ignoring_managed_resources
 from kubesched.framework.registry import Registry
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.ui.model.decisions import DecisionLog
@@ -32,6 +33,8 @@ def observe_scheduler(
         pods=scheduler.pods,
         engine=engine,
         profiles=profiles,
+        configuration=ignoring_managed_resources(configuration),
+        plugins=plugins,
         clock=clock,
         queue=scheduler.queue,
         log=log,

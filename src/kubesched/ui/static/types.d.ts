@@ -50,6 +50,13 @@ export interface PodView {
   nominatedNode: string; labels: Record<string, string>; manifest: any; yaml: string; waiting?: WaitingPod;
   cause: string; wakes: string[]; history: DecisionEntry[]; now: number; verdict?: Verdict;
 }
+export interface ObjectChange { verb: string; apiVersion: string; kind: string; namespace: string; name: string; patch?: unknown; object?: unknown }
+export interface Help { text: string; sorts: string[]; node: string; changes: ObjectChange[] }
+export interface PodHelp { pod: string; found: Help[]; tried: number; exhaustive: boolean }
+export interface GroupHelp {
+  why: string; pods: number; examples: string[]; pools: { pool: string; nodes: number; places: number }[]; first?: PodHelp;
+}
+export interface PendingHelp { asked: number; waiting: number; placed: number; groups: GroupHelp[] }
 export interface Resource { name: string; allocatable: string; requested: string; left: string; share: number }
 export interface PodOnNode {
   pod: string; priority: number; shares: Record<string, number>; assumed: boolean; terminating: boolean;
