@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -14,15 +15,21 @@ from kubesched.ui.guard import Handler
 from kubesched.ui.model.asking import TryError
 from kubesched.ui.model.help import help_for, help_for_all
 from kubesched.ui.stream import stream
+from kubesched.ui.travel import TimeTravel
 from kubesched.ui.views import Views
 
-VIEWS = web.AppKey("views", Views)
+VIEWS: web.AppKey[Callable[[], Views]] = web.AppKey("views")
+"""Those of the moment that is shown."""
+TRAVEL = web.AppKey("travel", TimeTravel)
+"""Only with a recording."""
+
+T = TypeVar("T")
 
 _MOST_ROWS = 300
 
 
 def routes() -> list[web.AbstractRouteDef]:
-    """All paths under /api. What if, time travel, shadow mode and reports are to have theirs here."""
+    """All paths under /api. Shadow mode and reports are to have theirs here."""
     return [
         web.get("/api/about", about),
         web.get("/api/map", node_map),
@@ -38,6 +45,8 @@ def routes() -> list[web.AbstractRouteDef]:
         web.get("/api/search", search),
         web.get("/api/stream", stream_of_changes),
         web.post("/api/try", try_it),
+        web.get("/api/timeline", timeline),
+        web.post("/api/timeline", go_to_moment),
     ]
 
 
@@ -121,12 +130,7 @@ async def search(request: web.Request) -> web.Response:
 
 async def try_it(request: web.Request) -> web.Response:
     """A pod as somebody is editing it, as YAML or JSON: what would become of it. Changes nothing."""
-    if request.content_type != "application/json":
-        raise web.HTTPUnsupportedMediaType(text="expected application/json")
-    try:
-        asked = msgspec.json.decode(await request.read(), type=_Try)
-    except msgspec.DecodeError as error:
-        raise web.HTTPBadRequest(text=str(error)) from error
+    asked = await _body(request, _Try)
     try:
         verdict = _views(request).pods.try_it(asked.manifest, asked.pod)
     except TryError as error:  # an answer, since every pod is wrong while somebody types
@@ -134,8 +138,17 @@ async def try_it(request: web.Request) -> web.Response:
     return _json({"kind": "Trial", "mistakes": [], "verdict": plain(verdict)})
 
 
+async def timeline(request: web.Request) -> web.Response:
+    return _answer("Timeline", _travel(request).timeline())
+
+
+async def go_to_moment(request: web.Request) -> web.Response:
+    """Show another moment of a recording, to all pages that are open."""
+    return _answer("Timeline", await _travel(request).go((await _body(request, _Moment)).moment))
+
+
 async def stream_of_changes(request: web.Request) -> web.StreamResponse:
-    return await stream(request, _views(request))
+    return await stream(request, request.app[VIEWS])
 
 
 class _Try(msgspec.Struct):
@@ -144,8 +157,27 @@ class _Try(msgspec.Struct):
     """The pod that is edited; empty for a new one."""
 
 
+class _Moment(msgspec.Struct):
+    moment: float
+
+
+async def _body(request: web.Request, kind: type[T]) -> T:
+    if request.content_type != "application/json":
+        raise web.HTTPUnsupportedMediaType(text="expected application/json")
+    try:
+        return msgspec.json.decode(await request.read(), type=kind)
+    except msgspec.DecodeError as error:
+        raise web.HTTPBadRequest(text=str(error)) from error
+
+
 def _views(request: web.Request) -> Views:
-    return request.app[VIEWS]
+    return request.app[VIEWS]()
+
+
+def _travel(request: web.Request) -> TimeTravel:
+    if TRAVEL not in request.app:
+        raise web.HTTPNotFound(text="This is no recording, so there is no other moment to go to.")
+    return request.app[TRAVEL]
 
 
 def _number(text: str) -> int:

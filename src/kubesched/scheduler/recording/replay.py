@@ -72,33 +72,45 @@ class Replay:
         self._client = _RecordedClient(self._compare)
         self._open: dict[int, Attempt] = {}
         """Attempts that are not over, by the number that they have in the recording."""
-        self._scheduler = self._begin(plugins)
+        self.configuration = self._configuration()
+        self.scheduler = self._begin(plugins)
 
     def run(self) -> list[ReplayDifference]:
         """Replay everything; the differences found."""
+        for _ in self.steps():
+            pass
+        return self.differences
+
+    def steps(self) -> Iterator[float]:
+        """Replay entry by entry: the time of each, before it happens."""
         entries = list(self._entries())
         for i, (line, entry) in enumerate(entries):
+            yield entry["t"]
             self._line, self._now = line, entry["t"]
             if entry["what"] in ("wait", "finish"):
                 self._client.calls = _calls_after(entries, i)
             self._replay(entry)
-        return self.differences
 
-    def _begin(self, plugins: Registry) -> Scheduler:
+    def _configuration(self) -> config.SchedulerConfiguration:
         _, header = next(self._parsed(), (0, {}))
         if header.get("format") != FORMAT:
             raise ReplayError(f"line 1: expected a header with format {FORMAT!r}")
         try:
             features = config.Features.of(header.get("featureGates", {}))
-            configuration = config.from_plain(header["config"], features=features)
+            return config.from_plain(header["config"], features=features)
+        except config.ConfigError as error:
+            raise ReplayError(f"line 1: config: {error}") from error
+
+    def _begin(self, plugins: Registry) -> Scheduler:
+        try:
             return Scheduler(
-                configuration,
+                self.configuration,
                 self._client,
                 clock=lambda: self._now,
                 draw=lambda _: self._drawn,
                 plugins=plugins,
             )
-        except (config.ConfigError, ProfileError) as error:
+        except ProfileError as error:
             raise ReplayError(f"line 1: config: {error}") from error
 
     def _parsed(self) -> Iterator[tuple[int, Entry]]:
@@ -126,7 +138,7 @@ class Replay:
             yield line, entry
 
     def _replay(self, entry: Entry) -> None:
-        scheduler = self._scheduler
+        scheduler = self.scheduler
         match entry["what"]:
             case "added":
                 scheduler.handle(Change(new=self._object(entry, "object")))
@@ -153,7 +165,7 @@ class Replay:
                 self._compare(f"outcome of {entry['pod']}", entry["outcome"], self._open.pop(entry["attempt"]).outcome)
 
     def _pop(self, entry: Entry) -> None:
-        attempt = self._scheduler.pop()
+        attempt = self.scheduler.pop()
         popped = attempt.queued.key if attempt else None
         self._compare("next pod", entry["pod"], popped)
         if attempt is not None and popped == entry["pod"]:
@@ -168,7 +180,7 @@ class Replay:
         ran_out = bool(entry.get("ran_out"))
         if ran_out:  # which time did: so it takes too long from the start
             attempt.spent = math.inf
-        self._scheduler.decide(attempt)
+        self.scheduler.decide(attempt)
         now = described(attempt)
         for what in ("phase", "node", "message", "victims", "among"):
             if ran_out and what == "message":

@@ -21,9 +21,13 @@ def observe_scheduler(
     clock: Callable[[], float],
     plugins: Registry | None = None,
     saying: Callable[[], str] = lambda: "",
+    measures: bool = True,
 ) -> Observed:
-    """From now on its decisions are remembered. `clock` is that of its queue, `plugins` are those that it knows."""
-    log = DecisionLog(clock)
+    """From now on its decisions are remembered. `clock` is that of its queue, `plugins` are those that it knows.
+
+    `measures` says whether it matters how long attempts take.
+    """
+    log = DecisionLog(clock) if measures else DecisionLog(clock, stopwatch=None)
     scheduler.listeners.append(log)
     engine, profiles = engine_for(scheduler.state, configuration, plugins)
     return Observed(

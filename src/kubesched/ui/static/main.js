@@ -5,6 +5,7 @@ import { Cluster } from "./cluster.js";
 import { empty, fill, h } from "./dom.js";
 import { current, groupOf } from "./router.js";
 import { searchBox } from "./search.js";
+import { travelBar } from "./travel.js";
 import { startTheme, switchTheme } from "./theme.js";
 import { node } from "./views/node.js";
 import { overview } from "./views/overview.js";
@@ -95,6 +96,7 @@ async function start() {
     fill(banner, "The connection to kubesched is lost: what you see is not news. It is tried again every few seconds.");
     banner.hidden = cluster.connected;
   });
+  if (cluster.about.source === "recording") await travelBar(/** @type {HTMLElement} */ (document.getElementById("travel")), cluster);
   addEventListener("hashchange", show);
   await show();
   document.documentElement.dataset["ready"] = "true";

@@ -20,6 +20,8 @@ export interface DecisionEntry {
 }
 export interface News {
   map?: MapChanges; decisions?: DecisionEntry[]; skipped?: number; queue?: QueueCounts; saying?: string; now: number;
+  /** Whether this is another time than before, so that decisions begin anew. */
+  again?: boolean;
 }
 export interface Room {
   workload: string; example: string; running: number; more: number; atLeast: boolean; nodes: number; requests: Record<string, string>;
@@ -78,6 +80,7 @@ export interface QueueView {
   latency?: { attempts: number; p50: number; p90: number; p99: number; slowest: number };
   plugins: { plugin: string; point: string; microseconds: number }[]; preemptions: PreemptionEntry[];
 }
+export interface Timeline { begin: number; end: number; now: number; decisions: number[]; differences: number }
 export interface Found { nodes: string[]; pods: [string, string][]; moreNodes: number; morePods: number }
 export interface Slices { rows: Record<string, [string, string][]>; resources: string[] }
 /** A view that is shown: `leave` is called when another takes its place. */
