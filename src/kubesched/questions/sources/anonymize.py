@@ -139,6 +139,8 @@ _RULES: dict[Rule, str] = {
 }
 _BY_FIELD = {field: rule for rule, fields in _RULES.items() for field in fields.split()}
 _ELSEWHERE: dict[tuple[str, str], Rule] = {
+    ("BudgetSpec", "max_unavailable"): _kept,
+    ("BudgetSpec", "min_available"): _kept,
     ("CSINodeDriver", "name"): _kept,  # the driver
     ("DeviceCondition", "type"): _key,
     ("DeviceConstraint", "requests"): _request,
