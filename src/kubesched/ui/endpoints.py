@@ -11,9 +11,11 @@ from aiohttp import web
 from kubesched.api.errors import UserError
 from kubesched.framework.errors import PluginError
 from kubesched.questions.output import document, plain
+from kubesched.questions.what_if.html import page
 from kubesched.ui.guard import Handler
 from kubesched.ui.model.asking import TryError
 from kubesched.ui.model.help import help_for, help_for_all
+from kubesched.ui.model.what_if import Question
 from kubesched.ui.stream import stream
 from kubesched.ui.travel import TimeTravel
 from kubesched.ui.views import Views
@@ -45,6 +47,8 @@ def routes() -> list[web.AbstractRouteDef]:
         web.get("/api/search", search),
         web.get("/api/stream", stream_of_changes),
         web.post("/api/try", try_it),
+        web.post("/api/what-if", what_if),
+        web.post("/api/what-if/page", what_if_page),
         web.get("/api/timeline", timeline),
         web.post("/api/timeline", go_to_moment),
     ]
@@ -136,6 +140,18 @@ async def try_it(request: web.Request) -> web.Response:
     except TryError as error:  # an answer, since every pod is wrong while somebody types
         return _json({"kind": "Trial", "mistakes": error.lines})
     return _json({"kind": "Trial", "mistakes": [], "verdict": plain(verdict)})
+
+
+async def what_if(request: web.Request) -> web.Response:
+    """What changes to the cluster would come to: two maps and the difference. Changes nothing."""
+    view, _ = await _views(request).laboratory.what_if(await _body(request, Question))
+    return _answer("WhatIfView", view)
+
+
+async def what_if_page(request: web.Request) -> web.Response:
+    """The whole difference as one page of HTML, to be sent to others."""
+    _, found = await _views(request).laboratory.what_if(await _body(request, Question))
+    return web.Response(text=page(found), content_type="text/html", charset="utf-8")
 
 
 async def timeline(request: web.Request) -> web.Response:

@@ -10,8 +10,10 @@ from typing import TypeVar
 from kubesched.api.errors import UserError
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
+from kubesched.questions.what_if.answer import WhatIf
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.ui.model.observed import Observed
+from kubesched.ui.model.what_if import Question, WhatIfAsking, WhatIfView
 
 T = TypeVar("T")
 
@@ -34,6 +36,7 @@ class Laboratory:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="laboratory")
         self._waiting = 0
         self._kept: SimulatedCluster | None = None
+        self._kept_for_changes: WhatIfAsking | None = None
 
     def close(self) -> None:
         """No more questions; one that is being answered is the last."""
@@ -54,6 +57,16 @@ class Laboratory:
             return question(self._kept)
 
         return await self.run(answer)
+
+    async def what_if(self, question: Question) -> tuple[WhatIfView, WhatIf]:
+        """What changes would come to. QuestionError, ChangeError, BusyError."""
+        asking = self._kept_for_changes
+        if asking is None:
+            observed = self._observed
+            asking = WhatIfAsking(self.objects(), observed.configuration, observed.plugins)
+            if observed.queue is None:
+                self._kept_for_changes = asking
+        return await self.run(lambda: asking.ask(question))
 
     async def run(self, work: Callable[[], T]) -> T:
         """Anything else that takes long, in its turn. It must not touch the cluster itself."""

@@ -32,6 +32,8 @@ class About:
     group_by: str
     """By which label nodes are grouped unless told otherwise."""
     profiles: list[str]
+    weights: dict[str, int]
+    """Score plugins of the first profile."""
     extenders: int
 
 
@@ -63,5 +65,6 @@ class Views:
             labels=labels,
             group_by=default_group(labels),
             profiles=list(observed.profiles),
+            weights=next((dict(profile.weights) for profile in observed.profiles.values()), {}),
             extenders=observed.extenders,
         )

@@ -12,12 +12,13 @@ import { overview } from "./views/overview.js";
 import { pending } from "./views/pending.js";
 import { pod } from "./views/pod.js";
 import { queue } from "./views/queue.js";
+import { whatIf } from "./views/what-if.js";
 import { count } from "./words.js";
 
 const cluster = new Cluster();
-/** Views by the first step of the path. What if, time travel, shadow and reports are to be listed here. */
-const VIEWS = { overview: overview(cluster), pending: pending(cluster), queue: queue(cluster), pods: pod(cluster), nodes: node(cluster) };
-const TABS = /** @type {[string, string][]} */ ([["overview", "Overview"], ["pending", "Pending"], ["queue", "Queue"]]);
+/** Views by the first step of the path. Shadow and reports are to be listed here. */
+const VIEWS = { overview: overview(cluster), pending: pending(cluster), queue: queue(cluster), "what-if": whatIf(cluster), pods: pod(cluster), nodes: node(cluster) };
+const TABS = /** @type {[string, string][]} */ ([["overview", "Overview"], ["pending", "Pending"], ["queue", "Queue"], ["what-if", "What if"]]);
 
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 const banner = /** @type {HTMLElement} */ (document.getElementById("banner"));

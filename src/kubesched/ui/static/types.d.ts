@@ -3,7 +3,7 @@ export interface LabelKey { key: string; nodes: number; values: number }
 export interface About {
   version: string; source: string; title: string; live: boolean;
   nodes: { nodes: number; cordoned: number; tainted: number; notReady: number };
-  pods: number; pending: number; labels: LabelKey[]; groupBy: string; profiles: string[]; extenders: number;
+  pods: number; pending: number; labels: LabelKey[]; groupBy: string; profiles: string[]; extenders: number; weights: Record<string, number>;
 }
 export interface PackedColumns { shares: Record<string, string>; flags: string; pods: string }
 export interface NodeMap {
@@ -79,6 +79,19 @@ export interface QueueView {
   outcomes: Record<string, number>;
   latency?: { attempts: number; p50: number; p90: number; p99: number; slowest: number };
   plugins: { plugin: string; point: string; microseconds: number }[]; preemptions: PreemptionEntry[];
+}
+export interface Moved { pod: string; fromNode: string; toNode: string; isNew: boolean; unmanaged: boolean }
+export interface Count { before: number; after: number }
+export interface Fullness { name: string; nodes: Count; pods: Count; resources: Record<string, { before?: number; after?: number }> }
+export interface WhatIf {
+  changes: string[]; moved: Moved[]; placed: Moved[]; gone: string[];
+  waiting: { pod: string; fromNode: string; reason: string; isNew: boolean; unmanaged: boolean }[];
+  evictions: { preemptor: string; node: string; victims: string[] }[];
+  budgets: { budget: string; wanted: number; before: number; after: number; leaving: number; short: boolean; slows: boolean }[];
+  total: Fullness; zones: Fullness[];
+}
+export interface WhatIfView {
+  before: NodeMap; after: NodeMap; difference: WhatIf; moved: number; placed: number; waiting: number; gone: number; evicted: number;
 }
 export interface Timeline { begin: number; end: number; now: number; decisions: number[]; differences: number }
 export interface Found { nodes: string[]; pods: [string, string][]; moreNodes: number; morePods: number }
