@@ -11,23 +11,11 @@ from kubesched.api.device_claims import ResourceClaim, ResourceClaimStatus
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod, PodStatus
-from kubesched.api.well_known import HOSTNAME, REGION, ZONE
+from kubesched.api.well_known import HOSTNAME, POOL_LABELS, REGION, ZONE
 
 _MIRROR = "kubernetes.io/config.mirror"
 """Marks a pod that a kubelet runs from a file of its own."""
 _SHOWN = 8
-POOL_LABELS = (
-    "karpenter.sh/nodepool",
-    "cloud.google.com/gke-nodepool",
-    "eks.amazonaws.com/nodegroup",
-    "alpha.eksctl.io/nodegroup-name",
-    "kubernetes.azure.com/agentpool",
-    "agentpool",
-    "doks.digitalocean.com/node-pool",
-    "node-pool",
-    "nodepool",
-)
-"""Labels that name the pool of a node."""
 SHORT = {"zone": (ZONE,), "region": (REGION,), "pool": POOL_LABELS, "node": (HOSTNAME,)}
 """Labels that may be meant by a short key, where nodes have no label of that very name."""
 

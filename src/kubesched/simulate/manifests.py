@@ -7,7 +7,7 @@ taken as it gave them. All mistakes are found before anything is refused.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ from kubesched.simulate.admission import Admission, Classes
 from kubesched.simulate.custom import CustomResources
 from kubesched.simulate.files import braced_yaml, bytes_of, json_values, sources_of
 from kubesched.simulate.kinds import DEFAULT_NAMESPACE as DEFAULT
-from kubesched.simulate.kinds import LIST, ReadAs, Workload, is_known, kind_of, nearest_kind, record_of
+from kubesched.simulate.kinds import LIST, ReadAs, Workload, is_known, kind_of, record_of, unknown_kind
 from kubesched.simulate.workloads import trace_mistakes
 
 
@@ -166,7 +166,7 @@ class _Reading:
         for place in self._admit_all():
             self._sources.append(place.source)
         self._read_others()
-        warnings = tuple(_unknown_kind(*key, places) for key, places in self._unknown.items())
+        warnings = tuple(unknown_kind(*key, places) for key, places in self._unknown.items())
         if self._lines:
             self._lines.sort(key=lambda line: line[0])
             raise ManifestError(*(line for _, line in self._lines), *warnings)
@@ -390,13 +390,6 @@ def _key(obj: Object) -> str:
     metadata = metadata if isinstance(metadata, dict) else {}
     names = [name for name in (metadata.get("namespace"), metadata.get("name")) if isinstance(name, str) and name]
     return "/".join(names) if metadata.get("name") else ""
-
-
-def _unknown_kind(api_version: str, kind: str, places: Sequence[_Place]) -> str:
-    nearest = nearest_kind(api_version, kind)
-    more = f" and {len(places) - 1} more" if len(places) > 1 else ""
-    hint = f', did you mean "{nearest}"?' if nearest and nearest != kind else ", left out"
-    return f'{places[0]}{more}: unknown kind "{kind}" in {api_version}{hint}'
 
 
 def _namespace(name: str) -> Namespace:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import msgspec
+from msgspec.structs import replace
 
-from kubesched.api.affinity import Affinity
 from kubesched.api.devices import ResourceSlice
 from kubesched.api.meta import KubeObject
-from kubesched.api.node import Node
-from kubesched.api.pod import Pod, PodStatus
+from kubesched.api.node import Node, Taint
+from kubesched.api.pod import Pod
 from kubesched.api.storage import CSINode
 from kubesched.api.well_known import HOSTNAME
-from kubesched.controllers.daemon_sets import affinity_to
-
-replace = msgspec.structs.replace
 
 PASSING_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "ToBeDeletedByClusterAutoscaler")
 """Taints of one node in its present state, which a new one would not have."""
+
+
+def lasting(taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
+    """Those that a new node of the same sort has."""
+    return tuple(taint for taint in taints if not taint.key.startswith(PASSING_TAINTS))
 
 
 def belongs_to(obj: KubeObject, node: str) -> bool:
@@ -35,16 +36,17 @@ def belongs_to(obj: KubeObject, node: str) -> bool:
 
 
 def new_node(model: Node, name: str, belongings: Iterable[KubeObject] = ()) -> Iterator[KubeObject]:
-    """The node, and its own of what belongs to the model. Its daemons are still to be scheduled."""
+    """The node, and its own of what belongs to the model, daemons included."""
     labels = {**model.metadata.labels, HOSTNAME: name} if HOSTNAME in model.metadata.labels else model.metadata.labels
-    taints = tuple(taint for taint in model.spec.taints if not taint.key.startswith(PASSING_TAINTS))
     yield replace(
         model,
         metadata=replace(model.metadata, name=name, uid=f"node/{name}", labels=labels, resource_version=""),
-        spec=replace(model.spec, taints=taints, unschedulable=False, provider_id=""),
+        spec=replace(model.spec, taints=lasting(model.spec.taints), unschedulable=False, provider_id=""),
     )
     for obj in belongings:
-        meta = replace(obj.metadata, name=f"{obj.name}-{name}", uid=f"{obj.metadata.uid}/{name}", resource_version="")
+        meta = replace(
+            obj.metadata, name=f"{obj.name}-{name}", uid=f"{obj.metadata.uid or obj.key}/{name}", resource_version=""
+        )
         match obj:
             case CSINode():
                 yield replace(obj, metadata=replace(meta, name=name))
@@ -52,6 +54,4 @@ def new_node(model: Node, name: str, belongings: Iterable[KubeObject] = ()) -> I
                 pool = replace(obj.spec.pool, name=f"{obj.spec.pool.name}-{name}")
                 yield replace(obj, metadata=meta, spec=replace(obj.spec, node_name=name, pool=pool))
             case Pod():
-                there = affinity_to(name, msgspec.to_builtins(obj.spec.affinity or Affinity()))
-                spec = replace(obj.spec, node_name="", affinity=msgspec.convert(there, Affinity))
-                yield replace(obj, metadata=meta, spec=spec, status=PodStatus())
+                yield replace(obj, metadata=meta, spec=replace(obj.spec, node_name=name))

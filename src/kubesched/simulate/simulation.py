@@ -220,13 +220,10 @@ class Simulation:
         return self._world.all(kind)
 
     def put(self, obj: KubeObject) -> None:
-        """A new object, or a new version of one. A pod without a node is to be scheduled."""
+        """A new object, or a new version of one; of pods only those that run already, such as a node's daemons."""
         self._ended = self.now
-        if isinstance(obj, Pod):
-            self._expected += 1
-            self.plan(self.now, partial(self._arrive, obj))
-        else:
-            self._world.put(obj)
+        self._running += isinstance(obj, Pod)
+        self._world.put(obj)
 
     def take_away(self, obj: KubeObject) -> None:
         """Delete an object. Nobody makes it anew."""

@@ -107,7 +107,7 @@ def test_all_pods_can_be_placed_anew_before_and_after() -> None:
         (("--with-feature-gates", "Nix=true"), "--with-feature-gates: "),
         (
             ("--scale", "deploy/web=3", "--drain", "web-a1"),
-            "--scale default/deployment/web: there is no such Deployment",
+            "--scale default/deployment/web: there is no Deployment default/web",
         ),
     ],
 )

@@ -11,6 +11,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.storage import StorageClass
 from kubesched.api.workloads import Namespace, PriorityClass
+from kubesched.questions.targets import parsed
 from kubesched.questions.what_if.change import ChangeError
 from kubesched.questions.what_if.node_changes import AddNodes
 from kubesched.questions.what_if.workload_changes import SCALABLE, Apply, Scale
@@ -55,12 +56,13 @@ def read_added(text: str) -> AddNodes:
 def read_scale(text: str, namespace: str = DEFAULT_NAMESPACE) -> Scale:
     """`deployment/web=10`, or with a namespace in front `shop/deployment/web=10`. Raises ChangeError."""
     target, _, replicas = text.rpartition("=")
-    *before, kind, name = ["", *target.split("/")]
-    known = SCALABLE.get(kind.lower())
-    if known is None or not name or len(before) > 2 or not replicas.isdecimal():
+    kind, key = parsed(target, namespace)
+    scalable = next((each for each in SCALABLE if each is kind), None)
+    if scalable is None or not replicas.isdecimal():
         kinds = "deployment, replicaset or statefulset"
         raise ChangeError(f"--scale {text}: expected [NAMESPACE/]TYPE/NAME=REPLICAS, with a {kinds}")
-    return Scale(known, name, int(replicas), before[-1] or namespace)
+    in_namespace, _, name = key.partition("/")
+    return Scale(scalable, name, int(replicas), in_namespace)
 
 
 def read_applied(file: str, cluster: Iterable[KubeObject], custom: Iterable[str] = ()) -> Apply:

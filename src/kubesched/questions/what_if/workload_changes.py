@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from dataclasses import dataclass
 
@@ -10,15 +9,11 @@ from msgspec.structs import replace
 
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
+from kubesched.questions.targets import unknown_of_kind
 from kubesched.questions.what_if.change import ChangeError, Objects
 from kubesched.simulate.kinds import DEFAULT_NAMESPACE, Deployment, ReplicaSet, StatefulSet, Workload
 
-SCALABLE: dict[str, type[Workload]] = {
-    **dict.fromkeys(("deployment", "deployments", "deploy"), Deployment),
-    **dict.fromkeys(("replicaset", "replicasets", "rs"), ReplicaSet),
-    **dict.fromkeys(("statefulset", "statefulsets", "sts"), StatefulSet),
-}
-"""What kubectl calls them."""
+SCALABLE = (Deployment, ReplicaSet, StatefulSet)
 _REVISION = "deployment.kubernetes.io/revision"
 
 
@@ -56,13 +51,8 @@ class Scale:
         there = [obj for obj in objects if isinstance(obj, self.workload)]
         found = next((obj for obj in there if (obj.namespace, obj.name) == (self.namespace, self.name)), None)
         if found is None:
-            near = difflib.get_close_matches(
-                f"{self.namespace}/{self.name}", [obj.key for obj in there], n=1, cutoff=0.4
-            )
-            raise ChangeError(
-                f"--scale {self._title}: there is no such {self.workload.__name__}"
-                f"{f'; did you mean {near[0]}?' if near else ''}"
-            )
+            unknown = unknown_of_kind(self.workload, f"{self.namespace}/{self.name}", [obj.key for obj in there])
+            raise ChangeError(f"--scale {self._title}: {unknown}")
         sets = [obj for obj in objects if isinstance(obj, ReplicaSet) and _is_owned(obj, found)]
         return max(sets, key=_newest) if sets else found
 
