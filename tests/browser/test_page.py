@@ -25,6 +25,7 @@ EVERY_VIEW = (
     "#/overview",
     "#/pending",
     "#/queue",
+    "#/what-if?drain=node-1",
     "#/pods/default/fits",
     "#/pods/default/urgent",
     "#/nodes/node-1",
