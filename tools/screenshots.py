@@ -75,7 +75,8 @@ def all_views(driver: WebDriver, folder: Path, theme: str) -> None:
         for name, size in SIZES.items():
             look(driver, *size, theme)
             for view in ("overview", "pending", "queue", "what-if?drain=node-a1", "nodes/node-a1"):
-                shoot(page, f"#/{view}", folder / f"batch-{view.partition('?')[0].replace('/', '-')}-{name}-{theme}.png")
+                shown = view.partition("?")[0].replace("/", "-")
+                shoot(page, f"#/{view}", folder / f"batch-{shown}-{name}-{theme}.png")
 
 
 def shoot(page: Page, address: str, file: Path) -> None:
