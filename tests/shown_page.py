@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import random
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
+
+import msgspec
 
 from kubesched import config
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.node import Node, NodeStatus
 from kubesched.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
+from kubesched.plugins.registry import all_plugins
 from kubesched.sandbox.box import Plan, Sandbox
 from kubesched.sandbox.nodes import node_manifests
 from kubesched.sandbox.scenarios import SCENARIOS, Stage, play
 from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.simulation import Simulation
+from kubesched.simulate.workloads import ARRIVAL, DURATION
+from kubesched.testing import make_node, make_pod
 from kubesched.ui.server import PageServer
 from kubesched.ui.sources.manifests import observe_manifests
 from kubesched.ui.sources.sandbox import observe_sandbox
+from kubesched.ui.travel import TimeTravel
 
 TOKEN = "a-token-for-tests"
 
@@ -95,3 +103,32 @@ def _pod(name: str, cpu: str, memory: str, *, node_name: str = "", priority: int
         spec=PodSpec(containers=(container,), node_name=node_name, priority=priority),
         status=PodStatus(phase="Running" if node_name else "Pending"),
     )
+
+
+@contextlib.asynccontextmanager
+async def page_of_recording(lines: Sequence[str]) -> AsyncIterator[PageServer]:
+    """The page of a recording, at its beginning."""
+    server = PageServer(TimeTravel(lines, "recording.jsonl", all_plugins()), token=TOKEN)
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+def short_recording() -> list[str]:
+    """A simulation of 60 seconds: web is there from the start, huge fits nowhere, late comes after 20 seconds."""
+    stream = io.StringIO()
+    objects = [
+        make_node("node-1").capacity(cpu="4").build(),
+        _annotated(make_pod("web").requests(cpu="2").build(), DURATION, "60s"),
+        make_pod("huge").requests(cpu="30").build(),
+        _annotated(make_pod("late").requests(cpu="1").build(), ARRIVAL, "20s"),
+    ]
+    Simulation(objects, config.default(), record=stream).run()
+    return stream.getvalue().splitlines()
+
+
+def _annotated(pod: Pod, key: str, value: str) -> Pod:
+    metadata = msgspec.structs.replace(pod.metadata, annotations={key: value})
+    return msgspec.structs.replace(pod, metadata=metadata)

@@ -74,8 +74,9 @@ def all_views(driver: WebDriver, folder: Path, theme: str) -> None:
         time.sleep(STORY)
         for name, size in SIZES.items():
             look(driver, *size, theme)
-            for view in ("overview", "pending", "queue", "nodes/node-a1"):
-                shoot(page, f"#/{view}", folder / f"batch-{view.replace('/', '-')}-{name}-{theme}.png")
+            for view in ("overview", "pending", "queue", "what-if?drain=node-a1", "nodes/node-a1"):
+                shown = view.partition("?")[0].replace("/", "-")
+                shoot(page, f"#/{view}", folder / f"batch-{shown}-{name}-{theme}.png")
 
 
 def shoot(page: Page, address: str, file: Path) -> None:

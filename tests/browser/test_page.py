@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.background_loop import in_background
 from tests.browser.page import Page
-from tests.chromium import MISSING, WebDriver, browser, console_errors, look, until
+from tests.chromium import MISSING, WebDriver, console_errors, look, until
 from tests.shown_page import large_cluster, page_of, page_of_sandbox
 
 from kubesched.api.kinds import PODS
@@ -25,27 +25,12 @@ EVERY_VIEW = (
     "#/overview",
     "#/pending",
     "#/queue",
+    "#/what-if?drain=node-1",
     "#/pods/default/fits",
     "#/pods/default/urgent",
     "#/nodes/node-1",
 )
 HOSTILE = '<img src=x onerror="window.pwned=1"><b>bold</b>'
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[WebDriver]:
-    with browser() as driver:
-        yield driver
-
-
-@pytest.fixture
-def driver(chromium: WebDriver) -> Iterator[WebDriver]:
-    """The browser, whose console has nothing to complain of at the end of any test."""
-    look(chromium)
-    console_errors(chromium)
-    yield chromium
-    assert console_errors(chromium) == []
-    chromium.get("about:blank")
 
 
 @pytest.fixture(scope="module")
@@ -58,23 +43,6 @@ def shop() -> Iterator[tuple[PageServer, Sandbox]]:
 def box() -> Iterator[tuple[PageServer, Sandbox, Any]]:
     with in_background(page_of_sandbox(nodes=3, gpus=2)) as (served, loop):
         yield *served, loop
-
-
-@pytest.fixture(scope="module")
-def small() -> Iterator[PageServer]:
-    """Three nodes, a pod that fits on one of them, one that fits nowhere, one that would preempt."""
-    objects = (
-        make_node("node-1").zone("a").capacity(cpu="4"),
-        make_node("node-2").zone("a").capacity(cpu="8"),
-        make_node("node-3").zone("b").taint("dedicated", "gpu").cordoned(),
-        make_pod("runs").requests(cpu="1").priority(1).on("node-1"),
-        make_pod("fits").requests(cpu="2"),
-        make_pod("large").requests(cpu="20"),
-        make_pod("urgent").requests(cpu="8").priority(10),
-        make_pod("keeps").requests(cpu="4").priority(1).on("node-2"),
-    )
-    with in_background(page_of([each.build() for each in objects])) as (server, _):
-        yield server
 
 
 # -- the story ------------------------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ def _looked_at(page: Path, profile: Path, width: int) -> dict[str, Any]:
     quiet = ["--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"]
     command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", *quiet, f"--user-data-dir={profile}"]
     shown = subprocess.run(
-        [*command, f"--window-size={width},900", "--dump-dom", page.as_uri()],
+        [*command, f"--window-size={width},900", "--virtual-time-budget=2000", "--dump-dom", page.as_uri()],
         check=True,
         capture_output=True,
         text=True,
@@ -63,3 +63,27 @@ def _looked_at(page: Path, profile: Path, width: int) -> dict[str, Any]:
     assert found is not None, shown[-500:]
     measured: dict[str, Any] = json.loads(html.unescape(found[1]))
     return measured
+
+
+SEARCH = """
+<pre id="measured"></pre><script>
+const box = document.querySelector("#search input");
+box.value = "HOTFIX";
+box.dispatchEvent(new Event("input"));
+setTimeout(() => {
+  const shown = [...document.querySelectorAll("tbody tr")].filter(row => !row.hidden).map(row => row.textContent);
+  const said = document.querySelector("#search span").textContent;
+  document.getElementById("measured").textContent = JSON.stringify({ said, shown });
+}, 400);
+</script></body>
+"""
+
+
+def test_search_leaves_the_rows_that_have_the_text(tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["simulate", "-f", str(EXAMPLE), "-o", "html"])
+    page = tmp_path / "page.html"
+    page.write_text(result.stdout.replace("</body>", SEARCH))
+    measured = _looked_at(page, tmp_path / "profile", 1200)
+    assert measured["shown"]
+    assert all("hotfix" in row for row in measured["shown"])
+    assert measured["said"].startswith(f"{len(measured['shown'])} of ")

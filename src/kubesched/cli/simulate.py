@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import IO
 
 import click
@@ -86,7 +87,8 @@ def simulate(
         case "json" | "yaml":
             print_plain(answer(report, Summary(figures_of(report)), Skipped(manifests.skipped)), output)
         case "html":
-            click.echo(page(report), nl=False)
+            made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+            click.echo(page(report, configuration=policy.name, made=made), nl=False)
         case _:
             out = console()
             ResultPrinter(out, report, all_pods=all_pods, all_nodes=all_nodes).print()

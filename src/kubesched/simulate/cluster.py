@@ -51,6 +51,7 @@ class SimulatedCluster:
         `draw` chooses among equals, in the place of the seed; without a `budget` the work of a decision is limited, not
         its time.
         """
+        self.configuration = configuration
         self.profiles = profiles or profiles_of(configuration, plugins)
         self.seed = seed
         self.state = ClusterState(configuration.features)

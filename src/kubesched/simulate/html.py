@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from kubesched.config import Duration
-from kubesched.simulate.plots import Line, bars, cards, legend, lines_over_time, section, skyline, table, whole_page
-from kubesched.simulate.report import Share, SimulationReport, Utilisation, title_of
+from kubesched.simulate.plots import (
+    Bad,
+    Line,
+    bars,
+    cards,
+    legend,
+    lines_over_time,
+    section,
+    skyline,
+    table,
+    whole_page,
+)
+from kubesched.simulate.report import PodStory, Share, SimulationReport, Utilisation, title_of
 
 MOST_BARS = 40
-MOST_ROWS = 200
-_STYLES = "abc"
+_STYLES = "abcdef"
 """The classes of the page's stylesheet that colour lines and bars."""
+_LABEL = 560
+"""Reasons are long."""
 
 
-def page(report: SimulationReport) -> str:
-    """The whole page."""
+def page(report: SimulationReport, *, configuration: str = "default", made: str = "") -> str:
+    """The whole page. `configuration` is what the configuration is called, `made` says when it was made."""
     sections = [
         _cards(report),
         _over_time(report),
@@ -26,7 +39,8 @@ def page(report: SimulationReport) -> str:
         _placements(report),
     ]
     title = f"{len(report.pods)} pods on {report.nodes} nodes"
-    return whole_page(title, f"Simulated by kubesched in virtual time, seed {report.seed}.", sections)
+    remark = f"Simulated in virtual time with the configuration {configuration}, seed {report.seed}"
+    return whole_page(title, f"{remark}{f', on {made}' if made else ''}.", sections)
 
 
 def _cards(report: SimulationReport) -> str:
@@ -56,6 +70,8 @@ def _over_time(report: SimulationReport) -> str:
         Line("running", "b", [moment.running for moment in moments]),
         Line("pending", "c", [moment.pending for moment in moments]),
     ]
+    if report.evicted:
+        pods.append(Line("evicted so far", "d", _evicted_at(report, times)))
     load = [
         Line(title_of(name), style, [moment.resources.get(name, 0.0) for moment in moments])
         for name, style in _lines(report)
@@ -63,6 +79,12 @@ def _over_time(report: SimulationReport) -> str:
     return section("Placements over time", lines_over_time(times, pods)) + section(
         "Requested over time", lines_over_time(times, load, percent=True)
     )
+
+
+def _evicted_at(report: SimulationReport, times: Sequence[float]) -> list[float]:
+    """How many had been evicted by then."""
+    evictions = sorted(each.time for each in report.preemptions for _ in each.victims)
+    return [float(bisect_right(evictions, time)) for time in times]
 
 
 def _zones(report: SimulationReport) -> str:
@@ -100,14 +122,16 @@ def _pending(report: SimulationReport) -> str:
         return ""
     most = len(report.reasons[0][1])
     rows = [
-        (f"reason {i}", [("c", len(stories) / most, str(len(stories)))])
-        for i, (_, stories) in enumerate(report.reasons[:MOST_BARS], 1)
+        (reason, [("c", len(stories) / most, f"{len(stories):,} pods" if len(stories) > 1 else "1 pod")])
+        for reason, stories in report.reasons[:MOST_BARS]
     ]
     listed = (
-        (str(i), str(len(stories)), ", ".join(story.pod for story in stories[:5]), reason)
-        for i, (reason, stories) in enumerate(report.reasons[:MOST_ROWS], 1)
+        (story.pod, str(story.priority), _time(story.arrived), str(story.attempts), reason)
+        for reason, stories in report.reasons
+        for story in stories
     )
-    return section("Pending reasons", bars(rows) + table(("", "Pods", "For example", "Why"), listed))
+    heads = ("Pod", "Priority", "Arrived", "Tries", "Why")
+    return section("Pods that wait, by reason", bars(rows, label_width=_LABEL) + table(heads, listed))
 
 
 def _preemptions(report: SimulationReport) -> str:
@@ -115,19 +139,25 @@ def _preemptions(report: SimulationReport) -> str:
         return ""
     rows = (
         (_time(each.time), each.preemptor, str(each.priority), each.node, ", ".join(each.victims))
-        for each in report.preemptions[:MOST_ROWS]
+        for each in report.preemptions
     )
     return section("Preemptions", table(("At", "Preemptor", "Priority", "Node", "Evicted"), rows))
 
 
 def _placements(report: SimulationReport) -> str:
     rows = (
-        (story.pod, story.node, _time(story.arrived), _time(story.placed or 0.0), str(story.attempts))
-        for story in report.placed[:MOST_ROWS]
+        (story.pod, story.node, _time(story.arrived), _time(story.placed or 0.0), str(story.attempts), _fate(story))
+        for story in report.placed
     )
-    more = len(report.placed) - MOST_ROWS
-    note = f'<p class="faint">... and {more} more.</p>' if more > 0 else ""
-    return section("Placements", table(("Pod", "Node", "Arrived", "Placed", "Tries"), rows) + note)
+    return section("Placements", table(("Pod", "Node", "Arrived", "Placed", "Tries", "What became of it"), rows))
+
+
+def _fate(story: PodStory) -> str:
+    if story.evicted is not None:
+        return Bad(f"evicted after {_time(story.evicted - (story.placed or 0.0))}")
+    if story.finished is not None:
+        return f"finished after {_time(story.finished - (story.placed or 0.0))}"
+    return f"runs, in place of {story.replaces}" if story.replaces else "runs"
 
 
 def _time(seconds: float) -> str:

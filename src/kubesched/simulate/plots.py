@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from string import Template
 from typing import NamedTuple
 
+from kubesched import __version__
+
 _PAGE = Template(files(__package__).joinpath("page.html").read_text(encoding="utf-8"))
 
 
 def whole_page(title: str, remark: str, sections: Iterable[str]) -> str:
-    """The page of these sections; those that are empty are left out."""
+    """The page of these sections; those that are empty are left out. It says which version made it."""
     inside = "\n".join(section for section in sections if section)
-    return _PAGE.substitute(title=escape(title), remark=escape(remark), sections=inside)
+    return _PAGE.substitute(title=escape(title), remark=escape(remark), sections=inside, version=escape(__version__))
 
 
 def cards(figures: Mapping[str, str]) -> str:
@@ -29,8 +32,16 @@ def section(title: str, inside: str) -> str:
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     head = "".join(f"<th>{escape(column)}</th>" for column in columns)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    body = "".join("<tr>" + "".join(_cell(cell) for cell in row) + "</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+class Bad(str):
+    """A cell that says something bad."""
+
+
+def _cell(text: str) -> str:
+    return f"<td{' class=bad' if isinstance(text, Bad) else ''}>{escape(text)}</td>"
 
 
 def legend(entries: Iterable[tuple[str, str]], remark: str = "") -> str:
@@ -42,6 +53,8 @@ def legend(entries: Iterable[tuple[str, str]], remark: str = "") -> str:
 WIDTH = 860
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 12, 28
 _TICKS = 4
+_SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
+"""Round steps of time."""
 _MOST_POINTS = 600
 _ROW = 22
 
@@ -59,7 +72,8 @@ def lines_over_time(times: Sequence[float], lines: Sequence[Line], *, percent: b
     kept = _thinned(len(times))
     last = times[-1] or 1.0
     highest = max((value for line in lines for value in line.values), default=0.0) or 1.0
-    plot = _Plot(height, last, highest)
+    step = rounded(highest / _TICKS, whole=not percent)
+    plot = _Plot(height, last, math.ceil(highest / step - 1e-9) * step, step)
     parts = [plot.grid(percent=percent), plot.time_axis(last)]
     for line in lines:
         points, previous = [], 0.0
@@ -74,7 +88,7 @@ def lines_over_time(times: Sequence[float], lines: Sequence[Line], *, percent: b
 def skyline(lines: Sequence[Line], *, height: int = 200) -> str:
     """Shares of many things side by side, each line sorted by itself: how many are how full."""
     count = max(len(line.values) for line in lines)
-    plot = _Plot(height, float(count), 1.0)
+    plot = _Plot(height, float(count), 1.0, 0.25)
     parts = [plot.grid(percent=True)]
     for line in lines:
         ordered = sorted(line.values, reverse=True)
@@ -89,7 +103,8 @@ def bars(rows: Sequence[tuple[str, Sequence[tuple[str, float, str]]]], *, label_
     space = WIDTH - label_width - 70
     parts, y = [], 4
     for name, shares in rows:
-        parts.append(f'<text x="{label_width - 8}" y="{y + 13}" text-anchor="end">{escape(_short(name))}</text>')
+        label = escape(_short(name, label_width // 7))
+        parts.append(f'<text x="{label_width - 8}" y="{y + 13}" text-anchor="end">{label}</text>')
         thickness = 16 / len(shares)
         for i, (style, share, text) in enumerate(shares):
             top, long = y + i * thickness, max(min(share, 1.0), 0.0) * space
@@ -108,7 +123,8 @@ def bars(rows: Sequence[tuple[str, Sequence[tuple[str, float, str]]]], *, label_
 class _Plot:
     """Where values are on the paper."""
 
-    def __init__(self, height: int, last: float, highest: float) -> None:
+    def __init__(self, height: int, last: float, highest: float, step: float) -> None:
+        self._step = step
         self._height = height
         self._last = last
         self._highest = highest
@@ -118,20 +134,19 @@ class _Plot:
 
     def grid(self, *, percent: bool) -> str:
         parts = []
-        for i in range(_TICKS + 1):
-            value = self._highest * i / _TICKS
+        for i in range(round(self._highest / self._step) + 1):
+            value = self._step * i
             y = self._y(value)
-            text = f"{value:.0%}" if percent else f"{value:,.0f}" if self._highest >= _TICKS else f"{value:g}"
+            text = f"{round(value * 100, 6):g}%" if percent else f"{value:,.0f}"
             parts.append(f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
             parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{text}</text>')
         return "".join(parts)
 
     def time_axis(self, last: float) -> str:
-        size, unit = next(((s, u) for s, u in ((86400, "d"), (3600, "h"), (60, "m")) if last >= 2 * s), (1, "s"))
+        step = round_seconds(last / _TICKS)
         return "".join(
-            f'<text x="{self._x(last * i / _TICKS):.1f}" y="{self._height - 8}" '
-            f'text-anchor="{"end" if i == _TICKS else "middle"}">{last * i / _TICKS / size:.4g}{unit}</text>'
-            for i in range(_TICKS + 1)
+            f'<text x="{self._x(step * i):.1f}" y="{self._height - 8}" text-anchor="middle">{_clock(step * i)}</text>'
+            for i in range(int(last / step + 1e-9) + 1)
         )
 
     def _x(self, value: float) -> float:
@@ -149,6 +164,25 @@ def _thinned(count: int) -> list[int]:
     """So many of the indices that a line looks the same; the last is always among them."""
     step = max(1, count // _MOST_POINTS)
     return sorted({*range(0, count, step), count - 1})
+
+
+def rounded(value: float, *, whole: bool) -> float:
+    """The next step of 1, 2 or 5 times a power of ten; a whole number of what can only be counted."""
+    power = 10.0 ** math.floor(math.log10(value))
+    step = next(step * power for step in (1, 2, 5, 10) if step * power >= value * (1 - 1e-9))
+    return max(step, 1.0) if whole else step
+
+
+def round_seconds(value: float) -> float:
+    """The next round step of time; below a second, and above a day, by tens."""
+    if value < 1:
+        return rounded(value, whole=False)
+    return next((float(step) for step in _SECONDS if step >= value), rounded(value / 86400, whole=True) * 86400)
+
+
+def _clock(seconds: float) -> str:
+    size, unit = next(((s, u) for s, u in ((86400, "d"), (3600, "h"), (60, "m")) if seconds >= s), (1, "s"))
+    return f"{seconds / size:.4g}{unit}"
 
 
 def _short(name: str, most: int = 26) -> str:

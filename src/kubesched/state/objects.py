@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import TypeVar
 
 from kubesched.api.meta import KubeObject
@@ -47,13 +47,13 @@ class ObjectStore:
         key = f"{namespace}/{name}" if namespace else name
         return self._objects.get(kind, {}).get(key)  # type: ignore[return-value]
 
+    def __iter__(self) -> Iterator[KubeObject]:
+        """All objects of all kinds."""
+        return (obj for known in self._objects.values() for obj in known.values())
+
     def all(self, kind: type[K]) -> Collection[K]:
         """All objects of a kind, in order of arrival."""
         return self._objects.get(kind, _NOTHING).values()  # type: ignore[return-value]
-
-    def everything(self) -> list[KubeObject]:
-        """All objects of all kinds that are kept here; nodes and pods have tables of their own."""
-        return [obj for objects in self._objects.values() for obj in objects.values()]
 
     def in_namespace(self, kind: type[K], namespace: str) -> Collection[K]:
         """All objects of a kind in a namespace, in order of arrival."""

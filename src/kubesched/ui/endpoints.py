@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -10,18 +11,27 @@ from aiohttp import web
 from kubesched.api.errors import UserError
 from kubesched.framework.errors import PluginError
 from kubesched.questions.output import document, plain
+from kubesched.questions.what_if.html import page
 from kubesched.ui.guard import Handler
 from kubesched.ui.model.asking import TryError
+from kubesched.ui.model.help import help_for, help_for_all
+from kubesched.ui.model.what_if import Question
 from kubesched.ui.stream import stream
+from kubesched.ui.travel import TimeTravel
 from kubesched.ui.views import Views
 
-VIEWS = web.AppKey("views", Views)
+VIEWS: web.AppKey[Callable[[], Views]] = web.AppKey("views")
+"""Those of the moment that is shown."""
+TRAVEL = web.AppKey("travel", TimeTravel)
+"""Only with a recording."""
+
+T = TypeVar("T")
 
 _MOST_ROWS = 300
 
 
 def routes() -> list[web.AbstractRouteDef]:
-    """All paths under /api. What if, time travel, shadow mode and reports are to have theirs here."""
+    """All paths under /api. Shadow mode and reports are to have theirs here."""
     return [
         web.get("/api/about", about),
         web.get("/api/map", node_map),
@@ -31,10 +41,16 @@ def routes() -> list[web.AbstractRouteDef]:
         web.get("/api/pending/{group}", pending_pods),
         web.get("/api/pods/{namespace}/{name}", pod),
         web.get("/api/nodes/{name}", node),
+        web.get("/api/help/pending", help_for_pending),
+        web.get("/api/help/pods/{namespace}/{name}", help_for_pod),
         web.get("/api/queue", queue),
         web.get("/api/search", search),
         web.get("/api/stream", stream_of_changes),
         web.post("/api/try", try_it),
+        web.post("/api/what-if", what_if),
+        web.post("/api/what-if/page", what_if_page),
+        web.get("/api/timeline", timeline),
+        web.post("/api/timeline", go_to_moment),
     ]
 
 
@@ -86,6 +102,20 @@ async def pod(request: web.Request) -> web.Response:
     return _answer("PodView", found)
 
 
+async def help_for_pod(request: web.Request) -> web.Response:
+    """What would help a pod that fits nowhere. Takes seconds in a large cluster, so it is asked for by itself."""
+    key = f"{request.match_info['namespace']}/{request.match_info['name']}"
+    if key not in _views(request).observed.pods:
+        raise web.HTTPNotFound(text=f"There is no pod {key}; it may be gone, or have finished.")
+    ask = _views(request).laboratory.ask
+    return _answer("PodHelp", await ask(lambda cluster: help_for(cluster, key), leaves_it_as_it_is=True))
+
+
+async def help_for_pending(request: web.Request) -> web.Response:
+    """What would help all pods that wait."""
+    return _answer("PendingHelp", await _views(request).laboratory.ask(help_for_all))
+
+
 async def node(request: web.Request) -> web.Response:
     name = request.match_info["name"]
     found = _views(request).nodes.view(name, _number(request.query.get("offset", "0")))
@@ -104,12 +134,7 @@ async def search(request: web.Request) -> web.Response:
 
 async def try_it(request: web.Request) -> web.Response:
     """A pod as somebody is editing it, as YAML or JSON: what would become of it. Changes nothing."""
-    if request.content_type != "application/json":
-        raise web.HTTPUnsupportedMediaType(text="expected application/json")
-    try:
-        asked = msgspec.json.decode(await request.read(), type=_Try)
-    except msgspec.DecodeError as error:
-        raise web.HTTPBadRequest(text=str(error)) from error
+    asked = await _body(request, _Try)
     try:
         verdict = _views(request).pods.try_it(asked.manifest, asked.pod)
     except TryError as error:  # an answer, since every pod is wrong while somebody types
@@ -117,8 +142,29 @@ async def try_it(request: web.Request) -> web.Response:
     return _json({"kind": "Trial", "mistakes": [], "verdict": plain(verdict)})
 
 
+async def what_if(request: web.Request) -> web.Response:
+    """What changes to the cluster would come to: two maps and the difference. Changes nothing."""
+    view, _ = await _views(request).laboratory.what_if(await _body(request, Question))
+    return _answer("WhatIfView", view)
+
+
+async def what_if_page(request: web.Request) -> web.Response:
+    """The whole difference as one page of HTML, to be sent to others."""
+    _, found = await _views(request).laboratory.what_if(await _body(request, Question))
+    return web.Response(text=page(found), content_type="text/html", charset="utf-8")
+
+
+async def timeline(request: web.Request) -> web.Response:
+    return _answer("Timeline", _travel(request).timeline())
+
+
+async def go_to_moment(request: web.Request) -> web.Response:
+    """Show another moment of a recording, to all pages that are open."""
+    return _answer("Timeline", await _travel(request).go((await _body(request, _Moment)).moment))
+
+
 async def stream_of_changes(request: web.Request) -> web.StreamResponse:
-    return await stream(request, _views(request))
+    return await stream(request, request.app[VIEWS])
 
 
 class _Try(msgspec.Struct):
@@ -127,8 +173,27 @@ class _Try(msgspec.Struct):
     """The pod that is edited; empty for a new one."""
 
 
+class _Moment(msgspec.Struct):
+    moment: float
+
+
+async def _body(request: web.Request, kind: type[T]) -> T:
+    if request.content_type != "application/json":
+        raise web.HTTPUnsupportedMediaType(text="expected application/json")
+    try:
+        return msgspec.json.decode(await request.read(), type=kind)
+    except msgspec.DecodeError as error:
+        raise web.HTTPBadRequest(text=str(error)) from error
+
+
 def _views(request: web.Request) -> Views:
-    return request.app[VIEWS]
+    return request.app[VIEWS]()
+
+
+def _travel(request: web.Request) -> TimeTravel:
+    if TRAVEL not in request.app:
+        raise web.HTTPNotFound(text="This is no recording, so there is no other moment to go to.")
+    return request.app[TRAVEL]
 
 
 def _number(text: str) -> int:

@@ -10,10 +10,11 @@ from importlib.resources.abc import Traversable
 
 from aiohttp import web
 
-from kubesched.ui.endpoints import VIEWS, errors_as_documents, routes
+from kubesched.ui.endpoints import TRAVEL, VIEWS, errors_as_documents, routes
 from kubesched.ui.guard import TokenGuard, add_headers, check_exposure, guarded
 from kubesched.ui.model.observed import Observed
 from kubesched.ui.stream import PAGES
+from kubesched.ui.travel import TimeTravel
 from kubesched.ui.views import Views
 
 _LARGEST_BODY = 256 << 10
@@ -27,13 +28,16 @@ Serve = Callable[[web.Request], Awaitable[web.Response]]
 class PageServer:
     """Serves the page of one cluster. To be started and stopped on the event loop where the cluster lives."""
 
-    def __init__(self, observed: Observed, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None) -> None:
+    def __init__(
+        self, shown: Observed | TimeTravel, *, host: str = "127.0.0.1", port: int = 0, token: str | None = None
+    ) -> None:
         """ExposedError if others could reach that address."""
         check_exposure(host)
         self._host = host
         self.port = port
         self._guard = TokenGuard(token)
-        self._views = Views(observed)
+        self._travel = shown if isinstance(shown, TimeTravel) else None
+        self._present = Views(shown) if isinstance(shown, Observed) else None
         self._app = self._application()
         self._runner = web.AppRunner(self._app, access_log=None, shutdown_timeout=1.0)
         self._sampling: asyncio.Task[None] | None = None
@@ -54,8 +58,8 @@ class PageServer:
             await self._runner.cleanup()
             raise
         self.port = self._runner.addresses[0][1]
-        if self._views.observed.queue is not None:
-            self._sampling = asyncio.create_task(self._sample(), name="queue history")
+        if self._present is not None and self._present.observed.queue is not None:
+            self._sampling = asyncio.create_task(_sample(self._present), name="queue history")
 
     async def stop(self) -> None:
         """Close all connections: pages that are open try to come back, and say so."""
@@ -67,10 +71,13 @@ class PageServer:
         for task in list(pages):
             task.cancel()
         await self._runner.cleanup()
+        self._views().laboratory.close()
 
     def _application(self) -> web.Application:
         app = web.Application(middlewares=[guarded(self._guard), errors_as_documents], client_max_size=_LARGEST_BODY)
         app[VIEWS] = self._views
+        if self._travel is not None:
+            app[TRAVEL] = self._travel
         app[PAGES] = set()
         app.on_response_prepare.append(add_headers)
         app.add_routes(routes())
@@ -78,10 +85,18 @@ class PageServer:
             app.router.add_get(path, handler)
         return app
 
-    async def _sample(self) -> None:
-        while True:
-            self._views.queue.sample()
-            await asyncio.sleep(_SAMPLE_SECONDS)
+    def _views(self) -> Views:
+        """Of the moment that is shown: of a recording, others after a step back."""
+        if self._travel is not None:
+            return self._travel.views
+        assert self._present is not None
+        return self._present
+
+
+async def _sample(views: Views) -> None:
+    while True:
+        views.queue.sample()
+        await asyncio.sleep(_SAMPLE_SECONDS)
 
 
 def _static(folder: Traversable, prefix: str = "/") -> list[tuple[str, Serve]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -23,8 +24,10 @@ _MOST_PAGES = 32
 class Follower:
     """One open page, and what it knows already."""
 
-    def __init__(self, views: Views, version: Version, decision: int, group_by: str) -> None:
-        self._views = views
+    def __init__(self, shown: Callable[[], Views], version: Version, decision: int, group_by: str) -> None:
+        """`shown` are the views of this moment: with time travel, others after a step back."""
+        self._shown = shown
+        self._views = shown()
         self._version = version
         self._decision = decision
         self._group_by = group_by
@@ -34,6 +37,10 @@ class Follower:
     def news(self) -> dict[str, Any]:
         """What is new since the last time; nothing if nothing is."""
         found: dict[str, Any] = {}
+        if self._shown() is not self._views:
+            self._views = self._shown()
+            self._version, self._decision, self._counts = self._views.map.version, 0, None
+            found |= {"again": True, "map": {"reload": True}}
         views, observed = self._views, self._views.observed
         if views.map.version != self._version:
             changes = views.map.since(self._version, self._group_by)
@@ -57,9 +64,10 @@ class Follower:
         return found
 
 
-async def stream(request: web.Request, views: Views) -> web.StreamResponse:
+async def stream(request: web.Request, shown: Callable[[], Views]) -> web.StreamResponse:
     """Until the page is closed. Its `version` is that of the map it has, `decision` the last that it knows."""
-    query, log = request.query, views.observed.log
+    query, views = request.query, shown()
+    log = views.observed.log
     pages = request.app[PAGES]
     if len(pages) >= _MOST_PAGES:
         raise web.HTTPTooManyRequests(text=f"{_MOST_PAGES} pages are open already")
@@ -67,7 +75,7 @@ async def stream(request: web.Request, views: Views) -> web.StreamResponse:
     known = query.get("decision", "0")
     # Of what happened before the page was opened, only the last decisions: the rest would be news of no use.
     decision = int(known) if known.isascii() and known.isdigit() and len(known) < 16 else 0
-    follower = Follower(views, version, decision, query.get("group", ""))
+    follower = Follower(shown, version, decision, query.get("group", ""))
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
     await response.prepare(request)
     running = asyncio.get_running_loop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kubesched import __version__
+from kubesched.ui.laboratory import Laboratory
 from kubesched.ui.model.asking import Asking
 from kubesched.ui.model.headroom import HeadroomModel
 from kubesched.ui.model.node_map import LabelKey, NodeMapModel, default_group
@@ -31,6 +32,8 @@ class About:
     group_by: str
     """By which label nodes are grouped unless told otherwise."""
     profiles: list[str]
+    weights: dict[str, int]
+    """Score plugins of the first profile."""
     extenders: int
 
 
@@ -46,6 +49,7 @@ class Views:
         self.pods = PodModel(observed, asking, self.pending)
         self.nodes = NodeModel(observed, asking, self.pending, self.headroom)
         self.queue = QueueHistory(observed)
+        self.laboratory = Laboratory(observed)
 
     def about(self) -> About:
         observed, labels = self.observed, self.map.label_keys()
@@ -61,5 +65,6 @@ class Views:
             labels=labels,
             group_by=default_group(labels),
             profiles=list(observed.profiles),
+            weights=next((dict(profile.weights) for profile in observed.profiles.values()), {}),
             extenders=observed.extenders,
         )

@@ -9,6 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from kubesched import __version__
 from kubesched.cli.main import main
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -86,7 +87,26 @@ def test_html_is_one_page_with_plots_and_nothing_from_elsewhere(source: str) -> 
     assert len(plots) >= 2
     for plot in plots:
         minidom.parseString(plot)
-    assert not re.search(r"https?:|<script|<link|@import|url\(", text)
+    assert not re.search(r"https?:|<script[^>]|<link|@import|url\(", text)
+    assert text.count("<script>") == 1  # the search
+
+
+def test_html_says_what_made_it_and_who_was_evicted() -> None:
+    text = run("simulate", "-f", NIGHTLY, "-o", "html").stdout
+    assert "with the configuration default, seed 0, on 20" in text
+    assert f"<footer>kubesched {__version__}</footer>" in text
+    assert "evicted so far" in text
+    assert "<td class=bad>evicted after" in text
+
+
+def test_html_has_every_pod_and_names_the_reasons_of_those_that_wait() -> None:
+    large = (
+        "---\n{apiVersion: v1, kind: Pod, metadata: {name: large},"
+        " spec: {containers: [{resources: {requests: {cpu: 9}}}]}}\n"
+    )
+    text = run("simulate", "-f", "-", "-o", "html", stdin=NODE % (0, 0) + JOB % (4, 250) + large).stdout
+    assert text.count("<td>default/sums-") == 250
+    assert "Insufficient cpu" in re.findall(r"<svg.*?</svg>", text)[-1]
 
 
 def test_capacity_counts_copies_and_says_what_stops_the_next(tmp_path: Path) -> None:

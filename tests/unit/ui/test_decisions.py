@@ -83,7 +83,7 @@ def test_queue_is_counted_by_place_and_sampled_over_time() -> None:
 
 def test_follower_is_told_each_thing_once() -> None:
     world, views = alive(make_node("a"), make_pod("p"))
-    follower = Follower(views, views.map.version, 0, "")
+    follower = Follower(lambda: views, views.map.version, 0, "")
     assert set(follower.news()) == {"queue", "saying", "now"}
     assert follower.news() == {}
     world.tried()
@@ -98,7 +98,7 @@ def test_follower_that_missed_much_is_told_the_last_and_how_many_it_missed() -> 
     world, views = alive(make_node("a"), *(make_pod(f"p-{i:03}") for i in range(70)))
     for _ in range(70):
         world.tried()
-    news = Follower(views, views.map.version, 0, "").news()
+    news = Follower(lambda: views, views.map.version, 0, "").news()
     assert (len(news["decisions"]), news["skipped"], news["decisions"][-1]["number"]) == (60, 10, 70)
 
 

@@ -31,7 +31,7 @@ def objects_of(scheduler: Scheduler) -> list[KubeObject]:
     for pod in scheduler.pods.values():
         placed = state.placed(pod)
         pods.append(pod if placed is None else placed.pod)
-    return [*nodes, *state.objects.everything(), *pods]
+    return [*nodes, *state.objects, *pods]
 
 
 def explanation(

@@ -9,8 +9,6 @@ from kubesched.questions.what_if.answer import Moved, WhatIf
 from kubesched.simulate.plots import bars, cards, legend, section, table, whole_page
 from kubesched.simulate.report import title_of
 
-MOST_ROWS = 200
-
 
 def page(found: WhatIf) -> str:
     """The whole page."""
@@ -46,7 +44,7 @@ def _upgrade(found: WhatIf) -> str:
         return ""
     rows = (
         (each.node, each.by, _time(each.began), _time(each.ended - each.began), ", ".join(each.waited_for))
-        for each in found.upgrade.replaced[:MOST_ROWS]
+        for each in found.upgrade.replaced
     )
     shown = table(("Node", "Replaced by", "Cordoned", "Drained in", "Waited for"), rows)
     forced = ((_time(each.time), each.pod, each.node, ", ".join(each.budgets)) for each in found.upgrade.forced)
@@ -58,26 +56,20 @@ def _upgrade(found: WhatIf) -> str:
 def _moves(title: str, moves: Sequence[Moved]) -> str:
     if not moves:
         return ""
-    rows = (
-        (each.pod, each.from_node or ("new" if each.is_new else "waiting"), each.to_node) for each in moves[:MOST_ROWS]
-    )
-    more = len(moves) - MOST_ROWS
-    note = f'<p class="faint">... and {more} more.</p>' if more > 0 else ""
-    return section(title, table(("Pod", "From", "To"), rows) + note)
+    rows = ((each.pod, each.from_node or ("new" if each.is_new else "waiting"), each.to_node) for each in moves)
+    return section(title, table(("Pod", "From", "To"), rows))
 
 
 def _waiting(found: WhatIf) -> str:
     if not found.waiting:
         return ""
-    rows = (
-        (str(len(pods)), ", ".join(each.pod for each in pods[:5]), reason) for reason, pods in found.reasons[:MOST_ROWS]
-    )
-    return section("Waits", table(("Pods", "For example", "Why"), rows))
+    rows = ((each.pod, each.from_node, reason) for reason, pods in found.reasons for each in pods)
+    return section("Waits", table(("Pod", "Was on", "Why"), rows))
 
 
 def _evictions(found: WhatIf) -> str:
     rows = [(", ".join(each.victims), each.preemptor, str(each.priority), each.node) for each in found.evictions]
-    return section("Evicted", table(("Pods", "By", "Priority", "On"), rows[:MOST_ROWS])) if rows else ""
+    return section("Evicted", table(("Pods", "By", "Priority", "On"), rows)) if rows else ""
 
 
 def _budgets(found: WhatIf) -> str:
@@ -93,7 +85,7 @@ def _budgets(found: WhatIf) -> str:
         for each in found.budgets
     ]
     head = ("Budget", "Needs", "Up before", "Up after", "Leave", "")
-    return section("Disruption budgets", table(head, rows[:MOST_ROWS])) if rows else ""
+    return section("Disruption budgets", table(head, rows)) if rows else ""
 
 
 def _fullness(found: WhatIf) -> list[str]:
@@ -121,7 +113,7 @@ def _fullness(found: WhatIf) -> list[str]:
 def _workloads(found: WhatIf) -> str:
     rows = (
         (each.workload, ", ".join(f"{zone}: {count.before} to {count.after}" for zone, count in each.zones.items()))
-        for each in found.workloads[:MOST_ROWS]
+        for each in found.workloads
     )
     return section("Pods per zone", table(("Workload", "Zones"), rows)) if found.workloads else ""
 

@@ -77,33 +77,45 @@ class Replay:
         self._client = _RecordedClient(self._compare)
         self._open: dict[int, Attempt] = {}
         """Attempts that are not over, by the number that they have in the recording."""
-        self._scheduler = self._begin(plugins)
+        self.configuration = self._configuration()
+        self.scheduler = self._begin(plugins)
 
     def run(self) -> list[ReplayDifference]:
         """Replay everything; the differences found."""
+        for _ in self.steps():
+            pass
+        return self.differences
+
+    def steps(self) -> Iterator[float]:
+        """Replay entry by entry: the time of each, before it happens."""
         entries = list(self._entries())
         for i, (line, entry) in enumerate(entries):
+            yield entry["t"]
             self._line, self._now = line, entry["t"]
             if entry["what"] in ("wait", "finish"):
                 self._client.calls = _calls_after(entries, i)
             self._replay(entry)
-        return self.differences
 
-    def _begin(self, plugins: Registry) -> Scheduler:
+    def _configuration(self) -> config.SchedulerConfiguration:
         _, header = next(self._parsed(), (0, {}))
         if header.get("format") != FORMAT:
             raise ReplayError(f"line 1: expected a header with format {FORMAT!r}")
         try:
             features = config.Features.of(header.get("featureGates", {}))
-            configuration = config.from_plain(header["config"], features=features)
+            return config.from_plain(header["config"], features=features)
+        except config.ConfigError as error:
+            raise ReplayError(f"line 1: config: {error}") from error
+
+    def _begin(self, plugins: Registry) -> Scheduler:
+        try:
             return Scheduler(
-                configuration,
+                self.configuration,
                 self._client,
                 clock=lambda: self._now,
                 draw=lambda _: self._draws.popleft() if self._draws else self._drawn,
                 plugins=plugins,
             )
-        except (config.ConfigError, ProfileError) as error:
+        except ProfileError as error:
             raise ReplayError(f"line 1: config: {error}") from error
 
     def _parsed(self) -> Iterator[tuple[int, Entry]]:
@@ -131,7 +143,7 @@ class Replay:
             yield line, entry
 
     def _replay(self, entry: Entry) -> None:
-        scheduler = self._scheduler
+        scheduler = self.scheduler
         match entry["what"]:
             case "added":
                 scheduler.handle(Change(new=self._object(entry, "object")))
@@ -158,7 +170,7 @@ class Replay:
                 self._compare(f"outcome of {entry['pod']}", entry["outcome"], self._open.pop(entry["attempt"]).outcome)
 
     def _pop(self, entry: Entry) -> None:
-        if not self._popped and (next_one := self._scheduler.pop()) is not None:
+        if not self._popped and (next_one := self.scheduler.pop()) is not None:
             self._popped.extend(next_one.together)
         attempt = self._popped.popleft() if self._popped else None
         popped = attempt.queued.key if attempt else None
@@ -177,7 +189,7 @@ class Replay:
             attempt.spent = math.inf
         if isinstance(attempt.state, Popped | Asking | Paused):  # of a group, the first one's turn was that of all
             self._draws = deque(entry.get("draws", ()))
-            self._scheduler.decide(attempt)
+            self.scheduler.decide(attempt)
         now = described(attempt)
         for what in ("phase", "node", "message", "victims", "among"):
             if ran_out and what == "message":

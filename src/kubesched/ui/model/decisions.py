@@ -73,7 +73,8 @@ class Latency:
 class DecisionLog(SchedulerListener):
     """Listens to a scheduler. It measures only while somebody looks: until then attempts cost it a line each."""
 
-    def __init__(self, clock: Callable[[], float], stopwatch: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(self, clock: Callable[[], float], stopwatch: Callable[[], float] | None = time.perf_counter) -> None:
+        """Without a stopwatch nothing is measured: where attempts are repeated, how long they take says nothing."""
         self._clock = clock
         self._stopwatch = stopwatch
         self.entries: deque[DecisionEntry] = deque(maxlen=_REMEMBERED)
@@ -92,7 +93,7 @@ class DecisionLog(SchedulerListener):
     # -- what happens -------------------------------------------------------------------------------------------------
 
     def popped(self, attempt: Attempt) -> None:
-        if self.viewers and attempt.watch is None:
+        if self.viewers and self._stopwatch is not None and attempt.watch is None:
             attempt.watch = Stopwatch(self._stopwatch, is_detailed=attempt.number % _IN_DETAIL == 0)
 
     def finished(self, attempt: Attempt) -> None:

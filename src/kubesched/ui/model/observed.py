@@ -32,8 +32,11 @@ class Observed:
     engine: Engine
     """Decides on the same state, and is never the scheduler's own: asking must not draw from its random numbers."""
     profiles: Mapping[str, Profile]
+    configuration: SchedulerConfiguration
     clock: Callable[[], float]
     """The clock of the queue, in seconds."""
+    plugins: Registry | None = None
+    """Those that the configuration may name; None for all that are installed."""
     queue: SchedulingQueue | None = None
     """None where nothing is scheduled: then the page says what would become of pods that wait."""
     log: DecisionLog | None = None

@@ -15,5 +15,6 @@ def observe_manifests(cluster: SimulatedCluster, title: str) -> Observed:
         pods=cluster.pods,
         engine=cluster.engine,
         profiles=cluster.profiles,
+        configuration=cluster.configuration,
         clock=lambda: 0.0,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubesched.config import SchedulerConfiguration
+from kubesched.framework.extender import ignoring_managed_resources
 from kubesched.framework.registry import Registry
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.ui.model.decisions import DecisionLog
@@ -20,9 +21,13 @@ def observe_scheduler(
     clock: Callable[[], float],
     plugins: Registry | None = None,
     saying: Callable[[], str] = lambda: "",
+    measures: bool = True,
 ) -> Observed:
-    """From now on its decisions are remembered. `clock` is that of its queue, `plugins` are those that it knows."""
-    log = DecisionLog(clock)
+    """From now on its decisions are remembered. `clock` is that of its queue, `plugins` are those that it knows.
+
+    `measures` says whether it matters how long attempts take.
+    """
+    log = DecisionLog(clock) if measures else DecisionLog(clock, stopwatch=None)
     scheduler.listeners.append(log)
     engine, profiles = engine_for(scheduler.state, configuration, plugins)
     return Observed(
@@ -32,6 +37,8 @@ def observe_scheduler(
         pods=scheduler.pods,
         engine=engine,
         profiles=profiles,
+        configuration=ignoring_managed_resources(configuration),
+        plugins=plugins,
         clock=clock,
         queue=scheduler.queue,
         log=log,

@@ -79,6 +79,11 @@ export class Cluster {
   /** @param {import("./types").News} news */
   learn(news) {
     this.now = news.now;
+    if (news.again) {
+      this.latest = 0;
+      this.decisions = [];
+      this.tell("decisions", []);
+    }
     if (news.map?.reload) {
       this.group(this.groupBy).catch(() => this.connection(false));
     } else if (news.map) {

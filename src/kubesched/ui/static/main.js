@@ -5,18 +5,20 @@ import { Cluster } from "./cluster.js";
 import { empty, fill, h } from "./dom.js";
 import { current, groupOf } from "./router.js";
 import { searchBox } from "./search.js";
+import { travelBar } from "./travel.js";
 import { startTheme, switchTheme } from "./theme.js";
 import { node } from "./views/node.js";
 import { overview } from "./views/overview.js";
 import { pending } from "./views/pending.js";
 import { pod } from "./views/pod.js";
 import { queue } from "./views/queue.js";
+import { whatIf } from "./views/what-if.js";
 import { count } from "./words.js";
 
 const cluster = new Cluster();
-/** Views by the first step of the path. What if, time travel, shadow and reports are to be listed here. */
-const VIEWS = { overview: overview(cluster), pending: pending(cluster), queue: queue(cluster), pods: pod(cluster), nodes: node(cluster) };
-const TABS = /** @type {[string, string][]} */ ([["overview", "Overview"], ["pending", "Pending"], ["queue", "Queue"]]);
+/** Views by the first step of the path. Shadow and reports are to be listed here. */
+const VIEWS = { overview: overview(cluster), pending: pending(cluster), queue: queue(cluster), "what-if": whatIf(cluster), pods: pod(cluster), nodes: node(cluster) };
+const TABS = /** @type {[string, string][]} */ ([["overview", "Overview"], ["pending", "Pending"], ["queue", "Queue"], ["what-if", "What if"]]);
 
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 const banner = /** @type {HTMLElement} */ (document.getElementById("banner"));
@@ -95,6 +97,7 @@ async function start() {
     fill(banner, "The connection to kubesched is lost: what you see is not news. It is tried again every few seconds.");
     banner.hidden = cluster.connected;
   });
+  if (cluster.about.source === "recording") await travelBar(/** @type {HTMLElement} */ (document.getElementById("travel")), cluster);
   addEventListener("hashchange", show);
   await show();
   document.documentElement.dataset["ready"] = "true";

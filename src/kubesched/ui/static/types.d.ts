@@ -3,7 +3,7 @@ export interface LabelKey { key: string; nodes: number; values: number }
 export interface About {
   version: string; source: string; title: string; live: boolean;
   nodes: { nodes: number; cordoned: number; tainted: number; notReady: number };
-  pods: number; pending: number; labels: LabelKey[]; groupBy: string; profiles: string[]; extenders: number;
+  pods: number; pending: number; labels: LabelKey[]; groupBy: string; profiles: string[]; extenders: number; weights: Record<string, number>;
 }
 export interface PackedColumns { shares: Record<string, string>; flags: string; pods: string }
 export interface NodeMap {
@@ -20,6 +20,8 @@ export interface DecisionEntry {
 }
 export interface News {
   map?: MapChanges; decisions?: DecisionEntry[]; skipped?: number; queue?: QueueCounts; saying?: string; now: number;
+  /** Whether this is another time than before, so that decisions begin anew. */
+  again?: boolean;
 }
 export interface Room {
   workload: string; example: string; running: number; more: number; atLeast: boolean; nodes: number; requests: Record<string, string>;
@@ -50,6 +52,13 @@ export interface PodView {
   nominatedNode: string; labels: Record<string, string>; manifest: any; yaml: string; waiting?: WaitingPod;
   cause: string; wakes: string[]; history: DecisionEntry[]; now: number; verdict?: Verdict;
 }
+export interface ObjectChange { verb: string; apiVersion: string; kind: string; namespace: string; name: string; patch?: unknown; object?: unknown }
+export interface Help { text: string; sorts: string[]; node: string; changes: ObjectChange[] }
+export interface PodHelp { pod: string; found: Help[]; tried: number; exhaustive: boolean }
+export interface GroupHelp {
+  why: string; pods: number; examples: string[]; pools: { pool: string; nodes: number; places: number }[]; first?: PodHelp;
+}
+export interface PendingHelp { asked: number; waiting: number; placed: number; groups: GroupHelp[] }
 export interface Resource { name: string; allocatable: string; requested: string; left: string; share: number }
 export interface PodOnNode {
   pod: string; priority: number; shares: Record<string, number>; assumed: boolean; terminating: boolean;
@@ -71,6 +80,20 @@ export interface QueueView {
   latency?: { attempts: number; p50: number; p90: number; p99: number; slowest: number };
   plugins: { plugin: string; point: string; microseconds: number }[]; preemptions: PreemptionEntry[];
 }
+export interface Moved { pod: string; fromNode: string; toNode: string; isNew: boolean; unmanaged: boolean }
+export interface Count { before: number; after: number }
+export interface Fullness { name: string; nodes: Count; pods: Count; resources: Record<string, { before?: number; after?: number }> }
+export interface WhatIf {
+  changes: string[]; moved: Moved[]; placed: Moved[]; gone: string[];
+  waiting: { pod: string; fromNode: string; reason: string; isNew: boolean; unmanaged: boolean }[];
+  evictions: { preemptor: string; node: string; victims: string[] }[];
+  budgets: { budget: string; wanted: number; before: number; after: number; leaving: number; short: boolean; slows: boolean }[];
+  total: Fullness; zones: Fullness[];
+}
+export interface WhatIfView {
+  before: NodeMap; after: NodeMap; difference: WhatIf; moved: number; placed: number; waiting: number; gone: number; evicted: number;
+}
+export interface Timeline { begin: number; end: number; now: number; decisions: number[]; differences: number }
 export interface Found { nodes: string[]; pods: [string, string][]; moreNodes: number; morePods: number }
 export interface Slices { rows: Record<string, [string, string][]>; resources: string[] }
 /** A view that is shown: `leave` is called when another takes its place. */

@@ -15,17 +15,23 @@ const FARTHEST = 60;
 const MOST_SLICED = 250;
 
 export class NodeMapView {
-  /** @param {import("../cluster.js").Cluster} cluster @param {string} resource what colours say */
-  constructor(cluster, resource = SCARCEST) {
+  /**
+   * @param {Pick<import("../cluster.js").Cluster, "columns" | "on">} cluster
+   * @param {string} resource what colours say
+   * @param {{ label?: string, chosen?: (node: string) => void }} how what a click does, if it opens no node
+   */
+  constructor(cluster, resource = SCARCEST, how = {}) {
     this.cluster = cluster;
+    this.how = how;
     this.resource = resource;
     this.canvas = h("canvas", {
-      tabindex: 0, role: "application", "aria-label": "Map of the nodes", "aria-describedby": "map-help",
+      tabindex: 0, role: "application", "aria-label": how.label ?? "Map of the nodes", "aria-describedby": "map-help",
     });
     this.tip = h("div", { class: "tip", role: "status", "aria-live": "polite", hidden: true });
     this.element = h("div", { class: "map" }, this.canvas, this.tip, this.buttons(),
       h("p", { id: "map-help", class: "unseen" }, "Arrow keys move from node to node, Enter opens one, + and - zoom."));
     this.painter = new Painter(this.canvas);
+    this.painter.slices = !how.label;
     this.camera = { x: 0, y: 0, k: 1 };
     this.focus = -1;
     this.pending = 0;
@@ -123,7 +129,8 @@ export class NodeMapView {
   /** Ask for the pods of nodes that are large enough to show them. */
   slice() {
     clearTimeout(this.slicing);
-    if (!this.layout || this.layout.cell * this.camera.k < SLICED) return;
+    // Only of the cluster as it is the server knows the pods of a row.
+    if (this.how.label || !this.layout || this.layout.cell * this.camera.k < SLICED) return;
     this.slicing = setTimeout(async () => {
       const rows = this.visible().filter((row) => !this.slices.has(row)).slice(0, MOST_SLICED);
       if (!rows.length) return;
@@ -222,7 +229,8 @@ export class NodeMapView {
   /** @param {number} row */
   open(row) {
     const name = this.cluster.columns.names[row];
-    if (name) go(`#/nodes/${encodeURIComponent(name)}`);
+    if (name && this.how.chosen) this.how.chosen(name);
+    else if (name) go(`#/nodes/${encodeURIComponent(name)}`);
   }
 
   /** @param {KeyboardEvent} event */

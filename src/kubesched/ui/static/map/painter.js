@@ -19,6 +19,8 @@ export class Painter {
     this.inside = /** @type {CanvasRenderingContext2D} */ (this.buffer.getContext("2d", { alpha: false }));
     /** @type {Camera | null} where the buffer was drawn */
     this.drawn = null;
+    /** Whether large cells show pods as slices, rather than a colour. */
+    this.slices = true;
     this.dress();
   }
 
@@ -139,10 +141,10 @@ export class Painter {
     const inner = size > 4 ? size - 1 : size;
     context.fillStyle = this.fillOf(colourOf(share));
     context.globalAlpha = flags & NOT_READY ? 0.35 : 1;
-    if (size >= SLICED) this.sliced(columns, row, x, y, size - 4, share, slices);
+    if (size >= SLICED && this.slices) this.sliced(columns, row, x, y, size - 4, share, slices);
     else context.fillRect(x, y, inner, inner);
     context.globalAlpha = 1;
-    if (flags > 1) this.marks(flags, x, y, size >= SLICED ? size - 4 : inner);
+    if (flags > 1) this.marks(flags, x, y, size >= SLICED && this.slices ? size - 4 : inner);
   }
 
   /** A node with room for its name and its pods. @param {import("./columns.js").Columns} columns @param {number} row
@@ -186,7 +188,7 @@ export class Painter {
   /** @param {number} flags @param {number} x @param {number} y @param {number} size */
   marks(flags, x, y, size) {
     const context = this.inside;
-    const thin = Math.max(1, size / 14);
+    const thin = Math.max(1, Math.min(size / 14, 4));
     if (flags & CORDONED) {
       context.strokeStyle = this.line ?? "";
       context.lineWidth = thin;

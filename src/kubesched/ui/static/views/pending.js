@@ -3,6 +3,7 @@
 import { get, path } from "../api.js";
 import { empty, fill, h, link, panel, podLink } from "../dom.js";
 import { often } from "../often.js";
+import { helpPanel, pendingHelp } from "../parts/help.js";
 import { table } from "../parts/table.js";
 import { amounts, count, counted, duration } from "../words.js";
 
@@ -14,10 +15,13 @@ export const pending = (cluster) => async (root, route) => {
   const chosen = route.path[1] ?? "";
   const groups = h("div", { class: "cause-cards" }), pods = h("div", {});
   const place = { offset: 0 };
-  fill(root, h("div", { class: "pending" }, h("h1", {}, "Pending pods, by cause"), groups, pods));
+  const help = helpPanel("Look for changes that would help", "/api/help/pending", pendingHelp);
+  help.hidden = true;
+  fill(root, h("div", { class: "pending" }, h("h1", {}, "Pending pods, by cause"), help, groups, pods));
   const show = async () => {
     /** @type {{ pods: number, groups: import("../types").CauseGroup[] }} */
     const found = await get("/api/pending");
+    help.hidden = !found.groups.length;
     if (!found.groups.length) {
       return fill(groups, empty("No pod waits.", cluster.about.live ? "Pods that find no node show up here, with the reason." : ""));
     }

@@ -4,6 +4,7 @@ import { get, path } from "../api.js";
 import { fill, h, nodeLink, panel } from "../dom.js";
 import { often } from "../often.js";
 import { decisionLine } from "../parts/decisions.js";
+import { helpPanel, podHelp } from "../parts/help.js";
 import { tryIt } from "../parts/try-it.js";
 import { verdictParts } from "../parts/verdict.js";
 import { count, counted, duration } from "../words.js";
@@ -33,8 +34,8 @@ export const pod = (cluster) => async (root, route) => {
   fill(root, h("div", { class: "pod" },
     h("h1", {}, h("span", { class: "kind" }, "pod"), view.pod), facts,
     h("div", { class: "pod-columns" }, h("div", {}, verdict, history),
-      // What would help comes from kubesched.questions, and its place is here.
-      h("aside", {}, tryIt(view, (found) => show(found, true))))));
+      h("aside", {}, stuck(view) ? helpPanel("Look for changes", path("help", "pods", ...route.path.slice(1)), podHelp) : null,
+        tryIt(view, (found) => show(found, true))))));
   const renew = async () => {
     view = await get(address);
     about();
@@ -42,6 +43,11 @@ export const pod = (cluster) => async (root, route) => {
   };
   return { leave: often(2000, renew, (again) => cluster.on("decisions", again)) };
 };
+
+/** Whether it waits and nothing that the scheduler does now gives it a node. @param {import("../types").PodView} view */
+function stuck(view) {
+  return !view.node && !!view.verdict && (!view.verdict.node || !!view.verdict.gate);
+}
 
 /** @param {import("../types").PodView} view */
 function describe(view) {

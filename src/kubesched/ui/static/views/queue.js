@@ -37,7 +37,7 @@ function parts(view) {
   const places = ["active", "backoff", "unschedulable", "gated"].map((name, i) => line(name, i + 1));
   const rates = [["attempts", 5], ["bound", 6]].map(([name, i]) => ({
     name: `${name} per second`,
-    values: view.samples.map((sample, at) => Math.max((sample[Number(i)] ?? 0) - (view.samples[at - 1]?.[Number(i)] ?? sample[Number(i)] ?? 0), 0)),
+    values: view.samples.map((sample, at) => rate(sample, view.samples[at - 1], Number(i))),
   }));
   return [
     h("div", { class: "columns" },
@@ -48,10 +48,16 @@ function parts(view) {
   ];
 }
 
+/** How many more per second. @param {number[]} sample @param {number[] | undefined} before @param {number} i */
+function rate(sample, before, i) {
+  const seconds = (sample[0] ?? 0) - (before?.[0] ?? 0);
+  return before && seconds > 0 ? Math.max((sample[i] ?? 0) - (before[i] ?? 0), 0) / seconds : 0;
+}
+
 /** @param {import("../types").QueueView} view */
 function latency(view) {
   const outcomes = Object.entries(view.outcomes).map(([name, number]) => `${count(number)} ${name}`).join(", ");
-  if (!view.latency) return empty("Nothing was measured yet.", "Attempts are measured while a page is open.");
+  if (!view.latency) return empty("Nothing was measured.", "Attempts are measured while they happen and a page is open.");
   const { p50, p90, p99, slowest, attempts } = view.latency;
   const cells = /** @type {[string, number][]} */ ([["half within", p50], ["90 % within", p90], ["99 % within", p99], ["slowest", slowest]]);
   return h("div", {}, h("dl", { class: "numbers" }, cells.map(([name, value]) =>

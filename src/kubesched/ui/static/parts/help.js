@@ -1,0 +1,83 @@
+// What would help: changes of pods, nodes and the cluster that were tried on a copy. Looked for when somebody asks.
+
+import { ApiError, get } from "../api.js";
+import { empty, fill, h, nodeLink, panel, podLink } from "../dom.js";
+import { count, counted } from "../words.js";
+
+const SHOWN = 4;
+
+/**
+ * A panel with a button that asks.
+ * @template T
+ * @param {string} text of the button @param {string} address @param {(found: T) => import("../dom.js").Child[]} show
+ */
+export function helpPanel(text, address, show) {
+  const found = h("div", { "aria-live": "polite" });
+  const button = h("button", { type: "button", class: "ask" }, text);
+  button.addEventListener("click", async () => {
+    button.disabled = true;
+    fill(found, empty("Changes are being tried on a copy of the cluster."));
+    try {
+      fill(found, show(await get(address)));
+      button.textContent = "Look again";
+    } catch (error) {
+      fill(found, (error instanceof ApiError ? error.lines : [String(error)]).map((line) => empty(line)));
+    }
+    button.disabled = false;
+  });
+  return panel("What would help", "help", found, button);
+}
+
+/** @param {import("../types").PodHelp} help */
+export function podHelp(help) {
+  if (!help.found.length) {
+    return [empty(help.exhaustive ? `No single change helps, and no pair: ${count(help.tried)} were tried.`
+      : `Nothing was found that helps: ${count(help.tried)} changes were tried.`)];
+  }
+  return [h("ol", { class: "remedies" }, help.found.map((each) => remedy(each))),
+    h("p", { class: "dim small" }, `${counted(help.tried, "change")} tried, on a copy. Nothing in the cluster has changed.`)];
+}
+
+/** @param {import("../types").PendingHelp} help */
+export function pendingHelp(help) {
+  const more = help.waiting - help.asked;
+  return [
+    h("p", { class: "note" }, [
+      help.placed ? `${counted(help.placed, "pod")} would be placed as things are.` : "",
+      more ? `Only the first ${count(help.asked)} of the queue were asked about, ${count(more)} more wait.` : "",
+    ].filter(Boolean).join(" ")),
+    ...(help.groups.length ? help.groups.map(group) : [empty("Every pod that waits would be placed as things are.")]),
+  ];
+}
+
+/** @param {import("../types").GroupHelp} group */
+function group(group) {
+  const others = (group.first?.found ?? []).filter((help) => !group.pools.length || !help.sorts.includes("addNode"));
+  const ways = group.pools.length + others.length;
+  const most = group.pools[0]?.places ?? 0;
+  return h("section", { class: "help-group" },
+    h("h3", {}, `${counted(group.pods, "pod")}: ${group.why}`),
+    h("p", { class: "dim small" }, ways
+      ? `${counted(ways, "change")} would help ${most > 1 ? `${count(most)} of them` : "the first of them"}: `
+      : "Nothing was found that helps: ",
+    group.examples.map((key, i) => h("span", {}, i ? ", " : "", podLink(key))), group.pods > group.examples.length ? ", …" : null),
+    h("ol", { class: "remedies" },
+      group.pools.map((pool) => h("li", {}, h("b", {}, `${counted(pool.nodes, "more node")} of ${pool.pool}`),
+        ` would place ${pool.places === group.pods ? "all" : count(pool.places)} of them.`)),
+      others.slice(0, SHOWN).map((help) => remedy(help, group.first?.pod))));
+}
+
+/** @param {import("../types").Help} help @param {string} [pod] named, if the view is about others too */
+function remedy(help, pod) {
+  return h("li", {}, pod ? h("span", { class: "dim" }, "For ", podLink(pod), ": ") : null, `${help.text}. `,
+    help.text.includes(help.node) ? null : h("span", { class: "dim" }, "It would go to ", nodeLink(help.node), "."),
+    help.changes.length ? h("details", {}, h("summary", {}, "as a change of objects"),
+      h("pre", {}, help.changes.map(change).join("\n"))) : null);
+}
+
+/** @param {import("../types").ObjectChange} change */
+function change(change) {
+  const name = [change.namespace, change.name].filter(Boolean).join("/");
+  const content = change.patch ?? change.object;
+  return `${change.verb} ${change.kind} ${name}${content ? ` ${JSON.stringify(content, null, 1)}` : ""}`;
+}

@@ -1,0 +1,78 @@
+"""What would help, for the page: asked of a copy, so that the cluster that is looked at stays as it is."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+from tests.unit.ui.observing import alive, still
+
+from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.testing import make_node, make_pod
+from kubesched.ui.laboratory import MOST_QUESTIONS, BusyError
+from kubesched.ui.model import help as help_model
+from kubesched.ui.model.help import help_for, help_for_all
+from kubesched.ui.views import Views
+
+CLUSTER = (
+    make_node("node-1").capacity(cpu="4"),
+    make_pod("runs").requests(cpu="3").on("node-1"),
+    make_pod("fits").requests(cpu="1"),
+    make_pod("large").requests(cpu="2"),
+)
+
+
+def ask(views: Views, question: Any, **how: Any) -> Any:
+    return asyncio.run(views.laboratory.ask(question, **how))
+
+
+def test_smallest_change_for_a_pod_comes_in_words_and_as_a_patch() -> None:
+    found = ask(still(*CLUSTER), lambda cluster: help_for(cluster, "default/large"), leaves_it_as_it_is=True)
+    helps = {help.sorts: help for help in found.found}
+    assert helps["requestLess",].node == "node-1"
+    assert helps["requestLess",].changes[0].verb == "patch"
+
+
+def test_all_that_wait_are_placed_on_the_copy_alone() -> None:
+    views = still(*CLUSTER)
+    before = views.map.version
+    found = ask(views, help_for_all)
+    assert (found.placed, found.asked, [group.pods for group in found.groups]) == (1, 2, [1])
+    assert views.map.version == before
+    assert ask(views, help_for_all).placed == 1  # the next question begins with a copy that nobody has used
+
+
+def test_of_very_many_that_wait_only_the_first_are_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(help_model, "MOST_WAITING", 1)
+    found = ask(still(*CLUSTER), help_for_all)
+    assert (found.asked, found.waiting, found.placed, found.groups) == (1, 2, 1, ())
+
+
+def test_copy_counts_pods_where_the_scheduler_does() -> None:
+    world, views = alive(make_node("node-1").capacity(cpu="4"), make_pod("first").requests(cpu="3"))
+    world.decided()
+    assert views.observed.state.placed(views.observed.pods["default/first"]) is not None
+
+    def left(cluster: SimulatedCluster) -> int:
+        return int((cluster.state.nodes.allocatable - cluster.state.nodes.requested)[0, 0])
+
+    assert ask(views, left) == 1000
+
+
+def test_too_many_questions_at_once_are_refused() -> None:
+    views = still(*CLUSTER)
+    go_on = threading.Event()
+
+    async def run() -> None:
+        asked = [asyncio.ensure_future(views.laboratory.run(go_on.wait)) for _ in range(MOST_QUESTIONS)]
+        await asyncio.sleep(0)
+        try:
+            with pytest.raises(BusyError):
+                await views.laboratory.run(go_on.wait)
+        finally:
+            go_on.set()
+        await asyncio.gather(*asked)
+
+    asyncio.run(run())

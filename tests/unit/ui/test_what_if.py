@@ -1,0 +1,84 @@
+"""What if, for the page: changes are made on a copy, and both sides are drawn."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.unit.ui.observing import alive, still
+
+from kubesched import config
+from kubesched.questions.what_if.change import ChangeError
+from kubesched.testing import make_node, make_pod
+from kubesched.ui.model.what_if import Added, Question, QuestionError, WhatIfView, reweighted
+from kubesched.ui.views import Views
+
+CLUSTER = (
+    make_node("node-1").zone("a").capacity(cpu="4"),
+    make_node("node-2").zone("b").capacity(cpu="4"),
+    make_pod("small").requests(cpu="1").on("node-1"),
+    make_pod("large").requests(cpu="3").on("node-1"),
+    make_pod("there").requests(cpu="3").on("node-2"),
+)
+
+
+def asked(views: Views, **question: Any) -> WhatIfView:
+    return asyncio.run(views.laboratory.what_if(Question(**question)))[0]
+
+
+def test_drained_pods_move_or_wait_and_the_cluster_stays_as_it_is() -> None:
+    views = still(*CLUSTER)
+    version = views.map.version
+    found = asked(views, drain=("node-1",))
+    assert found.moved + found.waiting == 2
+    assert [each.to_node for each in found.difference.moved] == ["node-2"]
+    assert "Insufficient cpu" in found.difference.waiting[0].reason
+    assert views.map.version == version
+
+
+def test_node_that_is_lost_is_on_one_of_the_maps_only() -> None:
+    found = asked(still(*CLUSTER), lose=("topology.kubernetes.io/zone=a",), group="topology.kubernetes.io/zone")
+    assert found.before.names == ["node-1", "node-2"]
+    assert (found.after.names, found.after.groups) == (["node-2"], ["b"])
+
+
+def test_added_nodes_give_pods_that_wait_a_place() -> None:
+    views = still(*CLUSTER, make_pod("waits").requests(cpu="4"))
+    found = asked(views, add=(Added("node-1", 1),))
+    assert [(each.pod, each.to_node) for each in found.difference.placed] == [("default/waits", "node-1-new-1")]
+
+
+def test_live_cluster_is_asked_as_it_is_at_the_moment() -> None:
+    world, views = alive(make_node("node-1").capacity(cpu="4"), make_node("node-2").capacity(cpu="4"))
+    assert asked(views, drain=("node-1",)).moved == 0
+    world.see(make_pod("p").requests(cpu="1").on("node-1"))
+    assert asked(views, drain=("node-1",)).moved == 1
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ({}, "nothing is changed"),
+        ({"add": (Added("node-1", 0),)}, "from 1 to"),
+        ({"weights": {"NodeAffinity": 0}}, "from 1 to"),
+        ({"drain": tuple(map(str, range(2_001)))}, "at most"),
+    ],
+)
+def test_question_that_cannot_be_asked_is_refused(question: dict[str, Any], said: str) -> None:
+    with pytest.raises(QuestionError, match=said):
+        asked(still(*CLUSTER), **question)
+
+
+def test_node_that_is_not_there_is_named() -> None:
+    with pytest.raises(ChangeError, match="node-9"):
+        asked(still(*CLUSTER), drain=("node-9",))
+
+
+def test_weights_change_where_pods_go() -> None:
+    settings = reweighted(config.default(), {"NodeResourcesFit": 7})
+    weights = {plugin.name: plugin.weight for plugin in settings.profiles[0].plugins.multi_point.enabled}
+    assert weights["NodeResourcesFit"] == 7
+    assert weights["TaintToleration"] == 3
+    found = asked(still(*CLUSTER), weights={"NodeResourcesFit": 7}, anew=True)
+    assert found.difference.changes == ("weight of NodeResourcesFit 7",)
