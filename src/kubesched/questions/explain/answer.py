@@ -11,6 +11,7 @@ from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.pod import Pod
 from kubesched.questions.explain.grouping import NodeGroup, groups_of
 from kubesched.questions.explain.misses import Miss, nearest_misses
+from kubesched.questions.explain.pod_groups import GroupExplanation, explain_group
 from kubesched.questions.remedies import Remedies, remedies
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.explanation import Explanation, explain_pod
@@ -25,6 +26,8 @@ class Findings:
     details: dict[str, Any]
     """What plugins add, by the names of their parts."""
     remedies: Remedies | None = None
+    pod_group: GroupExplanation | None = None
+    """What becomes of the group that the pod waits with; without it the pod goes nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +40,18 @@ class Answer:
     """Only of a pod that fits nowhere."""
     remedies: Remedies | None = None
     """None for a pod that finds a node, or if they were not asked for."""
+    pod_group: GroupExplanation | None = None
 
     @property
     def findings(self) -> Findings:
         """What goes into the document besides the explanation."""
         details = {name: part.data for name, part in self.explanation.details.items()}
-        return Findings(self.groups, self.misses, details, self.remedies)
+        return Findings(self.groups, self.misses, details, self.remedies, self.pod_group)
 
 
 def explain(cluster: SimulatedCluster, pod: Pod, *, with_remedies: bool = True) -> Answer:
     """Explain the decision for a pod, as if it were pending. The cluster is the same afterwards."""
+    group = explain_group(cluster, pod, with_remedies=with_remedies)
     with _left_as_it_is(cluster, pod):
         explanation = explain_pod(cluster, pod)
         fits = bool(explanation.node) and explanation.gate is None
@@ -56,6 +61,7 @@ def explain(cluster: SimulatedCluster, pod: Pod, *, with_remedies: bool = True) 
             groups_of(explanation.verdicts, cluster.state),
             () if explanation.node else nearest_misses(explanation.verdicts, pod, cluster.state),
             remedies(cluster, pod) if asked and explanation.outcome != "error" else None,
+            group,
         )
 
 
