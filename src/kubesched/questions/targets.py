@@ -60,7 +60,7 @@ class AskedCluster:
         Of a workload it is a pod that is pending, else the next that it would make; of a group one that is pending,
         else one that is not. Raises UnknownTargetError.
         """
-        kind, key = _parsed(text, namespace)
+        kind, key = parsed(text, namespace)
         if kind is Pod:
             if key not in self.cluster.pods:
                 raise UnknownTargetError(_unknown_pod(key, self.cluster))
@@ -70,14 +70,14 @@ class AskedCluster:
         workload = self.workloads.get((kind, key))
         if workload is None:
             known = [other for other_kind, other in self.workloads if other_kind is kind]
-            raise UnknownTargetError(_unknown(kind, key, known))
+            raise UnknownTargetError(unknown_of_kind(kind, key, known))
         pending = [pod for pod in self.cluster.pending() if self._is_of(pod, workload)]
         return pending[0] if pending else self._next(workload)
 
     def _member_of(self, key: str) -> Pod:
         known = {group.key for group in self.cluster.state.objects.all(PodGroup)}
         if key not in known:
-            raise UnknownTargetError(_unknown(PodGroup, key, sorted(known)))
+            raise UnknownTargetError(unknown_of_kind(PodGroup, key, sorted(known)))
         if not self.cluster.state.features.pod_groups:
             raise UnknownTargetError(f"PodGroup {key}: groups need --feature-gates=GenericWorkload=true")
         members = [pod for pod in (*self.cluster.pending(), *self.cluster.pods.values()) if group_key(pod) == key]
@@ -147,7 +147,8 @@ def _wanting_one_more(workload: Workload, pods: Collection[str]) -> Workload:
     return replace(workload, spec=spec, status=WorkloadStatus())
 
 
-def _parsed(text: str, namespace: str) -> tuple[type[KubeObject], str]:
+def parsed(text: str, namespace: str) -> tuple[type[KubeObject], str]:
+    """The kind and the `namespace/name` that a text means."""
     parts = text.split("/")
     if len(parts) == 3 and parts[1].lower() in TYPES:
         return TYPES[parts[1].lower()], f"{parts[0]}/{parts[2]}"
@@ -171,7 +172,8 @@ def _unknown_pod(key: str, cluster: SimulatedCluster) -> str:
     return f"there is no pod {key}; there are {_listed(list(cluster.pods), most=10)}"
 
 
-def _unknown(kind: type[KubeObject], key: str, known: list[str]) -> str:
+def unknown_of_kind(kind: type[KubeObject], key: str, known: list[str]) -> str:
+    """What there is instead, by `namespace/name`."""
     similar = _similar(key, known)
     if similar:
         return f"there is no {kind.__name__} {key}; did you mean {_listed(similar)}?"

@@ -72,7 +72,9 @@ COMMANDS = {
     "Comparison": ["compare", "-f", SHOP, "--config", "config.yaml"],
     "Capacity": ["capacity", "-f", SHOP, "--pod", "pod.yaml", "--most", "3"],
     "Replay": ["replay", "recording.jsonl"],
+    "TestResults": ["test", str(ROOT / "examples" / "placement" / "tests")],
     "Version": ["version"],
+    "WhatIf": ["what-if", "-f", SHOP, "--drain", "zone=zone-a", "--upgrade", "pool=web"],
 }
 
 
