@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from kubesched.cli.layout import Grid, note, paragraph, unbroken
+from kubesched.cli.pod_group import print_group
 from kubesched.cli.printing import BAD, GOOD, STRONG, counted, heading, listed
 from kubesched.framework.plugin import Section
 from kubesched.questions.explain import Answer, NodeGroup
@@ -34,6 +35,10 @@ class ExplanationPrinter:
         self._all = nodes
 
     def print(self) -> None:
+        if self._answer.pod_group is not None:
+            print_group(self._out, self._answer.pod_group)
+            self._out.print()
+            paragraph(self._out, "One of its pods, by itself:")
         self._outcome()
         if self._it.verdicts:
             self._verdicts()

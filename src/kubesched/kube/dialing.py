@@ -18,6 +18,8 @@ NEXT_DIAL_AFTER = 0.5
 """Seconds without a connection (TLS included) after which another one is dialed beside it; the first made is used."""
 MOST_DIALS = 10
 """Enough to go on for the five seconds of a lease request: half of the servers may be dead."""
+LEAVE_WITHIN = 5.0
+"""Seconds that a connection which is not wanted any more has to be made, and closed."""
 
 
 class Address:
@@ -52,6 +54,7 @@ class Dialer:
         self.request_prefix = f"http://{self.address.host_header}{self.address.path}" if forwards else self.address.path
         self.extra_headers = proxy_authorization(self._proxy) if self._proxy is not None and forwards else ""
         self._tunnels = self._proxy is not None and not forwards
+        self._leaving: set[asyncio.Task[None]] = set()
 
     async def dial(self, certificate: Certificate | None, lost: Callable[[HttpConnection], None]) -> HttpConnection:
         """A new connection, showing this certificate. Raises UnreachableError in words for people."""
@@ -87,7 +90,24 @@ class Dialer:
                     dials.remove(made)
                     return made.result()
         finally:
-            await _hang_up(dials)
+            self._hang_up(dials)
+
+    def _hang_up(self, dials: list[asyncio.Task[HttpConnection]]) -> None:
+        """Another one was first, or nobody waits any more.
+
+        They are made all the same, and closed then: uvloop goes on with a handshake that was cancelled, and breaks.
+        """
+        for dial in dials:
+            leaving = asyncio.create_task(_leave(dial))
+            self._leaving.add(leaving)
+            leaving.add_done_callback(self._leaving.discard)
+
+    async def close(self) -> None:
+        """Wait for nothing that is not wanted any more."""
+        leaving = tuple(self._leaving)
+        for each in leaving:
+            each.cancel()
+        await asyncio.gather(*leaving, return_exceptions=True)
 
     async def _dial(self, context: ssl.SSLContext | None, lost: Callable[[HttpConnection], None]) -> HttpConnection:
         loop = asyncio.get_running_loop()
@@ -152,13 +172,14 @@ async def _first_made(
         return None
 
 
-async def _hang_up(dials: list[asyncio.Task[HttpConnection]]) -> None:
-    """Another one was first, or nobody waits any more."""
-    for dial in dials:
-        dial.cancel()
-    for made in await asyncio.gather(*dials, return_exceptions=True):
-        if isinstance(made, HttpConnection):
-            made.close()
+async def _leave(dial: asyncio.Task[HttpConnection]) -> None:
+    try:
+        await asyncio.wait((dial,), timeout=LEAVE_WITHIN)
+    finally:
+        dial.cancel()  # which does nothing to one that is done
+        for made in await asyncio.gather(dial, return_exceptions=True):
+            if isinstance(made, HttpConnection):
+                made.close()
 
 
 def _keep_alive(sock: socket.socket) -> None:

@@ -171,6 +171,7 @@ class Transport:
         """Hang up everywhere."""
         await self._credentials.close()
         self._pool.close()
+        await self._dialer.close()
         for connection in tuple(self._streams):
             connection.close()
         await asyncio.sleep(0)  # closed transports say so in the loop's next turn

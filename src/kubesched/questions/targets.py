@@ -12,6 +12,7 @@ from kubesched.api.errors import UserError
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.api.pod_groups import PodGroup, group_key
 from kubesched.api.workloads import ReplicaSet as StoredReplicaSet
 from kubesched.config import SchedulerConfiguration
 from kubesched.framework.profile import Profile
@@ -36,6 +37,7 @@ TYPES: dict[str, type[KubeObject]] = {
     **dict.fromkeys(("statefulset", "statefulsets", "sts", "statefulset.apps", "statefulsets.apps"), StatefulSet),
     **dict.fromkeys(("daemonset", "daemonsets", "ds", "daemonset.apps", "daemonsets.apps"), DaemonSet),
     **dict.fromkeys(("job", "jobs", "job.batch", "jobs.batch"), Job),
+    **dict.fromkeys(("podgroup", "podgroups", "podgroup.scheduling.k8s.io", "podgroups.scheduling.k8s.io"), PodGroup),
 }
 """What kubectl calls them."""
 
@@ -55,18 +57,33 @@ class AskedCluster:
     def find(self, text: str, namespace: str = DEFAULT_NAMESPACE) -> Pod:
         """The pod that is meant by `NAME`, `NAMESPACE/NAME`, `TYPE/NAME` or `NAMESPACE/TYPE/NAME`.
 
-        Of a workload it is a pod that is pending, else the next that it would make. Raises UnknownTargetError.
+        Of a workload it is a pod that is pending, else the next that it would make; of a group one that is pending,
+        else one that is not. Raises UnknownTargetError.
         """
         kind, key = parsed(text, namespace)
         if kind is Pod:
             if key not in self.cluster.pods:
                 raise UnknownTargetError(unknown_pod(key, self.cluster))
             return self.cluster.pods[key]
+        if kind is PodGroup:
+            return self._member_of(key)
         workload = self.workloads.get((kind, key))
         if workload is None:
-            raise UnknownTargetError(_unknown_workload(kind, key, self.workloads))
+            known = [other for other_kind, other in self.workloads if other_kind is kind]
+            raise UnknownTargetError(unknown_of_kind(kind, key, known))
         pending = [pod for pod in self.cluster.pending() if self._is_of(pod, workload)]
         return pending[0] if pending else self._next(workload)
+
+    def _member_of(self, key: str) -> Pod:
+        known = {group.key for group in self.cluster.state.objects.all(PodGroup)}
+        if key not in known:
+            raise UnknownTargetError(unknown_of_kind(PodGroup, key, sorted(known)))
+        if not self.cluster.state.features.pod_groups:
+            raise UnknownTargetError(f"PodGroup {key}: groups need --feature-gates=GenericWorkload=true")
+        members = [pod for pod in (*self.cluster.pending(), *self.cluster.pods.values()) if group_key(pod) == key]
+        if not members:
+            raise UnknownTargetError(f"PodGroup {key}: no pod names it in spec.schedulingGroup")
+        return members[0]
 
     def _is_of(self, pod: Pod, workload: Workload) -> bool:
         owner = pod.metadata.controller
@@ -153,12 +170,6 @@ def unknown_pod(key: str, cluster: SimulatedCluster) -> str:
     if pending:
         return f"there is no pod {key}; pending are {_listed(pending, most=10)}"
     return f"there is no pod {key}; there are {_listed(list(cluster.pods), most=10)}"
-
-
-def _unknown_workload(
-    kind: type[KubeObject], key: str, workloads: Mapping[tuple[type[KubeObject], str], Workload]
-) -> str:
-    return unknown_of_kind(kind, key, [other for other_kind, other in workloads if other_kind is kind])
 
 
 def unknown_of_kind(kind: type[KubeObject], key: str, known: list[str]) -> str:

@@ -76,6 +76,8 @@ class SimulatedCluster:
         for obj in sorted(objects, key=lambda obj: (isinstance(obj, Pod), obj.namespace, obj.name)):
             self.state.apply(obj)
         for pod in self.pending():
+            if self.engine.knows(pod.spec.scheduler_name):
+                self.state.groups.seen(pod)
             if pod.status.nominated_node_name:
                 self.state.nominated.add(pod, pod.status.nominated_node_name)
 

@@ -17,7 +17,7 @@ from tools import release
 
 from kubesched import __version__, config
 from kubesched.admission.kinds import SERVED
-from kubesched.api.kinds import WATCHED, Kind
+from kubesched.api.kinds import POD_GROUPS, WATCHED, Kind
 from kubesched.daemon.completion import completed
 from kubesched.daemon.options import Options, parse_options
 
@@ -88,6 +88,17 @@ def test_role_lets_every_kind_be_listed_and_watched(kind: Kind) -> None:
 @pytest.mark.parametrize(("group", "resource", "verb"), WRITTEN)
 def test_role_lets_everything_be_written_that_is(group: str, resource: str, verb: str) -> None:
     assert allows(the("ClusterRole", BESIDE)["rules"], group, resource, verb)
+
+
+GROUP_RIGHTS = [("podgroups", "list"), ("podgroups", "watch"), ("podgroups/status", "patch")]
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_chart_gives_rights_to_pod_groups_where_they_are_enabled(enabled: bool) -> None:
+    """The others of the role are the same: rendered without it, the chart is the manifest."""
+    rules = the("ClusterRole", CHART.rendered(podGroups={"enabled": enabled}))["rules"]
+    for resource, verb in GROUP_RIGHTS:
+        assert allows(rules, POD_GROUPS.group, resource, verb) is enabled
 
 
 def test_role_names_only_what_an_api_server_has() -> None:

@@ -13,8 +13,11 @@ import uvloop
 from tests.unit.kube.certificates import Authority, KeyPair, authority, server_context
 from tests.unit.kube.scripted_server import answering, serving, talking_to
 
+from kubesched.kube import dialing
 from kubesched.kube.credentials import FixedAuthorization, WithCertificate
+from kubesched.kube.dialing import Dialer
 from kubesched.kube.errors import ConnectionSettingsError, UnreachableError
+from kubesched.kube.http_connection import HttpConnection
 from kubesched.kube.tls import Certificate, ServerTrust
 
 LOOPBACK = ("127.0.0.1",)
@@ -277,5 +280,32 @@ def test_proxy_that_refuses_is_named() -> None:
             async with talking_to(server, trust=trusting(), proxy=f"http://127.0.0.1:{proxy.port}") as client:
                 with pytest.raises(UnreachableError, match=r"proxy 127.0.0.1:\d+: it answered \"HTTP/1.1 407 Proxy"):
                     await client.get("/", retries=0)
+
+    asyncio.run(main())
+
+
+def test_connection_that_loses_the_race_is_made_and_closed_not_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """uvloop goes on with a handshake that was cancelled, on a closed socket, and logs how that breaks."""
+    monkeypatch.setattr(dialing, "NEXT_DIAL_AFTER", 0.0)
+
+    async def main() -> None:
+        late, closed = asyncio.Event(), asyncio.Event()
+        made: list[HttpConnection] = []
+
+        async def dial(*_: object) -> HttpConnection:
+            connection = HttpConnection(asyncio.get_running_loop(), lambda _: None)
+            made.append(connection)
+            if len(made) == 1:
+                monkeypatch.setattr(connection, "close", closed.set)
+                await late.wait()
+            return connection
+
+        dialer = Dialer("http://127.0.0.1:1", trusting())
+        monkeypatch.setattr(dialer, "_dial", dial)
+        assert await dialer.dial(None, lambda _: None) is not made[0]
+        late.set()
+        async with asyncio.timeout(30):
+            await closed.wait()
+        await dialer.close()
 
     asyncio.run(main())

@@ -12,7 +12,7 @@ from kubesched.framework.cycle import PODS_TO_ACTIVATE
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
 from kubesched.framework.extender import AnswersMissingError
-from kubesched.framework.plugin import PermitPlugin, ReservePlugin
+from kubesched.framework.plugin import PermitPlugin
 from kubesched.framework.profile import Profile
 from kubesched.framework.status import Code, Status, error
 from kubesched.framework.waiting import WaitingPods
@@ -28,6 +28,7 @@ from kubesched.scheduler.attempt.attempt import (
     WaitingOnPermit,
 )
 from kubesched.scheduler.attempt.failures import breakdown, denial, failure_of, rejection
+from kubesched.scheduler.attempt.reserving import Reserving
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.state.pods import PlacedPod
 
@@ -38,7 +39,7 @@ _A_MOMENT = 1e-9
 """What a turn takes at least, so that the next one is not the first."""
 
 
-class SchedulingCycle:
+class SchedulingCycle(Reserving):
     """The decision, Reserve and Permit for one pod at a time. It is undone as a whole if one of them fails."""
 
     def __init__(
@@ -52,11 +53,10 @@ class SchedulingCycle:
         evicts_first: bool,
     ) -> None:
         """`find` has the latest version of a pod by its name; for `evicts_first` see Scheduler."""
+        super().__init__(engine.state, profiles)
         self._engine = engine
-        self._state = engine.state
         self._queue = queue
         self._client = client
-        self._reserve_plugins = {name: profile.at("reserve", ReservePlugin) for name, profile in profiles.items()}
         self._permit_plugins = {name: profile.at("permit", PermitPlugin) for name, profile in profiles.items()}
         self._waiting = waiting
         self._find = find
@@ -144,24 +144,6 @@ class SchedulingCycle:
         placed = self._state.placed(pod)
         return placed is not None and placed.assumed
 
-    def assume_and_reserve(self, decision: Decision) -> Status | None:
-        """None if the pod is assumed and everything is set aside for it; else nothing is."""
-        pod, cycle = decision.pod, decision.cycle
-        if self._state.placed(pod) is not None:  # another scheduler was faster
-            return error(f"pod {pod.uid}({pod.key}) is in the cache, so can't be assumed")
-        self._state.assume(pod, decision.node, cycle.facts)
-        rejected: Status | None = None
-        for plugin in self._reserve_plugins[decision.profile]:
-            status = cycle.ask(plugin.name, "Reserve", plugin.reserve, cycle, pod, decision.node)
-            if status is not None:
-                text = f'running Reserve plugin "{plugin.name}": {status.message}'
-                rejected = status.by(plugin.name) if status.is_rejection else error(text)
-                break
-        cycle.lap("Reserve", rejected)
-        if rejected is not None:
-            self.forget(decision)
-        return rejected
-
     def _permit(self, decision: Decision, timeouts: dict[str, float]) -> Status | None:
         """The last word before binding: None if it is yes, or not yet; then `timeouts` has who must be waited for."""
         rejected = self.ask_to_permit(decision, timeouts)
@@ -189,20 +171,6 @@ class SchedulingCycle:
         pods = decision.cycle.find(PODS_TO_ACTIVATE)
         while pods:
             self._queue.activate(pods.pop(next(iter(pods))))
-
-    def forget(self, decision: Decision) -> None:
-        """Give everything back and forget the assumption."""
-        self.unreserve(decision)
-        self._state.forget(decision.pod)
-
-    def unreserve(self, decision: Decision) -> None:
-        """Call Unreserve of all Reserve plugins in reverse order, also of those that reserved nothing."""
-        for plugin in reversed(self._reserve_plugins[decision.profile]):
-            try:
-                plugin.unreserve(decision.cycle, decision.pod, decision.node)
-            except Exception:  # the others must still give back theirs, and the pod its place
-                log.exception("plugin %s broke giving back what it reserved for pod %s", plugin.name, decision.pod.key)
-        decision.cycle.lap("Unreserve")
 
     def _begin_preemption(self, decision: Decision) -> tuple[PlacedPod, ...]:
         """The victims, if there are any. From here on the pod is held back until they are on their way out."""

@@ -16,7 +16,7 @@ from kubesched.framework.extender import ExtenderAnswers
 from kubesched.framework.groups import Placement, PlacementFeasiblePlugin, Progress, Proposal
 from kubesched.framework.status import Code, Status, error, unschedulable
 from kubesched.framework.stopwatch import Stopwatch
-from kubesched.scheduler.attempt.scheduling_cycle import SchedulingCycle
+from kubesched.scheduler.attempt.reserving import Reserving
 from kubesched.scheduler.groups import messages
 from kubesched.state.cluster import ClusterState
 from kubesched.state.facts import PodFacts
@@ -63,13 +63,13 @@ class GroupPlacer:
     def __init__(
         self,
         engine: Engine,
-        cycle: SchedulingCycle,
+        reserving: Reserving,
         feasibility: Sequence[PlacementFeasiblePlugin],
         find: Callable[[str], Pod | None],
     ) -> None:
         self._engine = engine
         self._state = engine.state
-        self._cycle = cycle
+        self._reserving = reserving
         self._feasibility = feasibility
         self._find = find
 
@@ -117,7 +117,7 @@ class GroupPlacer:
         if decision.outcome is not Outcome.SCHEDULED:
             return None
         nominated = self._state.nominated.node_of(pod)
-        status = self._cycle.assume_and_reserve(decision)
+        status = self._reserving.assume_and_reserve(decision)
         if status is None:
             placed.standing.append((decision, nominated))
             return None
@@ -129,14 +129,14 @@ class GroupPlacer:
         """All pods are where they were before, the last one first."""
         while placed.standing:
             decision, nominated = placed.standing.pop()
-            self._cycle.forget(decision)
+            self._reserving.forget(decision)
             self._renominate(decision.pod, nominated)
 
     def redo(self, placed: Placed) -> None:
         """Assume the pods once more where they stood; nothing else has changed since."""
         for decision in placed.fitting:
             nominated = self._state.nominated.node_of(decision.pod)
-            status = self._cycle.assume_and_reserve(decision)
+            status = self._reserving.assume_and_reserve(decision)
             if status is not None:
                 self.undo(placed)
                 placed.status = messages.broken_by(status)
@@ -176,7 +176,7 @@ class GroupPlacer:
         kept = []
         for decision, nominated in placed.standing:
             if decision.pod.identity in placed.refused:
-                self._cycle.forget(decision)
+                self._reserving.forget(decision)
                 self._renominate(decision.pod, nominated)
             else:
                 kept.append((decision, nominated))

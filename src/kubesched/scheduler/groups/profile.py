@@ -21,7 +21,7 @@ from kubesched.framework.groups import (
 from kubesched.framework.plugin import PostFilterPlugin
 from kubesched.framework.profile import Profile
 from kubesched.framework.status import Code, Status, error, unschedulable
-from kubesched.scheduler.attempt.scheduling_cycle import SchedulingCycle
+from kubesched.scheduler.attempt.reserving import Reserving
 from kubesched.scheduler.groups import messages
 from kubesched.scheduler.groups.placing import GroupPlacer, Member, Placed
 
@@ -30,10 +30,10 @@ class GroupProfile:
     """One profile at work on groups."""
 
     def __init__(
-        self, profile: Profile, engine: Engine, cycle: SchedulingCycle, find: Callable[[str], Pod | None]
+        self, profile: Profile, engine: Engine, reserving: Reserving, find: Callable[[str], Pod | None]
     ) -> None:
         feasibility = [plugin for plugin in profile.plugins.values() if isinstance(plugin, PlacementFeasiblePlugin)]
-        self.placer = GroupPlacer(engine, cycle, feasibility, find)
+        self.placer = GroupPlacer(engine, reserving, feasibility, find)
         self.state = engine.state
         self._draw = engine.draw
         self._capacities = engine.capacities

@@ -1,0 +1,207 @@
+"""The answer about a pod group: how many of its pods fit where, what the first that does not lacks, what would help."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from kubesched.api.change import Change
+from kubesched.api.meta import KubeObject
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
+from kubesched.api.pod_groups import PodGroup, group_key
+from kubesched.api.well_known import ZONE
+from kubesched.framework.decision import Outcome
+from kubesched.framework.groups import Placement, PlacementGeneratePlugin, group_of
+from kubesched.framework.status import Status
+from kubesched.questions.explain.misses import nearest_misses
+from kubesched.questions.pools import Pool, one_more, pools_of
+from kubesched.questions.remedies.trial import changed
+from kubesched.scheduler.attempt.reserving import Reserving
+from kubesched.scheduler.groups import messages
+from kubesched.scheduler.groups.placing import GroupPlacer, Member
+from kubesched.scheduler.groups.profile import GroupProfile
+from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.explanation import explain_pod
+
+MOST_PLACEMENTS = 30
+MOST_POOLS = 6
+MOST_NEW_NODES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlacement:
+    """A part of the cluster in which all pods of the group would have to be."""
+
+    name: str
+    """The value of the group's topology label; empty if the group may go anywhere."""
+    nodes: int
+    fits: int
+    """How many of the pods that wait find a node there, each with the earlier ones in place."""
+    first_without: str
+    """The first pod that finds none; empty if all do."""
+    why: str
+    """What is in its way on the node that comes closest."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupHelp:
+    """The fewest new nodes of a pool with which the group is scheduled."""
+
+    pool: str
+    zones: tuple[str, ...]
+    """Where they would have to be; empty if that does not matter."""
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupExplanation:
+    """What becomes of a group if it is tried now."""
+
+    group: str
+    outcome: str
+    message: str
+    """Why it is not scheduled."""
+    needed: int
+    """So many of its pods must have nodes for it to be worth running."""
+    running: int
+    """Pods of it that have nodes already."""
+    waiting: int
+    topology_key: str
+    placements: tuple[GroupPlacement, ...]
+    """The one with most pods first."""
+    not_shown: int
+    """Placements that were left out, because there are very many."""
+    would_evict: tuple[str, ...]
+    """Pods that the scheduler evicts to make room for the group."""
+    pools: tuple[GroupHelp, ...]
+
+
+def explain_group(cluster: SimulatedCluster, pod: Pod, *, with_remedies: bool = True) -> GroupExplanation | None:
+    """The group of a pod; None if it has none, or none that waits. The cluster is the same afterwards."""
+    group = group_of(pod, cluster.state) if cluster.state.features.pod_groups else None
+    if group is None:
+        return None
+    waiting = [each for each in cluster.pending() if group_key(each) == group.key and not each.is_terminating]
+    return _Group(cluster, group, waiting).explanation(with_remedies=with_remedies) if waiting else None
+
+
+class _Group:
+    def __init__(self, cluster: SimulatedCluster, group: PodGroup, pods: Sequence[Pod]) -> None:
+        self._cluster = cluster
+        self._state = cluster.state
+        self._group = group
+        self._pods = pods
+        reserving = Reserving(cluster.state, cluster.profiles)
+        profile = cluster.profiles[pods[0].spec.scheduler_name]
+        self._profile = GroupProfile(profile, cluster.engine, reserving, cluster.pods.get)
+        self._whatever_fits = GroupPlacer(cluster.engine, reserving, (), cluster.pods.get)
+        self._generators = profile.at("placement_generate", PlacementGeneratePlugin)
+
+    def explanation(self, *, with_remedies: bool) -> GroupExplanation:
+        outcome, message, victims = self._outcome()
+        found = self._placements()
+        shown = () if isinstance(found, Status) else found[:MOST_PLACEMENTS]
+        placements = sorted(map(self._tried, shown), key=lambda each: -each.fits)
+        asked = with_remedies and outcome == Outcome.UNSCHEDULABLE.value
+        return GroupExplanation(
+            self._group.key,
+            outcome,
+            message,
+            self._group.min_count,
+            len(self._state.groups.placed(self._group.key)),
+            len(self._pods),
+            self._group.topology_key,
+            tuple(placements),
+            0 if isinstance(found, Status) else len(found) - len(shown),
+            victims,
+            tuple(self._helping_pools()) if asked else (),
+        )
+
+    def _outcome(self) -> tuple[str, str, tuple[str, ...]]:
+        """What comes of it, why, and who has to leave for it."""
+        for pod in self._pods:
+            gate = self._cluster.engine.pre_enqueue(pod)
+            if gate is not None:
+                return Outcome.GATED.value, gate.message, ()
+        placed = self._state.groups.placed(self._group.key)
+        mistake = messages.mistake_in(self._group, list(self._pods), placed, self._state.features)
+        status = mistake or self._try()
+        if status is None:
+            return Outcome.SCHEDULED.value, "", ()
+        if not status.is_rejection:
+            return Outcome.ERROR.value, status.message, ()
+        room, answer = self._profile.post_filter(self._group, self._members())
+        if room is None or room.room is None:
+            said = messages.with_post_filter(self._group, status, answer.message, helped=False) if answer else status
+            return Outcome.UNSCHEDULABLE.value, said.message, ()
+        return Outcome.UNSCHEDULABLE.value, status.message, tuple(victim.pod.key for victim in room.room.victims)
+
+    def _members(self) -> list[Member]:
+        return [Member(pod) for pod in self._pods]
+
+    def _try(self) -> Status | None:
+        """Why the group is not feasible as things are; None if it is."""
+        placed = self._profile.place(self._group, self._members())
+        self._profile.placer.undo(placed)
+        return placed.status
+
+    # -- placement by placement ---------------------------------------------------------------------------------------
+
+    def _placements(self) -> Sequence[Placement] | Status:
+        if self._generators:
+            return self._generators[0].placements(self._group, self._state)
+        return (Placement("", self._state.nodes.live[: self._state.nodes.size].copy(), is_all=True),)
+
+    def _tried(self, placement: Placement) -> GroupPlacement:
+        placed = self._whatever_fits.place(self._group, self._members(), placement)
+        fitting = {decision.pod.identity for decision in placed.fitting}
+        without = next((pod for pod in self._pods if pod.identity not in fitting), None)
+        why = "" if without is None else self._why_not(without, placement)
+        self._whatever_fits.undo(placed)
+        return GroupPlacement(
+            placement.name, len(placement.rows), len(fitting), "" if without is None else without.key, why
+        )
+
+    def _why_not(self, pod: Pod, placement: Placement) -> str:
+        """What is in the way of a pod now that others of the group have their places."""
+        names = {self._state.nodes.names[row] for row in placement.rows.tolist()}
+        content = replace(pod, spec=replace(pod.spec, preemption_policy="Never"))
+        explanation = explain_pod(self._cluster, content)
+        verdicts = [verdict for verdict in explanation.verdicts if verdict.node in names]
+        misses = nearest_misses(verdicts, pod, self._state)
+        return f"{misses[0].node} {misses[0].text}" if misses else explanation.message
+
+    # -- how many nodes -----------------------------------------------------------------------------------------------
+
+    def _helping_pools(self) -> list[GroupHelp]:
+        found = [help_ for pool in pools_of(self._state)[:MOST_POOLS] if (help_ := self._help(pool)) is not None]
+        return sorted(found, key=lambda help_: help_.nodes)
+
+    def _help(self, pool: Pool) -> GroupHelp | None:
+        """New nodes in one zone: a group may have to stay within it."""
+        counts = [(model, nodes) for model in pool.models if (nodes := self._fewest(model))]
+        if not counts:
+            return None
+        fewest = min(nodes for _, nodes in counts)
+        best = [model for model, nodes in counts if nodes == fewest]
+        zones = dict.fromkeys(model.metadata.labels.get(ZONE, "") for model in best)
+        return GroupHelp(pool.name, tuple(filter(None, zones)) if len(best) < len(pool.models) else (), fewest)
+
+    def _fewest(self, model: Node) -> int:
+        """How many nodes like this one are enough; 0 if no number is."""
+        low, high = 1, min(len(self._pods), MOST_NEW_NODES)
+        if not self._is_scheduled_with(model, high):
+            return 0
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._is_scheduled_with(model, middle) else (middle + 1, high)
+        return high
+
+    def _is_scheduled_with(self, model: Node, nodes: int) -> bool:
+        made = (obj for number in range(1, nodes + 1) for obj in one_more(self._state, model, number))
+        changes: list[Change[KubeObject]] = [Change(None, obj) for obj in made]
+        with changed(self._cluster, changes):
+            return self._try() is None
