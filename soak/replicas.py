@@ -30,8 +30,9 @@ def broken_lines(log: Path, expected: Iterable[str] = ()) -> list[str]:
 class Replica:
     """One after another, processes under one name."""
 
-    def __init__(self, name: str, url: str, directory: Path) -> None:
-        self.name, self._url, self._directory = name, url, directory
+    def __init__(self, name: str, url: str, directory: Path, access: Path | None = None) -> None:
+        """`access` is a kubeconfig, if the address alone does not do."""
+        self.name, self._url, self._directory, self._access = name, url, directory, access
         self.logs: list[Path] = []
         self.kills = 0
         self.losses = 0
@@ -82,7 +83,9 @@ class Replica:
 
     def _started(self) -> SchedulerProcess:
         name = f"{self.name}-{len(self.logs)}"
-        process = SchedulerProcess(self._url, self._directory, name=name, settings=_SETTINGS, flags=_FLAGS)
+        process = SchedulerProcess(
+            self._url, self._directory, name=name, settings=_SETTINGS, flags=_FLAGS, access=self._access
+        )
         self.logs.append(process.log)
         return process
 

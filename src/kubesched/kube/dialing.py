@@ -9,6 +9,7 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from kubesched.kube.errors import AnswerTimeoutError, ConnectionSettingsError, UnreachableError
+from kubesched.kube.hedging import first_of_several
 from kubesched.kube.http_connection import HttpConnection
 from kubesched.kube.proxy import Proxy, TunnelHandshake, parsed_proxy, proxy_authorization
 from kubesched.kube.tls import Certificate, ServerTrust, TlsContexts
@@ -79,15 +80,12 @@ class Dialer:
     ) -> HttpConnection:
         """One address may stand for several servers, of which one has died without a word: then another is tried."""
         context = self._contexts.context(certificate) if self.address.is_tls else None
-        dials: list[asyncio.Task[HttpConnection]] = []
-        try:
-            while True:
-                dials.append(asyncio.create_task(self._dial(context, lost)))
-                if (made := await _first_made(dials, NEXT_DIAL_AFTER if len(dials) < MOST_DIALS else None)) is not None:
-                    dials.remove(made)
-                    return made.result()
-        finally:
-            await _hang_up(dials)
+        return await first_of_several(
+            lambda: self._dial(context, lost),
+            next_after=NEXT_DIAL_AFTER,
+            most=MOST_DIALS,
+            drop=HttpConnection.close,
+        )
 
     async def _dial(self, context: ssl.SSLContext | None, lost: Callable[[HttpConnection], None]) -> HttpConnection:
         loop = asyncio.get_running_loop()
@@ -134,31 +132,6 @@ class Dialer:
             raise
         connection.connection_made(transport)
         return transport
-
-
-async def _first_made(
-    dials: list[asyncio.Task[HttpConnection]], within: float | None
-) -> asyncio.Task[HttpConnection] | None:
-    """The first that succeeds, None if there is none in time. If all have failed, the last of them."""
-    try:
-        async with asyncio.timeout(within):
-            while True:
-                waiting = [dial for dial in dials if not dial.done()]
-                for dial in dials:
-                    if dial.done() and (dial.exception() is None or not waiting):
-                        return dial
-                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    except TimeoutError:
-        return None
-
-
-async def _hang_up(dials: list[asyncio.Task[HttpConnection]]) -> None:
-    """Another one was first, or nobody waits any more."""
-    for dial in dials:
-        dial.cancel()
-    for made in await asyncio.gather(*dials, return_exceptions=True):
-        if isinstance(made, HttpConnection):
-            made.close()
 
 
 def _keep_alive(sock: socket.socket) -> None:

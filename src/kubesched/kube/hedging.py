@@ -1,0 +1,49 @@
+"""Asking again beside a question that is not answered: who was asked may have died without a word."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+async def first_of_several(
+    ask: Callable[[], Coroutine[Any, Any, T]],
+    *,
+    next_after: float,
+    most: int,
+    drop: Callable[[T], None] = lambda answer: None,
+) -> T:
+    """The first that succeeds: one more is asked every `next_after` seconds, up to so many at once.
+
+    If all have failed, the last error is raised. The others are cancelled; `drop` gets what they brought all the same.
+    """
+    asked: list[asyncio.Task[T]] = []
+    try:
+        while True:
+            asked.append(asyncio.create_task(ask()))
+            if (first := await _first_of(asked, next_after if len(asked) < most else None)) is not None:
+                asked.remove(first)
+                return first.result()
+    finally:
+        for task in asked:
+            task.cancel()
+        for late in await asyncio.gather(*asked, return_exceptions=True):
+            if not isinstance(late, BaseException):
+                drop(late)
+
+
+async def _first_of(asked: list[asyncio.Task[T]], within: float | None) -> asyncio.Task[T] | None:
+    """The first that succeeds, None if there is none in time. If all have failed, the last of them."""
+    try:
+        async with asyncio.timeout(within):
+            while True:
+                waiting = [task for task in asked if not task.done()]
+                for task in asked:
+                    if task.done() and (task.exception() is None or not waiting):
+                        return task
+                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    except TimeoutError:
+        return None
