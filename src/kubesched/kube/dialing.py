@@ -17,8 +17,11 @@ from kubesched.kube.tls import Certificate, ServerTrust, TlsContexts
 DIAL_TIMEOUT = 30.0
 NEXT_DIAL_AFTER = 0.5
 """Seconds without a connection (TLS included) after which another one is dialed beside it; the first made is used."""
-MOST_DIALS = 10
-"""Enough to go on for the five seconds of a lease request: half of the servers may be dead."""
+PATIENCE = 2.0
+"""The third comes a second after the second, and so on: where handshakes are slow because all redial at once (a server
+died, a certificate was replaced), ten for each that is needed would make them slower still."""
+MOST_DIALS = 6
+"""The last of them begins after 15 s."""
 
 
 class Address:
@@ -84,6 +87,7 @@ class Dialer:
             lambda: self._dial(context, lost),
             next_after=NEXT_DIAL_AFTER,
             most=MOST_DIALS,
+            patience=PATIENCE,
             drop=HttpConnection.close,
         )
 

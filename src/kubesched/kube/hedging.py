@@ -14,11 +14,14 @@ async def first_of_several(
     *,
     next_after: float,
     most: int,
+    patience: float = 1.0,
     drop: Callable[[T], None] = lambda answer: None,
 ) -> T:
-    """The first that succeeds: one more is asked every `next_after` seconds, up to so many at once.
+    """The first that succeeds: one more is asked after `next_after` seconds, up to so many at once.
 
-    If all have failed, the last error is raised. The others are cancelled; `drop` gets what they brought all the same.
+    The time between two grows by the factor `patience`: who is slow because too much is asked must not be asked more
+    and more. If all have failed, the last error is raised. The others are cancelled; `drop` gets what they brought all
+    the same.
     """
     asked: list[asyncio.Task[T]] = []
     try:
@@ -27,6 +30,7 @@ async def first_of_several(
             if (first := await _first_of(asked, next_after if len(asked) < most else None)) is not None:
                 asked.remove(first)
                 return first.result()
+            next_after *= patience
     finally:
         for task in asked:
             task.cancel()
