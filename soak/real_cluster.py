@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import random
 import sys
 import time
@@ -189,6 +190,8 @@ async def serve(plane: ControlPlane, seed: int) -> None:
 
 
 if __name__ == "__main__":
+    # uvloop tells of every connection that ends in the middle of its TLS; here they are ended on purpose.
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
     given = json.loads(sys.argv[1])
     folder = Path(given["directory"], "control-plane")
     folder.mkdir()

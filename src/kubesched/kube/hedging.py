@@ -29,7 +29,10 @@ async def first_of_several(
             asked.append(asyncio.create_task(ask()))
             if (first := await _first_of(asked, next_after if len(asked) < most else None)) is not None:
                 asked.remove(first)
-                return first.result()
+                try:
+                    return first.result()
+                finally:
+                    del first  # an error has this frame in its traceback, and would hold itself by it
             next_after *= patience
     finally:
         for task in asked:

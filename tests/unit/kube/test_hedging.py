@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 from tests.virtual_time import now, run
@@ -66,6 +68,28 @@ def test_error_is_raised_when_nobody_is_left_who_could_answer() -> None:
             await first_of_several(asked, next_after=0.5, most=4)
         assert asked.at == [0.0, 0.5]
         assert now() == pytest.approx(0.7)
+
+    run(main())
+
+
+def test_error_is_freed_with_its_last_use() -> None:
+    """It holds whatever its traceback holds, connections among it, and garbage is collected seldom."""
+
+    class RefusalError(Exception):
+        pass
+
+    async def refuse() -> None:
+        raise RefusalError
+
+    async def main() -> None:
+        gc.disable()
+        try:
+            await first_of_several(refuse, next_after=0.5, most=2)
+        except RefusalError as error:
+            refusal = weakref.ref(error)
+        finally:
+            gc.enable()
+        assert refusal() is None
 
     run(main())
 
