@@ -33,8 +33,6 @@ _EXPECTED = (
     "an object, it is skipped",
     "the object is skipped",
     "The recording ends here",
-    "Fatal error on SSL protocol",  # uvloop's words for a connection that was closed in the middle of its TLS
-    "SSLProtocol._on_handshake_complete",  # and for one that was reset in the moment in which we gave up on it
 )
 """Errors that chaos is meant to cause, in the words of the log."""
 

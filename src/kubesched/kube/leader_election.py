@@ -249,10 +249,15 @@ class LeaderElector:
         """
         if (left := deadline - self._clock()) <= 0:
             raise AnswerTimeoutError("no time left to renew it")
-        until = self._clock() + min(self._request_timeout, left)
-        return await first_of_several(
-            lambda: ask(until - self._clock()), next_after=(until - self._clock()) / TRIES, most=TRIES
-        )
+        began = self._clock()
+        until = began + min(self._request_timeout, left)
+
+        async def once() -> T:
+            if self._clock() > began:
+                self._lock.distrust()
+            return await ask(until - self._clock())
+
+        return await first_of_several(once, next_after=(until - began) / TRIES, most=TRIES)
 
     def _record(self, *, acquire_time: str, transitions: int) -> LeaseRecord:
         now = micro_time(self._wall_clock())

@@ -48,6 +48,10 @@ class MemoryLock:
         self.hangs = False
         self.answers_late = False
         self.loses_answers = False
+        self.distrusted = 0
+
+    def distrust(self) -> None:
+        self.distrusted += 1
 
     async def _answer(self, timeout: float) -> None:
         if self.loses_answers:
@@ -418,6 +422,7 @@ def test_renewal_whose_server_died_is_asked_for_again_beside_it() -> None:
         renewing = asyncio.create_task(me._renew())
         await asyncio.sleep(3.3)
         assert asked == [(2.0, 5.0), (3.25, 3.75)]
+        assert lock.distrusted == 1, "other idle connections may lead to the same server"
         assert len(lease.writes) == 2
         assert me.slow_paths == 0
         renewing.cancel()
