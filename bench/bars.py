@@ -35,6 +35,22 @@ STORM_SIMULATE_SECONDS = 5
 STORM_GROWTH = 2.3
 """By how much twice as many preemptors on twice as many nodes may cost more."""
 
+GANG_MS = {1000: 100, 100: 15}
+"""CPU of deciding a gang of so many identical pods on 5,000 nodes."""
+GANG_RACK_MS = 50
+"""A gang of 100 that must stay in one of 500 racks."""
+GANG_PREEMPTION_MS = 100
+"""A gang of 100 on a full cluster of 5,000 nodes."""
+GANG_EVENT_MS = 50
+"""An event that helps none of 1,000 gangs of 10 that wait."""
+HOSTILE_SECONDS, LARGER_HOSTILE_SECONDS = 0.3, 0.5
+"""CPU of an attempt at one very large pod."""
+HOSTILE_MB_LEFT = 10
+"""What may still be held after such pods were deleted."""
+ASSIGNED_POD_MS = {"10,000 different pods": 2, "5,000 pods with affinity": 5}
+"""CPU of an event that helps none of the pods that wait."""
+DIFFERENT_PODS_MB = 250
+
 LIVE_US = {"basic": 1000, "spread-soft": 1300, "spread-hard": 1300, "required-anti-affinity": 1300}
 """CPU of the daemon's process per pod, its Event included."""
 START_SECONDS = 6
@@ -42,9 +58,19 @@ START_MB = 500
 SNAPSHOT_SECONDS = 6
 SNAPSHOT_MB = 600
 
+EXPLAIN_MS = 200
+"""CPU of the explanation of one pod on 5,000 nodes with 50,000 pods."""
+REMEDIES_MS = 2000
+"""The same with all that would help it."""
+
 CREATIONS_PER_SECOND = 500
 BINDINGS_PER_SECOND = 1000
 LIST_SECONDS = 1.5
+
+PAGE_FIRST_PICTURE_SECONDS = 2
+PAGE_FRAMES_PER_SECOND = 50
+PAGE_EDIT_MS = 100
+PAGE_DECISION_MS = 300
 
 KUBE_SCHEDULER_US = {
     "basic": {5000: 27_000, 15_000: 89_000},

@@ -4,10 +4,27 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
+from functools import partial
 
 from rich.console import Console
+from tests import chromium
 
-from bench import bars, churn, devices, live, measure, serving, simulating, snapshots, storm, waiting_attempts
+from bench import (
+    asking,
+    bars,
+    churn,
+    devices,
+    groups,
+    hostile,
+    live,
+    measure,
+    pages,
+    serving,
+    simulating,
+    snapshots,
+    storm,
+    waiting_attempts,
+)
 from bench.tables import verdict
 
 Results = dict[str, float]
@@ -65,6 +82,19 @@ def preemptors(console: Console, rounds: int) -> Results:
     return results
 
 
+def questions(console: Console, rounds: int) -> Results:
+    """`kubesched explain` once the cluster has been read."""
+    cluster, results = asking.full_cluster(), Results()
+    for kind in asking.ASKED:
+        for what, with_remedies, bar in (("explain", False, bars.EXPLAIN_MS), ("remedies", True, bars.REMEDIES_MS)):
+            spent = statistics.median(
+                asking.cpu_ms(cluster, kind, each, with_remedies=with_remedies) for each in range(rounds)
+            )
+            results[f"questions/{what}-{kind}-ms/{asking.NODES}x{asking.PODS}"] = round(spent, 1)
+            console.print(f"{what}, {kind}: {spent:.0f} ms of CPU (bar {bar:,} ms, {verdict(spent <= bar)})")
+    return results
+
+
 def claims(console: Console, rounds: int) -> Results:
     """Devices: the cost must not grow with the claims that are allocated already."""
     per_pod = devices.growing()
@@ -87,6 +117,50 @@ def waiting(console: Console, rounds: int) -> Results:
         f"another pod costs {other:.0f} us (bar {most_us} us, {verdict(other <= most_us)})"
     )
     return {f"loop/waiting-attempt-kb/{attempts}": held, f"loop/beside-waiting-us/{attempts}": other}
+
+
+def pod_groups(console: Console, rounds: int) -> Results:
+    """Gangs on 5,000 nodes: decided, kept in a rack, let in by preemption, or waiting."""
+    measured: dict[str, tuple[Callable[[], float], int]] = {
+        f"groups/gang-ms/{size}": (partial(groups.gang_ms, size), bar) for size, bar in bars.GANG_MS.items()
+    }
+    measured["groups/rack-ms/500x100"] = groups.rack_ms, bars.GANG_RACK_MS
+    measured["groups/preemption-ms/100"] = groups.preemption_ms, bars.GANG_PREEMPTION_MS
+    measured["groups/event-ms/1000x10"] = groups.event_ms, bars.GANG_EVENT_MS
+    results: Results = {}
+    for name, (work, bar) in measured.items():
+        spent = results[name] = round(min(work() for _ in range(rounds)), 1)
+        console.print(f"{name}: {spent} ms of CPU (bar {bar} ms, {verdict(spent <= bar)})")
+    return results
+
+
+def strangers(console: Console, rounds: int) -> Results:
+    """Very large pods, and very many different ones: nobody else must pay for them."""
+    results: Results = {}
+    for name, (_, small, large, label_groups) in hostile.PODS.items():
+        first, second, other = hostile.deciding(name)
+        bar, higher = bars.HOSTILE_SECONDS, bars.LARGER_HOSTILE_SECONDS
+        results |= {
+            f"hostile/{name}-seconds/{small}": round(first, 3),
+            f"hostile/{name}-seconds/{large}": round(second, 3),
+        }
+        console.print(
+            f"one pod with {name} x {small:,}: {first:.3f} s of CPU (bar {bar} s, {verdict(first <= bar)}); "
+            f"x {large:,}: {second:.3f} s (bar {higher} s, {verdict(second <= higher)}); "
+            f"{label_groups:,} groups of labels, an ordinary pod beside them {other / 1000:.1f} ms"
+        )
+    left, different = hostile.left_behind(), hostile.different_pods_mb()
+    results |= {"hostile/left-mb/5000": round(left, 1), "hostile/different-pods-mb/50000": round(different, 1)}
+    console.print(
+        f"left of them after they were deleted: {left:.1f} MB (bar {bars.HOSTILE_MB_LEFT} MB, "
+        f"{verdict(left <= bars.HOSTILE_MB_LEFT)}); state of 50,000 different pods: {different:.0f} MB "
+        f"(bar {bars.DIFFERENT_PODS_MB} MB, {verdict(different <= bars.DIFFERENT_PODS_MB)})"
+    )
+    for (who, most), (pods, near) in zip(bars.ASSIGNED_POD_MS.items(), ((10_000, False), (5_000, True))):
+        spent = hostile.WaitingForOthers(pods, with_affinity=near).assigned_pod_ms()
+        results[f"hostile/assigned-pod-ms/{pods}"] = round(spent, 2)
+        console.print(f"a pod is bound while {who} wait: {spent:.2f} ms (bar {most} ms, {verdict(spent <= most)})")
+    return results
 
 
 def daemon(console: Console, rounds: int) -> Results:
@@ -175,15 +249,46 @@ def whole_sandbox(console: Console, rounds: int) -> Results:
     return {"sandbox/running-wall-seconds/5000x10000": round(wall, 1), "sandbox/running-cpu-seconds/5000x10000": cpu}
 
 
+def web_page(console: Console, rounds: int) -> Results:
+    """The web page in a real browser; skipped without one."""
+    if chromium.MISSING:
+        console.print(f"web page: skipped, {chromium.MISSING}")
+        return {}
+    runs = [pages.measured() for _ in range(rounds)]
+    first, frames, edit, loaded, heap = (statistics.median(values) for values in zip(*runs, strict=True))
+    seen = statistics.median(pages.decision_seen_ms() for _ in range(rounds))
+    console.print(
+        f"web page of 5,000 nodes and 50,000 pods: first picture after {first:.2f} s "
+        f"(bar {bars.PAGE_FIRST_PICTURE_SECONDS} s, {verdict(first <= bars.PAGE_FIRST_PICTURE_SECONDS)}), "
+        f"{frames:.0f} frames/s while panning (bar {bars.PAGE_FRAMES_PER_SECOND}, "
+        f"{verdict(frames >= bars.PAGE_FRAMES_PER_SECOND)}), an edit answered in {edit:.0f} ms "
+        f"(bar {bars.PAGE_EDIT_MS} ms, {verdict(edit <= bars.PAGE_EDIT_MS)}), a decision seen after {seen:.0f} ms "
+        f"(bar {bars.PAGE_DECISION_MS} ms, {verdict(seen <= bars.PAGE_DECISION_MS)}); {loaded:.0f} KB loaded, "
+        f"{heap:.0f} MB of JavaScript heap"
+    )
+    return {
+        "ui/first-picture-seconds/5000x50000": round(first, 2),
+        "ui/frames-per-second/5000x50000": round(frames),
+        "ui/edit-ms/5000x50000": round(edit),
+        "ui/decision-seen-ms/50": round(seen),
+        "ui/loaded-kb/5000x50000": round(loaded),
+        "ui/heap-mb/5000x50000": round(heap, 1),
+    }
+
+
 SECTIONS: dict[str, Callable[[Console, int], Results]] = {
     "memory": memory,
     "churn": hour_of_churn,
     "simulate": simulate,
     "storm": preemptors,
     "devices": claims,
+    "questions": questions,
     "waiting-attempts": waiting,
+    "groups": pod_groups,
+    "hostile": strangers,
     "live": daemon,
     "snapshot": snapshot,
     "serving": api_server,
     "sandbox": whole_sandbox,
+    "ui": web_page,
 }

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+os.environ.pop("COLUMNS", None)  # pages are as wide as they are in a pipe, wherever the tests run
 
 HERE = Path(__file__).parent
 MARKS_BY_FOLDER = {

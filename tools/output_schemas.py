@@ -9,6 +9,7 @@ import dataclasses
 import json
 import types
 from collections.abc import Mapping
+from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -66,6 +67,8 @@ def _schema(hint: Any) -> dict[str, Any]:
         return _SCALARS[hint]
     if dataclasses.is_dataclass(hint):
         return _record(hint)  # type: ignore[arg-type]
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return {"enum": [each.value for each in hint]}
     if origin is Literal:
         return {"enum": list(arguments)}
     if origin in (Union, types.UnionType):

@@ -12,7 +12,7 @@ from kubesched.framework.budget import Expense
 from kubesched.framework.client import ClientError, ClusterClient
 from kubesched.framework.cycle import PODS_TO_ACTIVATE, Cycle
 from kubesched.framework.diagnosis import FilterOutcome
-from kubesched.framework.events import Action, ClusterEvent, Hint, Interest, Kind
+from kubesched.framework.events import Action, ClusterEvent, Hint, Interest, Kind, Lookup
 from kubesched.framework.nodes import Nodes, NodeView
 from kubesched.framework.plugin import (
     BindPlugin,
@@ -60,6 +60,7 @@ __all__ = [
     "Int64",
     "Interest",
     "Kind",
+    "Lookup",
     "Node",
     "NodeView",
     "Nodes",

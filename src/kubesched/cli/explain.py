@@ -1,77 +1,97 @@
-"""`kubesched explain`: why does a pod go where it goes, or nowhere?"""
+"""`kubesched explain`: why does a pod go where it goes, or nowhere, and what would help?"""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Collection
+from pathlib import Path
 
 import click
+from rich.text import Text
 
+from kubesched.api.pod import Pod
 from kubesched.cli.explanation import ExplanationPrinter
 from kubesched.cli.input import refuse
-from kubesched.cli.offline import TEXT, plugin_errors_reported, simulated, simulation_options
-from kubesched.cli.printing import console, listed, print_plain, print_skipped
+from kubesched.cli.offline import TEXT, plugin_errors_reported, simulation_options
+from kubesched.cli.offline import asked as asked_about
+from kubesched.cli.pending import print_pending
+from kubesched.cli.printing import console, print_plain, print_skipped
 from kubesched.cli.source import namespace, namespace_option
 from kubesched.config import Features
-from kubesched.simulate.cluster import SimulatedCluster
-from kubesched.simulate.explanation import explain as explain_pod
+from kubesched.questions.answers import ExplanationList, Skipped, answer
+from kubesched.questions.explain import explain as explain_pod
+from kubesched.questions.pending import pending_pods
+from kubesched.questions.targets import AskedCluster
+from kubesched.simulate.kinds import DEFAULT_NAMESPACE
 
 
 @click.command()
+@click.argument("targets", nargs=-1, metavar="[POD | TYPE/NAME]...")
 @simulation_options
-@click.argument("pod", default="")
-@click.option("--pod", "name", default="", help="The same as POD.")
 @namespace_option
-@click.option("--all-nodes", is_flag=True, help="Show every node, even in a large cluster.")
+@click.option("--pod", "pods", multiple=True, help="The same as an argument: NAMESPACE/NAME of a pod.")
+@click.option(
+    "--pod-file", "pod_files", multiple=True, metavar="FILE", help="Explain the pods and workloads of this file."
+)
+@click.option("--nodes", "--all-nodes", "all_nodes", is_flag=True, help="Show every node, not groups of them.")
+@click.option("--no-remedies", is_flag=True, help="Do not look for what would help.")
 def explain(
+    targets: tuple[str, ...],
     files: tuple[str, ...],
     config_file: str | None,
     features: Features,
     seed: int,
     output: str,
-    pod: str,
-    name: str,
+    pods: tuple[str, ...],
+    pod_files: tuple[str, ...],
     all_nodes: bool,
+    no_remedies: bool,
 ) -> None:
-    """Explain the decision for one pod: the verdict on every node, the scores, the choice, and preemption.
+    """Explain decisions: the verdict on all nodes, the scores, the choice, preemption, and what would help.
 
-    POD is NAMESPACE/NAME, or NAME in the namespace of -n.
+    POD is NAME or NAMESPACE/NAME; deployment/web, job/x, statefulset/db and the like stand for their next pod. Without
+    any, all pending pods are told in groups: what they lack, and what would place them.
     """
-    name = pod or name
-    if not name:
-        raise click.UsageError("Missing argument 'POD'.")
-    cluster, manifests = simulated(files, config_file, features, seed)
-    key = name if "/" in name else f"{namespace()}/{name}"
-    if key not in cluster.pods:
-        refuse([_unknown(key, cluster)])
-    scheduler = cluster.pods[key].spec.scheduler_name
-    if not cluster.engine.knows(scheduler):
-        known = ", ".join(cluster.profiles)
-        refuse([f"pod {key} waits for the scheduler {scheduler!r}; the configuration has profiles for {known}"])
+    asked, manifests = asked_about((*files, *pod_files), config_file, features, seed)
+    out, skipped = console(), Skipped(manifests.skipped)
     with plugin_errors_reported():
-        explanation = explain_pod(cluster, key)
+        if targets or pods or pod_files:
+            found = [asked.find(text, namespace()) for text in (*targets, *pods)]
+            for obj, source in zip(manifests.objects, manifests.sources):
+                if _is_from(source, pod_files) and (isinstance(obj, Pod) or (type(obj), obj.key) in asked.workloads):
+                    found.append(asked.find(f"{obj.namespace or DEFAULT_NAMESPACE}/{type(obj).__name__}/{obj.name}"))
+            _refuse_strangers(found, asked)
+            answers = [explain_pod(asked.cluster, pod, with_remedies=not no_remedies) for pod in found]
+        else:
+            pending = pending_pods(asked.cluster, with_remedies=not no_remedies)
+            if output == TEXT:
+                print_pending(out, pending)
+                print_skipped(out, manifests.skipped)
+            else:
+                print_plain(answer(pending, skipped), output)
+            return
     if output != TEXT:
-        print_plain({**explanation.to_plain(), "skipped": dict(manifests.skipped)}, output)
+        documents = [answer(each.explanation, each.findings, skipped) for each in answers]
+        print_plain(documents[0] if len(documents) == 1 else answer(ExplanationList(tuple(documents))), output)
         return
-    out = console()
-    ExplanationPrinter(out, explanation, all_nodes=all_nodes).print()
+    for i, each in enumerate(answers):
+        if i:
+            out.print(Text(f"\n{'═' * out.width}\n"))
+        ExplanationPrinter(out, each, nodes=all_nodes).print()
     print_skipped(out, manifests.skipped)
 
 
-def _unknown(key: str, cluster: SimulatedCluster) -> str:
-    if not cluster.pods:
-        return f"there is no pod {key}: the manifests have no pods at all"
-    similar = _similar(key, cluster.pods)
-    if similar:
-        return f"there is no pod {key}; did you mean {listed(similar)}?"
-    pending = [pod.key for pod in cluster.pending()]
-    if pending:
-        return f"there is no pod {key}; pending are {listed(pending, most=10)}"
-    return f"there is no pod {key}; there are {listed(list(cluster.pods), most=10)}"
+def _is_from(source: str, given: tuple[str, ...]) -> bool:
+    """Whether a file is one of those given, or in a directory that was."""
+    named = ["<stdin>" if file == "-" else file for file in given]
+    return any(source == file or Path(source).is_relative_to(file) for file in named)
 
 
-def _similar(key: str, known: Collection[str]) -> list[str]:
-    """Pods of the same name elsewhere, then those that are spelled alike."""
-    name = key.rpartition("/")[2]
-    namesakes = [other for other in known if other.rpartition("/")[2] == name]
-    return list(dict.fromkeys([*namesakes, *difflib.get_close_matches(key, known, n=4, cutoff=0.85)]))
+def _refuse_strangers(pods: list[Pod], asked: AskedCluster) -> None:
+    """Pods that wait for a scheduler that the configuration knows nothing of."""
+    known = ", ".join(asked.cluster.profiles)
+    refused = [
+        f"pod {pod.key} waits for the scheduler {pod.spec.scheduler_name!r}; the configuration has profiles for {known}"
+        for pod in pods
+        if not asked.cluster.engine.knows(pod.spec.scheduler_name)
+    ]
+    if refused:
+        refuse(refused)

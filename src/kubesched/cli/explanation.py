@@ -1,32 +1,37 @@
-"""An explanation as a page to read: the outcome first, then the verdicts, the scores, and preemption."""
+"""An explanation as a page to read: the outcome, then groups of nodes, scores, preemption, and what would help."""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.text import Text
 
-from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG, counted, heading, listed, table
+from kubesched.cli.layout import Grid, note, paragraph, unbroken
+from kubesched.cli.printing import BAD, GOOD, STRONG, counted, heading, listed
 from kubesched.framework.plugin import Section
-from kubesched.simulate.explanation import Explanation, NodeScore, NodeVerdict, Refusal
+from kubesched.questions.explain import Answer, NodeGroup
+from kubesched.questions.explain.grouping import NAMED_ONE_BY_ONE
+from kubesched.simulate.explanation import NodeScore, NodeVerdict, Refusal
 from kubesched.simulate.preemption import Eviction, Preemption
 
-LARGE_CLUSTER = 40
 MOST_SCORES = 15
 MOST_EVICTIONS = 5
 MOST_DETAILED_NODES = 3
+MOST_NAMES = 4
+CHOSEN = "<- chosen"
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class ExplanationPrinter:
-    """Prints one explanation."""
+    """Prints one answer; `nodes` shows every node by itself."""
 
-    def __init__(self, out: Console, explanation: Explanation, *, all_nodes: bool) -> None:
+    def __init__(self, out: Console, answer: Answer, *, nodes: bool) -> None:
         self._out = out
-        self._it = explanation
-        self._brief = not all_nodes and len(explanation.verdicts) > LARGE_CLUSTER
+        self._answer = answer
+        self._it = answer.explanation
+        self._all = nodes
 
     def print(self) -> None:
         self._outcome()
@@ -37,87 +42,90 @@ class ExplanationPrinter:
             self._scores()
         if self._it.preemption is not None:
             self._preemption(self._it.preemption)
+        self._remedies()
 
     # -- the outcome --------------------------------------------------------------------------------------------------
 
     def _outcome(self) -> None:
         it = self._it
         fitting = sum(verdict.fits for verdict in it.verdicts)
-        self._out.print(Text.assemble((it.pod, STRONG), f"  {fitting} of {counted(len(it.verdicts), 'node')} fit"))
+        title = Text.assemble((it.pod, STRONG), f"  {fitting} of {counted(len(it.verdicts), 'node')} fit")
+        self._out.print(title, soft_wrap=True)
         if it.remark:
-            self._out.print(
-                Text(f"{it.remark[0].upper()}{it.remark[1:]}; this is how it would be placed if it were pending.")
-            )
+            text = f"{it.remark[0].upper()}{it.remark[1:]}; this is how it would be placed if it were pending."
+            paragraph(self._out, text)
         if it.gate is not None:
-            self._out.print(Text(f"Gated by {it.gate.plugin}: {it.gate.text}", style=BAD))
-            self._out.print(Text("Without the gate:"))
-        self._out.print(self._choice())
+            paragraph(self._out, f"Gated by {it.gate.plugin}: {it.gate.text}", BAD)
+            paragraph(self._out, "Without the gate:")
+        paragraph(self._out, self._choice(), GOOD if it.node else BAD)
         if it.message:
-            self._out.print(Text(it.message))
+            paragraph(self._out, it.message)
         if it.pre_filters.nodes is not None:
             only = f"{', '.join(it.pre_filters.narrowed_by)} left only {listed(it.pre_filters.nodes)} to look at."
-            self._out.print(Text(only))
+            paragraph(self._out, only)
 
-    def _choice(self) -> Text:
+    def _choice(self) -> str:
         it = self._it
         if not it.node:
-            return Text("Something broke:" if it.outcome == "error" else "It fits nowhere:", style=BAD)
-        text = Text.assemble("It goes to ", (it.node, f"{STRONG} {GOOD}"))
+            return "Something broke:" if it.outcome == "error" else "It fits nowhere:"
+        text = f"It goes to {it.node}"
         if it.nominated:
-            return text.append(", to which it was nominated earlier and which still fits.")
+            return f"{text}, to which it was nominated earlier and which still fits."
         if it.ties:
-            return text.append(
-                f", drawn among {len(it.ties)} equally good nodes with seed {it.seed}: {listed(it.ties)}."
-            )
+            return f"{text}, drawn among {len(it.ties)} equally good nodes with seed {it.seed}: {listed(it.ties)}."
         if len(it.scores) == 1:
-            return text.append(", the only node that fits.")
-        return text.append(", the best of those that fit." if it.scores else ".")
+            return f"{text}, the only node that fits."
+        return f"{text}, the best of those that fit." if it.scores else f"{text}."
 
     # -- verdicts -----------------------------------------------------------------------------------------------------
 
     def _verdicts(self) -> None:
         self._out.print()
-        if self._it.pre_filters.refusal is not None:
-            refusal = self._it.pre_filters.refusal
-            self._out.print(
-                Text(f"No node was looked at: {refusal.plugin or 'the pre-filters'} refuse the pod itself.")
-            )
-        elif self._brief:
-            self._verdicts_by_reason()
+        refusal = self._it.pre_filters.refusal
+        if refusal is not None:
+            paragraph(self._out, f"No node was looked at: {refusal.plugin or 'the pre-filters'} refuse the pod itself.")
+        elif self._all:
+            self._every_node()
         else:
-            self._verdicts_by_node()
+            self._groups()
+            self._misses()
 
-    def _verdicts_by_node(self) -> None:
-        rows = table("Node", "Fits", "Plugin", "Reason")
+    def _every_node(self) -> None:
+        rows = Grid(("Node", "Fits", "Plugin", "Reason"))
         for verdict in self._it.verdicts:
             if verdict.refusal is None:
-                rows.add_row(verdict.node, Text("yes", style=GOOD), "", "")
+                rows.add(verdict.node, "yes", "", "", style=GOOD)
             else:
-                rows.add_row(verdict.node, Text("no", style=BAD), verdict.refusal.plugin, _reason(verdict))
-        self._out.print(rows)
+                rows.add(verdict.node, "no", verdict.refusal.plugin, _reason(verdict))
+        rows.print(self._out)
 
-    def _verdicts_by_reason(self) -> None:
-        nodes: dict[tuple[str, str], list[str]] = defaultdict(list)
-        for verdict in self._it.verdicts:
-            refusal = verdict.refusal
-            nodes[(refusal.plugin, refusal.text) if refusal else ("", "")].append(verdict.node)
-        rows = table("Nodes", "Fit", "Plugin", "Reason", "Such as", right=("Nodes",), wrap=("Reason",))
-        for (plugin, reason), names in sorted(nodes.items(), key=lambda item: (item[0] != ("", ""), -len(item[1]))):
-            fits = Text("no", style=BAD) if reason else Text("yes", style=GOOD)
-            rows.add_row(str(len(names)), fits, plugin, reason, listed(names, most=3))
-        self._out.print(rows)
-        self._out.print(Text("--all-nodes shows every node.", style=FAINT))
+    def _groups(self) -> None:
+        rows = Grid(("Nodes", "Which", "Verdict"), right=(0,))
+        for group in self._answer.groups:
+            verdict, style = ("fit", GOOD) if group.refusal is None else (_group_reason(group), "")
+            rows.add(str(len(group.nodes)), _which(group), verdict, style=style)
+        rows.print(self._out)
+        if any(len(group.nodes) > 1 for group in self._answer.groups):
+            note(self._out, "--nodes shows every node.")
+
+    def _misses(self) -> None:
+        if not self._answer.misses:
+            return
+        self._out.print()
+        self._out.print(heading("Nearest misses"))
+        for miss in self._answer.misses:
+            paragraph(self._out, f"{miss.node} {miss.text}", first="- ", rest="  ")
 
     # -- what plugins add ---------------------------------------------------------------------------------------------
 
     def _details(self) -> None:
-        """Sections about the winner; if there is none, about all nodes, or in a large cluster about the first few."""
+        """Sections about the winner; if there is none, about all nodes, or the first few."""
         for details in self._it.details.values():
             about_nodes = [section for section in details.sections if section.node]
             if self._it.node:
                 shown = [section for section in about_nodes if section.node == self._it.node]
             else:
-                shown = about_nodes[:MOST_DETAILED_NODES] if self._brief else about_nodes
+                shown = about_nodes if self._all else about_nodes[:MOST_DETAILED_NODES]
             for section in details.sections:
                 if not section.node or section in shown:
                     self._section(section)
@@ -125,44 +133,63 @@ class ExplanationPrinter:
     def _section(self, section: Section) -> None:
         self._out.print()
         if section.title:
-            self._out.print(heading(section.title))
-        for note in section.notes:
-            self._out.print(Text(note))
+            paragraph(self._out, section.title, STRONG)
+        for text in section.notes:
+            paragraph(self._out, text)
         if section.columns:
-            rows = table(*section.columns, right=section.right, wrap=section.columns[:1])
+            rows = Grid(section.columns, right=[i for i, name in enumerate(section.columns) if name in section.right])
             for cells in section.rows:
-                rows.add_row(*(Text(cell, style={"yes": GOOD, "no": BAD}.get(cell, "")) for cell in cells))
-            self._out.print(rows)
+                rows.add(*cells)
+            rows.print(self._out)
 
     # -- scores -------------------------------------------------------------------------------------------------------
 
     def _scores(self) -> None:
         """A column per plugin that tells nodes apart; what is the same for all is one column, so that rows add up."""
         scores = self._it.scores
-        shown = _best_and_chosen(scores, self._it.node) if self._brief else scores
+        shown = scores if self._all else _best_and_chosen(scores, self._it.node)
         telling = [i for i in range(len(scores[0].parts)) if len({score.parts[i].weighted for score in scores}) > 1]
         level = [i for i in range(len(scores[0].parts)) if i not in telling]
-        titles = [_title(scores[0].parts[i].plugin, scores[0].parts[i].weight) for i in telling]
-        rows = table("Score", *titles, "Equal\nfor all", "Total", "", right=(*titles, "Equal\nfor all", "Total"))
+        rows = self._wide_scores(shown, telling, level)
+        if rows.narrowest() > self._out.width:
+            rows = self._narrow_scores(shown, telling, level)
+        self._out.print()
+        rows.print(self._out)
+        notes = self._score_notes(len(shown), level)
+        if notes:
+            note(self._out, notes)
+
+    def _wide_scores(self, shown: Sequence[NodeScore], telling: Sequence[int], level: Sequence[int]) -> Grid:
+        parts = self._it.scores[0].parts
+        titles = [_title(parts[i].plugin, parts[i].weight) for i in telling]
+        rows = Grid(("Score", *titles, "Equal\nfor all", "Total", ""), right=range(1, len(titles) + 3))
         for score in shown:
             cells = [str(score.parts[i].weighted) for i in telling]
             same = str(sum(score.parts[i].weighted for i in level))
-            wins = score.node == self._it.node
-            style = f"{STRONG} {GOOD}" if wins else ""
-            rows.add_row(score.node, *cells, same, str(score.total), self._remark(score), style=style)
-        self._out.print()
-        self._out.print(rows)
-        self._out.print(Text(self._score_notes(len(shown), level), style=FAINT))
+            rows.add(score.node, *cells, same, str(score.total), self._mark(score), style=self._style(score))
+        return rows
 
-    def _remark(self, score: NodeScore) -> str:
+    def _narrow_scores(self, shown: Sequence[NodeScore], telling: Sequence[int], level: Sequence[int]) -> Grid:
+        rows = Grid(("Node", "Score", "", "Made of"), right=(1,))
+        for score in shown:
+            made_of = [(score.parts[i].plugin, score.parts[i].weighted) for i in telling]
+            made_of.append(("equal for all", sum(score.parts[i].weighted for i in level)))
+            parts = ", ".join(unbroken(f"{name} {points}") for name, points in made_of if points)
+            rows.add(score.node, str(score.total), self._mark(score), parts, style=self._style(score))
+        return rows
+
+    def _mark(self, score: NodeScore) -> str:
         if score.node == self._it.node:
-            return "<- chosen"
+            return unbroken(CHOSEN)
         return "equal" if score.node in self._it.ties else ""
+
+    def _style(self, score: NodeScore) -> str:
+        return f"{STRONG} {GOOD}" if score.node == self._it.node else ""
 
     def _score_notes(self, shown: int, level: list[int]) -> str:
         scores, notes = self._it.scores, []
         if shown < len(scores):
-            notes.append(f"{shown} of {counted(len(scores), 'node')}; --all-nodes shows all.")
+            notes.append(f"{shown} of {counted(len(scores), 'node')}; --nodes shows all.")
         if level:
             parts = [scores[0].parts[i] for i in level]
             notes.append(f"Equal for all: {', '.join(f'{part.plugin} {part.weighted}' for part in parts)}.")
@@ -177,38 +204,74 @@ class ExplanationPrinter:
         if preemption.chosen is None:
             self._out.print(heading("Preemption cannot help"))
             if not preemption.no_help:
-                self._out.print(Text(preemption.message))
+                paragraph(self._out, preemption.message)
         else:
             victims = counted(len(preemption.chosen.victims), "pod")
-            self._out.print(heading(f"Preemption would evict {victims} from {preemption.chosen.node}"))
+            paragraph(self._out, f"Preemption would evict {victims} from {preemption.chosen.node}", STRONG)
             self._victims(preemption.chosen)
         if preemption.others:
             self._others(preemption.others)
         for group in preemption.no_help:
-            self._out.print(
-                Text(f"No help on {counted(len(group.nodes), 'node')} ({listed(group.nodes)}): {group.reason}")
-            )
+            where = f"{counted(len(group.nodes), 'node')} ({listed(group.nodes)})"
+            paragraph(self._out, f"No help on {where}: {group.reason}")
 
     def _victims(self, eviction: Eviction) -> None:
-        rows = table("Victim", "Priority", "Guarded by", right=("Priority",))
+        rows = Grid(("Victim", "Priority", "Guarded by"), right=(1,))
         for victim in eviction.victims:
-            rows.add_row(victim.pod, str(victim.priority), ", ".join(victim.budgets) or "no disruption budget")
-        self._out.print(rows)
+            rows.add(victim.pod, str(victim.priority), ", ".join(victim.budgets) or "no disruption budget")
+        rows.print(self._out)
         if eviction.budget_violations:
-            text = (
-                f"{counted(eviction.budget_violations, 'victim')} may not be disrupted now: a budget would be broken."
-            )
-            self._out.print(Text(text, style=BAD))
+            victims = counted(eviction.budget_violations, "victim")
+            paragraph(self._out, f"{victims} may not be disrupted now: a budget would be broken.", BAD)
 
     def _others(self, others: tuple[Eviction, ...]) -> None:
         self._out.print()
-        rows = table("Or from", "Budgets broken", "Victims", right=("Budgets broken",))
-        for eviction in others if not self._brief else others[:MOST_EVICTIONS]:
+        rows = Grid(("Or from", "Budgets broken", "Victims"), right=(1,))
+        for eviction in others if self._all else others[:MOST_EVICTIONS]:
             victims = listed([f"{victim.pod} ({victim.priority})" for victim in eviction.victims])
-            rows.add_row(eviction.node, str(eviction.budget_violations), victims)
-        self._out.print(rows)
-        if self._brief and len(others) > MOST_EVICTIONS:
-            self._out.print(Text(f"... and {len(others) - MOST_EVICTIONS} more (--all-nodes shows them)", style=FAINT))
+            rows.add(eviction.node, str(eviction.budget_violations), victims)
+        rows.print(self._out)
+        if not self._all and len(others) > MOST_EVICTIONS:
+            note(self._out, f"... and {len(others) - MOST_EVICTIONS} more (--nodes shows them)")
+
+    # -- remedies -----------------------------------------------------------------------------------------------------
+
+    def _remedies(self) -> None:
+        remedies = self._answer.remedies
+        if remedies is None:
+            return
+        self._out.print()
+        if remedies.found:
+            self._out.print(heading("What would help"))
+            for remedy in remedies.found:
+                there = remedy.node in remedy.text or not any(v.node == remedy.node for v in self._it.verdicts)
+                goes = "" if there else f" It would go to {remedy.node}."
+                paragraph(self._out, f"{remedy.text}.{goes}", first="- ", rest="  ")
+        elif remedies.exhaustive:
+            paragraph(self._out, f"No single change helps, and no pair: {remedies.tried} were tried.", BAD)
+        else:
+            paragraph(self._out, f"Nothing was found that helps: {remedies.tried} changes were tried.", BAD)
+
+
+def _which(group: NodeGroup) -> str:
+    names = ", ".join(group.nodes)
+    if len(group.nodes) <= NAMED_ONE_BY_ONE:
+        return names
+    if group.trait is not None:
+        return group.trait.text
+    return listed(group.nodes, most=MOST_NAMES)
+
+
+def _group_reason(group: NodeGroup) -> str:
+    assert group.refusal is not None
+    reason = _said(group.refusal)
+    if group.refusal.plugin:
+        reason += f" ({group.refusal.plugin})"
+    if group.for_nominated:
+        reason += ", with the pods that are nominated to these nodes"
+    if group.also:
+        reason += f"\nalso {'; '.join(map(_objection, group.also))}"
+    return reason
 
 
 def _best_and_chosen(scores: tuple[NodeScore, ...], chosen: str) -> tuple[NodeScore, ...]:
@@ -216,18 +279,23 @@ def _best_and_chosen(scores: tuple[NodeScore, ...], chosen: str) -> tuple[NodeSc
     return scores[:MOST_SCORES] + tuple(score for score in scores[MOST_SCORES:] if score.node == chosen)
 
 
-def _reason(verdict: NodeVerdict) -> Text:
+def _reason(verdict: NodeVerdict) -> str:
     assert verdict.refusal is not None
-    text = Text(verdict.refusal.text)
+    text = _said(verdict.refusal)
     if verdict.for_nominated:
-        text.append(" (with the pods that are nominated to this node)", style=FAINT)
+        text += " (with the pods that are nominated to this node)"
     if verdict.also:
-        text.append(f"\nalso {'; '.join(map(_objection, verdict.also))}", style=FAINT)
+        text += f"\nalso {'; '.join(map(_objection, verdict.also))}"
     return text
 
 
 def _objection(refusal: Refusal) -> str:
-    return f"{refusal.plugin}: {refusal.text}"
+    return f"{refusal.plugin}: {_said(refusal)}"
+
+
+def _said(refusal: Refusal) -> str:
+    """The reasons without what the table says already: that they are about nodes."""
+    return ", ".join(reason.removeprefix("node(s) ") for reason in refusal.reasons)
 
 
 def _title(plugin: str, weight: int) -> str:

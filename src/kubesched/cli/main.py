@@ -16,14 +16,17 @@ COMMANDS = {
     "capacity": "Count how many more copies of a pod fit on the cluster, and say what stops the next one.",
     "compare": "Simulate the cluster once per configuration, and show the results side by side.",
     "config": "Check, complete and convert scheduler configurations.",
-    "explain": "Explain the decision for one pod: the verdict on every node, the scores, the choice, and preemption.",
-    "place": "Place all pending pods, one after another, and show where they go.",
+    "explain": "Explain decisions: the verdict on all nodes, the scores, the choice, preemption, and what would help.",
+    "place": "Place all pending pods, and those that workloads lack, one after another, and show where they go.",
     "replay": "Run a recording again and compare every decision.",
     "run": "Schedule on a live cluster, with kube-scheduler's flags.",
     "sandbox": "Run a cluster in one process: an API server for kubectl, hollow nodes, controllers and the scheduler.",
     "simulate": "Run the pods and workloads of the cluster in virtual time, to the end.",
     "snapshot": "Write all that scheduling looks at on a live cluster to a file, for -f of the other commands.",
+    "test": "Run placement tests: cases that say where pods have to land, and where never.",
+    "ui": "Show a cluster as a web page: its nodes, who waits and why, every decision, and pods to try.",
     "version": "Show the version, and the release of Kubernetes that decisions follow.",
+    "what-if": "Change the cluster, and show the difference: who moves, who waits and why, who is evicted.",
 }
 """Each is the attribute of its name in the module of its name; with the first sentence of its help, so that the list of
 commands can be shown without loading any."""
@@ -38,7 +41,8 @@ class CommandsByModule(SuggestingGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"kubesched.cli.{cmd_name}"), cmd_name)
+        name = cmd_name.replace("-", "_")
+        command: click.Command = getattr(import_module(f"kubesched.cli.{name}"), name)
         return command
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -8,7 +8,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from kubesched.cli.offline import TEXT, plugin_errors_reported, simulated, simulation_options
+from kubesched.cli.offline import TEXT, asked, plugin_errors_reported, simulation_options
 from kubesched.cli.printing import (
     BAD,
     FAINT,
@@ -42,11 +42,12 @@ def place(
     only: str,
     all_pods: bool,
 ) -> None:
-    """Place all pending pods, one after another, and show where they go.
+    """Place all pending pods, and those that workloads lack, one after another, and show where they go.
 
     One pass in the order of the queue. No pod is evicted; the output says which pods preemption would evict.
     """
-    cluster, manifests = simulated(files, config_file, features, seed)
+    found, manifests = asked(files, config_file, features, seed)
+    cluster = found.cluster
     with plugin_errors_reported():
         report = place_all(cluster)
     if only:

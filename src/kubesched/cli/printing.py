@@ -1,8 +1,12 @@
-"""How output looks on a terminal and in a pipe: tables without frills, at most 120 columns wide, and a progress bar."""
+"""How output looks on a terminal and in a pipe: tables without frills, and a progress bar.
+
+As wide as COLUMNS says; else at most 120 columns on a terminal, and 110 in a pipe.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -27,7 +31,8 @@ STRONG = "bold"
 def console() -> Console:
     """A console that prints what it is given: no markup, no guesses at colours."""
     made = Console(markup=False, highlight=False, emoji=False)
-    made.width = min(made.width, WIDEST) if made.is_terminal else PIPED
+    if not os.environ.get("COLUMNS", "").isdigit():  # who says how wide it is to be means it
+        made.width = min(made.width, WIDEST) if made.is_terminal else PIPED
     return made
 
 

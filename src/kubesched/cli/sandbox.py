@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 import signal
 from collections import Counter
 from collections.abc import Callable
@@ -13,8 +14,6 @@ from typing import Any
 import click
 import uvloop
 from rich.console import Console
-from rich.live import Live
-from rich.text import Text
 
 from kubesched.api.api_error import ApiError
 from kubesched.api.errors import UserError, located
@@ -24,8 +23,11 @@ from kubesched.api.schema import convert
 from kubesched.api.yaml import YamlError, documents
 from kubesched.cli.input import describe, read, refuse
 from kubesched.cli.offline import config_option, feature_gates_option, settings_of
-from kubesched.cli.printing import STRONG, console, counted
-from kubesched.cli.sandbox_view import line, summary, view
+from kubesched.cli.printing import console
+from kubesched.cli.sandbox_summary import TRY_NEXT, Transcript, heading_of, line, print_beginning, summary
+from kubesched.cli.terminal.screen import Surroundings
+from kubesched.cli.terminal.show import TerminalView
+from kubesched.cli.ui import started
 from kubesched.config import Features
 from kubesched.framework.profile import ProfileError
 from kubesched.plugins.registry import all_plugins
@@ -34,8 +36,11 @@ from kubesched.sandbox.http import ExposedError, Rule, parse_fault
 from kubesched.sandbox.nodes import node_manifests
 from kubesched.sandbox.scenarios import SCENARIOS, Scenario, Stage, play
 from kubesched.scheduler import garbage
+from kubesched.ui.server import PageServer
+from kubesched.ui.sources.sandbox import observe_sandbox
 
-_LOOKS_PER_SECOND = 4
+_TOKEN_BYTES = 18
+"""So that the address of the page fits a line of 60 columns; it can still not be guessed."""
 _SOON = 5.0
 """Seconds after which a node counts as lost in a story, which cannot wait for as long as a cluster does."""
 
@@ -61,6 +66,8 @@ _SOON = 5.0
 )
 @click.option("--kubeconfig", type=click.Path(path_type=Path), help="File to write the kubeconfig to.")
 @click.option("--fault", "faults", multiple=True, help="Fault to inject, e.g. 429:p=0.1,verb=create. Can be repeated.")
+@click.option("--no-ui", is_flag=True, help="Do not serve the web page.")
+@click.option("--ui-port", type=click.IntRange(0, 65535), default=0, help="Port of the web page; 0 picks a free one.")
 @click.option("--seed", type=int, help="Seed for repeatable names, delays and draws.")
 @click.option("--for", "seconds", type=click.FloatRange(min=0), help="Stop after this many seconds.")
 def sandbox(
@@ -78,15 +85,20 @@ def sandbox(
     data_dir: Path | None,
     kubeconfig: Path | None,
     faults: tuple[str, ...],
+    no_ui: bool,
+    ui_port: int,
     seed: int | None,
     seconds: float | None,
 ) -> None:
     """Run a cluster in one process: an API server for kubectl, hollow nodes, controllers and the scheduler.
 
     It needs nothing else and leaves nothing behind, unless --data-dir or --kubeconfig is set. On a terminal it shows a
-    live view; otherwise it prints decisions as they are made, and stops at the end of the scenario.
+    live view; otherwise it prints decisions as they are made, and stops at the end of the scenario. Either way
+    it prints the address of a web page that shows the cluster, the queue and every decision.
     """
     story = SCENARIOS[scenario] if scenario else None
+    if story is not None:
+        features = Features.of({**features.changed, **dict.fromkeys(story.gates, True)})
     settings = settings_of(config_file, features)
     nodes = nodes_of(node_file) if node_file else node_manifests(story.nodes if story else count)
     plan = Plan(
@@ -109,7 +121,7 @@ def sandbox(
         click.echo(warning, err=True)
     garbage.collect_seldom()
     with located(config_file or "configuration", ProfileError), located("sandbox", ExposedError):
-        uvloop.run(_run(plan, story, seconds, source=node_file or "sandbox"))
+        uvloop.run(_run(plan, story, seconds, source=node_file or "sandbox", page_port=None if no_ui else ui_port))
 
 
 def _warning(plan: Plan) -> str:
@@ -118,21 +130,48 @@ def _warning(plan: Plan) -> str:
     return "--token without --tls: kubectl sends no token over plain http, so all its calls end in 401; add --tls"
 
 
-async def _run(plan: Plan, story: Scenario | None, seconds: float | None, *, source: str) -> None:
+class Said:
+    """What the story says at this moment, for all who show it."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def say(self, text: str) -> None:
+        self.text = text
+
+
+async def _run(
+    plan: Plan, story: Scenario | None, seconds: float | None, *, source: str, page_port: int | None
+) -> None:
     ended = asyncio.Event()
     running = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         running.add_signal_handler(number, ended.set)
     box = await _started(plan, source)
-    try:
+    said = Said()
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(box.stop)
+        page = await _page(box, plan, said, page_port, stack) if page_port is not None else ""
         out = console()
+        hints = story.try_next if story else TRY_NEXT
+        ending = asyncio.create_task(ended.wait())
+        stack.callback(ending.cancel)
         if out.is_terminal:
-            await _show_live(box, story, seconds, ended, warning=_warning(plan))
+            await _show_live(box, plan, out, story, seconds, ending, said, page=page, hints=hints)
         else:
-            await _print_story(box, out, story, seconds, ended, nodes=len(plan.nodes))
-        out.print(summary(box))
-    finally:
-        await box.stop()
+            print_beginning(out, box, nodes=len(plan.nodes), page=page, hints=hints)
+            await _print_story(box, out, story, seconds, ending, said)
+        out.print(summary(box, out.width))
+
+
+async def _page(box: Sandbox, plan: Plan, said: Said, port: int, stack: contextlib.AsyncExitStack) -> str:
+    """Serve the web page until the stack unwinds. Its address."""
+    clock = asyncio.get_running_loop().time
+    observed = observe_sandbox(box, plan.configuration, clock=clock, plugins=plan.plugins, saying=lambda: said.text)
+    server = PageServer(observed, port=port, token=secrets.token_urlsafe(_TOKEN_BYTES))
+    await started(server)
+    stack.push_async_callback(server.stop)
+    return server.url
 
 
 async def _started(plan: Plan, source: str) -> Sandbox:
@@ -148,44 +187,76 @@ async def _started(plan: Plan, source: str) -> Sandbox:
 
 
 async def _show_live(
-    box: Sandbox, story: Scenario | None, seconds: float | None, ended: asyncio.Event, *, warning: str
+    box: Sandbox,
+    plan: Plan,
+    out: Console,
+    story: Scenario | None,
+    seconds: float | None,
+    ending: asyncio.Task[Any],
+    said: Said,
+    *,
+    page: str,
+    hints: tuple[str, ...],
 ) -> None:
-    """The live view, until a signal or the time limit. After a story the cluster stays."""
-    saying = ""
+    """The live view, until it is left, a signal or the time limit. After a story the cluster stays.
+
+    What happened while it was shown is printed when it ends, as it would have been without it.
+    """
+    transcript = Transcript()
+    box.chronicle.on_entry = lambda entry: transcript.add(line(entry))
 
     def say(text: str) -> None:
-        nonlocal saying
-        saying = text
+        said.say(text)
+        transcript.add(heading_of(text))
 
-    screen = Console(markup=False, highlight=False, emoji=False)
-    playing = asyncio.create_task(_play(box, story, say))
-    playing.add_done_callback(lambda _: say("The story is over; the cluster is yours." if story else ""))
-    with Live(console=screen, screen=True, auto_refresh=False) as live:
-        async with contextlib.AsyncExitStack() as stack:
-            stack.callback(playing.cancel)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    while not ended.is_set():
-                        live.update(view(box, screen, saying=saying, warning=warning), refresh=True)
-                        with contextlib.suppress(TimeoutError):
-                            async with asyncio.timeout(1 / _LOOKS_PER_SECOND):
-                                await ended.wait()
+    async def tell() -> None:
+        await _play(box, story, say)
+        said.say("")
+
+    def around(has_keys: bool) -> Surroundings:
+        return Surroundings(str(box.kubeconfig), page, _warning(plan), hints, has_keys)
+
+    view = TerminalView(box, plan.configuration, plan.plugins)
+    telling = asyncio.create_task(tell())
+    showing = asyncio.create_task(view.show(around, lambda: said.text))
+    waits = {showing, ending, telling}
+    try:
+        async with asyncio.timeout(seconds):
+            while not {showing, ending} - waits:
+                done, waits = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+    except TimeoutError:
+        pass
+    finally:
+        await _cancelled(telling, showing)
+        transcript.print(out)
+
+
+async def _cancelled(*tasks: asyncio.Task[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _print_story(
-    box: Sandbox, out: Console, story: Scenario | None, seconds: float | None, ended: asyncio.Event, *, nodes: int
+    box: Sandbox,
+    out: Console,
+    story: Scenario | None,
+    seconds: float | None,
+    ending: asyncio.Task[Any],
+    said: Said,
 ) -> None:
     """The story as lines of text, to its end; without a story, until a signal or the time limit."""
-    out.print(f"An API server with {counted(nodes, 'node')} at {box.server.url}")
-    out.print(f"KUBECONFIG={box.kubeconfig}", soft_wrap=True)
     box.chronicle.on_entry = lambda entry: out.print(line(entry), soft_wrap=True)
-    say: Callable[[str], None] = lambda text: out.print(Text.assemble("\n", (text, STRONG)))  # noqa: E731
-    waits: list[asyncio.Task[Any]] = [asyncio.create_task(ended.wait())]
-    if story is not None:
-        waits.append(asyncio.create_task(_play(box, story, say)))
-    done, pending = await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-    for task in pending:
-        task.cancel()
+
+    def say(text: str) -> None:
+        said.say(text)
+        out.print(heading_of(text))
+
+    telling = {asyncio.create_task(_play(box, story, say))} if story is not None else set()
+    done, _ = await asyncio.wait({ending, *telling}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    await _cancelled(*telling - done)
     for task in done:
         task.result()
     box.chronicle.on_entry = lambda entry: None

@@ -24,7 +24,7 @@ PATIENCE = "2m"
 _META = "kubesched.source"
 
 
-class _Timeout(click.ParamType[float | None]):
+class DurationType(click.ParamType[float | None]):
     """A duration as kubectl takes it: `30s`, or a number of seconds; 0 is no limit."""
 
     name = "duration"
@@ -62,7 +62,7 @@ def live_options(command: F) -> F:
     for option in (
         click.option(
             "--request-timeout",
-            type=_Timeout(),
+            type=DurationType(),
             default=PATIENCE,
             show_default=True,
             metavar="DURATION",

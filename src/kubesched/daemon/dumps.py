@@ -23,7 +23,7 @@ def queue_dump(scheduler: Scheduler) -> dict[str, Any]:
 def state_dump(scheduler: Scheduler) -> dict[str, Any]:
     """What the cache has about every node."""
     table, pods = scheduler.state.nodes, scheduler.state.pods
-    resources = list(table.resources)
+    resources = table.resources
     dump = {}
     for name, row in sorted(table.row_of.items()):
         placed = pods.on_row[row] if row < len(pods.on_row) else []
@@ -52,5 +52,5 @@ def _queued(queued: QueuedPod) -> dict[str, Any]:
     }
 
 
-def _amounts(names: list[str], amounts: list[int]) -> dict[str, int]:
-    return {name: amount for name, amount in zip(names, amounts) if amount}
+def _amounts(ids: dict[str, int], amounts: list[int]) -> dict[str, int]:
+    return {name: amounts[i] for name, i in ids.items() if amounts[i]}

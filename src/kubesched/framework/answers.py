@@ -6,20 +6,24 @@ the second is the answer to the first with one row asked again. This is what mak
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 
 from kubesched.framework.cycle import Cycle
+from kubesched.framework.diagnosis import Rejections
 from kubesched.framework.nodes import FewNodes, Nodes
 from kubesched.framework.plugin import ASKED_ANEW, FilterPlugin, Scope, ScorePlugin
+from kubesched.framework.recently_used import RecentlyUsed
 from kubesched.framework.status import MAX_NODE_SCORE
 from kubesched.state.changes import ChangeLog
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64
 
 _BYTES_KEPT = 96 << 20
+_BYTES_PER_ANSWER = 4096
+"""What an answer costs besides, at most, if its question is an ordinary one."""
+_BYTES_OF_LARGE_QUESTIONS = 1 << 20
 _FEW = 4
 """Up to so many rows are asked about one at a time, where a plugin can: NumPy takes longer to start than to work."""
 
@@ -27,11 +31,12 @@ _FEW = 4
 class FilterAnswer:
     """The rejection ids of one filter on all rows."""
 
-    __slots__ = ("ids", "passes", "position", "rejected_count")
+    __slots__ = ("ids", "passes", "position", "rejected_count", "rejections")
 
-    def __init__(self, ids: Int32, position: int) -> None:
+    def __init__(self, ids: Int32, rejections: Rejections, position: int) -> None:
         self.position = position
         self.ids = ids
+        self.rejections = rejections
         self.passes: Bool = ids == 0
         self.rejected_count = len(ids) - int(np.count_nonzero(self.passes))
         """How many rows are rejected; while it is 0 the columns need not be looked at."""
@@ -80,6 +85,8 @@ def all_in_range(scores: Int64 | Int32 | int) -> bool:
 
 def ask_for_ids(plugin: FilterPlugin, cycle: Cycle, nodes: Nodes) -> Int32:
     """The rejection ids of a filter that answers for columns: one for each of the nodes."""
+    if plugin.rejections.is_full:
+        plugin.rejections = Rejections(plugin.name)  # who holds ids of the old ones holds those as well
     ids = plugin.filter(cycle, nodes)
     if len(ids) != len(nodes):
         raise TypeError(f"a filter must answer with an id for each of {len(nodes)} nodes, not with {len(ids)}")
@@ -99,15 +106,17 @@ class AnswerCache:
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
-        self._filters: dict[Hashable, FilterAnswer] = {}
-        self._scores: dict[Hashable, ScoreAnswer] = {}
+        self._filters: RecentlyUsed[FilterAnswer] = _recently_used()
+        self._scores: RecentlyUsed[ScoreAnswer] = _recently_used()
         self._repair: tuple[ChangeLog[int], int, int, list[int], Nodes] | None = None
 
     def ask_filter(self, plugin: FilterPlugin, cycle: Cycle) -> FilterAnswer:
         """The current answer of a filter: asked now if the question is new, else repaired where rows changed."""
         key = (plugin, plugin.filter_question(cycle))
         log = self._log(plugin.filter_scope)
-        answer = self._filters.pop(key, None)
+        answer = self._filters.get(key)
+        if answer is not None and answer.rejections is not plugin.rejections:
+            answer = None
         if answer is not None and answer.position != log.position:
             repair = self.rows_to_repair(log, answer.position, len(answer.ids))
             if repair is None:
@@ -117,9 +126,9 @@ class AnswerCache:
                 answer.repair(rows, ask_about_some(plugin, cycle, nodes, len(rows)))
                 answer.position = log.position
         if answer is None:
-            self._make_room(self._filters, 5)
-            answer = FilterAnswer(ask_for_ids(plugin, cycle, Nodes(self._state)), log.position)
-        self._filters[key] = answer
+            ids = ask_for_ids(plugin, cycle, Nodes(self._state))
+            answer = FilterAnswer(ids, plugin.rejections, log.position)
+            self._filters.put(key, answer, self._most(5))
         return answer
 
     def ask_score(self, plugin: ScorePlugin, cycle: Cycle) -> ScoreAnswer:
@@ -129,7 +138,7 @@ class AnswerCache:
         if question is ASKED_ANEW:
             return ScoreAnswer(plugin.score(cycle, Nodes(self._state)), log.position)
         key = (plugin, question)
-        answer = self._scores.pop(key, None)
+        answer = self._scores.get(key)
         if answer is not None and answer.position != log.position:
             known = size if isinstance(answer.scores, int) else len(answer.scores)
             repair = self.rows_to_repair(log, answer.position, known)
@@ -145,9 +154,8 @@ class AnswerCache:
                 answer.repair(rows, found, size)
                 answer.position = log.position
         if answer is None:
-            self._make_room(self._scores, 8)
             answer = ScoreAnswer(plugin.score(cycle, Nodes(self._state)), log.position)
-        self._scores[key] = answer
+            self._scores.put(key, answer, self._most(8))
         return answer
 
     def _log(self, scope: Scope) -> ChangeLog[int]:
@@ -172,7 +180,10 @@ class AnswerCache:
         self._repair = (log, position, until, rows, nodes)
         return rows, nodes
 
-    def _make_room(self, answers: dict[Hashable, Any], bytes_per_row: int) -> None:
-        limit = max(16, _BYTES_KEPT // (2 * bytes_per_row * max(1, self._state.nodes.size)))
-        while len(answers) >= limit:
-            del answers[next(iter(answers))]
+    def _most(self, bytes_per_row: int) -> int:
+        """How many answers of so many bytes per row are kept."""
+        return max(16, _BYTES_KEPT // (2 * (bytes_per_row * self._state.nodes.size + _BYTES_PER_ANSWER)))
+
+
+def _recently_used() -> RecentlyUsed[Any]:
+    return RecentlyUsed(ordinary=_BYTES_PER_ANSWER, large=_BYTES_OF_LARGE_QUESTIONS)

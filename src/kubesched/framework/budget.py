@@ -8,9 +8,9 @@ would begin anew calls `check`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from kubesched.framework.errors import NotDecidedError
 
@@ -19,6 +19,9 @@ TURN = 0.05
 LIMIT = 1.0
 """Seconds after which a decision that cannot go on later is given up."""
 
+T = TypeVar("T")
+
+_BETWEEN_LOOKS = 63
 _LOOK = 0.001
 """Seconds that a look counts for where time must not matter: about what is done between two of them."""
 
@@ -91,6 +94,13 @@ class Budget:
         """BudgetExceededError if this turn has taken longer than a decision may that cannot go on later."""
         if self.is_exceeded(self._limit, expense, self._seconds()):
             raise BudgetExceededError(expense, self._limit)
+
+    def watched(self, items: Iterable[T], expense: Expense) -> Iterator[T]:
+        """The items, with a look (`check`) every so many of them: for loops as long as the pod makes them."""
+        for i, item in enumerate(items):
+            if i & _BETWEEN_LOOKS == _BETWEEN_LOOKS:
+                self.check(expense)
+            yield item
 
     def is_exceeded(self, limit: float, expense: Expense, spent: float | None = None) -> bool:
         """Whether all turns together took longer than a limit that a plugin has of its own: then it must give up."""

@@ -10,6 +10,9 @@ import numpy as np
 from kubesched.framework.status import Code, Status, error
 from kubesched.state.columns import Bool, Int32, Rows
 
+_BYTES_KEPT = 4 << 20
+_BYTES_PER_REASON = 100
+
 
 class Rejections:
     """The distinct rejections of one filter plugin, by id; the id 0 means that the node passes."""
@@ -19,6 +22,7 @@ class Rejections:
         self.statuses: list[Status | None] = [None]
         self.has_errors = False
         self._ids: dict[Status, int] = {}
+        self._size = 0
 
     def id_of(self, status: Status | None) -> int:
         if status is None:
@@ -30,7 +34,13 @@ class Rejections:
             found = self._ids[status] = len(self.statuses)
             self.statuses.append(status)
             self.has_errors |= not status.is_rejection
+            self._size += sum(_BYTES_PER_REASON + len(reason) for reason in status.reasons)
         return found
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many were collected that it is time to begin anew."""
+        return self._size > _BYTES_KEPT
 
     def status_of(self, rejection_id: int) -> Status | None:
         """The rejection with the name of its plugin; None for the id 0."""

@@ -16,9 +16,10 @@ import numpy as np
 from kubesched.framework.answers import AnswerCache
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import PassingRows
-from kubesched.framework.errors import PluginError
+from kubesched.framework.errors import NotDecidedError, PluginError
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, Scope, ScorePlugin
+from kubesched.framework.recently_used import RecentlyUsed
 from kubesched.framework.status import MAX_NODE_SCORE
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32
@@ -28,6 +29,7 @@ K = TypeVar("K", bound="Kept")
 _BYTES_KEPT = 64 << 20
 _BYTES_PER_CLASS = 8_000
 """What else an equivalence class costs, about: its facts and what plugins derived from them."""
+_BYTES_OF_LARGE_CLASSES = 2 << 20
 _MANY = 8
 """With more changed rows than this, columns are faster than one row after another."""
 
@@ -135,8 +137,8 @@ class EquivalenceCache:
     def __init__(self, state: ClusterState, answers: AnswerCache) -> None:
         self._state = state
         self._answers = answers
-        self._passes: dict[Hashable, Passes] = {}
-        self._totals: dict[Hashable, Totals] = {}
+        self._passes: RecentlyUsed[Passes] = _recently_used()
+        self._totals: RecentlyUsed[Totals] = _recently_used()
 
     def passing_rows(self, cycle: Cycle, asker: Hashable, filters: tuple[FilterPlugin, ...]) -> PassingRows | None:
         """The rows that pass these filters, all of narrow scope; None if that must be asked plugin by plugin.
@@ -152,27 +154,26 @@ class EquivalenceCache:
         key = (cycle.facts, group)
         return self._current(self._totals, key, cycle) or self._begin_totals(key, cycle, group.scores)
 
-    def _current(self, kept: dict[Hashable, K], key: Hashable, cycle: Cycle) -> K | None:
+    def _current(self, kept: RecentlyUsed[K], key: Hashable, cycle: Cycle) -> K | None:
         """What is kept under the key, brought up to date; None if it must be begun anew."""
-        known = kept.pop(key, None)
+        known = kept.get(key)
         table = self._state.nodes
         if known is None or known.object_position != table.object_changes.position:
             return None
         if known.position != table.changes.position:
             repair = self._answers.rows_to_repair(table.changes, known.position, table.size)
-            if repair is None or len(repair[0]) > _MANY or not known.repair(cycle, *repair):
+            if repair is None or len(repair[0]) > _MANY:
+                return None
+            if not known.repair(cycle, *repair):
+                kept.discard(key)  # repaired halfway
                 return None
             known.position = table.changes.position
-        kept[key] = known  # last in line to be forgotten
         return known
 
-    def _keep(self, kept: dict[Hashable, K], key: Hashable, new: K, bytes_per_row: int) -> K:
+    def _keep(self, kept: RecentlyUsed[K], key: Hashable, new: K, bytes_per_row: int) -> K:
         table = self._state.nodes
-        limit = max(16, _BYTES_KEPT // (2 * (bytes_per_row * table.size + _BYTES_PER_CLASS)))
-        while len(kept) >= limit:
-            del kept[next(iter(kept))]
         new.position, new.object_position = table.changes.position, table.object_changes.position
-        kept[key] = new
+        kept.put(key, new, max(16, _BYTES_KEPT // (2 * (bytes_per_row * table.size + _BYTES_PER_CLASS))))
         return new
 
     def _begin_passes(self, key: Hashable, cycle: Cycle, filters: tuple[FilterPlugin, ...]) -> Passes | None:
@@ -185,6 +186,8 @@ class EquivalenceCache:
         for plugin in filters:
             try:
                 answer = self._answers.ask_filter(plugin, cycle)
+            except NotDecidedError:
+                raise
             except Exception as error:
                 raise PluginError(plugin.name, error) from error
             if plugin.rejections.has_errors and plugin.rejections.errors_among(answer.ids).any():
@@ -206,6 +209,8 @@ class EquivalenceCache:
                 score: Any = answer.scores
                 if plugin.normalizes and isinstance(score, int):
                     score = plugin.normalize(cycle, score, Nodes(self._state))
+            except NotDecidedError:
+                raise
             except Exception as error:
                 raise PluginError(plugin.name, error) from error
             if plugin.score_scope is not Scope.NODE_OBJECT:
@@ -220,3 +225,7 @@ class EquivalenceCache:
                 apart.append((plugin, weight))
         totals = Totals(total, tuple(by_pods), constant, tuple(apart))
         return self._keep(self._totals, key, totals, bytes_per_row=8)
+
+
+def _recently_used() -> RecentlyUsed[Any]:
+    return RecentlyUsed(ordinary=4 * _BYTES_PER_CLASS, large=_BYTES_OF_LARGE_CLASSES)

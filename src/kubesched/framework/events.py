@@ -6,10 +6,10 @@ was and as it is. Only pods whose rejectors say QUEUE are tried again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum, IntFlag, StrEnum, auto
-from typing import Any
+from typing import Any, NamedTuple
 
 from kubesched.api.kinds import KINDS
 from kubesched.api.pod import Pod
@@ -71,6 +71,7 @@ class Kind(StrEnum):
     RESOURCE_CLAIM = KINDS["ResourceClaim"].event
     RESOURCE_SLICE = KINDS["ResourceSlice"].event
     DEVICE_CLASS = KINDS["DeviceClass"].event
+    POD_GROUP = KINDS["PodGroup"].event
     ANY = "*"
 
 
@@ -115,9 +116,23 @@ HintFunction = Callable[[Pod, Any, Any, ClusterState], Hint]
 """From the waiting pod, the object as it was (None if it is new), as it is (None if it is gone), and the cluster."""
 
 
+class Lookup(NamedTuple):
+    """How to find the waiting pods that an event may help, instead of asking the hint about each.
+
+    The hint is asked only about pods that wait for something that the event brings. Besides, it is asked about a pod
+    that is itself the object that changed.
+    """
+
+    waits: Callable[[Pod, ClusterState], Iterable[Hashable]]
+    """All that a rejected pod may wait for. It must follow from the pod's definition."""
+    brings: Callable[[Any, Any, ClusterState], Iterable[Hashable] | None]
+    """All that an event brings, from the object as it was and as it is; None if it may be anything."""
+
+
 @dataclass(frozen=True, slots=True)
 class Interest:
     """An event that may help pods which a plugin rejected. Without a hint it always does."""
 
     event: ClusterEvent
     hint: HintFunction | None = None
+    lookup: Lookup | None = None

@@ -6,7 +6,7 @@ and need not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from kubesched.api.node import Node
 from kubesched.api.selectors import NodeTerm, Requirement
 from kubesched.state.cluster import ClusterState
-from kubesched.state.columns import ABSENT, Bool, Int32, Int64, ResourceIds, Rows
+from kubesched.state.columns import Bool, Int32, Int64, ResourceIds, Rows, is_one_of
 from kubesched.state.facts import HostPort
 from kubesched.state.pods import PlacedPod
 
@@ -46,11 +46,16 @@ class Nodes:
 
     def allocatable(self, resource: str) -> Int64:
         """What nodes offer of a resource: thousandths of a cpu, bytes, or units."""
-        return self._column_of(resource, self.allocatable_of)
+        column: Int64 = self.allocatable_of(np.array([self._table.resource_id(resource)]))[0]
+        return column
 
     def requested(self, resource: str) -> Int64:
         """What the pods there have requested of a resource, in the same units."""
-        return self._column_of(resource, self.requested_of)
+        known = self._table.resources.get(resource)
+        if known is None:  # no node offers it, so it is not kept account of
+            return np.array([_requested(self.pods(i), resource) for i in range(len(self))], dtype=np.int64)
+        column: Int64 = self.requested_of(np.array([known]))[0]
+        return column
 
     def allocatable_of(self, resources: ResourceIds) -> Int64:
         """What nodes offer of several resources: a column for each, in the order asked for."""
@@ -63,13 +68,6 @@ class Nodes:
     def scoring_requested_of(self, resources: ResourceIds) -> Int64:
         """The same as scoring counts it, with defaults of cpu and memory for containers that request none."""
         return self._resource_columns(self._table.scoring_requested, resources)
-
-    def _column_of(self, resource: str, columns_of: Callable[[ResourceIds], Int64]) -> Int64:
-        known = self._table.resources.get(resource)
-        if known is None:  # no node offers it, and no pod requests it
-            return np.zeros(len(self), dtype=np.int64)
-        column: Int64 = columns_of(np.array([known]))[0]
-        return column
 
     def _resource_columns(self, columns: Int64, resources: ResourceIds) -> Int64:
         if self.rows is None:
@@ -105,30 +103,20 @@ class Nodes:
     def meets(self, requirement: Requirement) -> Bool:
         """Per row whether its label meets the requirement."""
         column = self._table.label(requirement.key)
-        ids = self.take(column.ids)
-        match requirement.operator:
-            case "Exists":
-                return np.not_equal(ids, ABSENT)
-            case "DoesNotExist":
-                return np.equal(ids, ABSENT)
-            case "In" | "NotIn":
-                wanted = [column.values.id_of(value) for value in requirement.values]
-                listed = _is_one_of(ids, [value_id for value_id in wanted if value_id != ABSENT])
-                return listed if requirement.operator == "In" else ~listed
-            case _:
-                return column.accepted(requirement)[ids]
+        return column.meets(requirement, self.take(column.ids))
 
     def named(self, requirement: Requirement) -> Bool:
         """Per row whether a requirement on the field metadata.name holds; no other field is known."""
         if requirement.key != "metadata.name":
             return np.full(len(self), requirement.operator == "NotIn", dtype=np.bool_)
         rows = [row for name in requirement.values if (row := self._table.row_of.get(name)) is not None]
-        listed = _is_one_of(self.row_ids, rows)
+        listed = is_one_of(self.row_ids, rows)
         return listed if requirement.operator == "In" else ~listed
 
     def selected_by_term(self, term: NodeTerm) -> Bool:
         """Per row whether one term of a node selector matches; one with a fault matches nothing."""
-        if term.fault:
+        table = self._table
+        if term.fault or any(r.operator == "In" and not table.has_label(r.key) for r in term.labels):
             return self.none()
         selected = np.ones(len(self), dtype=np.bool_)
         for requirement in term.labels:
@@ -357,13 +345,12 @@ class NodeView:
 
     def allocatable(self, resource: str) -> int:
         """What the node offers of a resource: thousandths of a cpu, bytes, or units."""
-        resource_id = self._nodes.state.nodes.resources.get(resource)
-        return 0 if resource_id is None else self.totals.allocatable[resource_id]
+        return self.totals.allocatable[self._nodes.state.nodes.resource_id(resource)]
 
     def requested(self, resource: str) -> int:
         """What the pods on the node have requested of a resource, in the same units."""
         resource_id = self._nodes.state.nodes.resources.get(resource)
-        return 0 if resource_id is None else self.totals.requested[resource_id]
+        return _requested(self.pods, resource) if resource_id is None else self.totals.requested[resource_id]
 
     @property
     def alone(self) -> Nodes:
@@ -371,9 +358,5 @@ class NodeView:
         return self._nodes.only(self._i)
 
 
-def _is_one_of(ids: npt.NDArray[Any], wanted: Sequence[int]) -> Bool:
-    if not wanted:
-        return np.zeros(len(ids), dtype=np.bool_)
-    if len(wanted) == 1:
-        return np.asarray(ids == wanted[0])
-    return np.isin(ids, wanted)
+def _requested(pods: Sequence[PlacedPod], resource: str) -> int:
+    return sum(pod.facts.amount_of(resource) for pod in pods)

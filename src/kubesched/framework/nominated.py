@@ -68,6 +68,7 @@ class NominatedColumns:
         """Rows that pods were nominated to, or are no more."""
         self._nominations = ChangeReader(state.nominated.changes)
         self._nodes_seen = state.nodes.object_changes.position
+        self._resources_seen = state.nodes.resources_version
         self._slot_of: dict[str, int] = {}
         self._free: list[int] = []
         self._pods: list[PlacedPod | None] = []
@@ -108,8 +109,12 @@ class NominatedColumns:
             self._remove(identity)
             self._add(identity)
         if nodes_changed:
+            is_laid_out_anew = self._resources_seen != state.nodes.resources_version
+            self._resources_seen = state.nodes.resources_version
             for identity in self._slot_of:
                 self._move(identity)
+                if is_laid_out_anew:
+                    self._write(self._slot_of[identity])
         if changed or nodes_changed:
             self._kept.clear()
 
@@ -144,9 +149,14 @@ class NominatedColumns:
         self._pods[slot] = placed
         self._rows[slot] = placed.row
         self._priority[slot] = pod.priority
+        self._write(slot)
+        self._record(placed.row)
+
+    def _write(self, slot: int) -> None:
+        placed = self._pods[slot]
+        assert placed is not None
         self._requests = _written(self._requests, slot, placed.facts.requests)
         self._scoring = _written(self._scoring, slot, placed.facts.scoring)
-        self._record(placed.row)
 
     def _remove(self, identity: str) -> None:
         slot = self._slot_of.pop(identity, None)

@@ -12,7 +12,7 @@ from kubesched.framework.answers import AnswerCache, all_in_range
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import PassingRows
 from kubesched.framework.equivalence import EquivalenceCache, ScoreGroup, Totals
-from kubesched.framework.errors import PluginError
+from kubesched.framework.errors import NotDecidedError, PluginError
 from kubesched.framework.extender import ExtenderAnswers
 from kubesched.framework.nodes import FeasibleNodes
 from kubesched.framework.plugin import PreScorePlugin, Scope, ScorePlugin
@@ -189,6 +189,8 @@ class ScoreRunner:
             ask = plugin.pre_score
             try:  # as for pre-filters
                 status = ask(cycle, nodes) if watch is None else watch.timed(plugin.name, "PreScore", ask, cycle, nodes)
+            except NotDecidedError:
+                raise
             except Exception as failure:
                 raise PluginError(plugin.name, failure) from failure
             if status is None:

@@ -13,6 +13,7 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.selectors import NodeTerm, compile_node_selector, compile_node_term, node_matches
 from kubesched.config.args import NodeAffinityArgs
+from kubesched.framework.budget import Expense
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
@@ -28,6 +29,8 @@ from kubesched.state.columns import Int32, Int64
 NOT_SELECTED = unresolvable("node(s) didn't match Pod's node affinity/selector")
 NOT_ENFORCED = unresolvable("node(s) didn't match scheduler-enforced node affinity")
 CONFLICT = unresolvable("pod affinity terms conflict")
+
+EXPENSE = Expense("NodeAffinity", "the terms of its node affinity")
 
 WeightedTerm = tuple[int, NodeTerm]
 
@@ -90,7 +93,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
         scores = np.zeros(len(nodes), dtype=np.int64)
-        for weight, term in (*self._preferred, *self._terms(cycle)):
+        for weight, term in cycle.budget.watched((*self._preferred, *self._terms(cycle)), EXPENSE):
             scores += weight * nodes.selected_by_term(term)
         return scores
 

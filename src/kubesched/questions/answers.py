@@ -6,8 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kubesched.questions.explain import Findings
 from kubesched.questions.output import API_VERSION, plain
+from kubesched.questions.pending import PendingPods
+from kubesched.questions.placement_tests.running import TestResults
+from kubesched.questions.what_if.answer import WhatIf
 from kubesched.simulate.capacity import Capacity
+from kubesched.simulate.explanation import Explanation
 from kubesched.simulate.placement import PlacementReport
 from kubesched.simulate.report import Comparison, Figures, SimulationReport
 
@@ -55,13 +60,25 @@ class VersionAnswer:
     python: str
 
 
+@dataclass(frozen=True)
+class ExplanationList:
+    """Explanations of several pods."""
+
+    items: tuple[dict[str, Any], ...]
+
+
 PARTS: dict[str, tuple[type, ...]] = {
     "Capacity": (Capacity,),
     "Comparison": (Comparison, Skipped),
+    "Explanation": (Explanation, Findings, Skipped),
+    "ExplanationList": (ExplanationList,),
+    "PendingPods": (PendingPods, Skipped),
     "Placement": (PlacementReport, Skipped),
     "Replay": (ReplayAnswer,),
     "Simulation": (SimulationReport, Summary, Skipped),
+    "TestResults": (TestResults,),
     "Version": (VersionAnswer,),
+    "WhatIf": (WhatIf, Skipped),
 }
 """By kind: a document has the fields of all these, side by side."""
 

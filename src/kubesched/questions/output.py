@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any
+from typing import Any, Literal
 
-API_VERSION = "kubesched.dev/v1alpha1"
+API_VERSION: Literal["kubesched.dev/v1alpha1"] = "kubesched.dev/v1alpha1"
 
 
 def document(kind: str, answer: object) -> dict[str, Any]:

@@ -91,6 +91,10 @@ class DeviceClaims:
     def find(self, key: str) -> ResourceClaim | None:
         return self._claims.get(key)
 
+    def objects(self) -> list[ResourceClaim]:
+        """All claims as they are now."""
+        return list(self._claims.values())
+
     def create(self, claim: ResourceClaim) -> ResourceClaim:
         """A claim for the extended resources of a pod, which gets its name here."""
         self._version += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -187,11 +188,27 @@ class _Trace:
         rows = np.flatnonzero(self._table.live[: self._table.size]).tolist()
         rows.sort(key=self._table.names.__getitem__)
         if self._trace.filter_outcome is not None:
-            return [self._verdict(row, self._trace.filter_outcome) for row in rows]
+            return list(self._verdicts_of(rows, self._trace.filter_outcome))
         whole = self._trace.pre_filter.rejected if self._trace.pre_filter is not None else None
         if whole is None:
             return []
         return [NodeVerdict(self._table.names[row], fits=False, refusal=_refusal(whole)) for row in rows]
+
+    def _verdicts_of(self, rows: list[int], outcome: FilterOutcome) -> Iterator[NodeVerdict]:
+        """Rows of which all filters say the same share a verdict, but for the name."""
+        columns = [ids for _, ids in (*outcome.for_nominated, *outcome.columns)]
+        said = np.vstack([outcome.considered[: self._table.size], *columns]).T.tolist()
+        known: dict[tuple[int, ...], NodeVerdict] = {}
+        for row in rows:
+            if row in outcome.overrides:
+                yield self._verdict(row, outcome)
+                continue
+            key = tuple(said[row])
+            verdict = known.get(key)
+            if verdict is None:
+                verdict = known[key] = self._verdict(row, outcome)
+            names = self._table.names[row], verdict.fits, verdict.refusal, verdict.also, verdict.for_nominated
+            yield NodeVerdict(*names)
 
     def _verdict(self, row: int, outcome: FilterOutcome) -> NodeVerdict:
         name = self._table.names[row]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from heapq import nsmallest
 
 from kubesched.framework.decision import Decision
 from kubesched.plugins.default_preemption.candidates import Budgets, Candidate
@@ -14,6 +15,9 @@ from kubesched.plugins.default_preemption.dry_run import DryRun
 from kubesched.plugins.default_preemption.plugin import NOT_HELPFUL, PreemptionDetails
 from kubesched.state.cluster import ClusterState
 from kubesched.state.pods import PlacedPod
+
+MOST_OTHERS = 100
+"""Of so many nodes it is told what making room there would take, besides the one that is chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,8 @@ def preemption_of(decision: Decision, state: ClusterState) -> Preemption | None:
     if not isinstance(details, PreemptionDetails) or details.run is None:
         return Preemption(chosen, message=message)
     reader = _Reader(state)
-    others = sorted(details.run.candidates(), key=lambda candidate: (candidate.cost, state.nodes.names[candidate.row]))
+    candidates = ((each.cost, state.nodes.names[each.row], each) for each in details.run.candidates())
+    others = [candidate for _, _, candidate in nsmallest(MOST_OTHERS + 1, candidates, key=lambda found: found[:2])]
     return Preemption(
         chosen=chosen,
         others=tuple(reader.eviction(candidate) for candidate in others if candidate.row != details.best[0]),

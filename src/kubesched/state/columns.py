@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from kubesched.api.selectors import Requirement
+from kubesched.api.selectors import Requirement, parse_int64
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -100,6 +100,7 @@ class LabelColumn:
         """How many rows have the label."""
         self.version = 0
         """Changes whenever a row gets, loses or changes its value."""
+        self._numbers: tuple[int, Bool, Int64] | None = None
 
     def set(self, row: int, value: str | None) -> None:
         old = int(self.ids[row])
@@ -120,8 +121,42 @@ class LabelColumn:
         result[:-1] = sums[1:]
         return result
 
-    def accepted(self, requirement: Requirement) -> Bool:
-        """Per value id whether the requirement accepts it; the last entry, index -1, answers for an absent label."""
-        answers = [value is not None and requirement.accepts(value) for value in self.values.values]
-        answers.append(requirement.accepts(None))
-        return np.array(answers, dtype=np.bool_)
+    def meets(self, requirement: Requirement, ids: Int32) -> Bool:
+        """Per id of a value whether the requirement accepts it."""
+        match requirement.operator:
+            case "Exists":
+                return np.not_equal(ids, ABSENT)
+            case "DoesNotExist":
+                return np.equal(ids, ABSENT)
+            case "In" | "NotIn":
+                wanted = [self.values.id_of(value) for value in requirement.values]
+                listed = is_one_of(ids, [value_id for value_id in wanted if value_id != ABSENT])
+                return listed if requirement.operator == "In" else ~listed
+            case _:
+                return self._compared(requirement)[ids]
+
+    def _compared(self, requirement: Requirement) -> Bool:
+        """Per value whether its number is greater, or less; the last entry, index -1, is for an absent label."""
+        if self._numbers is None or self._numbers[0] != self.values.version:
+            numbers = [None if value is None else parse_int64(value) for value in self.values.values]
+            numbers.append(None)
+            self._numbers = (
+                self.values.version,
+                np.array([number is not None for number in numbers]),
+                np.array([number or 0 for number in numbers], dtype=np.int64),
+            )
+        _, is_number, numbers_of = self._numbers
+        bound = parse_int64(next(iter(requirement.values), ""))
+        if bound is None:
+            return np.zeros(len(is_number), dtype=np.bool_)
+        greater = requirement.operator == "Gt"
+        return is_number & (numbers_of > bound if greater else numbers_of < bound)
+
+
+def is_one_of(ids: npt.NDArray[Any], wanted: Sequence[int]) -> Bool:
+    """Where the id is one of those wanted."""
+    if not wanted:
+        return np.zeros(len(ids), dtype=np.bool_)
+    if len(wanted) == 1:
+        return np.asarray(ids == wanted[0])
+    return np.isin(ids, wanted)

@@ -8,7 +8,7 @@ whatever they derive from the definition.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args
 
 import msgspec
@@ -20,10 +20,12 @@ from kubesched.api.requests import Quantities, is_countable, is_sidecar, placed_
 from kubesched.api.selectors import NOTHING, Selector, compile_selector
 from kubesched.config.features import Features
 from kubesched.state.columns import Int64
-from kubesched.state.nodes import NodeTable
+from kubesched.state.resources import FIXED_RESOURCES, ResourceColumns
 
 S = TypeVar("S")
 T = TypeVar("T")
+
+_NOTHING: Int64 = np.zeros(0, dtype=np.int64)
 
 TermKind = Literal["required-affinity", "required-anti-affinity", "preferred-affinity", "preferred-anti-affinity"]
 _TERM_KINDS: tuple[TermKind, ...] = get_args(TermKind)
@@ -65,21 +67,25 @@ class PodFacts:
 
     __slots__ = (
         "__weakref__",
+        "_columns",
         "_kept",
+        "_laid_out_at",
+        "_requests",
+        "_scoring",
         "_terms_by_kind",
+        "amounts",
+        "asks_for_extended",
         "claims",
         "fingerprint",
         "labels",
         "load",
         "namespace",
         "ports",
-        "requests",
         "scheduler_name",
-        "scoring",
         "terms",
     )
 
-    def __init__(self, pod: Pod, fingerprint: bytes, nodes: NodeTable, features: Features) -> None:
+    def __init__(self, pod: Pod, fingerprint: bytes, nodes: ResourceColumns, features: Features) -> None:
         real, with_defaults = placed_requests(
             pod, pod_level=features.pod_level_resources, pod_level_resize=features.pod_level_resize
         )
@@ -87,17 +93,46 @@ class PodFacts:
         self.namespace = pod.namespace
         self.labels = pod.metadata.labels
         self.scheduler_name = pod.spec.scheduler_name
-        self.requests: Int64 = _vector(real, nodes)
-        """What the pod takes from its node, by the id of the resource, as far as it asks for any."""
-        self.scoring: Int64 = _vector(with_defaults, nodes)
-        """The same as scoring counts it, with defaults of cpu and memory."""
+        self.amounts = tuple(_amounts(real, with_defaults))
+        """What the pod takes from its node, by the name of the resource, and the same as scoring counts it."""
+        self.asks_for_extended = any(name not in FIXED_RESOURCES for name, _, _ in self.amounts)
+        self._columns = nodes
+        self._laid_out_at = -1
+        self._requests = self._scoring = _NOTHING
         self.ports = tuple(_host_ports(pod))
         self.claims = tuple(f"{pod.namespace}/{name}" for name in claim_names(pod))
         self.terms = tuple(affinity_terms(pod))
         self._terms_by_kind = {kind: tuple(t for t in self.terms if t.kind == kind) for kind in _TERM_KINDS}
-        self.load = (self.requests.tobytes(), self.scoring.tobytes(), self.ports, self.claims, pod.priority)
+        self.load = (self.amounts, self.ports, self.claims, pod.priority)
         """What the pod takes up on its node. Pods of the same load may differ in labels or in where they may go."""
         self._kept: dict[object, Any] = {}
+
+    @property
+    def requests(self) -> Int64:
+        """What the pod takes from its node, by the id of the resource, as far as it asks for any that has a column."""
+        if self._laid_out_at != self._columns.resources_version:
+            self._lay_out()
+        return self._requests
+
+    @property
+    def scoring(self) -> Int64:
+        """The same as scoring counts it, with defaults of cpu and memory."""
+        if self._laid_out_at != self._columns.resources_version:
+            self._lay_out()
+        return self._scoring
+
+    def amount_of(self, resource: str) -> int:
+        """What the pod takes of a resource, whether or not any node offers it."""
+        return next((amount for name, amount, _ in self.amounts if name == resource), 0)
+
+    def _lay_out(self) -> None:
+        ids = self._columns.resources
+        known = [(ids[name], amount, scoring) for name, amount, scoring in self.amounts if name in ids]
+        both = np.zeros((2, max((one[0] for one in known), default=-1) + 1), dtype=np.int64)
+        for resource_id, amount, scoring in known:
+            both[:, resource_id] = amount, scoring
+        self._requests, self._scoring = both
+        self._laid_out_at = self._columns.resources_version
 
     def derived(self, make: Callable[[S], T], source: S) -> T:
         """What `make` works out of a pod's definition, once for all equivalent pods.
@@ -131,14 +166,25 @@ class PodFacts:
 class FactsOf:
     """Finds or makes the facts of a pod."""
 
-    def __init__(self, nodes: NodeTable, features: Features) -> None:
+    def __init__(self, nodes: ResourceColumns, features: Features) -> None:
         self._nodes = nodes
         self._features = features
         self._known: weakref.WeakValueDictionary[bytes, PodFacts] = weakref.WeakValueDictionary()
         self._encode = msgspec.json.Encoder().encode
+        self._held: dict[int, tuple[Pod, PodFacts]] = {}
+
+    def hold(self, pod: Pod, facts: PodFacts) -> None:
+        """This very record of a pod, which has no node, will be asked about often: find its facts without looking."""
+        self._held[id(pod)] = (pod, facts)
+
+    def release(self, pod: Pod) -> None:
+        self._held.pop(id(pod), None)
 
     def __call__(self, pod: Pod, *, keep_node_name: bool = False) -> PodFacts:
         """The facts of a pod. Where it is makes no difference, unless it is asked where it should be."""
+        held = self._held.get(id(pod))
+        if held is not None:
+            return held[1]
         meta, spec, status = pod.metadata, pod.spec, pod.status
         if spec.node_name and not keep_node_name:
             spec = msgspec.structs.replace(spec, node_name="")
@@ -209,9 +255,7 @@ def _host_ports(pod: Pod) -> list[HostPort]:
     ]
 
 
-def _vector(requests: Quantities, nodes: NodeTable) -> Int64:
-    amounts = {nodes.resource_id(n): whole(n, quantity) for n, quantity in requests.items() if is_countable(n)}
-    vector = np.zeros(max(amounts, default=-1) + 1, dtype=np.int64)
-    for resource_id, amount in amounts.items():
-        vector[resource_id] = amount
-    return vector
+def _amounts(real: Quantities, with_defaults: Quantities) -> Iterator[tuple[str, int, int]]:
+    for name, scoring in with_defaults.items():
+        if is_countable(name):
+            yield name, whole(name, real[name]) if name in real else 0, whole(name, scoring)

@@ -6,89 +6,73 @@ a node carry a term. In kube-scheduler each attempt walks all pods for that; her
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
 from kubesched.api.selectors import Selector
-from kubesched.state.columns import Int32, Int64, LabelColumn, grown
+from kubesched.state.carried_terms import CarriedTerms
+from kubesched.state.columns import ABSENT, Bool, Int64, LabelColumn, is_one_of
 from kubesched.state.facts import PodFacts, StateKey, Term
+from kubesched.state.label_index import LabelIndex, SelectorIndex
+from kubesched.state.pods import PlacedPod, PodTable
+from kubesched.state.row_counts import RowCounts
 
-_QUESTIONS_KEPT = 2048
+_BYTES_KEPT = 64 << 20
+_BYTES_PER_WANTED = 8000
+"""More than they take, so that one pod with thousands of them does not fill memory with what only it asks."""
+_LISTED = 64
+"""Up to so many counters of a group of pods are listed; who asks for more waits until they are found again."""
+
+
+class Wanted(NamedTuple):
+    """Pods that count, in some namespaces (None stands for all of them), and how often each does."""
+
+    namespaces: frozenset[str] | None
+    selector: Selector
+    weight: int = 1
+
+    def counts(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        return (self.namespaces is None or namespace in self.namespaces) and self.selector.matches(labels)
+
+
+Question = tuple[Wanted, ...]
+
+
+class MatchCounter(RowCounts):
+    """How many pods on each row are wanted; one that is wanted repeatedly counts as often."""
+
+    __slots__ = ("question", "size", "with_terminating")
+
+    def __init__(self, question: Question, with_terminating: bool, counts: Int64) -> None:
+        # Plain counts fit into 32 bits, which are faster to go through.
+        super().__init__(counts if sum(abs(one.weight) for one in question) > 1 else counts.astype(np.int32))
+        self.question = question
+        self.with_terminating = with_terminating
+        wanted = sum(1 + len(one.selector.requirements) + len(one.namespaces or ()) for one in question)
+        self.size = 12 * len(counts) + _BYTES_PER_WANTED * wanted
+        """Bytes, about, with a topology in which each node is a domain."""
 
 
 class PodGroup:
     """All placed pods with the same namespace and labels: to any selector they are one."""
 
-    __slots__ = ("counters", "labels", "members", "namespace")
+    __slots__ = ("counters", "id", "labels", "namespace", "pods", "version")
 
-    def __init__(self, namespace: str, labels: Mapping[str, str]) -> None:
+    def __init__(self, group_id: int, namespace: str, labels: Mapping[str, str]) -> None:
+        self.id = group_id
         self.namespace = namespace
         self.labels = labels
-        self.members: dict[int, list[int]] = {}
-        """row -> how many run there, how many are terminating"""
-        self.counters: list[MatchCounter] = []
+        self.pods = 0
+        self.counters: list[tuple[MatchCounter, int]] = []
+        """Which count these pods, and how often."""
+        self.version = -1
+        """Of the counters that were there when these were found."""
 
 
 _GROUP = StateKey[PodGroup]("PodGroup")
-
-
-class RowCounts:
-    """A number per row, and its sums over the domains of topologies that plugins have asked for."""
-
-    __slots__ = ("_sums", "counts")
-
-    def __init__(self, length: int) -> None:
-        self.counts: Int32 = np.zeros(length, dtype=np.int32)
-        self._sums: dict[str, tuple[LabelColumn, int, Int64]] = {}
-
-    def add(self, row: int, number: int) -> None:
-        self.counts[row] += number
-        for column, _, sums in self._sums.values():
-            value = column.ids[row]
-            if value >= 0 and value < len(sums) - 1:
-                sums[value] += number
-
-    def by_value(self, column: LabelColumn, size: int) -> Int64:
-        """The sums per value of a label, as `LabelColumn.sum_by_value`. Kept up to date: read it, do not change it.
-
-        Labels of nodes change so much more rarely than pods come and go that a change just counts anew.
-        """
-        known = self._sums.get(column.key)
-        if known is not None and known[0] is column and known[1] == column.version:
-            return known[2]
-        sums = column.sum_by_value(self.counts[:size])
-        self._sums[column.key] = (column, column.version, sums)
-        return sums
-
-
-class MatchCounter(RowCounts):
-    """How many pods on each row match a selector in some namespaces (None stands for all of them)."""
-
-    __slots__ = ("namespaces", "selector", "with_terminating")
-
-    def __init__(
-        self, namespaces: frozenset[str] | None, selector: Selector, with_terminating: bool, length: int
-    ) -> None:
-        super().__init__(length)
-        self.namespaces = namespaces
-        self.selector = selector
-        self.with_terminating = with_terminating
-
-    def matches(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        return (self.namespaces is None or namespace in self.namespaces) and self.selector.matches(labels)
-
-
-class CarriedTerm(RowCounts):
-    """An affinity term that placed pods have, and how many on each row have it."""
-
-    __slots__ = ("carriers", "term")
-
-    def __init__(self, term: Term, length: int) -> None:
-        super().__init__(length)
-        self.term = term
-        self.carriers = 0
-
+_CARRIED = StateKey[CarriedTerms]("CarriedTerms")
 
 GroupKey = tuple[str, frozenset[tuple[str, str]]]
 
@@ -96,90 +80,178 @@ GroupKey = tuple[str, frozenset[tuple[str, str]]]
 class MatchCounts:
     """All groups, counters and carried terms."""
 
-    def __init__(self) -> None:
+    def __init__(self, pods: PodTable) -> None:
         self.length = 0
+        self._pods = pods
         self._groups: dict[GroupKey, PodGroup] = {}
-        self._counters: dict[tuple[frozenset[str] | None, Selector, bool], MatchCounter] = {}
-        self._terms: dict[Term, CarriedTerm] = {}
+        self._free_ids: list[int] = []
+        self._by_labels = LabelIndex()
+        self._by_namespace = LabelColumn("", len(self._by_labels))
+        self._counters: dict[tuple[Question, bool], MatchCounter] = {}
+        self._by_selector: SelectorIndex[tuple[MatchCounter, int]] = SelectorIndex()
+        self._counters_version = 0
+        self._bytes = 0
+        self._carried: dict[tuple[Term, ...], CarriedTerms] = {}
+        self._carried_by_selector: SelectorIndex[tuple[CarriedTerms, int]] = SelectorIndex()
         self.terms_version = 0
-        """Changes whenever a term appears that no pod carried, or the last carrier of one goes."""
+        """Changes whenever terms appear that no pod carried, or the last carrier of some goes."""
 
     @property
-    def terms(self) -> Collection[CarriedTerm]:
-        """Every term that some placed pod carries."""
-        return self._terms.values()
+    def carried(self) -> Collection[CarriedTerms]:
+        """The terms of every kind of placed pod that has any."""
+        return self._carried.values()
+
+    def carried_that_may_mean(self, labels: Mapping[str, str]) -> Iterator[tuple[CarriedTerms, Term]]:
+        """The terms of placed pods that mean pods with such labels, and perhaps a few others."""
+        for carried, i in self._carried_by_selector.candidates(labels):
+            yield carried, carried.terms[i]
 
     def counter(
         self, namespaces: frozenset[str] | None, selector: Selector, *, with_terminating: bool = True
     ) -> MatchCounter:
+        """The column of how many pods match a selector."""
+        return self.total((Wanted(namespaces, selector),), with_terminating=with_terminating)
+
+    def total(self, question: Question, *, with_terminating: bool = True) -> MatchCounter:
         """The column for a question. The first to ask pays for counting; then it is kept up to date."""
-        key = (namespaces, selector, with_terminating)
-        found = self._counters.get(key)
-        if found is not None:
-            return found
-        if len(self._counters) >= _QUESTIONS_KEPT:
-            self._forget_counters()
-        counter = self._counters[key] = MatchCounter(namespaces, selector, with_terminating, self.length)
-        for group in self._groups.values():
-            if counter.matches(group.namespace, group.labels):
-                group.counters.append(counter)
-                for row, split in group.members.items():
-                    counter.counts[row] += split[0] + (split[1] if with_terminating else 0)
+        key = (question, with_terminating)
+        counter = self._counters.pop(key, None)
+        if counter is None:
+            counter = MatchCounter(question, with_terminating, self._count(question, with_terminating))
+            for i, wanted in enumerate(question):
+                self._by_selector.put(wanted.selector, (counter, i))
+            self._bytes += counter.size
+            self._counters_version += 1
+            while self._bytes > _BYTES_KEPT and self._counters:
+                self._forget(next(iter(self._counters)))
+        self._counters[key] = counter  # last in line to be forgotten
         return counter
 
-    def add(self, facts: PodFacts, row: int, terminating: bool, sign: int) -> None:
-        """A pod came to a row (sign 1) or left it (sign -1)."""
-        group = self._group(facts)
-        split = group.members.get(row)
-        if split is None:
-            split = group.members[row] = [0, 0]
-        split[terminating] += sign
-        for counter in group.counters:
-            if counter.with_terminating or not terminating:
-                counter.add(row, sign)
-        if sign < 0 and split == [0, 0]:
-            del group.members[row]
-            if not group.members:
-                del self._groups[_group_key(facts)]
-                facts.keep(_GROUP, None)
-        for term in facts.terms:
-            self._carry(term, row, sign)
+    def add(self, placed: PlacedPod) -> None:
+        """A pod came to a row."""
+        group = self._group(placed.facts)
+        group.pods += 1
+        self._pods.groups[placed.index] = group.id
+        self._tell_counters(group, placed, 1)
+        if placed.facts.terms:
+            self._carry(placed, 1)
+
+    def remove(self, placed: PlacedPod) -> None:
+        """A pod left its row."""
+        group = self._group(placed.facts)
+        group.pods -= 1
+        self._tell_counters(group, placed, -1)
+        if not group.pods:
+            del self._groups[_group_key(placed.facts)]
+            placed.facts.keep(_GROUP, None)
+            self._by_labels.remove(group.id)
+            self._by_namespace.set(group.id, None)
+            self._free_ids.append(group.id)
+        if placed.facts.terms:
+            self._carry(placed, -1)
 
     def extend(self, length: int) -> None:
         """The node table has grown to this many rows."""
         self.length = length
         for counter in self._counters.values():
-            counter.counts = grown(counter.counts, length)
-        for carried in self._terms.values():
-            carried.counts = grown(carried.counts, length)
+            counter.extend(length)
+        for carried in self._carried.values():
+            carried.extend(length)
+
+    # -- groups -------------------------------------------------------------------------------------------------------
 
     def _group(self, facts: PodFacts) -> PodGroup:
         group = facts.find(_GROUP)
-        if group is None or not group.members:
+        if group is None or not group.pods:
             key = _group_key(facts)
             group = self._groups.get(key)
             if group is None:
-                group = self._groups[key] = PodGroup(facts.namespace, facts.labels)
-                group.counters = [c for c in self._counters.values() if c.matches(facts.namespace, facts.labels)]
+                group_id = self._free_ids.pop() if self._free_ids else len(self._groups)
+                group = self._groups[key] = PodGroup(group_id, facts.namespace, facts.labels)
+                self._by_labels.put(group_id, facts.labels)
+                if len(self._by_labels) > len(self._by_namespace.ids):
+                    self._by_namespace.extend(len(self._by_labels))
+                self._by_namespace.set(group_id, facts.namespace)
             facts.keep(_GROUP, group)
         return group
 
-    def _carry(self, term: Term, row: int, sign: int) -> None:
-        carried = self._terms.get(term)
-        if carried is None:
-            carried = self._terms[term] = CarriedTerm(term, self.length)
-            self.terms_version += 1
-        carried.add(row, sign)
-        carried.carriers += sign
-        if not carried.carriers:
-            del self._terms[term]
-            self.terms_version += 1
+    def _tell_counters(self, group: PodGroup, placed: PlacedPod, sign: int) -> None:
+        counters = group.counters
+        if group.version != self._counters_version:
+            counters = self._counters_of(group)
+            if len(counters) <= _LISTED:
+                group.counters, group.version = counters, self._counters_version
+        if counters:
+            terminating = placed.pod.is_terminating
+            for counter, weight in counters:
+                if counter.with_terminating or not terminating:
+                    counter.add(placed.row, sign * weight)
 
-    def _forget_counters(self) -> None:
-        """Too many distinct questions: start over. Those still asked are counted anew."""
-        self._counters.clear()
-        for group in self._groups.values():
-            group.counters = []
+    def _counters_of(self, group: PodGroup) -> list[tuple[MatchCounter, int]]:
+        weights: dict[MatchCounter, int] = {}
+        for counter, i in self._by_selector.candidates(group.labels):
+            wanted = counter.question[i]
+            if wanted.counts(group.namespace, group.labels):
+                weights[counter] = weights.get(counter, 0) + wanted.weight
+        return list(weights.items())
+
+    # -- counters -----------------------------------------------------------------------------------------------------
+
+    def _count(self, question: Question, with_terminating: bool) -> Int64:
+        weights = np.zeros(len(self._by_labels), dtype=np.int64)
+        inside: dict[frozenset[str], Bool] = {}
+        for namespaces, selector, weight in question:
+            groups = self._by_labels.find(selector)
+            if namespaces is not None and len(groups):
+                if namespaces not in inside:
+                    inside[namespaces] = self._in_namespaces(namespaces)
+                groups = groups & inside[namespaces] if groups.dtype == np.bool_ else groups[inside[namespaces][groups]]
+            if groups.dtype == np.bool_:
+                weights += groups * weight
+            else:
+                weights[groups] += weight
+        if not weights.any():
+            return np.zeros(self.length, dtype=np.int64)
+        pods, size = self._pods, self._pods.size
+        rows = pods.rows[:size]
+        counts = rows >= 0
+        if not with_terminating:
+            counts &= ~pods.terminating[:size]
+        each = weights[pods.groups[:size][counts]]
+        return np.bincount(rows[counts], weights=each, minlength=self.length).astype(np.int64)
+
+    def _in_namespaces(self, namespaces: frozenset[str]) -> Bool:
+        """Per group whether it is in one of the namespaces."""
+        ids = [known for name in namespaces if (known := self._by_namespace.values.id_of(name)) != ABSENT]
+        return is_one_of(self._by_namespace.ids[: len(self._by_labels)], ids)
+
+    def _forget(self, key: tuple[Question, bool]) -> None:
+        counter = self._counters.pop(key)
+        for i, wanted in enumerate(counter.question):
+            self._by_selector.discard(wanted.selector, (counter, i))
+        self._bytes -= counter.size
+        self._counters_version += 1
+
+    # -- terms --------------------------------------------------------------------------------------------------------
+
+    def _carry(self, placed: PlacedPod, sign: int) -> None:
+        facts = placed.facts
+        carried = facts.find(_CARRIED)
+        if carried is None or not carried.carriers:
+            carried = self._carried.get(facts.terms)
+            if carried is None:
+                carried = self._carried[facts.terms] = CarriedTerms(facts.terms)
+                for i, term in enumerate(facts.terms):
+                    self._carried_by_selector.put(term.selector, (carried, i))
+                self.terms_version += 1
+            facts.keep(_CARRIED, carried)
+        carried.count(placed.row, sign, self.length)
+        if not carried.carriers:
+            del self._carried[facts.terms]
+            for i, term in enumerate(facts.terms):
+                self._carried_by_selector.discard(term.selector, (carried, i))
+            facts.keep(_CARRIED, None)
+            self.terms_version += 1
 
 
 def _group_key(facts: PodFacts) -> GroupKey:

@@ -13,28 +13,29 @@ import numpy as np
 
 from kubesched.api.node import ContainerImage, Node, Taint
 from kubesched.api.quantity import parse_quantity
-from kubesched.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_countable, whole
+from kubesched.api.requests import PODS, is_countable, whole
 from kubesched.state.changes import ChangeLog
 from kubesched.state.columns import Bool, Int32, Int64, Interner, LabelColumn, grown
+from kubesched.state.resources import ResourceColumns
 
 _FIRST_ROWS = 64
-_FIRST_RESOURCES = 4
-
-FIXED_RESOURCES = (CPU, MEMORY, EPHEMERAL_STORAGE)
-"""The resources that always have the first ids, in this order."""
 
 
-class NodeTable:
+class NodeTable(ResourceColumns):
     """All nodes, as columns. Only the cluster state writes here."""
 
     def __init__(self) -> None:
+        super().__init__(_FIRST_ROWS)
         self.size = 0
         self.live_count = 0
         self.names: list[str] = []
         self.nodes: list[Node | None] = []
         self.row_of: dict[str, int] = {}
-        self.resources: dict[str, int] = {name: i for i, name in enumerate(FIXED_RESOURCES)}
         self.labels: dict[str, LabelColumn] = {}
+        """The columns of label keys that somebody asked about and some node has."""
+        self._label_uses: dict[str, int] = {}
+        """How many nodes have each label key."""
+        self._no_label = LabelColumn("", _FIRST_ROWS)
         self.taint_lists: Interner[tuple[Taint, ...]] = Interner()
         self.images = ImageIndex()
         self.order = NodeOrder()
@@ -43,11 +44,6 @@ class NodeTable:
         self.changes: ChangeLog[int] = ChangeLog()
         """Rows where anything changed: the node object or the pods on it."""
         self.live: Bool = np.zeros(_FIRST_ROWS, dtype=np.bool_)
-        # A column per resource and a row per node: the first index is the id of the resource.
-        self.allocatable: Int64 = np.zeros((_FIRST_RESOURCES, _FIRST_ROWS), dtype=np.int64)
-        self.requested: Int64 = np.zeros((_FIRST_RESOURCES, _FIRST_ROWS), dtype=np.int64)
-        self.scoring_requested: Int64 = np.zeros((_FIRST_RESOURCES, _FIRST_ROWS), dtype=np.int64)
-        """The same as scoring counts it: with defaults of cpu and memory for containers that request none."""
         self.allowed_pods: Int64 = np.zeros(_FIRST_ROWS, dtype=np.int64)
         self.pod_count: Int64 = np.zeros(_FIRST_ROWS, dtype=np.int64)
         self.unschedulable: Bool = np.zeros(_FIRST_ROWS, dtype=np.bool_)
@@ -115,29 +111,24 @@ class NodeTable:
 
     # -- columns ------------------------------------------------------------------------------------------------------
 
-    def resource_id(self, name: str) -> int:
-        """The id of a resource, which is the index of its column; a new one when it is first seen."""
-        found = self.resources.get(name)
-        if found is not None:
-            return found
-        new = len(self.resources)
-        if new == self.allocatable.shape[0]:
-            more = np.zeros((new, self.allocatable.shape[1]), dtype=np.int64)
-            self.allocatable = np.vstack((self.allocatable, more))
-            self.requested = np.vstack((self.requested, more))
-            self.scoring_requested = np.vstack((self.scoring_requested, more))
-        self.resources[name] = new
-        return new
-
     def label(self, key: str) -> LabelColumn:
-        """The column of a label key; made on first use, then kept up to date."""
+        """The column of a label key, made on first use and kept up to date while a node has the label.
+
+        All keys that no node has share one column, in which nobody has anything.
+        """
         column = self.labels.get(key)
         if column is None:
+            if key not in self._label_uses:
+                return self._no_label
             column = self.labels[key] = LabelColumn(key, len(self.live))
             for row, node in enumerate(self.nodes):
                 if node is not None and key in node.metadata.labels:
                     column.set(row, node.metadata.labels[key])
         return column
+
+    def has_label(self, key: str) -> bool:
+        """Whether any node has the label."""
+        return key in self._label_uses
 
     def load_changed(self, row: int) -> None:
         """Pods came to or left this row, or what they use of it is counted otherwise."""
@@ -146,22 +137,32 @@ class NodeTable:
     def _write(self, row: int, node: Node | None, offered: Iterable[tuple[str, int]]) -> None:
         old = self.nodes[row]
         self.nodes[row] = node
-        labels = node.metadata.labels if node else {}
-        for key, column in self.labels.items():
-            column.set(row, labels.get(key))
-        self.allocatable[:, row] = 0
-        self.allowed_pods[row] = 0
-        for name, amount in offered:
-            if name == PODS:
-                self.allowed_pods[row] = amount
-            else:
-                resource = self.resource_id(name)  # first: a new resource makes new arrays
-                self.allocatable[resource, row] = amount
+        self._relabel(row, old.metadata.labels if old else {}, node.metadata.labels if node else {})
+        amounts = dict(offered)
+        self.allowed_pods[row] = amounts.pop(PODS, 0)
+        if old is None or node is None or old.status.allocatable != node.status.allocatable:
+            self.offer(row, old, amounts)
         self.unschedulable[row] = node is not None and node.spec.unschedulable
         old_taints = int(self.taint_ids[row])
         self.taint_ids[row] = self.taint_lists.acquire(node.spec.taints) if node else -1
         self.taint_lists.release(old_taints)
         self.images.replace(row, old.status.images if old else (), node.status.images if node else ())
+
+    def _relabel(self, row: int, old: dict[str, str], new: dict[str, str]) -> None:
+        if old == new:
+            return
+        uses = self._label_uses
+        for key in new:
+            uses[key] = uses.get(key, 0) + 1
+        for key in old:
+            uses[key] -= 1
+        for key in {**old, **new}:
+            column = self.labels.get(key)
+            if column is not None:
+                column.set(row, new.get(key))
+            if not uses[key]:
+                del uses[key]
+                self.labels.pop(key, None)
 
     def _changed(self, row: int) -> None:
         self.object_changes.record(row)
@@ -169,14 +170,12 @@ class NodeTable:
 
     def _extend(self, length: int) -> None:
         self.live = grown(self.live, length)
-        self.allocatable = grown(self.allocatable, length)
-        self.requested = grown(self.requested, length)
-        self.scoring_requested = grown(self.scoring_requested, length)
+        self.extend_resources(length)
         self.allowed_pods = grown(self.allowed_pods, length)
         self.pod_count = grown(self.pod_count, length)
         self.unschedulable = grown(self.unschedulable, length)
         self.taint_ids = grown(self.taint_ids, length, -1)
-        for column in self.labels.values():
+        for column in (self._no_label, *self.labels.values()):
             column.extend(length)
 
 

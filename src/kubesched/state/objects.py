@@ -42,6 +42,10 @@ class ObjectStore:
         """All objects of a kind, in order of arrival."""
         return self._objects.get(kind, _NOTHING).values()  # type: ignore[return-value]
 
+    def everything(self) -> list[KubeObject]:
+        """All objects of all kinds that are kept here; nodes and pods have tables of their own."""
+        return [obj for objects in self._objects.values() for obj in objects.values()]
+
     def in_namespace(self, kind: type[K], namespace: str) -> Collection[K]:
         """All objects of a kind in a namespace, in order of arrival."""
         return self._in_namespace.get((kind, namespace), _NOTHING).values()  # type: ignore[return-value]

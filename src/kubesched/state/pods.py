@@ -9,6 +9,7 @@ import numpy as np
 from kubesched.api.pod import Pod
 from kubesched.state.columns import Bool, Float, Int32, Int64, grown
 from kubesched.state.facts import HostPort, PodFacts
+from kubesched.state.resources import ResourceColumns
 
 _FIRST_PODS = 256
 
@@ -31,7 +32,7 @@ class PlacedPod:
         self.assumed = assumed
         self.index = -1
         self.place = -1
-        """Where it is in the list of its row, which is not searched: a node may have very many pods."""
+        """Where it is among the pods of its row."""
         self.start = start_time(pod)
 
     @property
@@ -43,7 +44,7 @@ class PlacedPod:
 class PodTable:
     """All placed pods. Only the cluster state writes here."""
 
-    def __init__(self) -> None:
+    def __init__(self, resources: ResourceColumns) -> None:
         self.size = 0
         self.on_row: list[list[PlacedPod]] = []
         self.at: list[PlacedPod | None] = []
@@ -52,7 +53,12 @@ class PodTable:
         self.rows: Int32 = np.full(_FIRST_PODS, -1, dtype=np.int32)
         self.priority: Int64 = np.zeros(_FIRST_PODS, dtype=np.int64)
         self.start: Float = np.zeros(_FIRST_PODS, dtype=np.float64)
-        self.requests: Int64 = np.zeros((4, _FIRST_PODS), dtype=np.int64)
+        self.groups: Int32 = np.zeros(_FIRST_PODS, dtype=np.int32)
+        """Which group of namespace and labels each belongs to (`MatchCounts`)."""
+        self.terminating: Bool = np.zeros(_FIRST_PODS, dtype=np.bool_)
+        self._resources = resources
+        self._requests: dict[int, Int64] = {}
+        self._requests_of = resources.resources_version
         self.ports: dict[tuple[str, int], dict[int, set[str]]] = {}
         """(protocol, port) -> row -> addresses it is claimed on. A port has one holder: the pod that goes frees it."""
         self.claim_users: dict[str, dict[int, int]] = {}
@@ -62,7 +68,7 @@ class PodTable:
     def add(self, placed: PlacedPod) -> None:
         while len(self.on_row) <= placed.row:
             self.on_row.append([])
-        self._put_last_on_row(placed)
+        self._put_on_row(placed)
         index = self._free.pop() if self._free else self._next_index()
         placed.index = index
         self.at[index] = placed
@@ -71,7 +77,9 @@ class PodTable:
         self.priority[index] = priority
         self.start[index] = placed.start
         self.by_priority[priority] = self.by_priority.get(priority, 0) + 1
-        self._write_requests(index, placed.facts.requests)
+        self.terminating[index] = placed.pod.is_terminating
+        if self._requests_of == self._resources.resources_version:
+            self._write_requests(index, placed.facts.requests)
         self._claim_ports(placed)
         for claim in placed.facts.claims:
             users = self.claim_users.setdefault(claim, {})
@@ -80,7 +88,7 @@ class PodTable:
     def renew(self, placed: PlacedPod, pod: Pod) -> None:
         """The watch shows a placed pod anew, with the same facts: what `remove` and `add` would come to, for less."""
         self._take_from_row(placed)
-        self._put_last_on_row(placed)
+        self._put_on_row(placed)
         placed.pod = pod
         placed.assumed = False
         placed.start = self.start[placed.index] = start_time(pod)
@@ -92,6 +100,8 @@ class PodTable:
         self.at[index] = None
         self.rows[index] = -1
         self._free.append(index)
+        for column in self._requests.values():
+            column[index] = 0
         priority = placed.pod.priority
         self.by_priority[priority] -= 1
         if not self.by_priority[priority]:
@@ -127,22 +137,32 @@ class PodTable:
             self.rows = grown(self.rows, 2 * index, -1)
             self.priority = grown(self.priority, 2 * index)
             self.start = grown(self.start, 2 * index)
-            self.requests = grown(self.requests, 2 * index)
+            self.groups = grown(self.groups, 2 * index)
+            self.terminating = grown(self.terminating, 2 * index)
+            self._requests = {resource: grown(column, 2 * index) for resource, column in self._requests.items()}
         self.size += 1
         self.at.append(None)
         return index
 
-    def _write_requests(self, index: int, requests: Int64) -> None:
-        width = len(requests)
-        if width > self.requests.shape[0]:
-            more = np.zeros((width, self.requests.shape[1]), dtype=np.int64)
-            more[: self.requests.shape[0]] = self.requests
-            self.requests = more
-        self.requests[:width, index] = requests
-        if width < len(self.requests):
-            self.requests[width:, index] = 0
+    @property
+    def requests(self) -> dict[int, Int64]:
+        """By the id of a resource that some placed pod requests and some node offers, how much each pod does."""
+        if self._requests_of != self._resources.resources_version:
+            self._requests, self._requests_of = {}, self._resources.resources_version
+            for index, placed in enumerate(self.at):
+                if placed is not None:
+                    self._write_requests(index, placed.facts.requests)
+        return self._requests
 
-    def _put_last_on_row(self, placed: PlacedPod) -> None:
+    def _write_requests(self, index: int, requests: Int64) -> None:
+        for resource, amount in enumerate(requests.tolist()):
+            if amount:
+                column = self._requests.get(resource)
+                if column is None:
+                    column = self._requests[resource] = np.zeros(len(self.rows), dtype=np.int64)
+                column[index] = amount
+
+    def _put_on_row(self, placed: PlacedPod) -> None:
         on_row = self.on_row[placed.row]
         placed.place = len(on_row)
         on_row.append(placed)

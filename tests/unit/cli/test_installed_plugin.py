@@ -84,8 +84,8 @@ def test_of_sections_about_nodes_only_that_of_the_winner_is_printed(config: str)
 
 def test_json_has_the_data_under_the_name_of_the_plugin(config: str) -> None:
     found = json.loads(explain(config, "-o", "json", n1=35, n2=41).stdout)
-    assert found["CoolNodes"] == {"n1": 35, "n2": 41}
-    assert (found["shortages"], found["devices"]) == ([], [])
+    assert found["details"]["CoolNodes"] == {"n1": 35, "n2": 41}
+    assert (found["details"]["shortages"], found["details"]["devices"]) == ([], [])
 
 
 def test_what_the_plugin_writes_before_binding_is_seen_by_the_next_pod(config: str) -> None:

@@ -18,6 +18,7 @@ from kubesched.daemon.serving.reviews import ReviewCache
 from kubesched.framework import answers, equivalence
 from kubesched.framework.answers import AnswerCache
 from kubesched.framework.equivalence import EquivalenceCache, Kept
+from kubesched.framework.recently_used import RecentlyUsed
 from kubesched.kube import known_objects
 from kubesched.kube.decoding import DictCodec, Identity
 from kubesched.kube.dialing import Dialer
@@ -65,7 +66,7 @@ def test_reviews_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_match_counters_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matching, "_QUESTIONS_KEPT", MOST)
+    monkeypatch.setattr(matching, "_BYTES_KEPT", MOST * 16_768)
     state = ClusterState()
     for number in range(3 * MOST):
         state.matches.counter(None, selector_from_labels({"app": str(number)}), with_terminating=False)
@@ -74,17 +75,14 @@ def test_match_counters_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_answers_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answers, "_BYTES_KEPT", 0)
-    cache = AnswerCache(ClusterState())
-    kept: dict[Any, Any] = dict.fromkeys(range(3 * MOST))
-    cache._make_room(kept, 8)
-    assert len(kept) < MOST
+    assert AnswerCache(ClusterState())._most(8) == MOST
 
 
 def test_classes_of_equivalent_pods_kept_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(equivalence, "_BYTES_KEPT", 0)
     state = ClusterState()
     cache = EquivalenceCache(state, AnswerCache(state))
-    kept: dict[Any, Kept] = {}
+    kept: RecentlyUsed[Kept] = RecentlyUsed(ordinary=1000, large=1000)
     for number in range(3 * MOST):
         cache._keep(kept, number, Kept(), bytes_per_row=8)
     assert len(kept) == MOST

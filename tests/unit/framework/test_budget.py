@@ -5,8 +5,17 @@ from __future__ import annotations
 import math
 
 import pytest
+from tests.adversary import TRAITS, HostilePod, Trait
+from tests.builders import make_cluster
 
+from kubesched import config
 from kubesched.framework.budget import Budget, BudgetExceededError, Expense, TurnOverError, counting_looks
+from kubesched.framework.decision import Outcome
+from kubesched.framework.engine import Engine
+from kubesched.framework.plugin import PluginContext
+from kubesched.framework.profile import Profile
+from kubesched.plugins.registry import in_tree
+from kubesched.testing import make_node
 
 DEVICES = Expense("DynamicResources", "devices")
 TERMS = Expense("InterPodAffinity", "affinity terms")
@@ -35,6 +44,23 @@ def test_time_counts_from_the_first_look() -> None:
         budget.end_turn(DEVICES)
     assert caught.value.expense == DEVICES
     assert budget.spent == pytest.approx(1.1)
+
+
+@pytest.mark.parametrize("trait", [t for t in TRAITS if t.name in ("soft spread", "preferred nodes", "anti-affinity")])
+def test_a_pod_that_makes_a_plugin_walk_too_long_is_given_up_with_what_is_so_long(trait: Trait) -> None:
+    clock = Clock()
+
+    def ticking() -> float:
+        clock.now += 0.5
+        return clock.now
+
+    topologies = {f"example.com/topology-{i}": "a" for i in range(300)}
+    cluster = make_cluster(make_node("n1").label(topologies), make_node("n2").label(topologies))
+    profiles = [Profile(profile, in_tree(), PluginContext()) for profile in config.default().profiles]
+    engine = Engine(cluster, profiles, draw=lambda among: 0, budget=Budget(ticking, limit=1.0))
+    decision = engine.decide(HostilePod((trait,)).build(300, "hostile"))
+    assert decision.outcome is Outcome.ERROR
+    assert "gave up after 1s" in decision.message
 
 
 def test_a_decision_that_must_be_made_in_one_turn_is_not_interrupted() -> None:

@@ -34,6 +34,10 @@ def test_schemas_are_current() -> None:
 
 def mistakes(value: Any, schema: dict[str, Any], path: str = "") -> list[str]:
     """What in a value is not as its schema says; as much of JSON Schema as the files use."""
+    if not schema:
+        return []
+    if "enum" in schema:
+        return [] if value in schema["enum"] else [f"{path}: {value!r} is none of {schema['enum']}"]
     if "const" in schema:
         return [] if value == schema["const"] else [f"{path}: {value!r} is not {schema['const']!r}"]
     kinds: dict[str, Any] = {
@@ -60,12 +64,17 @@ def mistakes(value: Any, schema: dict[str, Any], path: str = "") -> list[str]:
 
 
 COMMANDS = {
+    "Explanation": ["explain", "-f", SHOP, "shop/search-indexer"],
+    "ExplanationList": ["explain", "-f", SHOP, "shop/search-indexer", "shop/checkout-canary"],
+    "PendingPods": ["explain", "-f", SHOP],
     "Placement": ["place", "-f", SHOP],
     "Simulation": ["simulate", "-f", SHOP],
     "Comparison": ["compare", "-f", SHOP, "--config", "config.yaml"],
     "Capacity": ["capacity", "-f", SHOP, "--pod", "pod.yaml", "--most", "3"],
     "Replay": ["replay", "recording.jsonl"],
+    "TestResults": ["test", str(ROOT / "examples" / "placement" / "tests")],
     "Version": ["version"],
+    "WhatIf": ["what-if", "-f", SHOP, "--drain", "zone=zone-a", "--upgrade", "pool=web"],
 }
 
 

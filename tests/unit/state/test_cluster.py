@@ -9,6 +9,7 @@ from kubesched.api.pod import PodStatus, ResourceRequirements
 from kubesched.api.quantity import QuantityError
 from kubesched.api.selectors import selector_from_labels
 from kubesched.api.workloads import Namespace
+from kubesched.framework.nodes import Nodes
 from kubesched.state.cluster import ClusterState
 from kubesched.state.pods import NO_START_TIME, start_time
 from kubesched.testing import ZONE, make_node, make_pod
@@ -100,7 +101,7 @@ def test_columns_grow_with_the_cluster() -> None:
     state = make_cluster(make_node("first"), WEB.on("first"))
     matching = state.matches.counter(None, selector_from_labels({"app": "web"}))
     for i in range(300):
-        state.apply(make_node(f"n{i}").build())
+        state.apply(make_node(f"n{i}").capacity({f"a.b/r{i % 7}": 1}).build())
         state.apply(make_pod(f"p{i}").label(app="web").requests({f"a.b/r{i % 7}": 1}).on(f"n{i}").build())
     assert matching.counts.sum() == 301
     assert cpu_in_use(state, "first") == 1000
@@ -144,7 +145,7 @@ def test_a_pod_that_gets_the_labels_of_its_node_when_it_is_bound_counts_under_th
     assert (cpu_in_use(state, "n1"), state.nodes.pod_count[0], state.matches.terms_version) == (1000, 1, version)
     state.delete(assumed)
     assert [counter.counts[0] for counter in counters] == [0, 0]
-    assert (cpu_in_use(state, "n1"), state.pods.ports, list(state.matches.terms)) == (0, {}, [])
+    assert (cpu_in_use(state, "n1"), state.pods.ports, list(state.matches.carried)) == (0, {}, [])
 
 
 def test_a_pod_that_takes_less_room_after_a_resize_counts_for_less() -> None:
@@ -265,6 +266,36 @@ def test_a_pod_that_is_assumed_is_no_longer_nominated_and_is_again_when_forgotte
     assert state.nominated.on_node("n1") == []
     state.forget(pod)
     assert state.nominated.node_of(pod) == "n1"
+
+
+# -- resources --------------------------------------------------------------------------------------------------------
+
+
+def test_what_no_node_offers_needs_no_column_and_is_counted_once_a_node_offers_it() -> None:
+    gpu = "a.b/gpu"
+    user = make_pod("user").requests({gpu: 2}).on("n1")
+    state = make_cluster(make_node("n1"), user)
+    assert gpu not in state.nodes.resources
+    assert Nodes(state).requested(gpu).tolist() == [2]
+    state.apply(make_node("n1").capacity({gpu: 4}).build())
+    assert state.nodes.requested[state.nodes.resource_id(gpu), state.nodes.row_of["n1"]] == 2
+    state.apply(make_node("n1").build())
+    assert gpu not in state.nodes.resources
+    state.delete(user.build())
+    state.apply(make_node("n1").capacity({"a.b/other": 4}).build())
+    assert Nodes(state).requested("a.b/other").tolist() == [0]
+
+
+def test_columns_go_with_the_last_node_that_has_them() -> None:
+    state = make_cluster(make_node("n1").capacity({"a.b/common": 1}))
+    strange = make_node("strange").capacity({"a.b/common": 1} | {f"a.b/r{i}": 1 for i in range(100)}).label(odd="yes")
+    state.apply(strange.build())
+    state.nodes.label("odd")
+    assert len(state.nodes.allocatable) > 100
+    state.delete(strange.build())
+    assert len(state.nodes.allocatable) < 20
+    assert "odd" not in state.nodes.labels
+    assert Nodes(state).allocatable("a.b/common").tolist()[state.nodes.row_of["n1"]] == 1
 
 
 @pytest.mark.parametrize(

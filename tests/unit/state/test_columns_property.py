@@ -13,10 +13,12 @@ from tests.living_cluster import APPS, NAMESPACES, LivingCluster, pods_of
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.selectors import EVERYTHING, Requirement, Selector, selector_from_labels
+from kubesched.state.carried_terms import CarriedTerms
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import ABSENT, Int32, Int64
 from kubesched.state.facts import PodFacts
-from kubesched.state.matching import MatchCounter, RowCounts
+from kubesched.state.matching import MatchCounter
+from kubesched.state.row_counts import RowCounts
 from kubesched.testing import HOSTNAME, ZONE
 
 LABEL_KEYS = (HOSTNAME, ZONE, "disk", "absent-everywhere")
@@ -109,8 +111,8 @@ class ColumnsStayTrue(LivingCluster):
             assert by_node(self.state, kept.counts) == by_node(fresh, counter(fresh, question).counts)
         assert carried_terms(self.state) == carried_terms(fresh)
         for key in self.label_keys:
-            for counts in (*self.counters.values(), *self.state.matches.terms):
-                assert sums_are_true(self.state, counts, key)
+            assert all(sums_are_true(self.state, counts, key) for counts in self.counters.values())
+            assert all(carriers_are_true(self.state, carried, key) for carried in self.state.matches.carried)
 
     @property
     def arrivals(self) -> list[str]:
@@ -177,11 +179,18 @@ def sums_are_true(state: ClusterState, counts: RowCounts, key: str) -> bool:
     return np.array_equal(counts.by_value(column, size), column.sum_by_value(counts.counts[:size]))
 
 
+def carriers_are_true(state: ClusterState, carried: CarriedTerms, key: str) -> bool:
+    column, size = state.nodes.label(key), state.nodes.size
+    sums = np.zeros(len(column.values) + 1, dtype=np.int64)
+    carried.add_to(sums, column, size, 2)
+    return np.array_equal(sums, 2 * column.sum_by_value(carried.counts(size)[:size]))
+
+
 def carried_terms(state: ClusterState) -> dict[Any, dict[str, int]]:
-    return {carried.term: by_node(state, carried.counts) for carried in state.matches.terms}
+    return {carried.terms: by_node(state, carried.counts(state.nodes.size)) for carried in state.matches.carried}
 
 
-def by_node(state: ClusterState, counts: Int32) -> dict[str, int]:
+def by_node(state: ClusterState, counts: Int32 | Int64) -> dict[str, int]:
     """The rows of a column that are not 0. A row that belongs to nobody must be 0, so it has no name to be lost by."""
     return {state.nodes.names[row]: int(counts[row]) for row in counts.nonzero()[0]}
 

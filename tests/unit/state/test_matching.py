@@ -87,8 +87,8 @@ def test_after_too_many_different_questions_those_still_asked_are_answered_right
 def test_terms_are_counted_where_their_carriers_are_until_the_last_one_goes() -> None:
     lonely = make_pod("lonely").pod_anti_affinity(HOSTNAME, app="web")
     state = make_cluster(make_node("n1"), lonely.on("n1"))
-    [carried] = state.matches.terms
-    assert (carried.term.kind, carried.term.topology_key) == ("required-anti-affinity", HOSTNAME)
-    assert carried.counts[state.nodes.row_of["n1"]] == 1
+    [carried] = state.matches.carried
+    assert [(term.kind, term.topology_key) for term in carried.terms] == [("required-anti-affinity", HOSTNAME)]
+    assert carried.counts(state.nodes.size)[state.nodes.row_of["n1"]] == 1
     state.delete(lonely.build())
-    assert list(state.matches.terms) == []
+    assert list(state.matches.carried) == []

@@ -157,7 +157,7 @@ class _Emptied(WhatIf):
 
     def __init__(self, state: ClusterState, victims: Victims, ahead: Ahead) -> None:
         super().__init__(state, victims.rows)
-        each = ((i, requests[victims.index] * victims.leaves) for i, requests in enumerate(state.pods.requests))
+        each = ((i, requests[victims.index] * victims.leaves) for i, requests in state.pods.requests.items())
         self._amounts = {resource_id: amounts for resource_id, amounts in each if amounts.any()}
         """Per resource what each pod that could leave requests; resources that none of them requests are left out."""
         for resource_id, amounts in self._amounts.items():

@@ -2,19 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
-from kubesched.api.selectors import Selector
+from kubesched.api.selectors import Requirement, Selector
 from kubesched.api.workloads import Namespace
+from kubesched.framework.budget import Expense
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
+from kubesched.state.carried_terms import CarriedTerms
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int64
 from kubesched.state.facts import PodFacts, Term, TermKind
-from kubesched.state.matching import CarriedTerm, MatchCounter, RowCounts
+from kubesched.state.label_index import LabelIndex, SelectorIndex
+from kubesched.state.matching import Question, Wanted
 from kubesched.state.pods import PlacedPod
+from kubesched.state.row_counts import RowCounts
+
+EXPENSE = Expense("InterPodAffinity", "the terms of its pod affinity")
+
+
+class NamespacesByLabel:
+    """Namespaces that selectors match, kept in step with the namespaces."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._objects = state.objects
+        self._version = -1
+        self._names: list[str] = []
+        self._index = LabelIndex()
+
+    def matching(self, selector: Selector) -> list[str]:
+        version = self._objects.version(Namespace)
+        if version != self._version:
+            self._version, self._index = version, LabelIndex()
+            namespaces = list(self._objects.all(Namespace))
+            self._names = [namespace.name for namespace in namespaces]
+            for i, namespace in enumerate(namespaces):
+                self._index.put(i, namespace.metadata.labels)
+        found = self._index.find(selector)
+        return [self._names[i] for i in (np.flatnonzero(found) if found.dtype == np.bool_ else found).tolist()]
 
 
 def namespaces_of(term: Term, state: ClusterState) -> frozenset[str] | None:
@@ -28,20 +56,35 @@ def namespaces_of(term: Term, state: ClusterState) -> frozenset[str] | None:
         return term.namespaces
     if selector.matches({}):
         return None
-    named = (ns.name for ns in state.objects.all(Namespace) if selector.matches(ns.metadata.labels))
-    return term.namespaces.union(named)
+    return term.namespaces.union(state.companion(NamespacesByLabel).matching(selector))
 
 
-def counter_of(terms: Iterable[Term], state: ClusterState) -> MatchCounter:
-    """Counts the placed pods that match all of the terms."""
+def all_of(terms: Iterable[Term], state: ClusterState) -> Question:
+    """Asks for the placed pods that match all of the terms."""
     namespaces: frozenset[str] | None = None
-    selector = Selector()
+    requirements: list[Requirement] = []
     for term in terms:
+        if term.selector.nothing:
+            return (Wanted(namespaces, term.selector),)
         own = namespaces_of(term, state)
         if own is not None:
             namespaces = own if namespaces is None else namespaces & own
-        selector = term.selector if term.selector.nothing else selector.also(term.selector.requirements)
-    return state.matches.counter(namespaces, selector)
+        requirements += term.selector.requirements
+    return (Wanted(namespaces, Selector(tuple(requirements))),)
+
+
+def by_topology(terms: Iterable[Term], cycle: Cycle) -> dict[str, list[Wanted]]:
+    """What terms want, by their topology key; keys that no node has are left out, for nobody is near or far there.
+
+    Preferred terms count for their weight, against the pod if it is anti-affinity; required ones count once.
+    """
+    found: dict[str, list[Wanted]] = {}
+    for term in cycle.budget.watched(terms, EXPENSE):
+        if cycle.state.nodes.has_label(term.topology_key):
+            weight = -term.weight if term.kind == "preferred-anti-affinity" else term.weight or 1
+            wanted = Wanted(namespaces_of(term, cycle.state), term.selector, weight)
+            found.setdefault(term.topology_key, []).append(wanted)
+    return found
 
 
 def means(term: Term, facts: PodFacts, namespace_labels: dict[str, str]) -> bool:
@@ -50,19 +93,34 @@ def means(term: Term, facts: PodFacts, namespace_labels: dict[str, str]) -> bool
     return inside and term.selector.matches(facts.labels)
 
 
-def carried_terms_that_mean(cycle: Cycle) -> dict[TermKind, list[CarriedTerm]]:
+class Meant(NamedTuple):
+    """Terms of placed pods that mean the incoming pod: those of one kind of carrier in one topology."""
+
+    carried: CarriedTerms
+    topology_key: str
+    terms: int
+    weight: int
+    """Of all these terms together."""
+
+
+def carried_terms_that_mean(cycle: Cycle) -> dict[TermKind, list[Meant]]:
     """The terms of placed pods that mean the incoming pod, by kind; kept until terms or namespaces change."""
     state = cycle.state
     version = (state.matches.terms_version, state.objects.version(Namespace))
     return cycle.facts.derived_at(version, _find_carried_terms, cycle)
 
 
-def _find_carried_terms(cycle: Cycle) -> dict[TermKind, list[CarriedTerm]]:
+def _find_carried_terms(cycle: Cycle) -> dict[TermKind, list[Meant]]:
     labels = cycle.state.namespace_labels(cycle.facts.namespace)
-    found: dict[TermKind, list[CarriedTerm]] = {}
-    for carried in cycle.state.matches.terms:
-        if means(carried.term, cycle.facts, labels):
-            found.setdefault(carried.term.kind, []).append(carried)
+    sums: dict[tuple[TermKind, CarriedTerms, str], list[int]] = {}
+    for carried, term in cycle.state.matches.carried_that_may_mean(cycle.facts.labels):
+        if means(term, cycle.facts, labels):
+            number_and_weight = sums.setdefault((term.kind, carried, term.topology_key), [0, 0])
+            number_and_weight[0] += 1
+            number_and_weight[1] += term.weight
+    found: dict[TermKind, list[Meant]] = {}
+    for (kind, carried, key), (number, weight) in sums.items():
+        found.setdefault(kind, []).append(Meant(carried, key, number, weight))
     return found
 
 
@@ -78,32 +136,30 @@ class Neighbours:
         self._facts = cycle.facts
         self._affinity = cycle.facts.terms_of("required-affinity")
         self._anti_affinity = cycle.facts.terms_of("required-anti-affinity")
-        self._namespaces: dict[Term, frozenset[str] | None] = {
-            term: namespaces_of(term, cycle.state) for term in (*self._affinity, *self._anti_affinity)
-        }
+        self._namespaces: dict[Term, frozenset[str] | None] = {}
         self.wanted: TopologyCounts = []
-        """For each affinity term, pods that match all of the terms."""
+        """For each topology key of the affinity terms, pods that match all of the terms."""
         if self._affinity:
-            matching = counter_of(self._affinity, cycle.state)
-            self.wanted = [(t.topology_key, self._by_domain(t.topology_key, matching)) for t in self._affinity]
+            matching = self._state.matches.total(all_of(self._affinity, cycle.state))
+            keys = dict.fromkeys(term.topology_key for term in self._affinity)
+            self.wanted = [(key, self._by_domain(key, matching)) for key in keys]
         self.avoided: TopologyCounts = [
-            (t.topology_key, self._by_domain(t.topology_key, counter_of((t,), cycle.state)))
-            for t in self._anti_affinity
+            (key, self._by_domain(key, self._state.matches.total(tuple(wanted))))
+            for key, wanted in by_topology(self._anti_affinity, cycle).items()
         ]
+        """For each topology key of the anti-affinity terms, how many pods they mean, once per term."""
         carriers: dict[str, Int64] = {}
-        for carried in carried_terms_that_mean(cycle).get("required-anti-affinity", ()):
-            key = carried.term.topology_key
-            pods = self._by_domain(key, carried)
-            carriers[key] = carriers[key] + pods if key in carriers else pods
+        for meant in carried_terms_that_mean(cycle).get("required-anti-affinity", ()):
+            add_carriers(carriers, meant, meant.terms, cycle.state)
         self.unwelcome: TopologyCounts = list(carriers.items())
         """Pods whose own anti-affinity means this pod, once per topology key."""
 
     @classmethod
     def of(cls, cycle: Cycle) -> Neighbours | None:
         """The neighbours of the pod, or None if no term concerns it."""
-        if not cycle.facts.terms and not cycle.state.matches.terms:
+        if not cycle.facts.terms and not cycle.state.matches.carried:
             return None
-        terms = any(term.kind.startswith("required") for term in cycle.facts.terms)
+        terms = bool(cycle.facts.terms_of("required-affinity") or cycle.facts.terms_of("required-anti-affinity"))
         if not terms and not carried_terms_that_mean(cycle).get("required-anti-affinity"):
             return None
         found = cls(cycle)
@@ -115,6 +171,8 @@ class Neighbours:
         for key, pods in self.wanted:
             ids = nodes.label_ids(key)
             labelled &= ids >= 0
+            if not labelled.any():
+                return labelled
             near &= (pods > 0)[ids]
         if not any(pods.any() for _, pods in self.wanted) and self._wants(self._facts):
             return labelled
@@ -125,9 +183,10 @@ class Neighbours:
         if self._affinity and self._wants(pod.facts):
             for key, pods in self.wanted:
                 self._add(pods, key, row, sign)
-        for term, (key, pods) in zip(self._anti_affinity, self.avoided):
-            if self._matches(term, pod.facts):
-                self._add(pods, key, row, sign)
+        avoided = dict(self.avoided)
+        for term in self._avoiding(pod.facts):
+            if term.topology_key in avoided:
+                self._add(avoided[term.topology_key], term.topology_key, row, sign)
         labels = cycle.state.namespace_labels(self._facts.namespace)
         for term in pod.facts.terms_of("required-anti-affinity"):
             if means(term, self._facts, labels):
@@ -135,7 +194,7 @@ class Neighbours:
 
     def concerns(self, cycle: Cycle, facts: PodFacts) -> bool:
         """Whether pods with these facts count: they are wanted, to be avoided, or do not want this one."""
-        if (self._affinity and self._wants(facts)) or any(self._matches(term, facts) for term in self._anti_affinity):
+        if (self._affinity and self._wants(facts)) or any(True for _ in self._avoiding(facts)):
             return True
         labels = cycle.state.namespace_labels(self._facts.namespace)
         return any(means(term, self._facts, labels) for term in facts.terms_of("required-anti-affinity"))
@@ -143,7 +202,15 @@ class Neighbours:
     def _wants(self, facts: PodFacts) -> bool:
         return all(self._matches(term, facts) for term in self._affinity)
 
+    def _avoiding(self, facts: PodFacts) -> Iterator[Term]:
+        """The anti-affinity terms that mean pods with these facts."""
+        if self._anti_affinity:
+            index = self._facts.derived(_avoided_by_label, self._anti_affinity)
+            yield from (term for term in index.candidates(facts.labels) if self._matches(term, facts))
+
     def _matches(self, term: Term, facts: PodFacts) -> bool:
+        if term not in self._namespaces:
+            self._namespaces[term] = namespaces_of(term, self._state)
         namespaces = self._namespaces[term]
         return (namespaces is None or facts.namespace in namespaces) and term.selector.matches(facts.labels)
 
@@ -164,3 +231,19 @@ class Neighbours:
     def _by_domain(self, key: str, counts: RowCounts) -> Int64:
         """A copy, since what-ifs change it."""
         return counts.by_value(self._state.nodes.label(key), self._state.nodes.size).copy()
+
+
+def add_carriers(sums: dict[str, Int64], meant: Meant, times: int, state: ClusterState) -> None:
+    """Add the carriers of terms, so many times, to the sums of their topology; begun only if there are any in it."""
+    key, table = meant.topology_key, state.nodes
+    column = table.label(key)
+    of_key = sums[key] if key in sums else np.zeros(len(column.values) + 1, dtype=np.int64)
+    if meant.carried.add_to(of_key, column, table.size, times):
+        sums[key] = of_key
+
+
+def _avoided_by_label(terms: tuple[Term, ...]) -> SelectorIndex[Term]:
+    index: SelectorIndex[Term] = SelectorIndex()
+    for term in terms:
+        index.put(term.selector, term)
+    return index

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubesched.api.node import Node
-from kubesched.api.pod import Pod
 from kubesched.config.args import InterPodAffinityArgs
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.events import Action, Hint, Interest, Kind
+from kubesched.framework.events import Action, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from kubesched.framework.status import MAX_NODE_SCORE, SKIP, Status, unresolvable, unschedulable
-from kubesched.plugins.inter_pod_affinity.neighbours import Neighbours, carried_terms_that_mean, counter_of, means
-from kubesched.plugins.shared.hinting import has_node, is_same_pod, queue_if, waits_for
-from kubesched.state.cluster import ClusterState
+from kubesched.plugins.inter_pod_affinity.hints import COMPANY, after_node, after_pod
+from kubesched.plugins.inter_pod_affinity.neighbours import (
+    Neighbours,
+    add_carriers,
+    by_topology,
+    carried_terms_that_mean,
+)
+from kubesched.plugins.shared.hinting import waits_for
 from kubesched.state.columns import Int32, Int64
-from kubesched.state.facts import PodFacts, StateKey, Term, TermKind
-from kubesched.state.matching import RowCounts
+from kubesched.state.facts import StateKey, Term
 from kubesched.state.pods import PlacedPod
 
 AFFINITY = unresolvable("node(s) didn't match pod affinity rules")
 ANTI_AFFINITY = unschedulable("node(s) didn't match pod anti-affinity rules")
 EXISTING_ANTI_AFFINITY = unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
-
-_NEAR: TermKind = "required-affinity"
-_FAR: TermKind = "required-anti-affinity"
 
 _NEIGHBOURS = StateKey[Neighbours]("InterPodAffinity")
 _TOPOLOGIES = StateKey[list[tuple[str, Int64]]]("PreScoreInterPodAffinity")
@@ -43,7 +42,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def events_to_register(self) -> tuple[Interest, ...]:
         return (
-            waits_for(Kind.POD, Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL, after_pod),
+            waits_for(Kind.POD, Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL, after_pod, COMPANY),
             waits_for(Kind.NODE, Action.ADD | Action.UPDATE_NODE_LABEL, after_node),
         )
 
@@ -81,25 +80,26 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     # -- score --------------------------------------------------------------------------------------------------------
 
     def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
-        if not cycle.facts.terms and not cycle.state.matches.terms:
+        if not cycle.facts.terms and not cycle.state.matches.carried:
             return SKIP
         near = cycle.facts.terms_of("preferred-affinity")
         far = cycle.facts.terms_of("preferred-anti-affinity")
         carried = carried_terms_that_mean(cycle)
         if not near and not far and (self._args.ignore_preferred_terms_of_existing_pods or not carried):
             return SKIP
-        weighted = [(term, term.weight, counter_of((term,), cycle.state)) for term in near]
-        weighted += [(term, -term.weight, counter_of((term,), cycle.state)) for term in far]
+        topologies: dict[str, Int64] = {}
+        for terms in (near, far):  # apart, for what cancels out is still there
+            _add_meant(topologies, terms, cycle)
+        for meant in carried.get("preferred-affinity", ()):
+            add_carriers(topologies, meant, meant.weight, cycle.state)
+        for meant in carried.get("preferred-anti-affinity", ()):
+            add_carriers(topologies, meant, -meant.weight, cycle.state)
         hard_weight = self._args.hard_pod_affinity_weight
-        others: list[tuple[Term, int, RowCounts]] = [
-            *((c.term, c.term.weight, c) for c in carried.get("preferred-affinity", ())),
-            *((c.term, -c.term.weight, c) for c in carried.get("preferred-anti-affinity", ())),
-            *((c.term, hard_weight, c) for c in carried.get("required-affinity", ()) if hard_weight > 0),
-        ]
-        topologies = _topologies(cycle, [*weighted, *others])
+        for meant in carried.get("required-affinity", ()) if hard_weight > 0 else ():
+            add_carriers(topologies, meant, meant.terms * hard_weight, cycle.state)
         if not topologies:
             return SKIP
-        cycle.write(_TOPOLOGIES, topologies)
+        cycle.write(_TOPOLOGIES, list(topologies.items()))
         return None
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64:
@@ -118,51 +118,10 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return (float(MAX_NODE_SCORE) * ((scores - least) / float(span))).astype(np.int64)
 
 
-def _topologies(cycle: Cycle, weighted: list[tuple[Term, int, RowCounts]]) -> list[tuple[str, Int64]]:
-    """Per topology key the weight of each of its domains; keys where no term matched any pod are left out."""
+def _add_meant(sums: dict[str, Int64], terms: tuple[Term, ...], cycle: Cycle) -> None:
+    """Add the weights of the terms to each domain in which are pods that they mean, by topology key."""
     table = cycle.state.nodes
-    weights: dict[str, Int64] = {}
-    for term, weight, counts in weighted:
-        key = term.topology_key
-        pods = counts.by_value(table.label(key), table.size)
-        if pods.any():
-            weights[key] = weights[key] + weight * pods if key in weights else weight * pods
-    return list(weights.items())
-
-
-def after_pod(pod: Pod, old: Pod | None, new: Pod | None, state: ClusterState) -> Hint:
-    """Wanted company came, or unwanted company went; or the pod itself has labels that others may like better."""
-    if old is not None and new is not None and is_same_pod(pod, new):
-        return Hint.QUEUE
-    if any(other is not None and not has_node(other) for other in (old, new)):
-        return Hint.SKIP
-    own = state.facts(pod)
-    before, after = (None if other is None else state.facts(other) for other in (old, new))
-    if after is not None and _all_mean(own, _NEAR, after) and not _all_mean(own, _NEAR, before):
-        return Hint.QUEUE
-    if before is not None and _all_mean(own, _FAR, before) and not _all_mean(own, _FAR, after):
-        return Hint.QUEUE
-    return queue_if(before is not None and after is None and _all_mean(before, _FAR, own))
-
-
-def after_node(pod: Pod, old: Node | None, new: Node, state: ClusterState) -> Hint:
-    """A node entered a domain in which company is wanted, or left one in which it is not."""
-    facts, labels = state.facts(pod), new.metadata.labels
-    near = {term.topology_key for term in facts.terms_of(_NEAR)}
-    far = {term.topology_key for term in facts.terms_of(_FAR)}
-    if old is None:
-        # A node without the label has no neighbours at all, so any new node suits a pod that avoids some.
-        return queue_if(bool(far) or any(key in labels for key in near))
-    before = old.metadata.labels
-    entered = any(key in labels and labels[key] != before.get(key) for key in near)
-    left = any(key in before and before[key] != labels.get(key) for key in far)
-    return queue_if(entered or left)
-
-
-def _all_mean(facts: PodFacts, kind: TermKind, other: PodFacts | None) -> bool:
-    """Whether there are such terms and all mean the other pod.
-
-    Namespaces are taken to have no labels, as in the hints of kube-scheduler.
-    """
-    terms = facts.terms_of(kind)
-    return other is not None and bool(terms) and all(means(term, other, {}) for term in terms)
+    for key, wanted in by_topology(terms, cycle).items():
+        weights = cycle.state.matches.total(tuple(wanted)).by_value(table.label(key), table.size)
+        if weights.any():
+            sums[key] = sums[key] + weights if key in sums else weights.copy()

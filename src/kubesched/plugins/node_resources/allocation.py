@@ -59,7 +59,7 @@ class Allocation:
 
     def request_of(self, cycle: Cycle) -> ScoredRequest:
         """What the pod asks for; worked out once per equivalence class."""
-        return cycle.facts.derived(self._request, cycle)
+        return cycle.facts.derived_at(cycle.state.nodes.resources_version, self._request, cycle)
 
     def use(self, nodes: Nodes, request: ScoredRequest) -> Use:
         """What is in use without the pod, and what is offered."""

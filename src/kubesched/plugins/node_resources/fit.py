@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from kubesched.api.devices import DeviceClass
 from kubesched.api.pod import Pod
+from kubesched.api.pod_groups import PodGroup
 from kubesched.api.quantity import Family, spell
 from kubesched.api.requests import (
     CPU,
@@ -25,6 +27,7 @@ from kubesched.config.args_validation import validate_node_resources_fit
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import FilterOutcome
 from kubesched.framework.events import Interest
+from kubesched.framework.groups import PlacementScorePlugin, Proposal
 from kubesched.framework.nodes import Nodes, NodeView
 from kubesched.framework.plugin import (
     Details,
@@ -39,14 +42,14 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.status import Status, unresolvable, unschedulable
-from kubesched.plugins.node_resources import hints
+from kubesched.plugins.node_resources import hints, placements
 from kubesched.plugins.node_resources.allocation import Allocation
 from kubesched.plugins.node_resources.strategies import strategy
 from kubesched.plugins.shared.arithmetic import wrapped
 from kubesched.plugins.shared.devices.extended_resources import served_by_devices
+from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64, ResourceIds
 from kubesched.state.facts import StateKey
-from kubesched.state.nodes import NodeTable
 
 TOO_MANY_PODS = "Too many pods"
 
@@ -59,18 +62,31 @@ class PodRequest:
     """What a pod needs of a node, in the order in which shortages are reported."""
 
     names: tuple[str, ...]
+    wanted: tuple[int, ...]
+    """How much of each."""
+    offered: tuple[int, ...]
+    """Which of the names some node offers; of all others every node has none."""
+    missing: tuple[int, ...]
+    """The others."""
     resource_ids: ResourceIds
     amounts: Int64
-    by_id: tuple[tuple[int, int], ...]
-    """Id and amount of each resource."""
+    """Of those that are offered."""
+    by_id: tuple[tuple[int, int, int], ...]
+    """Of those that are offered their place among the names, id and amount."""
     shortages: dict[int, Status | None] = field(default_factory=dict)
+
+    @property
+    def hopeless(self) -> int:
+        """The fault of nodes that could not take the pod even if they were empty."""
+        return 2 << len(self.names)
 
     def shortage(self, faults: int) -> Status | None:
         """What to say of a combination of faults, a bit each: too many pods, then the resources, last hopeless."""
         if faults not in self.shortages:
             names = (TOO_MANY_PODS, *map(_insufficient, self.names))
-            reasons = [reason for bit, reason in enumerate(names) if faults >> bit & 1]
-            status = unresolvable(*reasons) if faults >> len(names) & 1 else unschedulable(*reasons)
+            is_set = faults.to_bytes(len(names) // 8 + 1, "little")  # a bit of a large number is slow to find
+            reasons = [reason for bit, reason in enumerate(names) if is_set[bit >> 3] >> (bit & 7) & 1]
+            status = unresolvable(*reasons) if faults & self.hopeless else unschedulable(*reasons)
             self.shortages[faults] = status if reasons else None
         return self.shortages[faults]
 
@@ -78,7 +94,7 @@ class PodRequest:
 _REQUEST = StateKey[PodRequest]("PreFilterNodeResourcesFit")
 
 
-class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ExplainPlugin):
+class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, PlacementScorePlugin, ExplainPlugin):
     """Room for the pod, and the strategy by which fuller or emptier nodes are better."""
 
     name = "NodeResourcesFit"
@@ -101,12 +117,26 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def events_to_register(self) -> tuple[Interest, ...]:
         return hints.interests(device_classes=self._waits_for_classes)
 
+    def score_placement(self, group: PodGroup, proposal: Proposal, state: ClusterState) -> int:
+        return placements.fullness(self._args.scoring_strategy.resources, proposal, state)
+
     def pre_filter(self, cycle: Cycle) -> Status | None:
-        cycle.write(_REQUEST, cycle.facts.derived(self._request, cycle))
+        version = cycle.state.nodes.resources_version
+        cycle.write(_REQUEST, cycle.facts.derived_at(version, self._request, cycle))
         return None
 
+    def capacity(self, cycle: Cycle, nodes: Nodes) -> Int64 | None:
+        request = cycle.read(_REQUEST)
+        if any(name in served_by_devices(cycle) for name in request.names):
+            return None
+        room: Int64 = np.maximum(nodes.allowed_pods - nodes.pod_count, 0)
+        free = nodes.allocatable_of(request.resource_ids) - nodes.requested_of(request.resource_ids)
+        least: Int64 = np.maximum(free // request.amounts, 0).min(axis=0, initial=np.iinfo(np.int64).max)
+        return np.minimum(room, least)
+
     def filter_question(self, cycle: Cycle) -> Hashable:
-        return cycle.read(_REQUEST).by_id
+        request = cycle.read(_REQUEST)
+        return request.names, request.wanted
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
         request = cycle.read(_REQUEST)
@@ -115,25 +145,45 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         wanted = request.amounts
         short = wanted > offered - nodes.requested_of(request.resource_ids)
         if short.any():
-            served = np.array([[name in served_by_devices(cycle)] for name in request.names])
+            by_devices = served_by_devices(cycle)
+            served = np.array([[request.names[i] in by_devices] for i in request.offered])
             short &= ~(served & (offered <= 0))  # DynamicResources looks for devices there
-        elif not full.any():
+        elif not request.missing and not full.any():
             return np.zeros(len(full), dtype=np.int32)
         hopeless = (short & (wanted > offered)).any(axis=0)
-        return self._rejections_for(request, np.vstack((full, short, hopeless)))
+        return self._rejections_for(request, np.vstack((full, short, hopeless)), self._missing(cycle, request))
 
     def filter_node(self, cycle: Cycle, node: NodeView) -> Status | None:
         request = cycle.read(_REQUEST)
         offered, requested, _, pods, allowed_pods = node.totals
         faults = int(pods >= allowed_pods)
-        for i, (resource_id, wanted) in enumerate(request.by_id):
+        if request.missing:
+            faults |= self._missing(cycle, request)
+        for i, resource_id, wanted in request.by_id:
             if wanted > wrapped(offered[resource_id] - requested[resource_id]):
                 if offered[resource_id] <= 0 and request.names[i] in served_by_devices(cycle):
                     continue
                 faults |= 2 << i
                 if wanted > offered[resource_id]:
-                    faults |= 2 << len(request.by_id)
+                    faults |= request.hopeless
         return request.shortage(faults) if faults else None
+
+    def _missing(self, cycle: Cycle, request: PodRequest) -> int:
+        """The faults of every node: what no node offers, unless devices stand for it."""
+        if not request.missing:
+            return 0
+        version = (cycle.state.objects.version(DeviceClass), cycle.state.nodes.resources_version)
+        return cycle.facts.derived_at(version, self._find_missing, (cycle, request))
+
+    def _find_missing(self, about: tuple[Cycle, PodRequest]) -> int:
+        cycle, request = about
+        by_devices = served_by_devices(cycle)
+        faults = bytearray(len(request.names) // 8 + 1)
+        for i in request.missing:
+            if request.names[i] not in by_devices:
+                faults[(i + 1) >> 3] |= 1 << ((i + 1) & 7)
+        found = int.from_bytes(faults, "little")
+        return found | request.hopeless if found else 0
 
     def score_question(self, cycle: Cycle) -> Hashable:
         return self._allocation.request_of(cycle).question
@@ -158,12 +208,16 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         }
         fixed = [name for name in (CPU, MEMORY, EPHEMERAL_STORAGE) if name in amounts]
         names = (*fixed, *sorted(set(amounts) - set(fixed)))
-        table: NodeTable = cycle.state.nodes
+        ids = cycle.state.nodes.resources
+        by_id = tuple((i, ids[name], amounts[name]) for i, name in enumerate(names) if name in ids)
         return PodRequest(
             names=names,
-            resource_ids=np.array([table.resource_id(name) for name in names], dtype=np.intp),
-            amounts=np.array([[amounts[name]] for name in names], dtype=np.int64).reshape(-1, 1),
-            by_id=tuple((table.resource_id(name), amounts[name]) for name in names),
+            wanted=tuple(amounts[name] for name in names),
+            offered=tuple(i for i, _, _ in by_id),
+            missing=tuple(i for i, name in enumerate(names) if name not in ids),
+            resource_ids=np.array([resource_id for _, resource_id, _ in by_id], dtype=np.intp),
+            amounts=np.array([[amount] for _, _, amount in by_id], dtype=np.int64).reshape(-1, 1),
+            by_id=by_id,
         )
 
     def explain(self, cycle: Cycle, outcome: FilterOutcome, node: str) -> Details:
@@ -180,7 +234,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             for name in request.names:
                 if _insufficient(name) in status.reasons:
                     short_of[name].append(nodes.view(row))
-        amounts = dict(zip(request.names, request.amounts[:, 0].tolist()))
+        amounts = dict(zip(request.names, request.wanted))
         return details_of(shortage_of(name, amounts[name], found) for name, found in sorted(short_of.items()) if found)
 
     def _is_ignored(self, name: str) -> bool:
@@ -188,16 +242,27 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return False
         return name in self._args.ignored_resources or name.split("/")[0] in self._args.ignored_resource_groups
 
-    def _rejections_for(self, request: PodRequest, faults: Bool) -> Int32:
-        """The rejection id of each combination of faults: each row of `faults` is a bit of the combination."""
+    def _rejections_for(self, request: PodRequest, faults: Bool, always: int) -> Int32:
+        """The rejection id of each combination of faults: each row of `faults` is a bit of the combination.
+
+        `always` are the faults that every node has.
+        """
+        places = (0, *(1 + i for i in request.offered), 1 + len(request.names))
+
+        def rejection(found: Iterable[int]) -> int:
+            return self.rejections.id_of(request.shortage(sum((1 << places[bit] for bit in found), 0) | always))
+
         if len(faults) > _TABLE_BITS:
-            distinct, which = np.unique(faults, axis=1, return_inverse=True)
-            combinations = [_as_bits(column) for column in distinct.T.tolist()]
-            return np.array([self.rejections.id_of(request.shortage(c)) for c in combinations], dtype=np.int32)[which]
+            packed = np.ascontiguousarray(np.packbits(faults, axis=0).T)
+            _, first, which = np.unique(
+                packed.view(np.dtype((np.void, packed.shape[1])))[:, 0], return_index=True, return_inverse=True
+            )
+            ids = [rejection(np.flatnonzero(faults[:, column]).tolist()) for column in first.tolist()]
+            return np.array(ids, dtype=np.int32)[which]
         combined = (1 << np.arange(len(faults))) @ faults
         table = np.zeros(1 << len(faults), dtype=np.int32)
         for combination in np.flatnonzero(np.bincount(combined)).tolist():
-            table[combination] = self.rejections.id_of(request.shortage(combination))
+            table[combination] = rejection(bit for bit in range(len(faults)) if combination >> bit & 1)
         return np.asarray(table[combined])
 
 
@@ -208,10 +273,6 @@ def _insufficient(resource: str) -> str:
 def _scoring_requests(pod: Pod) -> Quantities:
     """The scorer of kube-scheduler does not know of pod-level resources, though its filter does."""
     return pod_requests(pod, pod_level=False, defaults=SCORING_DEFAULTS)
-
-
-def _as_bits(faults: list[bool]) -> int:
-    return sum(1 << bit for bit, fault in enumerate(faults) if fault)
 
 
 _NANO, _NANO_PER_MILLI = 10**9, 10**6

@@ -18,7 +18,7 @@ from kubesched.state.columns import Bool, Float, Int32, Int64
 class Part(NamedTuple):
     """What one constraint adds to the score: rows have a code, from 0, and a code has a value."""
 
-    codes: Int32
+    codes: Int32 | Int64
     values: Float
 
 
@@ -27,13 +27,18 @@ def part_by_domain(ids: Int32, pods: Int64, size: int, max_skew: int, lacking: B
     return _part(ids, _weighed(pods, size, max_skew), lacking)
 
 
-def part_by_node(pods: Int32, size: int, max_skew: int, lacking: Bool | None) -> Part:
+def part_by_node(pods: Int32 | Int64, size: int, max_skew: int, lacking: Bool | None) -> Part:
     """Each node is a domain of its own, except those that lack the label, which get nothing."""
     most = int(np.maximum.reduce(pods)) if len(pods) else 0
     return _part(pods, _weighed(np.arange(most + 2), size, max_skew), lacking)
 
 
-def _part(codes: Int32, values: Float, lacking: Bool | None) -> Part:
+def nothing_scored(rows: int) -> Part:
+    """No row has a place in all topologies."""
+    return Part(np.zeros(rows, dtype=np.int32), np.zeros(1))
+
+
+def _part(codes: Int32 | Int64, values: Float, lacking: Bool | None) -> Part:
     values[-1] = 0.0
     return Part(codes if lacking is None else np.where(lacking, np.int32(len(values) - 1), codes), values)
 

@@ -80,7 +80,7 @@ class Constraints:
         return {action: tuple(c._replace(selector=selector) for c in found) for action, found in compiled.items()}
 
     def _compiled(self, constraints: Iterable[TopologySpreadConstraint], pod: Pod) -> ByAction:
-        found: ByAction = {}
+        found: dict[str, list[Constraint]] = {}
         for c in constraints:
             compiled = Constraint(
                 max_skew=c.max_skew,
@@ -90,8 +90,8 @@ class Constraints:
                 honors_affinity=c.node_affinity_policy != "Ignore",
                 honors_taints=c.node_taints_policy == "Honor",
             )
-            found[c.when_unsatisfiable] = (*found.get(c.when_unsatisfiable, ()), compiled)
-        return found
+            found.setdefault(c.when_unsatisfiable, []).append(compiled)
+        return {action: tuple(compiled) for action, compiled in found.items()}
 
     def _selector(self, constraint: TopologySpreadConstraint, pod: Pod) -> Selector:
         """The selector with matchLabelKeys worked in; the API server may have done that already, which does no harm."""

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Iterator
 
 import numpy as np
 
 from kubesched.api.tolerations import has_untolerated
+from kubesched.framework.budget import Expense
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
 from kubesched.plugins.pod_topology_spread.constraints import Constraint
 from kubesched.plugins.shared.node_requirements import RequiredNodes
-from kubesched.state.columns import Bool, Int64
+from kubesched.state.columns import Bool, Int64, LabelColumn
 from kubesched.state.matching import MatchCounter
 
 _NO_MINIMUM = 2**31 - 1
+EXPENSE = Expense("PodTopologySpread", "its topology spread constraints")
 _KINDS_KEPT = 256
+_KEYS_KEPT = 16
+"""What counts for pods with more constraints is worked out anew for each: they are rare, and large."""
 
 
 class Domains:
@@ -34,7 +38,7 @@ class Domains:
         """Count the pods on these nodes now."""
         table = cycle.state.nodes
         column = table.label(constraint.topology_key)
-        matching = matching_pods(cycle, constraint)
+        matching = matching_pods(cycle, constraint) if counted.domains else None
         if matching is None:
             pods = np.zeros(len(column.values) + 1, dtype=np.int64)
         elif counted.rows is None:
@@ -56,50 +60,85 @@ class Domains:
 
 
 class CountedNodes:
-    """The nodes that a constraint counts: those with all the labels `keys` that its policies do not leave out."""
+    """The nodes that a constraint counts, and the domains of its topology that they lie in."""
 
-    __slots__ = ("domains", "present", "rows", "version")
+    __slots__ = ("domains", "present", "rows")
 
-    def __init__(self, cycle: Cycle, constraint: Constraint, keys: tuple[str, ...], *, numeric: bool) -> None:
-        table = cycle.state.nodes
-        nodes = Nodes(cycle.state)
-        rows = table.live[: table.size].copy()
-        for key in keys:
-            rows &= nodes.label_ids(key) >= 0
-        if constraint.honors_affinity and not (required := RequiredNodes.of(cycle)).allow_all:
-            rows &= required.selects(nodes)
-        if constraint.honors_taints:
-            rows &= _tolerated(cycle, nodes, numeric)
-        column = table.label(constraint.topology_key)
-        self.version = _version(cycle)
-        self.rows: Bool | None = None if rows.all() else rows
+    def __init__(self, rows: Bool | None, column: LabelColumn, size: int) -> None:
+        self.rows = rows
         self.present: Bool = np.zeros(len(column.values) + 1, dtype=np.bool_)
-        self.present[column.ids[: table.size][rows]] = True
+        ids = column.ids[:size]
+        self.present[ids if rows is None else ids[rows]] = True
         self.present[-1] = False
         self.domains = int(np.count_nonzero(self.present))
 
 
-class CountedNodesOf:
-    """Finds or makes the counted nodes. They change only with node objects, and many kinds of pods share them."""
+class EligibleNodes:
+    """The nodes with all the labels `keys` that the policies of a constraint do not leave out."""
+
+    __slots__ = ("_by_topology", "_rows", "_table", "version")
+
+    def __init__(self, cycle: Cycle, constraint: Constraint, keys: Iterable[str], *, numeric: bool) -> None:
+        table = cycle.state.nodes
+        nodes = Nodes(cycle.state)
+        rows = table.live[: table.size].copy()
+        for key in keys:
+            if not table.has_label(key):
+                rows[:] = False
+                break
+            rows &= nodes.label_ids(key) >= 0
+        if constraint.honors_affinity and not (required := RequiredNodes.of(cycle)).allow_all and rows.any():
+            rows &= required.selects(nodes)
+        if constraint.honors_taints:
+            rows &= _tolerated(cycle, nodes, numeric)
+        self.version = _version(cycle)
+        self._table = table
+        self._rows: Bool | None = None if rows.all() else rows
+        self._by_topology: dict[str, CountedNodes] = {}
+
+    def counted(self, topology_key: str) -> CountedNodes:
+        column = self._table.label(topology_key)
+        known = self._by_topology.get(column.key)
+        if known is None:
+            known = self._by_topology[column.key] = CountedNodes(self._rows, column, self._table.size)
+        return known
+
+
+class EligibleNodesOf:
+    """Finds or makes the eligible nodes. They change only with node objects, and many kinds of pods share them."""
 
     def __init__(self, *, numeric: bool) -> None:
         self._numeric = numeric
-        self._known: dict[Hashable, CountedNodes] = {}
+        self._known: dict[Hashable, EligibleNodes] = {}
 
-    def __call__(self, cycle: Cycle, constraint: Constraint, keys: tuple[str, ...]) -> CountedNodes:
+    def of_all(
+        self, cycle: Cycle, constraints: Iterable[Constraint], keys: tuple[str, ...]
+    ) -> Iterator[tuple[Constraint, CountedNodes]]:
+        """The nodes that each of the constraints counts."""
+        by_policies: dict[tuple[bool, bool], EligibleNodes] = {}
+        for constraint in cycle.budget.watched(constraints, EXPENSE):
+            policies = constraint.honors_affinity, constraint.honors_taints
+            eligible = by_policies.get(policies)
+            if eligible is None:
+                eligible = by_policies[policies] = self._find(cycle, constraint, keys)
+            yield constraint, eligible.counted(constraint.topology_key)
+
+    def _find(self, cycle: Cycle, constraint: Constraint, keys: tuple[str, ...]) -> EligibleNodes:
         required = RequiredNodes.of(cycle) if constraint.honors_affinity else None
+        if len(keys) > _KEYS_KEPT or (required is not None and not required.is_short):
+            return EligibleNodes(cycle, constraint, keys, numeric=self._numeric)
         key = (
             cycle.state,
-            constraint.topology_key,
             keys,
             None if required is None or required.allow_all else (required.labels, required.terms),
             cycle.pod.spec.tolerations if constraint.honors_taints else None,
         )
-        known = self._known.get(key)
+        known = self._known.pop(key, None)
         if known is None or known.version != _version(cycle):
             if len(self._known) >= _KINDS_KEPT:
                 del self._known[next(iter(self._known))]
-            known = self._known[key] = CountedNodes(cycle, constraint, keys, numeric=self._numeric)
+            known = EligibleNodes(cycle, constraint, keys, numeric=self._numeric)
+        self._known[key] = known
         return known
 
 

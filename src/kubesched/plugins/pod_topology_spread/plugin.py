@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterator, Mapping
 
 import numpy as np
 
@@ -11,17 +11,18 @@ from kubesched.api.pod import Pod
 from kubesched.api.well_known import HOSTNAME
 from kubesched.config.args import PodTopologySpreadArgs
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.events import Action, Hint, Interest, Kind
+from kubesched.framework.events import Action, Hint, Interest, Kind, Lookup
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin, PreScorePlugin, ScorePlugin
 from kubesched.framework.status import SKIP, Status, unresolvable, unschedulable
-from kubesched.plugins.pod_topology_spread.cells import Cells, Part, part_by_domain, part_by_node
+from kubesched.plugins.pod_topology_spread.cells import Cells, Part, nothing_scored, part_by_domain, part_by_node
 from kubesched.plugins.pod_topology_spread.constraints import Constraint, Constraints
-from kubesched.plugins.pod_topology_spread.domains import CountedNodesOf, Domains, matching_pods
+from kubesched.plugins.pod_topology_spread.domains import CountedNodes, Domains, EligibleNodesOf, matching_pods
 from kubesched.plugins.shared.hinting import has_node, is_same_pod, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64, LabelColumn
 from kubesched.state.facts import StateKey
+from kubesched.state.label_index import anchors, labels_as_anchors
 from kubesched.state.pods import PlacedPod
 
 SKEWED = unschedulable("node(s) didn't match pod topology spread constraints")
@@ -46,10 +47,11 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         self._constraints = Constraints(
             args or PodTopologySpreadArgs(), match_label_keys=features.match_label_keys_in_spread
         )
-        self._counted_nodes = CountedNodesOf(numeric=features.taint_comparisons)
+        self._eligible_nodes = EligibleNodesOf(numeric=features.taint_comparisons)
 
     def events_to_register(self) -> tuple[Interest, ...]:
-        return waits_for(Kind.POD, _PODS, self.after_pod), waits_for(Kind.NODE, _NODES, self.after_node)
+        pods = waits_for(Kind.POD, _PODS, self.after_pod, Lookup(self._counted_by, _labels_brought))
+        return pods, waits_for(Kind.NODE, _NODES, self.after_node)
 
     # -- hints ---------------------------------------------------------------------------------------------------------
 
@@ -63,6 +65,13 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             if tolerates_other and any(constraint.honors_taints for constraint in constraints):
                 return Hint.QUEUE
         return queue_if(any(_counts(constraint, old) != _counts(constraint, new) for constraint in constraints))
+
+    def _counted_by(self, pod: Pod, state: ClusterState) -> Iterator[Hashable]:
+        """The pods that constraints count; any in the namespace, if services and owners say which."""
+        if not pod.spec.topology_spread_constraints:
+            yield pod.namespace, ()
+        for constraint in self._constraints.hard(Cycle(pod, state)):
+            yield from ((pod.namespace, anchor) for anchor in anchors(constraint.selector))
 
     def after_node(self, pod: Pod, old: Node | None, new: Node | None, state: ClusterState) -> Hint:
         """A node that has a place in all topologies came or went, or changed its place or its taints."""
@@ -79,7 +88,8 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         if not constraints:
             return SKIP
         keys = tuple(constraint.topology_key for constraint in constraints)
-        cycle.write(_DOMAINS, [self._domains(cycle, constraint, keys) for constraint in constraints])
+        counted = self._eligible_nodes.of_all(cycle, constraints, keys)
+        cycle.write(_DOMAINS, [Domains.count(cycle, constraint, nodes) for constraint, nodes in counted])
         return None
 
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
@@ -99,6 +109,8 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
                 of_domains[-1] = unlabelled
                 found = of_domains.take(ids)  # as of_domains[ids], in half the time
             rejected = found if rejected is None else np.where(rejected == 0, found, rejected)
+            if rejected.all():
+                break
         return np.zeros(len(nodes), dtype=np.int32) if rejected is None else rejected
 
     def add_pod(self, cycle: Cycle, pod: PlacedPod, row: int) -> None:
@@ -119,9 +131,6 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             if domains.counts_row(row) and domains.constraint.selector.matches(pod.facts.labels):
                 domains.pods[cycle.state.nodes.label(domains.constraint.topology_key).ids[row]] += sign
 
-    def _domains(self, cycle: Cycle, constraint: Constraint, keys: tuple[str, ...]) -> Domains:
-        return Domains.count(cycle, constraint, self._counted_nodes(cycle, constraint, keys))
-
     # -- score --------------------------------------------------------------------------------------------------------
 
     def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
@@ -133,7 +142,11 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         keys = () if lenient else tuple(c.topology_key for c in constraints)
         ignored = _lacking(keys, nodes)
         scored = len(nodes) if ignored is None else len(nodes) - int(np.count_nonzero(ignored))
-        parts = [self._part(cycle, c, keys, nodes, ignored, scored) for c in constraints]
+        if scored == 0:
+            cycle.write(_CELLS, Cells([nothing_scored(len(nodes))], ignored))
+            return None
+        counted = self._eligible_nodes.of_all(cycle, constraints, keys)
+        parts = [self._part(cycle, c, domains, nodes, ignored, scored) for c, domains in counted]
         cycle.write(_CELLS, Cells(parts, ignored))
         return None
 
@@ -141,7 +154,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         self,
         cycle: Cycle,
         constraint: Constraint,
-        keys: tuple[str, ...],
+        counted: CountedNodes,
         nodes: Nodes,
         ignored: Bool | None,
         scored: int,
@@ -154,7 +167,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             matching = matching_pods(cycle, constraint)
             pods = np.zeros(len(nodes), dtype=np.int32) if matching is None else nodes.take(matching.counts)
             return part_by_node(pods, scored, constraint.max_skew, lacking)
-        domains = self._domains(cycle, constraint, keys)
+        domains = Domains.count(cycle, constraint, counted)
         if nodes.rows is None and lacking is None:
             size = column.values.distinct
         else:
@@ -180,10 +193,18 @@ def _lacking(keys: tuple[str, ...], nodes: Nodes) -> Bool | None:
     """The rows that lack one of the labels; None if there are none."""
     lacking: Bool | None = None
     for key in keys:
+        if not nodes.state.nodes.has_label(key):
+            return ~nodes.none()
         if lacks_some(nodes.state.nodes.label(key), nodes):
             without = nodes.label_ids(key) < 0
             lacking = without if lacking is None else lacking | without
     return lacking if lacking is not None and lacking.any() else None
+
+
+def _labels_brought(old: Pod | None, new: Pod | None, state: ClusterState) -> Iterator[Hashable]:
+    for pod in (old, new):
+        if pod is not None:
+            yield from ((pod.namespace, anchor) for anchor in labels_as_anchors(pod.metadata.labels))
 
 
 def _is_involved(other: Pod, pod: Pod) -> bool:

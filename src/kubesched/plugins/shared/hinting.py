@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from kubesched.api.pod import Pod
 from kubesched.api.storage import PersistentVolumeClaim
-from kubesched.framework.events import Action, ClusterEvent, Hint, HintFunction, Interest, Kind
+from kubesched.framework.events import Action, ClusterEvent, Hint, HintFunction, Interest, Kind, Lookup
 from kubesched.plugins.shared.volume_claims import claims_used
 from kubesched.state.cluster import ClusterState
 from kubesched.state.facts import claim_names
 
 
-def waits_for(kind: Kind, action: Action, hint: HintFunction | None = None) -> Interest:
+def waits_for(kind: Kind, action: Action, hint: HintFunction | None = None, lookup: Lookup | None = None) -> Interest:
     """An interest in such events; without a hint each of them helps."""
-    return Interest(ClusterEvent(kind, action), hint)
+    return Interest(ClusterEvent(kind, action), hint, lookup)
 
 
 def queue_if(it_may_help: bool) -> Hint:

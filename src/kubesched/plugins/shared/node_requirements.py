@@ -16,6 +16,8 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import Nodes
 from kubesched.state.columns import Bool
 
+_FEW = 64
+
 
 class RequiredNodes:
     """The hard requirements of a pod on the labels and names of nodes. A malformed term just never matches."""
@@ -33,6 +35,11 @@ class RequiredNodes:
         return cycle.facts.derived(cls, cycle.pod)
 
     @property
+    def is_short(self) -> bool:
+        """Whether there are so few requirements that what follows from them is worth keeping."""
+        return len(self.labels) + sum(1 + len(term.labels) for term in self.terms or ()) <= _FEW
+
+    @property
     def allow_all(self) -> bool:
         return not self.labels and self.terms is None
 
@@ -48,6 +55,9 @@ class RequiredNodes:
 
     def selects(self, nodes: Nodes) -> Bool:
         """Per row whether the pod may run there."""
+        table = nodes.state.nodes
+        if any(not table.has_label(requirement.key) for requirement in self.labels):  # they all ask for a value
+            return nodes.none()
         allowed = ~nodes.none() if self.terms is None else nodes.selected_by(self.terms)
         for requirement in self.labels:
             allowed &= nodes.meets(requirement)

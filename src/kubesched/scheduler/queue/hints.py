@@ -11,7 +11,9 @@ from kubesched.api.change import Change
 from kubesched.api.pod import Pod
 from kubesched.framework.events import ClusterEvent, Hint, Interest
 from kubesched.scheduler.listener import SchedulerListener
-from kubesched.scheduler.queue.queued_pod import Group, QueuedPod
+from kubesched.scheduler.queue.queued_group import QueuedGroup
+from kubesched.scheduler.queue.queued_pod import QueuedPod
+from kubesched.scheduler.queue.waiting_groups import WaitingGroups
 from kubesched.state.cluster import ClusterState
 
 log = logging.getLogger(__name__)
@@ -35,34 +37,25 @@ class QueueingHints:
         self,
         state: ClusterState,
         interests: Mapping[str, Mapping[str, Sequence[Interest]]],
+        groups: WaitingGroups,
         listeners: Sequence[SchedulerListener],
         stopwatch: Callable[[], float],
     ) -> None:
         """`interests` are by profile and plugin."""
         self._state = state
         self._interests = interests
-        self._known: dict[tuple[str, ClusterEvent], dict[str, list[Interest]]] = {}
+        self._groups = groups
         self._listeners = listeners
         self._stopwatch = stopwatch
 
     def is_awaited(self, event: ClusterEvent) -> bool:
         """Whether any plugin registered such events."""
-        return event.is_wildcard or any(self._registered(profile, event) for profile in self._interests)
-
-    def may_help(self, group: Group, event: ClusterEvent) -> bool:
-        """Whether a plugin that rejected these pods, or holds them back, registered such events."""
-        if event.is_wildcard:
-            return True
-        profile = group.facts.scheduler_name
-        if profile not in self._interests:
-            return not group.gating_plugin
-        registered = self._registered(profile, event)
-        if group.gating_plugin:
-            return group.gating_plugin in registered
-        return not group.rejectors or not group.rejectors.isdisjoint(registered)
+        return event.is_wildcard or any(self._groups.registered(profile, event) for profile in self._interests)
 
     def strategy(self, queued: QueuedPod, event: ClusterEvent, change: Change[Any]) -> QueueingStrategy:
         """What the plugins that rejected the pod make of the event."""
+        if isinstance(queued, QueuedGroup):
+            return self._group_strategy(queued, event, change)
         if not queued.rejectors:
             return QueueingStrategy.AFTER_BACKOFF
         if event.is_wildcard:
@@ -72,7 +65,7 @@ class QueueingHints:
         profile = queued.pod.spec.scheduler_name
         if profile not in self._interests:  # given to another scheduler: its turn is what makes it leave the queue
             return QueueingStrategy.AFTER_BACKOFF
-        registered, found = self._registered(profile, event), QueueingStrategy.SKIP
+        registered, found = self._groups.registered(profile, event), QueueingStrategy.SKIP
         for plugin in sorted(queued.rejectors):
             for interest in registered.get(plugin, ()):
                 if self._hint(queued, plugin, interest, event, change) is Hint.SKIP:
@@ -84,15 +77,11 @@ class QueueingHints:
                 found = QueueingStrategy.AFTER_BACKOFF
         return found
 
-    def _registered(self, profile: str, event: ClusterEvent) -> dict[str, list[Interest]]:
-        """Plugins that registered such an event, with what they registered. Worked out once per kind of event."""
-        known = self._known.get((profile, event))
-        if known is None:
-            known = self._known[profile, event] = {}
-            for plugin, interests in self._interests[profile].items():
-                if matching := [interest for interest in interests if interest.event.covers(event)]:
-                    known[plugin] = matching
-        return known
+    def _group_strategy(self, group: QueuedGroup, event: ClusterEvent, change: Change[Any]) -> QueueingStrategy:
+        """An event wakes a group if it helps a member that holds it back."""
+        gated = (member for member in group.members.values() if member.is_gated)
+        strategies = (self.strategy(member, event, change) for member in gated)
+        return next((strategy for strategy in strategies if strategy), QueueingStrategy.SKIP)
 
     def _hint(
         self, queued: QueuedPod, plugin: str, interest: Interest, event: ClusterEvent, change: Change[Any]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any
 
+from kubesched.api.change import Change
 from kubesched.api.pod import Pod
+from kubesched.framework.events import ClusterEvent
+from kubesched.scheduler.queue.waiting_groups import Group, WaitingGroups
 from kubesched.state.cluster import ClusterState
-from kubesched.state.facts import PodFacts
 
 
 class QueuedPod:
@@ -60,6 +63,16 @@ class QueuedPod:
     def rejectors(self) -> set[str]:
         """The plugins whose word could wake the pod."""
         return self.unschedulable_plugins | self.pending_plugins
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether what wakes it cannot be told from what wakes pods that look the same."""
+        return False
+
+    @property
+    def backoff_stretch(self) -> float:
+        """By how much longer than others it may have to wait at most."""
+        return 1.0
 
     @property
     def is_gated(self) -> bool:
@@ -130,7 +143,7 @@ class Backoff:
         if not failures or not self._longest:
             return 0.0
         if queued.backoff_until is None:
-            delay = min(self._initial * 2 ** min(failures - 1, 62), self._longest)
+            delay = min(self._initial * 2 ** min(failures - 1, 62), self._longest * queued.backoff_stretch)
             queued.backoff_until = self._aligned(queued.timestamp + delay)
         return queued.backoff_until
 
@@ -142,23 +155,15 @@ class Backoff:
         return float(time // 1) if self._by_the_second else time
 
 
-class Group(NamedTuple):
-    """What pods in the pool have in common: their definition, who rejected them, who holds them back."""
-
-    facts: PodFacts
-    rejectors: frozenset[str]
-    gating_plugin: str
-    apart: str
-    """The name of a pod that cannot be lumped together with others, since its name or its status matters too."""
-
-
 class UnschedulablePods:
     """Pods by name, and by group."""
 
-    def __init__(self, state: ClusterState) -> None:
+    def __init__(self, state: ClusterState, groups: WaitingGroups) -> None:
         self._state = state
-        self._pods: dict[str, tuple[QueuedPod, Group]] = {}
-        self._groups: dict[Group, dict[str, QueuedPod]] = {}
+        self._waiting = groups
+        self._pods: dict[str, tuple[QueuedPod, Group, Pod]] = {}
+        self._groups: dict[Group, tuple[int, dict[str, QueuedPod]]] = {}
+        self._arrivals = 0
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -167,7 +172,7 @@ class UnschedulablePods:
         return key in self._pods
 
     def __iter__(self) -> Iterator[QueuedPod]:
-        return iter([pod for pod, _ in self._pods.values()])
+        return iter([pod for pod, _, _ in self._pods.values()])
 
     def get(self, key: str) -> QueuedPod | None:
         return self._pods[key][0] if key in self._pods else None
@@ -176,22 +181,44 @@ class UnschedulablePods:
         """Add a pod, or find its new group after it changed."""
         self.remove(pod.key)
         spec, facts = pod.pod.spec, self._state.facts(pod.pod)
-        apart = spec.resource_claims or pod.pending_plugins or any(volume.ephemeral for volume in spec.volumes)
+        apart = (
+            pod.stands_alone
+            or spec.resource_claims
+            or pod.pending_plugins
+            or any(volume.ephemeral for volume in spec.volumes)
+        )
         group = Group(facts, frozenset(pod.rejectors), pod.gating_plugin, pod.key if apart else "")
-        self._pods[pod.key] = (pod, group)
-        self._groups.setdefault(group, {})[pod.key] = pod
+        self._pods[pod.key] = (pod, group, pod.pod)
+        self._state.facts.hold(pod.pod, facts)
+        if group not in self._groups:
+            self._arrivals += 1
+            self._groups[group] = (self._arrivals, {})
+            self._waiting.put(group, pod.pod)
+        self._groups[group][1][pod.key] = pod
 
     def remove(self, key: str) -> QueuedPod | None:
         found = self._pods.pop(key, None)
         if found is None:
             return None
-        pod, group = found
-        members = self._groups[group]
+        queued, group, pod = found
+        self._state.facts.release(pod)
+        members = self._groups[group][1]
         del members[key]
         if not members:
             del self._groups[group]
-        return pod
+            self._waiting.remove(group)
+        return queued
 
     def groups(self) -> list[tuple[Group, dict[str, QueuedPod]]]:
         """All groups with their members, by name."""
-        return list(self._groups.items())
+        return [(group, members) for group, (_, members) in self._groups.items()]
+
+    def awaiting(self, event: ClusterEvent, change: Change[Any]) -> list[dict[str, QueuedPod]]:
+        """The members, by name, of all groups that an event may help or is about, in order of arrival."""
+        if not self._groups:
+            return []
+        groups = self._waiting.find(event, change)
+        for obj in change:
+            if isinstance(obj, Pod) and (known := self._pods.get(obj.key)) is not None:
+                groups[known[1]] = None
+        return [members for _, members in sorted((self._groups[group] for group in groups), key=itemgetter(0))]

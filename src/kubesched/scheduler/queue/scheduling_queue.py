@@ -25,6 +25,7 @@ from kubesched.scheduler.queue.gates import holds_back
 from kubesched.scheduler.queue.hints import QueueingHints, QueueingStrategy
 from kubesched.scheduler.queue.in_flight import InFlight, InFlightEvent
 from kubesched.scheduler.queue.queued_pod import Backoff, OrderedPods, QueuedPod, UnschedulablePods
+from kubesched.scheduler.queue.waiting_groups import WaitingGroups
 from kubesched.state.cluster import ClusterState
 
 WAITED_TOO_LONG = ClusterEvent(Kind.ANY, Action.ALL, "UnschedulableTimeout")
@@ -76,8 +77,9 @@ class SchedulingQueue:
         self._active = OrderedPods(self._order)
         self._backoff = OrderedPods(lambda pod: (self.backoff_until(pod), *self._order(pod)))
         self._errors = OrderedPods(lambda pod: (self.backoff_until(pod), pod.key))
-        self._unschedulable = UnschedulablePods(state)
-        self._hints = QueueingHints(state, interests, listeners, stopwatch)
+        groups = WaitingGroups(state, interests)
+        self._unschedulable = UnschedulablePods(state, groups)
+        self._hints = QueueingHints(state, interests, groups, listeners, stopwatch)
         self._in_flight = InFlight()
         self._listeners = listeners
         self._stopwatch = stopwatch
@@ -150,6 +152,10 @@ class SchedulingQueue:
             if place.remove(pod.key) is not None:
                 return
         self._unschedulable.remove(pod.key)
+
+    def gone(self, pod: Pod) -> None:
+        """A pod that was being bound was deleted meanwhile: it is not pending again."""
+        self._state.groups.gone(pod)
 
     # -- attempts -----------------------------------------------------------------------------------------------------
 
@@ -224,12 +230,10 @@ class SchedulingQueue:
         """An event in the cluster, and the change behind it: requeue the pods that it may help, if it concerns them."""
         if not self._hints.is_awaited(event):
             return
-        changed: set[str] | None = None  # pods that are the subject of the change, if any pods wait at all
-        for group, members in self._unschedulable.groups():
+        changed: set[str] | None = None  # pods that are the subject of the change, if it may help anybody
+        for members in self._unschedulable.awaiting(event, change):
             if changed is None:
                 changed = {obj.identity for obj in change if isinstance(obj, Pod)}
-            if not self._hints.may_help(group, event):
-                continue
             if concerns is None and not changed:  # one answer for the whole group
                 if strategy := self._hints.strategy(next(iter(members.values())), event, change):
                     self._requeue_all(list(members.values()), event, strategy)

@@ -1,0 +1,75 @@
+"""Values by key, the least recently used forgotten first: when they are too many, or when large keys are."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, Generic, TypeVar
+
+from kubesched.state.facts import PodFacts
+
+V = TypeVar("V")
+
+_OBJECT = 64
+"""What any object takes, about."""
+_PER_DEFINITION = 16
+"""How many bytes the facts of a pod take, with all that plugins derive from them, for each of its definition."""
+
+
+class RecentlyUsed(Generic[V]):
+    """Keys hold on to what they are made of, and pods of strangers are as large as they like: so keys are weighed."""
+
+    def __init__(self, *, ordinary: int, large: int) -> None:
+        """Keys of more than an ordinary number of bytes are kept apart, and may take so many all together."""
+        self._ordinary = ordinary
+        self._large_bytes = large
+        self._held = 0
+        self._values: dict[Hashable, V] = {}
+        self._large: dict[Hashable, tuple[V, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._values) + len(self._large)
+
+    def get(self, key: Hashable) -> V | None:
+        """What is kept under the key, which is then the last to be forgotten."""
+        found = self._values.pop(key, None)
+        if found is not None:
+            self._values[key] = found
+            return found
+        known = self._large.pop(key, None) if self._large else None
+        if known is None:
+            return None
+        self._large[key] = known
+        return known[0]
+
+    def put(self, key: Hashable, value: V, most: int) -> None:
+        """Keep a value, and at most so many."""
+        self.discard(key)
+        size = size_of(key)
+        if size <= self._ordinary:
+            while len(self._values) >= most:
+                del self._values[next(iter(self._values))]
+            self._values[key] = value
+        elif size <= self._large_bytes:
+            self._held += size
+            self._large[key] = (value, size)
+            while self._held > self._large_bytes or len(self._large) > most:
+                self.discard(next(iter(self._large)))
+
+    def discard(self, key: Hashable) -> None:
+        self._values.pop(key, None)
+        known = self._large.pop(key, None)
+        if known is not None:
+            self._held -= known[1]
+
+
+def size_of(key: Any) -> int:
+    """The bytes that a key holds on to, about."""
+    match key:
+        case str() | bytes():
+            return _OBJECT + len(key)
+        case tuple() | frozenset():
+            return _OBJECT + sum(map(size_of, key))
+        case PodFacts():
+            return _PER_DEFINITION * len(key.fingerprint)
+        case _:
+            return _OBJECT

@@ -1,0 +1,73 @@
+"""The answer about one pod: the decision in words, nodes in groups, nearest misses, and remedies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from kubesched.api.device_claims import ResourceClaim
+from kubesched.api.pod import Pod
+from kubesched.questions.explain.grouping import NodeGroup, groups_of
+from kubesched.questions.explain.misses import Miss, nearest_misses
+from kubesched.questions.remedies import Remedies, remedies
+from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.explanation import Explanation, explain_pod
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What an explanation amounts to, for programs."""
+
+    node_groups: tuple[NodeGroup, ...]
+    nearest_misses: tuple[Miss, ...]
+    details: dict[str, Any]
+    """What plugins add, by the names of their parts."""
+    remedies: Remedies | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Everything there is to say about one pod."""
+
+    explanation: Explanation
+    groups: tuple[NodeGroup, ...]
+    misses: tuple[Miss, ...]
+    """Only of a pod that fits nowhere."""
+    remedies: Remedies | None = None
+    """None for a pod that finds a node, or if they were not asked for."""
+
+    @property
+    def findings(self) -> Findings:
+        """What goes into the document besides the explanation."""
+        details = {name: part.data for name, part in self.explanation.details.items()}
+        return Findings(self.groups, self.misses, details, self.remedies)
+
+
+def explain(cluster: SimulatedCluster, pod: Pod, *, with_remedies: bool = True) -> Answer:
+    """Explain the decision for a pod, as if it were pending. The cluster is the same afterwards."""
+    with _left_as_it_is(cluster, pod):
+        explanation = explain_pod(cluster, pod)
+        fits = bool(explanation.node) and explanation.gate is None
+        asked = with_remedies and not fits and not explanation.current_node and not pod.is_terminating
+        return Answer(
+            explanation,
+            groups_of(explanation.verdicts, cluster.state),
+            () if explanation.node else nearest_misses(explanation.verdicts, pod, cluster.state),
+            remedies(cluster, pod) if asked and explanation.outcome != "error" else None,
+        )
+
+
+@contextmanager
+def _left_as_it_is(cluster: SimulatedCluster, pod: Pod) -> Iterator[None]:
+    """A pod that has a node is taken off it to be explained; then it is there again, with its claims."""
+    claims = list(cluster.state.objects.all(ResourceClaim)) if pod.spec.node_name else []
+    try:
+        yield
+    finally:
+        if pod.spec.node_name and not pod.is_finished:
+            for claim in claims:
+                if cluster.state.objects.get(ResourceClaim, claim.name, claim.namespace) is not claim:
+                    cluster.state.apply(claim)
+            cluster.state.apply(pod)

@@ -1,0 +1,150 @@
+"""All pending pods at once: who finds a node, what the others lack, how many nodes of which pool would place them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import cycle, islice
+
+from kubesched.api.change import Change
+from kubesched.api.meta import KubeObject
+from kubesched.api.pod import Pod
+from kubesched.framework.decision import Outcome
+from kubesched.framework.engine import Engine
+from kubesched.questions.explain.answer import Answer, explain
+from kubesched.questions.pools import Pool, one_more, pools_of
+from kubesched.questions.remedies import Remedies
+from kubesched.questions.remedies.trial import changed
+from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.placement import Placed, Unplaced, place_one
+
+MOST_KINDS = 30
+"""So many kinds of pods are explained; of more, those that are left are told by their messages."""
+MOST_NEW_NODES = 64
+MOST_PODS = 300
+MOST_POOLS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class PoolHelp:
+    """So many more nodes of a pool would place so many pods, and no more of them would place more."""
+
+    pool: str
+    nodes: int
+    places: int
+
+
+@dataclass(frozen=True, slots=True)
+class PendingGroup:
+    """Pods that wait for the same."""
+
+    why: str
+    """What they lack, or what is in their way."""
+    pods: tuple[str, ...]
+    message: str
+    """What the condition of the first of them says."""
+    pools: tuple[PoolHelp, ...] = ()
+    """The fewest nodes first, of those that place most."""
+    remedies: Remedies | None = None
+    """For the first of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPods:
+    """What becomes of all pods that have no node yet."""
+
+    nodes: int
+    placed: tuple[Placed, ...]
+    groups: tuple[PendingGroup, ...]
+    """Those that find no node, the largest group first."""
+
+
+def pending_pods(cluster: SimulatedCluster, *, with_remedies: bool = True) -> PendingPods:
+    """Place what can be placed, in the order of the queue, and explain the rest. The cluster holds the placed pods."""
+    placed: list[Placed] = []
+    waiting: list[tuple[Pod, Unplaced]] = []
+    for pod in cluster.pending():
+        outcome = place_one(cluster, pod)
+        if isinstance(outcome, Placed):
+            placed.append(outcome)
+        else:
+            waiting.append((pod, outcome))
+    groups = _Groups(cluster, with_remedies).of(waiting)
+    return PendingPods(cluster.state.nodes.live_count, tuple(placed), groups)
+
+
+class _Groups:
+    def __init__(self, cluster: SimulatedCluster, with_remedies: bool) -> None:
+        self._cluster = cluster
+        self._with_remedies = with_remedies
+        self._engine = Engine(cluster.state, cluster.profiles.values(), draw=lambda among: 0)
+
+    def of(self, waiting: Sequence[tuple[Pod, Unplaced]]) -> tuple[PendingGroup, ...]:
+        """Pods that are equivalent are explained once."""
+        why_of: dict[object, str] = {}
+        found: dict[str, list[tuple[Pod, Unplaced]]] = {}
+        for pod, outcome in waiting:
+            kind = (outcome.outcome, self._cluster.state.facts(pod).fingerprint)
+            if kind not in why_of:
+                is_explained = outcome.outcome != "skipped" and len(why_of) < MOST_KINDS
+                why_of[kind] = _why(explain(self._cluster, pod, with_remedies=False)) if is_explained else ""
+            found.setdefault(why_of[kind] or outcome.message, []).append((pod, outcome))
+        groups = [self._group(why, members) for why, members in found.items()]
+        return tuple(sorted(groups, key=lambda group: -len(group.pods)))
+
+    def _group(self, why: str, members: Sequence[tuple[Pod, Unplaced]]) -> PendingGroup:
+        pods, (first, outcome) = [pod for pod, _ in members], members[0]
+        pools: tuple[PoolHelp, ...] = ()
+        remedies = None
+        if self._with_remedies and outcome.outcome != "skipped":
+            remedies = explain(self._cluster, first).remedies
+            if outcome.outcome == Outcome.UNSCHEDULABLE.value and not first.spec.resource_claims:
+                pools = self._pools(pods[:MOST_PODS])
+        return PendingGroup(why, tuple(pod.key for pod in pods), outcome.message, pools, remedies)
+
+    # -- how many nodes -----------------------------------------------------------------------------------------------
+
+    def _pools(self, pods: Sequence[Pod]) -> tuple[PoolHelp, ...]:
+        helping = [pool for pool in pools_of(self._cluster.state) if self._places(pool, 1, pods[:1])][:MOST_POOLS]
+        found = [self._help(pool, pods) for pool in helping]
+        return tuple(sorted(found, key=lambda help_: (-help_.places, help_.nodes)))
+
+    def _help(self, pool: Pool, pods: Sequence[Pod]) -> PoolHelp:
+        """The fewest nodes that place as many as any number would."""
+        low, high = 1, min(len(pods), MOST_NEW_NODES)
+        most = self._places(pool, high, pods)
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._places(pool, middle, pods) == most else (middle + 1, high)
+        return PoolHelp(pool.name, high, most)
+
+    def _places(self, pool: Pool, nodes: int, pods: Sequence[Pod]) -> int:
+        """How many of the pods find a node once there are so many more, in the zones of the pool by turns."""
+        state = self._cluster.state
+        models = islice(cycle(pool.models), nodes)
+        made = [obj for number, model in enumerate(models, 1) for obj in one_more(state, model, number)]
+        changes: list[Change[KubeObject]] = [Change(None, obj) for obj in made]
+        assumed: list[Pod] = []
+        with changed(self._cluster, changes):
+            for pod in pods:
+                decision = self._engine.decide(pod)
+                if decision.outcome is Outcome.SCHEDULED:
+                    state.assume(pod, decision.node)
+                    assumed.append(pod)
+            for pod in assumed:
+                state.forget(pod)
+        return len(assumed)
+
+
+def _why(answer: Answer) -> str:
+    it = answer.explanation
+    if it.gate is not None:
+        return it.gate.text
+    if it.pre_filters.refusal is not None:
+        return it.pre_filters.refusal.text
+    nearest = answer.misses[0] if answer.misses else None
+    if nearest is None:
+        return it.message
+    if nearest.lacking:
+        return f"lacking {', '.join(lack.resource for lack in nearest.lacking)}"
+    return next((v.refusal.text for v in it.verdicts if v.node == nearest.node and v.refusal), it.message)

@@ -1,0 +1,146 @@
+"""Two indices by label: of things with labels, for whom a selector matches; and of selectors, for which match a thing.
+
+Both make a question cost what its answer is worth, not what is there: selectors of strangers are cheap to have around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from kubesched.api.selectors import Requirement, Selector
+from kubesched.state.columns import Bool, LabelColumn, Rows, grown
+
+I = TypeVar("I", bound=Hashable)  # noqa: E741
+
+_FEW = 32
+"""So many are looked at one by one: NumPy takes longer to start."""
+_COLUMNS_KEPT = 32
+_NOBODY: Rows = np.zeros(0, dtype=np.intp)
+
+
+class LabelIndex:
+    """Things with labels, by id."""
+
+    def __init__(self) -> None:
+        self._labels: dict[int, Mapping[str, str]] = {}
+        self._having: dict[str, set[int]] = {}
+        self._columns: dict[str, LabelColumn] = {}
+        self._present: Bool = np.zeros(64, dtype=np.bool_)
+
+    def __len__(self) -> int:
+        """More than the largest id."""
+        return len(self._present)
+
+    def put(self, thing: int, labels: Mapping[str, str]) -> None:
+        if thing >= len(self._present):
+            self._present = grown(self._present, 2 * thing)
+            for column in self._columns.values():
+                column.extend(2 * thing)
+        self._labels[thing] = labels
+        self._present[thing] = True
+        for key, value in labels.items():
+            self._having.setdefault(key, set()).add(thing)
+            if key in self._columns:
+                self._columns[key].set(thing, value)
+
+    def remove(self, thing: int) -> None:
+        self._present[thing] = False
+        for key in self._labels.pop(thing):
+            having = self._having[key]
+            having.discard(thing)
+            if key in self._columns:
+                self._columns[key].set(thing, None)
+            if not having:
+                del self._having[key]
+                self._columns.pop(key, None)
+
+    def find(self, selector: Selector) -> Rows | Bool:
+        """Those whom the selector matches: their ids, if they are few, or a mask over all ids."""
+        if selector.nothing:
+            return _NOBODY
+        narrowest: set[int] | None = None
+        for requirement in selector.requirements:
+            if not requirement.accepts(None):
+                having = self._having.get(requirement.key)
+                if having is None:
+                    return _NOBODY
+                if narrowest is None or len(having) < len(narrowest):
+                    narrowest = having
+        if narrowest is not None and len(narrowest) <= _FEW:
+            return np.array([i for i in narrowest if selector.matches(self._labels[i])], dtype=np.intp)
+        found = self._present
+        for requirement in selector.requirements:
+            if requirement.key in self._having:  # otherwise it accepts them all
+                found = found & self._accepted(requirement)
+        return found
+
+    def _accepted(self, requirement: Requirement) -> Bool:
+        key = requirement.key
+        column = self._columns.pop(key, None)
+        if column is None:
+            column = LabelColumn(key, len(self))
+            for thing in self._having[key]:
+                column.set(thing, self._labels[thing][key])
+        self._columns[key] = column  # last in line to be forgotten
+        if len(self._columns) > _COLUMNS_KEPT:
+            del self._columns[next(iter(self._columns))]
+        return column.meets(requirement, column.ids)
+
+
+class SelectorIndex(Generic[I]):
+    """Selectors, each for an item. One item may have several selectors."""
+
+    def __init__(self) -> None:
+        self._items: dict[tuple[str, ...], dict[I, int]] = {}
+
+    def put(self, selector: Selector, item: I) -> None:
+        for anchor in anchors(selector):
+            items = self._items.setdefault(anchor, {})
+            items[item] = items.get(item, 0) + 1
+
+    def discard(self, selector: Selector, item: I) -> None:
+        """Take back what was put."""
+        for anchor in anchors(selector):
+            items = self._items[anchor]
+            items[item] -= 1
+            if not items[item]:
+                del items[item]
+                if not items:
+                    del self._items[anchor]
+
+    def candidates(self, labels: Mapping[str, str]) -> Iterator[I]:
+        """The items of selectors that may match such labels, and perhaps a few others."""
+        if self._items:
+            for label in labels_as_anchors(labels):
+                yield from self._items.get(label, ())
+
+
+def anchors(selector: Selector) -> Iterator[tuple[str, ...]]:
+    """What at least one of must be among the labels (as `labels_as_anchors`) that a selector matches."""
+    if selector.nothing:
+        return
+    narrowest: Requirement | None = None
+    for requirement in selector.requirements:
+        if requirement.operator == "In":
+            if narrowest is None or narrowest.operator != "In" or len(requirement.values) < len(narrowest.values):
+                narrowest = requirement
+        elif narrowest is None and requirement.operator == "Exists":
+            narrowest = requirement
+    if narrowest is None:
+        yield ()
+    elif narrowest.operator == "Exists":
+        yield (narrowest.key,)
+    else:
+        for value in narrowest.values:
+            yield narrowest.key, value
+
+
+def labels_as_anchors(labels: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
+    """All anchors that a thing with these labels has."""
+    yield ()
+    for key, value in labels.items():
+        yield key, value
+        yield (key,)

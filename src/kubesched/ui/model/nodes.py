@@ -1,0 +1,237 @@
+"""One node for the page: what it has, what is left and for whom, its pods, its devices one by one, who would fit."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+
+import numpy as np
+
+from kubesched.api.device_claims import ResourceClaim
+from kubesched.api.devices import ResourceSlice
+from kubesched.api.node import Node
+from kubesched.api.requests import PODS
+from kubesched.plugins.shared.devices.pools import newest
+from kubesched.state.columns import Float, Int64, ResourceIds
+from kubesched.state.pods import PlacedPod
+from kubesched.ui.model.amounts import spelled
+from kubesched.ui.model.asking import Asking
+from kubesched.ui.model.headroom import HeadroomModel, workload_of
+from kubesched.ui.model.node_map import flags_of
+from kubesched.ui.model.observed import Observed
+from kubesched.ui.model.pending import PendingModel
+
+PAGE = 100
+_WORKLOADS = 8
+_KINDS = 12
+_MOST_SLICED = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A resource of a node, in words and as a share."""
+
+    name: str
+    allocatable: str
+    requested: str
+    left: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class PodOnNode:
+    """A pod there, and the share of the node that it takes of each resource."""
+
+    pod: str
+    priority: int
+    shares: dict[str, float]
+    assumed: bool
+    terminating: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceView:
+    """A device that this node alone can use, and the claims that hold it."""
+
+    driver: str
+    pool: str
+    name: str
+    claims: tuple[str, ...]
+    taints: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A kind of pod that waits: how many do, and whether this node would take one."""
+
+    example: str
+    count: int
+    fits: bool
+    why_not: str
+
+
+@dataclass(frozen=True, slots=True)
+class MoreOf:
+    """A workload with pods here: how many they are, and for how many more there is room, by resources alone."""
+
+    workload: str
+    example: str
+    count: int
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """Everything about one node."""
+
+    name: str
+    flags: int
+    labels: dict[str, str]
+    taints: tuple[str, ...]
+    conditions: tuple[tuple[str, str], ...]
+    resources: tuple[Resource, ...]
+    pod_count: int
+    pods: tuple[PodOnNode, ...]
+    offset: int
+    nominated: tuple[str, ...]
+    devices: tuple[DeviceView, ...]
+    room: tuple[MoreOf, ...]
+    waiting: tuple[Fit, ...]
+    """Kinds of pods that wait, and whether this node would take one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """The pods of some nodes as slices: where a node has more than can be seen, the largest."""
+
+    rows: dict[int, list[tuple[str, str]]]
+    """Names, and shares of each resource as bytes in base64."""
+    resources: list[str]
+
+
+class NodeModel:
+    """Looks nodes up."""
+
+    def __init__(self, observed: Observed, asking: Asking, pending: PendingModel, headroom: HeadroomModel) -> None:
+        self._observed = observed
+        self._state = observed.state
+        self._asking = asking
+        self._pending = pending
+        self._headroom = headroom
+
+    def view(self, name: str, offset: int = 0) -> NodeView | None:
+        """None if there is no such node; else with a page of its pods, the largest first."""
+        table = self._state.nodes
+        row = table.row_of.get(name)
+        if row is None or not table.live[row]:
+            return None
+        node = table.node(row)
+        pods = [self._pod(placed) for placed in self._state.pods.pods_on(row)]
+        pods.sort(key=lambda pod: (-max(pod.shares.values(), default=0.0), pod.pod))
+        return NodeView(
+            name=name,
+            flags=flags_of(node),
+            labels=dict(sorted(node.metadata.labels.items())),
+            taints=tuple(f"{t.key}{'=' if t.value else ''}{t.value}:{t.effect}" for t in node.spec.taints),
+            conditions=tuple((each.type, each.status) for each in node.status.conditions),
+            resources=tuple(self._resources(row)),
+            pod_count=len(pods),
+            pods=tuple(pods[offset : offset + PAGE]),
+            offset=offset,
+            nominated=tuple(pod.key for pod in self._state.nominated.on_node(name)),
+            devices=tuple(self._devices(node)),
+            room=tuple(self._room(row)),
+            waiting=tuple(self._waiting(row)),
+        )
+
+    def slices(self, rows: list[int]) -> Slices:
+        """The pods of some rows, for a map that is zoomed in."""
+        table = self._state.nodes
+        offered = [name for name, i in table.resources.items() if table.allocatable[i, : table.size].any()]
+        ids = np.array([table.resources[name] for name in offered], dtype=np.intp)
+        found: dict[int, list[tuple[str, str]]] = {}
+        for row in (row for row in rows[:_MOST_SLICED] if 0 <= row < table.size and table.live[row]):
+            offer = np.maximum(table.allocatable[ids, row], 1)
+            found[row] = [(p.pod.key, _bytes(self._requests(p, ids) / offer)) for p in self._state.pods.pods_on(row)]
+        return Slices(found, offered)
+
+    # -- parts --------------------------------------------------------------------------------------------------------
+
+    def _resources(self, row: int) -> list[Resource]:
+        table = self._state.nodes
+        found = []
+        for name, i in (*table.resources.items(), (PODS, -1)):
+            offered = int(table.allowed_pods[row] if i < 0 else table.allocatable[i, row])
+            taken = int(table.pod_count[row] if i < 0 else table.requested[i, row])
+            if offered or taken:
+                share = taken / offered if offered else 1.0
+                left = spelled(name, offered - taken)
+                found.append(Resource(name, spelled(name, offered), spelled(name, taken), left, round(share, 4)))
+        return found
+
+    def _pod(self, placed: PlacedPod) -> PodOnNode:
+        table = self._state.nodes
+        shares = {}
+        for name, i in table.resources.items():
+            offered = int(table.allocatable[i, placed.row])
+            if i < len(placed.facts.requests) and placed.facts.requests[i] and offered:
+                shares[name] = round(int(placed.facts.requests[i]) / offered, 4)
+        pod = placed.pod
+        return PodOnNode(pod.key, pod.priority, shares, placed.assumed, pod.is_terminating)
+
+    def _requests(self, placed: PlacedPod, ids: ResourceIds) -> Int64:
+        requests = placed.facts.requests
+        padded = np.zeros(self._state.nodes.allocatable.shape[0], dtype=np.int64)
+        padded[: len(requests)] = requests
+        return padded[ids]
+
+    def _devices(self, node: Node) -> list[DeviceView]:
+        objects = self._state.objects
+        slices = [s for s in objects.all(ResourceSlice) if s.spec.node_name == node.name]
+        if not slices:
+            return []
+        holders: dict[tuple[str, str, str], list[str]] = {}
+        for claim in objects.all(ResourceClaim):
+            allocation = claim.status.allocation
+            for held in allocation.devices.results if allocation is not None else ():
+                holders.setdefault((held.driver, held.pool, held.device), []).append(claim.key)
+        found = []
+        for part in newest(slices):
+            driver, pool = part.spec.driver, part.spec.pool.name
+            for device in part.spec.devices:
+                claims = tuple(holders.get((driver, pool, device.name), ()))
+                taints = tuple(f"{taint.key}:{taint.effect}" for taint in device.taints)
+                found.append(DeviceView(driver, pool, device.name, claims, taints))
+        return found
+
+    def _room(self, row: int) -> list[MoreOf]:
+        """For the workloads that are largest here."""
+        seen: dict[str, tuple[PlacedPod, int]] = {}
+        for placed in self._state.pods.pods_on(row):
+            name = workload_of(placed.pod)
+            seen[name] = (placed, seen.get(name, (placed, 0))[1] + 1)
+        largest = sorted(seen.items(), key=lambda item: -item[1][1])[:_WORKLOADS]
+        return [
+            MoreOf(name, placed.pod.key, count, int(self._headroom.per_row(placed.facts)[row]))
+            for name, (placed, count) in largest
+        ]
+
+    def _waiting(self, row: int) -> list[Fit]:
+        found = []
+        for pod, count in self._pending.models()[:_KINDS]:
+            decision = self._asking.decide(pod, explain=True)
+            if decision is None:
+                continue
+            trace = decision.trace
+            outcome = trace.filter_outcome
+            status = trace.pre_filter.rejected if trace.pre_filter is not None else None
+            if status is None and outcome is not None:
+                status = outcome.status_of(row)
+            fits = status is None and outcome is not None and bool(outcome.feasible[row])
+            why = "" if fits else (status.message if status is not None else "left out before nodes were looked at")
+            found.append(Fit(pod.key, count, fits, why))
+        return sorted(found, key=lambda fit: (not fit.fits, -fit.count))
+
+
+def _bytes(shares: Float) -> str:
+    return base64.b64encode(np.minimum(np.ceil(shares * 200), 254).astype(np.uint8).tobytes()).decode()

@@ -1,0 +1,254 @@
+"""Pods that wait, by cause rather than one by one: what keeps them, for how long, and what would wake them."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kubesched.api.pod import Pod
+from kubesched.framework.decision import Decision, Outcome
+from kubesched.framework.profile import interests_of
+from kubesched.scheduler.queue.queued_pod import QueuedPod
+from kubesched.simulate.cluster import created_at
+from kubesched.state.facts import PodFacts
+from kubesched.ui.model.asking import Asking
+from kubesched.ui.model.observed import Observed
+from kubesched.ui.model.waking import in_words
+
+PAGE = 100
+_EXAMPLES = 4
+
+ACTIVE, BACKOFF, UNSCHEDULABLE, GATED, IN_FLIGHT = "active", "backoff", "unschedulable", "gated", "in an attempt"
+WAITS_FOR_ITS_TURN = "Waits for its turn"
+NOT_SCHEDULED_HERE = "Waits for another scheduler"
+WOULD_FIT = "Would be placed now"
+
+
+class Cause(NamedTuple):
+    """Why pods wait: a title, who says so, and what is wrong with how many nodes."""
+
+    title: str
+    plugins: tuple[str, ...] = ()
+    reasons: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def key(self) -> tuple[str, tuple[str, ...], frozenset[str]]:
+        """What is the same for pods that are shown together; on how many nodes changes all the time."""
+        return self.title, self.plugins, frozenset(text for text, _ in self.reasons)
+
+
+class Waiting(NamedTuple):
+    """A pod that waits, and where in the queue."""
+
+    pod: Pod
+    place: str
+    queued: QueuedPod | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingPod:
+    """One of them, as a line."""
+
+    pod: str
+    priority: int
+    place: str
+    attempts: int
+    waits_seconds: float | None
+    """Since it was first seen, or came back from its last attempt."""
+    next_try_seconds: float | None
+    """Until its backoff is over."""
+    requests: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class CauseGroup:
+    """Pods that wait for the same reason."""
+
+    id: str
+    title: str
+    plugins: tuple[str, ...]
+    reasons: tuple[tuple[str, int], ...]
+    pods: int
+    places: dict[str, int]
+    highest_priority: int
+    longest_wait_seconds: float | None
+    wakes: tuple[str, ...]
+    """Events that may help."""
+    examples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """All of them."""
+
+    pods: int
+    groups: tuple[CauseGroup, ...]
+
+
+class PendingModel:
+    """Groups pods that wait. Where the scheduler has said why, its word counts; elsewhere the engine is asked."""
+
+    def __init__(self, observed: Observed, asking: Asking) -> None:
+        self._observed = observed
+        self._asking = asking
+        self._asked: dict[PodFacts, Cause] = {}
+        self._asked_at = -1
+
+    def groups(self) -> Pending:
+        """The largest first."""
+        members = self._by_cause()
+        groups = [self._group(cause, pods) for cause, pods in members.values()]
+        groups.sort(key=lambda group: (-group.pods, group.title))
+        return Pending(sum(group.pods for group in groups), tuple(groups))
+
+    def pods_of(self, group_id: str, offset: int = 0) -> tuple[int, list[WaitingPod]]:
+        """How many pods a group has, and a page of them: the most important, and then the oldest, first."""
+        for cause, pods in self._by_cause().values():
+            if _id(cause) == group_id:
+                pods.sort(key=lambda waiting: (-waiting.pod.priority, _since(waiting), waiting.pod.key))
+                return len(pods), [self.line(waiting) for waiting in pods[offset : offset + PAGE]]
+        return 0, []
+
+    def find(self, key: str) -> Waiting | None:
+        """The pod of that name, if it waits."""
+        return next((waiting for waiting in self.all() if waiting.pod.key == key), None)
+
+    def all(self) -> Iterator[Waiting]:
+        """Every pod that has no node, once."""
+        queue = self._observed.queue
+        if queue is None:
+            for pod in self._observed.pods.values():
+                if not pod.spec.node_name and not pod.is_finished:
+                    yield Waiting(pod, "")
+            return
+        for name, places in queue.places().items():
+            for queued in (queued for place in places for queued in place):
+                yield Waiting(queued.pod, GATED if queued.is_gated else name, queued)
+        for queued in queue.in_flight():
+            if not queued.pod.spec.node_name and self._observed.state.placed(queued.pod) is None:
+                yield Waiting(queued.pod, IN_FLIGHT, queued)
+
+    def models(self) -> list[tuple[Pod, int]]:
+        """One pod of each kind that waits, and how many wait like it, the most first."""
+        counts: Counter[PodFacts] = Counter()
+        one: dict[PodFacts, Pod] = {}
+        for waiting in self.all():
+            facts = self._observed.state.facts(waiting.pod)
+            counts[facts] += 1
+            one.setdefault(facts, waiting.pod)
+        return [(one[facts], count) for facts, count in counts.most_common()]
+
+    def line(self, waiting: Waiting) -> WaitingPod:
+        queued, queue = waiting.queued, self._observed.queue
+        requests = _requests(waiting.pod)
+        if queued is None or queue is None:
+            return WaitingPod(waiting.pod.key, waiting.pod.priority, waiting.place, 0, None, None, requests)
+        now = self._observed.clock()
+        until = queue.backoff_until(queued) if waiting.place == BACKOFF else 0.0
+        next_try = max(until - now, 0.0) if until else None
+        age = max(now - queued.timestamp, 0.0)
+        return WaitingPod(
+            waiting.pod.key,
+            waiting.pod.priority,
+            waiting.place,
+            queued.attempts,
+            round(age, 1),
+            None if next_try is None else round(next_try, 1),
+            requests,
+        )
+
+    def cause_of(self, waiting: Waiting) -> Cause:
+        """Why it waits."""
+        queued, log = waiting.queued, self._observed.log
+        if queued is not None and queued.is_gated:
+            return Cause("Held back before any attempt", (queued.gating_plugin,))
+        last = log.latest(waiting.pod.key) if log is not None else None
+        if last is not None and (last.reasons or last.plugins):
+            return Cause(_title(last.reasons), last.plugins, last.reasons)
+        if queued is not None and waiting.place in (ACTIVE, IN_FLIGHT):
+            return Cause(WAITS_FOR_ITS_TURN)
+        return self._ask(waiting.pod)
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _by_cause(self) -> dict[object, tuple[Cause, list[Waiting]]]:
+        found: dict[object, tuple[Cause, list[Waiting]]] = {}
+        for waiting in self.all():
+            cause = self.cause_of(waiting)
+            found.setdefault(cause.key, (cause, []))[1].append(waiting)
+        return found
+
+    def _ask(self, pod: Pod) -> Cause:
+        """Equivalent pods get one answer, as long as nothing changes."""
+        state = self._observed.state
+        if self._asked_at != state.nodes.changes.position:
+            self._asked.clear()
+            self._asked_at = state.nodes.changes.position
+        facts = state.facts(pod)
+        if facts not in self._asked:
+            self._asked[facts] = _cause_of(self._asking.decide(pod))
+        return self._asked[facts]
+
+    def _group(self, cause: Cause, pods: list[Waiting]) -> CauseGroup:
+        now = self._observed.clock()
+        oldest = min((_since(waiting) for waiting in pods if waiting.queued is not None), default=None)
+        return CauseGroup(
+            id=_id(cause),
+            title=cause.title,
+            plugins=cause.plugins,
+            reasons=cause.reasons,
+            pods=len(pods),
+            places=dict(Counter(waiting.place for waiting in pods if waiting.place)),
+            highest_priority=max(waiting.pod.priority for waiting in pods),
+            longest_wait_seconds=None if oldest is None else round(max(now - oldest, 0.0), 1),
+            wakes=self.wakes(cause.plugins, pods[0].pod.spec.scheduler_name),
+            examples=tuple(waiting.pod.key for waiting in pods[:_EXAMPLES]),
+        )
+
+    def wakes(self, plugins: Iterable[str], scheduler_name: str) -> tuple[str, ...]:
+        """The events that may help pods which these plugins rejected."""
+        profile = self._observed.profiles.get(scheduler_name)
+        if profile is None:
+            return ()
+        known = (profile.plugins[name] for name in plugins if name in profile.plugins)
+        return in_words(interest.event for plugin in known for interest in interests_of(plugin))
+
+
+def _cause_of(decision: Decision | None) -> Cause:
+    if decision is None:
+        return Cause(NOT_SCHEDULED_HERE)
+    if decision.outcome is Outcome.SCHEDULED:
+        return Cause(WOULD_FIT)
+    diagnosis = decision.diagnosis
+    if diagnosis is None or diagnosis.rejected is not None:
+        status = decision.status if diagnosis is None else diagnosis.rejected
+        text = status.message if status is not None else decision.message
+        return Cause(text, (status.plugin,) if status is not None and status.plugin else (), ((text, 0),))
+    reasons = tuple(Counter(diagnosis.reasons()).most_common())
+    return Cause(_title(reasons), tuple(sorted(diagnosis.unschedulable_plugins)), reasons)
+
+
+def _title(reasons: tuple[tuple[str, int], ...]) -> str:
+    """What most nodes lack says most."""
+    return reasons[0][0] if reasons else "Something broke"
+
+
+def _id(cause: Cause) -> str:
+    title, plugins, texts = cause.key
+    return f"{zlib.crc32(repr((title, plugins, sorted(texts))).encode()):08x}"
+
+
+def _since(waiting: Waiting) -> float:
+    return waiting.queued.timestamp if waiting.queued is not None else created_at(waiting.pod)
+
+
+def _requests(pod: Pod) -> dict[str, str]:
+    """The requests of all its containers, as they are written; those of several are too many for a line."""
+    found: dict[str, str] = {}
+    for container in pod.spec.containers:
+        for name, amount in container.resources.requests.items():
+            found[name] = f"{found[name]} + {amount}" if name in found else str(amount)
+    return found

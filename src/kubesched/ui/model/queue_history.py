@@ -1,0 +1,125 @@
+"""The queue over time: how many pods were where, second by second, and how many attempts there were."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from kubesched.scheduler.queue.queued_pod import UnschedulablePods
+from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
+from kubesched.ui.model.decisions import Latency, PreemptionEntry
+from kubesched.ui.model.observed import Observed
+
+_SAMPLES = 900
+_SLOWEST = 10
+_PREEMPTIONS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class QueueCounts:
+    """How many pods are where."""
+
+    active: int = 0
+    backoff: int = 0
+    unschedulable: int = 0
+    gated: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One moment."""
+
+    at: float
+    counts: QueueCounts
+    attempts: int
+    """All attempts until then."""
+    bound: int
+    """Those that ended with a binding."""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginTime:
+    """What a plugin costs at an extension point, in microseconds per attempt that was measured."""
+
+    plugin: str
+    point: str
+    microseconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class QueueView:
+    """All of it, for the view of queue and time."""
+
+    now: float
+    counts: QueueCounts
+    samples: tuple[tuple[float, int, int, int, int, int, int], ...]
+    """Times, active, backoff, unschedulable, gated, attempts, bound."""
+    outcomes: dict[str, int]
+    latency: Latency | None
+    plugins: tuple[PluginTime, ...]
+    preemptions: tuple[PreemptionEntry, ...]
+    """The latest first."""
+
+
+class QueueHistory:
+    """Takes samples and shows them."""
+
+    def __init__(self, observed: Observed) -> None:
+        self._observed = observed
+        self._samples: deque[Sample] = deque(maxlen=_SAMPLES)
+
+    def sample(self) -> None:
+        """To be called every second."""
+        log = self._observed.log
+        attempts, bound = (log.number, log.outcomes["bound"]) if log is not None else (0, 0)
+        self._samples.append(Sample(self._observed.clock(), self.counts(), attempts, bound))
+
+    def counts(self) -> QueueCounts:
+        """Now."""
+        queue = self._observed.queue
+        if queue is not None:
+            return counts_of(queue)
+        waiting = sum(not pod.spec.node_name and not pod.is_finished for pod in self._observed.pods.values())
+        return QueueCounts(unschedulable=waiting)
+
+    def view(self) -> QueueView:
+        log = self._observed.log
+        samples = tuple(
+            (
+                round(each.at, 2),
+                each.counts.active,
+                each.counts.backoff,
+                each.counts.unschedulable,
+                each.counts.gated,
+                each.attempts,
+                each.bound,
+            )
+            for each in self._samples
+        )
+        plugins: tuple[PluginTime, ...] = ()
+        if log is not None and log.in_detail:
+            costly = sorted(log.points.items(), key=lambda entry: -entry[1])[:_SLOWEST]
+            plugins = tuple(PluginTime(*names, round(sec / log.in_detail * 1e6, 1)) for names, sec in costly)
+        return QueueView(
+            now=self._observed.clock(),
+            counts=self.counts(),
+            samples=samples,
+            outcomes=dict(log.outcomes) if log is not None else {},
+            latency=log.latency() if log is not None else None,
+            plugins=plugins,
+            preemptions=tuple(reversed(log.preemptions))[:_PREEMPTIONS] if log is not None else (),
+        )
+
+
+def counts_of(queue: SchedulingQueue) -> QueueCounts:
+    """Gated pods are in one pool with the unschedulable; they are counted by group, not one by one."""
+    places = queue.places()
+    gated = sum(
+        len(members)
+        for place in places["unschedulable"]
+        if isinstance(place, UnschedulablePods)
+        for group, members in place.groups()
+        if group.gating_plugin
+    )
+    sizes = {name: sum(len(place) for place in parts) for name, parts in places.items()}
+    return QueueCounts(sizes["active"], sizes["backoff"], sizes["unschedulable"] - gated, gated)

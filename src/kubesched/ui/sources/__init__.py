@@ -1,0 +1,1 @@
+"""The clusters that the page can look at, each as an `Observed`."""

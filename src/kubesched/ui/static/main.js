@@ -1,0 +1,103 @@
+// The page: its header, what a story says, and the view that the address names.
+
+import { ApiError } from "./api.js";
+import { Cluster } from "./cluster.js";
+import { empty, fill, h } from "./dom.js";
+import { current, groupOf } from "./router.js";
+import { searchBox } from "./search.js";
+import { startTheme, switchTheme } from "./theme.js";
+import { node } from "./views/node.js";
+import { overview } from "./views/overview.js";
+import { pending } from "./views/pending.js";
+import { pod } from "./views/pod.js";
+import { queue } from "./views/queue.js";
+import { count } from "./words.js";
+
+const cluster = new Cluster();
+/** Views by the first step of the path. What if, time travel, shadow and reports are to be listed here. */
+const VIEWS = { overview: overview(cluster), pending: pending(cluster), queue: queue(cluster), pods: pod(cluster), nodes: node(cluster) };
+const TABS = /** @type {[string, string][]} */ ([["overview", "Overview"], ["pending", "Pending"], ["queue", "Queue"]]);
+
+const main = /** @type {HTMLElement} */ (document.getElementById("main"));
+const banner = /** @type {HTMLElement} */ (document.getElementById("banner"));
+const saying = /** @type {HTMLElement} */ (document.getElementById("saying"));
+/** @type {import("./types").Shown} */
+let shown = {};
+let turn = 0;
+
+async function show() {
+  const route = current();
+  const name = route.path[0] ?? "overview";
+  const mine = ++turn;
+  shown.leave?.();
+  shown = {};
+  mark(name);
+  const view = /** @type {Record<string, import("./router.js").View>} */ (VIEWS)[name];
+  const root = h("div", { class: "view", "data-view": name });
+  try {
+    if (!view) throw new ApiError(404, [`There is no view called ${name}.`]);
+    fill(main, root);
+    const made = await view(root, route);
+    if (mine !== turn) return made.leave?.();
+    shown = made;
+  } catch (error) {
+    if (mine !== turn) return;
+    const lines = error instanceof ApiError ? error.lines : ["This page has a mistake:", String(error)];
+    if (!(error instanceof ApiError)) console.error(error);
+    fill(main, h("div", { class: "view failed" }, h("h1", {}, "That cannot be shown"), lines.map((line) => empty(line)),
+      h("p", {}, h("a", { href: "#/overview" }, "Back to the overview"))));
+  }
+  document.title = `${[...route.path].pop() ?? "overview"} · kubesched`;
+}
+
+function header() {
+  const queued = h("span", { class: "badge" });
+  const told = () => {
+    const { active, backoff, unschedulable, gated } = cluster.queue;
+    const all = active + backoff + unschedulable + gated;
+    fill(queued, all ? count(all) : "");
+    queued.hidden = !all;
+  };
+  cluster.on("queue", told);
+  told();
+  fill(/** @type {HTMLElement} */ (document.getElementById("header")),
+    h("a", { class: "brand", href: "#/overview" }, h("img", { src: "/icon.svg", alt: "", width: 18, height: 18 }), "kubesched"),
+    h("nav", { "aria-label": "Views" }, TABS.map(([name, title]) =>
+      h("a", { href: `#/${name}`, "data-tab": name }, title, name === "pending" ? queued : null))),
+    searchBox(),
+    h("span", { class: "where dim", title: cluster.about.title }, cluster.about.title),
+    h("button", { type: "button", class: "theme", "aria-label": "Dark or light", title: "Dark or light", on: { click: switchTheme } }, "◐"));
+}
+
+/** @param {string} name */
+function mark(name) {
+  for (const tab of document.querySelectorAll("[data-tab]")) {
+    if (tab.getAttribute("data-tab") === name) tab.setAttribute("aria-current", "page");
+    else tab.removeAttribute("aria-current");
+  }
+}
+
+async function start() {
+  startTheme();
+  try {
+    await cluster.open(groupOf(current()));
+  } catch (error) {
+    const lines = error instanceof ApiError ? error.lines : [String(error)];
+    fill(main, lines.map((line) => empty(line)));
+    return;
+  }
+  header();
+  cluster.on("saying", () => {
+    fill(saying, cluster.saying);
+    saying.hidden = !cluster.saying;
+  });
+  cluster.on("connection", () => {
+    fill(banner, "The connection to kubesched is lost: what you see is not news. It is tried again every few seconds.");
+    banner.hidden = cluster.connected;
+  });
+  addEventListener("hashchange", show);
+  await show();
+  document.documentElement.dataset["ready"] = "true";
+}
+
+start();

@@ -1,0 +1,297 @@
+// The node map: a canvas to look at, to pan and zoom, to hover over, to click into and to walk through with arrows.
+
+import { get } from "../api.js";
+import { fill, h } from "../dom.js";
+import { go } from "../router.js";
+import { counted, percent, short } from "../words.js";
+import { CORDONED, FULL, NOT_OFFERED, NOT_READY, SCARCEST, TAINTED, bytes } from "./columns.js";
+import { Layout } from "./layout.js";
+import { Painter, SLICED } from "./painter.js";
+
+const ARROWS = /** @type {Record<string, [number, number]>} */ ({
+  ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1],
+});
+const FARTHEST = 60;
+const MOST_SLICED = 250;
+
+export class NodeMapView {
+  /** @param {import("../cluster.js").Cluster} cluster @param {string} resource what colours say */
+  constructor(cluster, resource = SCARCEST) {
+    this.cluster = cluster;
+    this.resource = resource;
+    this.canvas = h("canvas", {
+      tabindex: 0, role: "application", "aria-label": "Map of the nodes", "aria-describedby": "map-help",
+    });
+    this.tip = h("div", { class: "tip", role: "status", "aria-live": "polite", hidden: true });
+    this.element = h("div", { class: "map" }, this.canvas, this.tip, this.buttons(),
+      h("p", { id: "map-help", class: "unseen" }, "Arrow keys move from node to node, Enter opens one, + and - zoom."));
+    this.painter = new Painter(this.canvas);
+    this.camera = { x: 0, y: 0, k: 1 };
+    this.focus = -1;
+    this.pending = 0;
+    /** @type {Map<number, import("./painter.js").Slice[]>} */
+    this.slices = new Map();
+    /** @type {Map<number, PointerEvent>} */
+    this.pointers = new Map();
+    this.dragged = 0;
+    this.frames = 0;
+    this.wire();
+  }
+
+  leave() {
+    this.observer?.disconnect();
+    for (const stop of this.stops ?? []) stop();
+    cancelAnimationFrame(this.pending);
+    clearTimeout(this.slicing);
+  }
+
+  /** @param {string} resource */
+  colourBy(resource) {
+    this.resource = resource;
+    this.renew();
+  }
+
+  // -- what changes ---------------------------------------------------------------------------------------------------
+
+  wire() {
+    this.observer = new ResizeObserver(() => this.arrange());
+    this.observer.observe(this.element);
+    const theme = () => {
+      this.painter.dress();
+      this.renew();
+    };
+    addEventListener("theme", theme);
+    this.stops = [
+      this.cluster.on("layout", () => this.arrange(true)),
+      this.cluster.on("map", (/** @type {number[]} */ rows) => this.changed(rows)),
+      () => removeEventListener("theme", theme),
+    ];
+    const canvas = this.canvas;
+    canvas.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
+    canvas.addEventListener("pointerdown", (event) => this.press(event));
+    canvas.addEventListener("pointermove", (event) => this.move(event));
+    canvas.addEventListener("pointerup", (event) => this.release(event));
+    canvas.addEventListener("pointercancel", (event) => this.pointers.delete(event.pointerId));
+    canvas.addEventListener("pointerleave", () => this.point(-1));
+    canvas.addEventListener("keydown", (event) => this.key(event));
+    canvas.addEventListener("blur", () => this.point(-1));
+  }
+
+  /** Lay everything out anew. @param {boolean} [keep] whether the camera stays */
+  arrange(keep = false) {
+    const { clientWidth: width, clientHeight: height } = this.element;
+    if (!width || !height) return;
+    if (width !== this.painter.width || height !== this.painter.height) this.painter.resize(width, height);
+    const before = this.camera;
+    this.layout = new Layout(this.cluster.columns, width - 16, height - 12);
+    this.slices.clear();
+    this.fit();
+    if (keep && before.k > 1.01) this.camera = before;
+    this.renew();
+  }
+
+  fit() {
+    this.camera = { x: 8, y: 4, k: 1 };
+  }
+
+  /** @param {number[]} rows */
+  changed(rows) {
+    if (!this.layout) return;
+    for (const row of rows) this.slices.delete(row);
+    this.painter.update(this.layout, this.cluster.columns, rows, this.resource, this.slices);
+    this.draw();
+    this.slice();
+  }
+
+  renew() {
+    this.painter.drawn = null;
+    this.draw();
+    this.slice();
+  }
+
+  draw() {
+    this.pending ||= requestAnimationFrame(() => {
+      this.pending = 0;
+      this.frames++;
+      if (this.layout) {
+        const { columns } = this.cluster;
+        this.painter.paint(this.layout, columns, this.camera, this.resource, this.slices, this.focus);
+      }
+    });
+  }
+
+  /** Ask for the pods of nodes that are large enough to show them. */
+  slice() {
+    clearTimeout(this.slicing);
+    if (!this.layout || this.layout.cell * this.camera.k < SLICED) return;
+    this.slicing = setTimeout(async () => {
+      const rows = this.visible().filter((row) => !this.slices.has(row)).slice(0, MOST_SLICED);
+      if (!rows.length) return;
+      /** @type {import("../types").Slices | null} */
+      const found = await get(`/api/slices?rows=${rows.join(",")}`).catch(() => null); // the page says so elsewhere
+      if (!found) return;
+      for (const row of rows) this.slices.set(row, this.cut(found, row));
+      if (this.layout) this.painter.update(this.layout, this.cluster.columns, rows, this.resource, this.slices);
+      this.draw();
+    }, 90);
+  }
+
+  /** @param {import("../types").Slices} found @param {number} row */
+  cut(found, row) {
+    const tightest = this.resource === SCARCEST ? this.cluster.columns.tightest(row).name : this.resource;
+    const at = found.resources.indexOf(tightest);
+    return (found.rows[row] ?? [])
+      .map(([pod, text]) => ({ pod, share: (bytes(text)[at] ?? 2) / FULL }))
+      .sort((a, b) => b.share - a.share);
+  }
+
+  visible() {
+    const { layout, camera } = this;
+    if (!layout) return [];
+    const size = layout.cell * camera.k;
+    return layout.blocks.flatMap((block) => block.rows).filter((row) => {
+      const x = (layout.x[row] ?? 0) * camera.k + camera.x, y = (layout.y[row] ?? 0) * camera.k + camera.y;
+      return x + size > 0 && y + size > 0 && x < (this.painter.width ?? 0) && y < (this.painter.height ?? 0);
+    });
+  }
+
+  // -- the camera -----------------------------------------------------------------------------------------------------
+
+  /** @param {number} factor @param {number} [x] @param {number} [y] the place that stays where it is */
+  zoom(factor, x = (this.painter.width ?? 0) / 2, y = (this.painter.height ?? 0) / 2) {
+    const k = Math.min(Math.max(this.camera.k * factor, 1), FARTHEST);
+    const ratio = k / this.camera.k;
+    this.camera = { x: x - (x - this.camera.x) * ratio, y: y - (y - this.camera.y) * ratio, k };
+    if (k === 1) this.fit();
+    this.draw();
+    this.slice();
+  }
+
+  /** @param {number} dx @param {number} dy */
+  pan(dx, dy) {
+    this.camera = { ...this.camera, x: this.camera.x + dx, y: this.camera.y + dy };
+    this.draw();
+    this.slice();
+  }
+
+  /** @param {WheelEvent} event */
+  wheel(event) {
+    event.preventDefault();
+    this.zoom(Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0018)), event.offsetX, event.offsetY);
+  }
+
+  // -- pointers -------------------------------------------------------------------------------------------------------
+
+  /** @param {PointerEvent} event */
+  press(event) {
+    this.canvas.setPointerCapture(event.pointerId);
+    this.pointers.set(event.pointerId, event);
+    this.dragged = 0;
+  }
+
+  /** @param {PointerEvent} event */
+  move(event) {
+    const before = this.pointers.get(event.pointerId);
+    if (!before) return this.point(this.rowAt(event), event);
+    const dx = event.clientX - before.clientX, dy = event.clientY - before.clientY;
+    this.dragged += Math.abs(dx) + Math.abs(dy);
+    const other = [...this.pointers.values()].find((each) => each.pointerId !== event.pointerId);
+    if (other) {
+      const distance = (/** @type {PointerEvent} */ a) => Math.hypot(a.clientX - other.clientX, a.clientY - other.clientY);
+      const box = this.canvas.getBoundingClientRect();
+      this.zoom(distance(event) / Math.max(distance(before), 1), other.clientX - box.left, other.clientY - box.top);
+    } else if (this.dragged > 4) {
+      this.point(-1);
+      this.pan(dx, dy);
+    }
+    this.pointers.set(event.pointerId, event);
+  }
+
+  /** @param {PointerEvent} event */
+  release(event) {
+    const pressed = this.pointers.delete(event.pointerId);
+    if (pressed && this.dragged <= 4) this.open(this.rowAt(event));
+  }
+
+  /** @param {PointerEvent} event */
+  rowAt(event) {
+    const { x, y, k } = this.camera;
+    return this.layout?.at((event.offsetX - x) / k, (event.offsetY - y) / k) ?? -1;
+  }
+
+  /** @param {number} row */
+  open(row) {
+    const name = this.cluster.columns.names[row];
+    if (name) go(`#/nodes/${encodeURIComponent(name)}`);
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    const arrow = ARROWS[event.key];
+    if (arrow && this.layout) {
+      const first = this.layout.blocks[0]?.rows[0] ?? -1;
+      this.point(this.focus < 0 ? first : this.layout.next(this.focus, ...arrow));
+      this.follow();
+    } else if (event.key === "Enter") this.open(this.focus);
+    else if (event.key === "+" || event.key === "=") this.zoom(1.5);
+    else if (event.key === "-") this.zoom(1 / 1.5);
+    else if (event.key === "0" || event.key === "Escape") this.zoom(0);
+    else return;
+    event.preventDefault();
+  }
+
+  /** Keep the row that has the focus in sight. */
+  follow() {
+    const { layout, camera } = this;
+    if (!layout || this.focus < 0) return;
+    const x = (layout.x[this.focus] ?? 0) * camera.k + camera.x, y = (layout.y[this.focus] ?? 0) * camera.k + camera.y;
+    const size = layout.cell * camera.k;
+    const dx = x < 0 ? 20 - x : Math.min((this.painter.width ?? 0) - x - size - 20, 0);
+    const dy = y < 0 ? 20 - y : Math.min((this.painter.height ?? 0) - y - size - 20, 0);
+    if (dx || dy) this.pan(dx, dy);
+  }
+
+  // -- words ----------------------------------------------------------------------------------------------------------
+
+  /** Name a row. @param {number} row @param {PointerEvent} [event] */
+  point(row, event) {
+    if (row !== this.focus) {
+      this.focus = row;
+      this.draw();
+      this.tip.hidden = row < 0;
+      if (row >= 0) fill(this.tip, ...this.describe(row));
+    }
+    if (row < 0 || !this.layout) return;
+    const { x, y, k } = this.camera;
+    const left = event ? event.offsetX : ((this.layout.x[row] ?? 0) + this.layout.cell) * k + x;
+    const top = event ? event.offsetY : ((this.layout.y[row] ?? 0) + this.layout.cell) * k + y;
+    const width = this.painter.width ?? 0, height = this.painter.height ?? 0;
+    this.tip.style.setProperty("--x", `${Math.max(4, Math.min(left + 12, width - this.tip.offsetWidth - 8))}px`);
+    this.tip.style.setProperty("--y", `${Math.max(4, Math.min(top + 12, height - this.tip.offsetHeight - 8))}px`);
+  }
+
+  /** @param {number} row */
+  describe(row) {
+    const { columns } = this.cluster;
+    const flags = columns.flags[row] ?? 0;
+    const states = [flags & NOT_READY && "not ready", flags & CORDONED && "cordoned", flags & TAINTED && "tainted"];
+    const shares = [...columns.shares].filter(([, column]) => (column[row] ?? NOT_OFFERED) !== NOT_OFFERED);
+    shares.sort(([, a], [, b]) => (b[row] ?? 0) - (a[row] ?? 0));
+    return [
+      h("strong", {}, columns.names[row] ?? ""),
+      h("span", { class: "dim" }, ` ${counted(columns.pods[row] ?? 0, "pod")}`),
+      ...states.filter(Boolean).map((state) => h("span", { class: "bad" }, ` ${state}`)),
+      h("div", { class: "tip-shares" }, ...shares.slice(0, 5).map(([name, column]) =>
+        h("div", {}, h("span", { class: "dim" }, short(name)), h("span", {}, percent((column[row] ?? 0) / FULL))))),
+    ];
+  }
+
+  buttons() {
+    const button = (/** @type {string} */ text, /** @type {string} */ label, /** @type {() => void} */ act) =>
+      h("button", { type: "button", "aria-label": label, title: label, on: { click: act } }, text);
+    return h("div", { class: "map-buttons" },
+      button("+", "Zoom in", () => this.zoom(1.6)),
+      button("−", "Zoom out", () => this.zoom(1 / 1.6)),
+      button("⤢", "Show all nodes", () => this.zoom(0)));
+  }
+}

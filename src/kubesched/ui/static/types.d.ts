@@ -1,0 +1,77 @@
+// What the server sends: the dataclasses of ui/model in camelCase.
+export interface LabelKey { key: string; nodes: number; values: number }
+export interface About {
+  version: string; source: string; title: string; live: boolean;
+  nodes: { nodes: number; cordoned: number; tainted: number; notReady: number };
+  pods: number; pending: number; labels: LabelKey[]; groupBy: string; profiles: string[]; extenders: number;
+}
+export interface PackedColumns { shares: Record<string, string>; flags: string; pods: string }
+export interface NodeMap {
+  version: [number, number]; groupBy: string; names: string[]; groups: string[]; columns: PackedColumns;
+}
+export interface MapChanges {
+  reload?: boolean; version: [number, number]; rows: number[]; columns: PackedColumns;
+  renamed: Record<string, [string, string]>;
+}
+export interface QueueCounts { active: number; backoff: number; unschedulable: number; gated: number }
+export interface DecisionEntry {
+  number: number; at: number; pod: string; priority: number; outcome: string; node: string; text: string;
+  attempt: number; plugins: string[]; reasons: [string, number][]; milliseconds?: number;
+}
+export interface News {
+  map?: MapChanges; decisions?: DecisionEntry[]; skipped?: number; queue?: QueueCounts; saying?: string; now: number;
+}
+export interface Room {
+  workload: string; example: string; running: number; more: number; atLeast: boolean; nodes: number; requests: Record<string, string>;
+}
+export interface CauseGroup {
+  id: string; title: string; plugins: string[]; reasons: [string, number][]; pods: number;
+  places: Record<string, number>; highestPriority: number; longestWaitSeconds?: number; wakes: string[];
+  examples: string[];
+}
+export interface WaitingPod {
+  pod: string; priority: number; place: string; attempts: number; waitsSeconds?: number; nextTrySeconds?: number;
+  requests: Record<string, string>;
+}
+export interface Reason { text: string; nodes: number; examples: string[] }
+export interface Step { plugin: string; came: number; passed: number; reasons: Reason[] }
+export interface Miss { node: string; objections: [string, string][]; missing: Record<string, string> }
+export interface ScoredNode { node: string; total: number; parts: number[]; raw: number[] }
+export interface Ranking { plugins: [string, number][]; nodes: ScoredNode[]; scored: number; ties: number }
+export interface Lead { over: string; points: number; parts: [string, number][] }
+export interface Victim { pod: string; priority: number; budgets: string[] }
+export interface Eviction { node: string; victims: Victim[]; budgetViolations: number }
+export interface Verdict {
+  outcome: string; node: string; message: string; nodes: number; fitting: number; nominated: boolean; gate?: string;
+  funnel: Step[]; silent: number; misses: Miss[]; ranking?: Ranking; lead?: Lead; eviction?: Eviction;
+}
+export interface PodView {
+  pod: string; workload: string; priority: number; scheduler: string; phase: string; node: string;
+  nominatedNode: string; labels: Record<string, string>; manifest: any; yaml: string; waiting?: WaitingPod;
+  cause: string; wakes: string[]; history: DecisionEntry[]; now: number; verdict?: Verdict;
+}
+export interface Resource { name: string; allocatable: string; requested: string; left: string; share: number }
+export interface PodOnNode {
+  pod: string; priority: number; shares: Record<string, number>; assumed: boolean; terminating: boolean;
+}
+export interface DeviceView { driver: string; pool: string; name: string; claims: string[]; taints: string[] }
+export interface Fit { example: string; count: number; fits: boolean; whyNot: string }
+export interface MoreOf { workload: string; example: string; count: number; more: number }
+export interface NodeView {
+  name: string; flags: number; labels: Record<string, string>; taints: string[]; conditions: [string, string][];
+  resources: Resource[]; podCount: number; pods: PodOnNode[]; offset: number; nominated: string[];
+  devices: DeviceView[]; room: MoreOf[]; waiting: Fit[];
+}
+export interface PreemptionEntry {
+  at: number; pod: string; priority: number; node: string; victims: [string, number][]; why: string;
+}
+export interface QueueView {
+  now: number; counts: QueueCounts; samples: [number, number, number, number, number, number, number][];
+  outcomes: Record<string, number>;
+  latency?: { attempts: number; p50: number; p90: number; p99: number; slowest: number };
+  plugins: { plugin: string; point: string; microseconds: number }[]; preemptions: PreemptionEntry[];
+}
+export interface Found { nodes: string[]; pods: [string, string][]; moreNodes: number; morePods: number }
+export interface Slices { rows: Record<string, [string, string][]>; resources: string[] }
+/** A view that is shown: `leave` is called when another takes its place. */
+export interface Shown { leave?: () => void }

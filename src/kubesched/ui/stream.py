@@ -1,0 +1,106 @@
+"""What happens, as server-sent events: rows of the map that changed, new decisions, the queue. Only while one looks."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+from aiohttp import web
+
+from kubesched.questions.output import plain
+from kubesched.ui.model.node_map import Version
+from kubesched.ui.views import Views
+
+TICK = 0.12
+"""Seconds between two looks at the cluster: a decision is seen within two of them."""
+_STILL_THERE = 15.0
+"""Seconds after which a page that hears nothing is told that nothing happened."""
+_MOST_DECISIONS = 60
+_MOST_PAGES = 32
+
+
+class Follower:
+    """One open page, and what it knows already."""
+
+    def __init__(self, views: Views, version: Version, decision: int, group_by: str) -> None:
+        self._views = views
+        self._version = version
+        self._decision = decision
+        self._group_by = group_by
+        self._counts: object = None
+        self._said: str | None = None
+
+    def news(self) -> dict[str, Any]:
+        """What is new since the last time; nothing if nothing is."""
+        found: dict[str, Any] = {}
+        views, observed = self._views, self._views.observed
+        if views.map.version != self._version:
+            changes = views.map.since(self._version, self._group_by)
+            found["map"] = plain(changes) if changes is not None else {"reload": True}
+            self._version = views.map.version
+        log = observed.log
+        if log is not None and log.number != self._decision:
+            found["decisions"] = plain(log.since(self._decision, _MOST_DECISIONS))
+            found["skipped"] = max(log.number - self._decision - _MOST_DECISIONS, 0)
+            self._decision = log.number
+        counts = views.queue.counts() if observed.queue is not None or self._counts is None else self._counts
+        if counts != self._counts:
+            found["queue"] = plain(counts)
+            self._counts = counts
+        said = observed.saying()
+        if said != self._said:
+            found["saying"] = said
+            self._said = said
+        if found:
+            found["now"] = round(observed.clock(), 3)
+        return found
+
+
+async def stream(request: web.Request, views: Views) -> web.StreamResponse:
+    """Until the page is closed. Its `version` is that of the map it has, `decision` the last that it knows."""
+    query, log = request.query, views.observed.log
+    pages = request.app[PAGES]
+    if len(pages) >= _MOST_PAGES:
+        raise web.HTTPTooManyRequests(text=f"{_MOST_PAGES} pages are open already")
+    version = _version(query.get("version", "")) or views.map.version
+    known = query.get("decision", "0")
+    # Of what happened before the page was opened, only the last decisions: the rest would be news of no use.
+    decision = int(known) if known.isascii() and known.isdigit() and len(known) < 16 else 0
+    follower = Follower(views, version, decision, query.get("group", ""))
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+    await response.prepare(request)
+    running = asyncio.get_running_loop()
+    quiet_since = running.time()
+    task = asyncio.current_task()
+    assert task is not None
+    pages.add(task)
+    if log is not None:
+        log.viewers += 1
+    try:
+        while True:
+            news = follower.news()
+            if news:
+                await response.write(b"data: " + msgspec.json.encode(news) + b"\n\n")
+                quiet_since = running.time()
+            elif running.time() - quiet_since > _STILL_THERE:
+                await response.write(b": nothing happened\n\n")
+                quiet_since = running.time()
+            await asyncio.sleep(TICK)
+    except (ConnectionResetError, asyncio.CancelledError):
+        return response
+    finally:
+        pages.discard(task)
+        if log is not None:
+            log.viewers -= 1
+
+
+def _version(text: str) -> Version | None:
+    parts = text.split(",")
+    if len(parts) != 2 or not all(part.isascii() and part.isdigit() and len(part) < 16 for part in parts):
+        return None
+    return int(parts[0]), int(parts[1])
+
+
+PAGES = web.AppKey("pages", set[asyncio.Task[Any]])
+"""The tasks that serve open pages: they end with the server."""

@@ -1,0 +1,65 @@
+"""All models of one observed cluster, made together: what the page can ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kubesched import __version__
+from kubesched.ui.model.asking import Asking
+from kubesched.ui.model.headroom import HeadroomModel
+from kubesched.ui.model.node_map import LabelKey, NodeMapModel, default_group
+from kubesched.ui.model.nodes import NodeModel
+from kubesched.ui.model.observed import Observed
+from kubesched.ui.model.pending import PendingModel
+from kubesched.ui.model.pods import PodModel
+from kubesched.ui.model.queue_history import QueueHistory
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What the page is looking at."""
+
+    version: str
+    source: str
+    title: str
+    live: bool
+    """Whether things happen there."""
+    nodes: dict[str, int]
+    pods: int
+    pending: int
+    labels: list[LabelKey]
+    group_by: str
+    """By which label nodes are grouped unless told otherwise."""
+    profiles: list[str]
+    extenders: int
+
+
+class Views:
+    """The models. To be used where the cluster lives: on its event loop."""
+
+    def __init__(self, observed: Observed) -> None:
+        self.observed = observed
+        asking = Asking(observed)
+        self.map = NodeMapModel(observed.state)
+        self.pending = PendingModel(observed, asking)
+        self.headroom = HeadroomModel(observed, asking)
+        self.pods = PodModel(observed, asking, self.pending)
+        self.nodes = NodeModel(observed, asking, self.pending, self.headroom)
+        self.queue = QueueHistory(observed)
+
+    def about(self) -> About:
+        observed, labels = self.observed, self.map.label_keys()
+        counts = self.queue.counts()
+        return About(
+            version=__version__,
+            source=observed.kind,
+            title=observed.title,
+            live=observed.queue is not None,
+            nodes=self.map.summary(),
+            pods=len(observed.pods),
+            pending=counts.active + counts.backoff + counts.unschedulable + counts.gated,
+            labels=labels,
+            group_by=default_group(labels),
+            profiles=list(observed.profiles),
+            extenders=observed.extenders,
+        )

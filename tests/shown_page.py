@@ -1,0 +1,97 @@
+"""The page as it is served: of a sandbox with a story playing in it, and of large clusters that stand still."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Iterable
+
+from kubesched import config
+from kubesched.api.meta import KubeObject, ObjectMeta
+from kubesched.api.node import Node, NodeStatus
+from kubesched.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
+from kubesched.sandbox.box import Plan, Sandbox
+from kubesched.sandbox.nodes import node_manifests
+from kubesched.sandbox.scenarios import SCENARIOS, Stage, play
+from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.ui.server import PageServer
+from kubesched.ui.sources.manifests import observe_manifests
+from kubesched.ui.sources.sandbox import observe_sandbox
+
+TOKEN = "a-token-for-tests"
+
+
+@contextlib.asynccontextmanager
+async def page_of(objects: Iterable[KubeObject], port: int = 0) -> AsyncIterator[PageServer]:
+    """The page of a cluster that stands still."""
+    cluster = SimulatedCluster(objects, config.default())
+    server = PageServer(observe_manifests(cluster, "cluster.yaml"), port=port, token=TOKEN)
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+@contextlib.asynccontextmanager
+async def page_of_sandbox(
+    scenario: str = "", nodes: int = 4, gpus: int = 0
+) -> AsyncIterator[tuple[PageServer, Sandbox]]:
+    """The page of a sandbox, with a story playing in it if one is named."""
+    story = SCENARIOS[scenario] if scenario else None
+    made = node_manifests(story.nodes if story else nodes)
+    plan = Plan(nodes=made, gpus=gpus, seed=1, node_grace=5.0 if story else Plan.node_grace)
+    box = Sandbox(plan)
+    await box.start()
+    said = [""]
+    clock = asyncio.get_running_loop().time
+    observed = observe_sandbox(box, plan.configuration, clock=clock, saying=lambda: said[0])
+    server = PageServer(observed, token=TOKEN)
+    await server.start()
+
+    def say(text: str) -> None:
+        said[0] = text
+
+    playing = asyncio.create_task(play(story, Stage(box.api, box.nodes), say)) if story else None
+    try:
+        yield server, box
+    finally:
+        if playing is not None:
+            playing.cancel()
+        await server.stop()
+        await box.stop()
+
+
+def large_cluster(nodes: int, pods: int, waiting: int = 200) -> list[KubeObject]:
+    """Nodes of 32 cpus in ten zones, pods of a hundred workloads on them, and pods that fit nowhere."""
+    rng = random.Random(1)
+    found: list[KubeObject] = [_node(i) for i in range(nodes)]
+    free = [32_000] * nodes
+    for i in range(pods):
+        cpu, memory = rng.choice((500, 1000, 2000, 4000)), rng.choice(("1Gi", "4Gi", "16Gi"))
+        row = int(nodes * rng.random() ** 1.2)
+        while free[row] < cpu:
+            row = rng.randrange(nodes)
+        free[row] -= cpu
+        where = f"node-{row:05d}"
+        found.append(_pod(f"app{i % 100}-{i}", f"{cpu}m", memory, node_name=where, priority=i % 3))
+    found += [_pod(f"wants-much-{i}", "40", "1Gi") for i in range(waiting)]
+    return found
+
+
+def _node(i: int) -> Node:
+    name = f"node-{i:05d}"
+    offered: dict[str, str | int | float] = {"cpu": "32", "memory": "256Gi", "pods": "110"}
+    labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": f"zone-{i % 10}"}
+    return Node(metadata=ObjectMeta(name=name, labels=labels), status=NodeStatus(capacity=offered, allocatable=offered))
+
+
+def _pod(name: str, cpu: str, memory: str, *, node_name: str = "", priority: int = 0) -> Pod:
+    requests = ResourceRequirements(requests={"cpu": cpu, "memory": memory})
+    container = Container(name="c", image="registry.example/app:1", resources=requests)
+    return Pod(
+        metadata=ObjectMeta(name=name, namespace="default", uid=name, labels={"app": name.rpartition("-")[0]}),
+        spec=PodSpec(containers=(container,), node_name=node_name, priority=priority),
+        status=PodStatus(phase="Running" if node_name else "Pending"),
+    )

@@ -1,0 +1,74 @@
+"""Plugins that name what pods wait for miss none: whom a hint would wake waits for what the event brings."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.builders import make_cluster
+
+from kubesched.api.affinity import PodAffinityTerm, TopologySpreadConstraint
+from kubesched.api.meta import LabelSelector, LabelSelectorRequirement
+from kubesched.api.pod import Pod
+from kubesched.framework.events import Hint, Kind
+from kubesched.framework.plugin import Plugin
+from kubesched.plugins.inter_pod_affinity import InterPodAffinity
+from kubesched.plugins.pod_topology_spread import PodTopologySpread
+from kubesched.testing import ZONE, PodBuilder, make_node, make_pod
+
+APPS = ("web", "db", "cache")
+requirements = st.one_of(
+    st.builds(
+        LabelSelectorRequirement,
+        key=st.sampled_from(("app", "tier")),
+        operator=st.sampled_from(("In", "NotIn")),
+        values=st.lists(st.sampled_from(APPS), min_size=1, max_size=2, unique=True).map(tuple),
+    ),
+    st.builds(
+        LabelSelectorRequirement,
+        key=st.sampled_from(("app", "tier")),
+        operator=st.sampled_from(("Exists", "DoesNotExist")),
+    ),
+)
+selectors = st.none() | st.lists(requirements, max_size=2).map(
+    lambda found: LabelSelector(match_expressions=tuple(found))
+)
+terms = st.builds(PodAffinityTerm, topology_key=st.just(ZONE), label_selector=selectors)
+labels = st.dictionaries(st.sampled_from(("app", "tier")), st.sampled_from(APPS))
+
+
+@st.composite
+def pods(draw: st.DrawFn, name: str) -> PodBuilder:
+    pod = make_pod(name, namespace=draw(st.sampled_from(("default", "other")))).label(draw(labels))
+    for term in draw(st.lists(terms, max_size=2)):
+        pod = pod.pod_affinity_term(term)
+    for term in draw(st.lists(terms, max_size=2)):
+        pod = pod.pod_anti_affinity_term(term)
+    selector = draw(selectors)
+    if draw(st.booleans()):
+        constraint = TopologySpreadConstraint(
+            max_skew=1, topology_key=ZONE, when_unsatisfiable="DoNotSchedule", label_selector=selector
+        )
+        pod = pod.spread_constraint(constraint)
+    return pod
+
+
+@st.composite
+def changes(draw: st.DrawFn) -> tuple[Pod | None, Pod | None]:
+    pod = draw(pods("other")).on("n1")
+    relabelled = pod.label(draw(labels))
+    return draw(st.sampled_from([(None, pod.build()), (pod.build(), None), (pod.build(), relabelled.build())]))
+
+
+@given(waiting=pods("waiting"), change=changes(), plugin=st.sampled_from([InterPodAffinity(), PodTopologySpread()]))
+@settings(max_examples=400, deadline=None)
+def test_whom_a_hint_would_wake_waits_for_something_that_the_event_brings(
+    waiting: PodBuilder, change: tuple[Pod | None, Pod | None], plugin: Plugin
+) -> None:
+    state, pod = make_cluster(make_node("n1").zone("a")), waiting.build()
+    [interest] = [one for one in plugin.events_to_register() or () if one.event.kind is Kind.POD]
+    assert interest.hint is not None
+    assert interest.lookup is not None
+    brought = interest.lookup.brings(*change, state)
+    assert brought is not None
+    if interest.hint(pod, *change, state) is Hint.QUEUE:
+        assert not set(brought).isdisjoint(interest.lookup.waits(pod, state))

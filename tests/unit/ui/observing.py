@@ -1,0 +1,31 @@
+"""Observed clusters for tests of the page: one that stands still, and a scheduler at work in virtual time."""
+
+from __future__ import annotations
+
+from tests.unit.scheduler.world import World
+
+from kubesched import config
+from kubesched.api.meta import KubeObject
+from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.testing import NodeBuilder, PodBuilder
+from kubesched.ui.model.observed import Observed
+from kubesched.ui.sources.manifests import observe_manifests
+from kubesched.ui.sources.scheduler import observe_scheduler
+from kubesched.ui.views import Views
+
+
+def still(*objects: PodBuilder | NodeBuilder | KubeObject) -> Views:
+    """The page of manifests with these objects."""
+    built = [obj if isinstance(obj, KubeObject) else obj.build() for obj in objects]
+    return Views(observe_manifests(SimulatedCluster(built, config.default()), "cluster.yaml"))
+
+
+def alive(*objects: PodBuilder | NodeBuilder | KubeObject) -> tuple[World, Views]:
+    """A scheduler that has heard of these objects and tried no pod yet, and its page."""
+    world = World(*objects)
+    return world, Views(observed(world))
+
+
+def observed(world: World) -> Observed:
+    clock = lambda: world.now  # noqa: E731
+    return observe_scheduler(world.scheduler, config.default(), kind="test", title="a test", clock=clock)

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from tests.unit.ui.observing import alive, still
+
+from kubesched.testing import make_node, make_pod
+from kubesched.ui.model.pending import NOT_SCHEDULED_HERE, WAITS_FOR_ITS_TURN, WOULD_FIT
+
+
+def test_pods_with_the_same_cause_are_one_group() -> None:
+    large = [make_pod(f"large-{i}").requests(cpu="9") for i in range(3)]
+    picky = make_pod("picky").node_selector(disk="ssd").priority(7)
+    views = still(make_node("a"), *large, picky, make_pod("fits"))
+    found = views.pending.groups()
+    assert [(group.title, group.pods) for group in found.groups] == [
+        ("Insufficient cpu", 3),
+        (WOULD_FIT, 1),
+        ("node(s) didn't match Pod's node affinity/selector", 1),
+    ]
+    assert found.pods == 5
+    assert found.groups[2].highest_priority == 7
+
+
+def test_pod_of_another_scheduler_is_said_to_wait_for_it() -> None:
+    views = still(make_node("a"), make_pod("p").spec(scheduler_name="other"))
+    assert [group.title for group in views.pending.groups().groups] == [NOT_SCHEDULED_HERE]
+
+
+def test_group_tells_what_its_pods_were_rejected_by_and_what_would_wake_them() -> None:
+    world, views = alive(make_node("a"), make_pod("p").requests(cpu="9"))
+    assert [group.title for group in views.pending.groups().groups] == [WAITS_FOR_ITS_TURN]
+    world.tried()
+    world.now = 12.0
+    (group,) = views.pending.groups().groups
+    assert (group.title, group.plugins, group.places) == (
+        "Insufficient cpu",
+        ("NodeResourcesFit",),
+        {"unschedulable": 1},
+    )
+    assert group.longest_wait_seconds == 12.0
+    assert any(phrase.startswith("Node added") for phrase in group.wakes)
+
+
+def test_pods_of_a_group_come_in_pages_the_most_important_first() -> None:
+    pods = [make_pod(f"p-{i:03}").requests(cpu="9").priority(i) for i in range(150)]
+    views = still(make_node("a"), *pods)
+    (group,) = views.pending.groups().groups
+    total, first = views.pending.pods_of(group.id)
+    _, second = views.pending.pods_of(group.id, offset=100)
+    assert (total, len(first), len(second)) == (150, 100, 50)
+    assert (first[0].pod, second[-1].pod) == ("default/p-149", "default/p-000")
+    assert views.pending.pods_of("no such group") == (0, [])
+
+
+def test_pod_that_backs_off_says_when_it_is_tried_next() -> None:
+    world, views = alive(make_node("a"), make_pod("p").requests(cpu="9"))
+    world.tried()
+    world.see(make_node("b").capacity(cpu="10"))
+    waiting = views.pending.find("default/p")
+    assert waiting is not None
+    line = views.pending.line(waiting)
+    assert (line.place, line.attempts) == ("backoff", 1)
+    assert line.next_try_seconds is not None
+
+
+def test_gated_pod_waits_behind_its_gate() -> None:
+    _, views = alive(make_node("a"), make_pod("p").gate("example.com/wait"))
+    (group,) = views.pending.groups().groups
+    assert (group.plugins, group.places) == (("SchedulingGates",), {"gated": 1})
+
+
+def test_pod_in_an_attempt_is_still_there_and_gone_once_it_is_assumed() -> None:
+    world, views = alive(make_node("a"), make_pod("p"))
+    attempt = world.scheduler.pop()
+    assert attempt is not None
+    assert [group.pods for group in views.pending.groups().groups] == [1]
+    world.scheduler.decide(attempt)
+    assert views.pending.groups().pods == 0
