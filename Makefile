@@ -98,9 +98,11 @@ mutants: $(STAMP)
 	$(BIN)/python tools/mutants.py $(ONLY)
 
 # An hour of churn and kills and then one of chaos, unless told otherwise: make soak SECONDS=300 SEED=7
+# make soak REAL=1 does the first on a real API server, and kills that too: CONTRIBUTING.md says what it needs.
+SOAKING = --seconds $(or $(SECONDS),3600) $(if $(SEED),--seed $(SEED))
 soak: $(STAMP)
-	$(BIN)/python -m soak --seconds $(or $(SECONDS),3600) $(if $(SEED),--seed $(SEED))
-	$(BIN)/python -m soak.chaos --seconds $(or $(SECONDS),3600) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m soak $(SOAKING) $(if $(REAL),--real)
+	$(if $(REAL),,$(BIN)/python -m soak.chaos $(SOAKING))
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache htmlcov .coverage

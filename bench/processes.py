@@ -76,7 +76,9 @@ class ApiServer(Process):
         """`argument` is a directory for its data, or whatever else the module takes."""
         command = [sys.executable, "-m", module, argument]
         super().__init__(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
-        self.url: str = self._answer()["url"]
+        self.greeting = self._answer()
+        """What it said of itself when it was ready."""
+        self.url: str = self.greeting["url"]
 
     def ask(self, do: str, **details: Any) -> dict[str, Any]:
         """Have something done; the answer says how far scheduling has come since."""

@@ -1,5 +1,8 @@
 """`make soak`: an hour of churn and misfortune with two replicas, of which one is killed again and again.
 
+With `--real` on a real API server, which is killed too: KUBEBUILDER_ASSETS names the folder with etcd, kube-apiserver
+and kube-controller-manager.
+
 In the first two thirds of the time the leader is killed now and then; in the last third no replica is, and the memory
 of the leader is measured. Then the faults end, everything settles, and what must hold is checked.
 """
@@ -7,6 +10,7 @@ of the leader is measured. Then the faults end, everything settles, and what mus
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import shutil
 import sys
@@ -15,9 +19,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench.peer.control_plane import MissingBinaryError, binary
 from bench.processes import ApiServer, wait_for
 
-from soak.misfortune import Misfortune
+from soak.misfortune import Misfortune, RealMisfortune, SandboxMisfortune
 from soak.replicas import Replica
 from soak.verdict import Claim, Sample, cache_is_true, memory_is_flat
 
@@ -30,6 +35,8 @@ _REPORT_EVERY = 30.0
 _ASKED_AT_MOST = 60
 _SETTLES_WITHIN = 300.0
 """A watch that froze is noticed after two minutes of silence."""
+_LONGEST_END = 90.0
+"""A real control plane takes its time."""
 
 
 class Course:
@@ -49,7 +56,7 @@ class Course:
     def run(self) -> None:
         while (now := time.monotonic()) < self._started + self._seconds:
             leader = leader_of(self._replicas)
-            if now >= self._misfortune.at:
+            if now >= self._misfortune.turns.at:
                 self._misfortune.change(now)
             if leader is not None and self._next_kill <= now < self._started + self._seconds * _KILLING:
                 leader.kill()
@@ -83,17 +90,28 @@ def leader_of(replicas: Sequence[Replica]) -> Replica | None:
     return next((replica for replica in replicas if replica.leads), None)
 
 
-def main(seconds: float, seed: int) -> int:
+def main(seconds: float, seed: int, *, real: bool = False) -> int:
     """The exit code."""
+    if real:
+        try:
+            for name in ("etcd", "kube-apiserver", "kube-controller-manager"):
+                binary(name)
+        except MissingBinaryError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 2
     directory = Path(tempfile.mkdtemp(prefix="kubesched-soak-"))
     print(f"soaking for {seconds:.0f} s with seed {seed}; logs in {directory}", flush=True)
-    with ApiServer(str(seed), "soak.cluster") as cluster:
-        replicas = [Replica(name, cluster.url, directory) for name in ("one", "two")]
+    with _cluster(directory, seed, real=real) as cluster:
+        access = Path(cluster.greeting["access"]) if real else None
+        replicas = [Replica(name, cluster.url, directory, access) for name in ("one", "two")]
+        rng = random.Random(seed)
+        misfortune = RealMisfortune(cluster, rng) if real else SandboxMisfortune(cluster.url, rng)
         try:
-            claims = _soaked(cluster, replicas, seconds, seed)
+            claims = _soaked(cluster, replicas, misfortune, seconds)
         finally:
             for replica in replicas:
                 replica.stop()
+            cluster.end(_LONGEST_END)
     ends = [fault for replica in replicas for fault in (*replica.faults, *replica.broken_lines())]
     claims.append(Claim("every end was a kill, a lost lease or asked for; no traceback", not ends, "; ".join(ends[:3])))
     for claim in claims:
@@ -104,10 +122,15 @@ def main(seconds: float, seed: int) -> int:
     return 1
 
 
-def _soaked(cluster: ApiServer, replicas: Sequence[Replica], seconds: float, seed: int) -> list[Claim]:
+def _cluster(directory: Path, seed: int, *, real: bool) -> ApiServer:
+    if real:
+        return ApiServer(json.dumps({"seed": seed, "directory": str(directory)}), "soak.real_cluster")
+    return ApiServer(str(seed), "soak.cluster")
+
+
+def _soaked(cluster: ApiServer, replicas: Sequence[Replica], misfortune: Misfortune, seconds: float) -> list[Claim]:
     """What must hold, after all that time."""
     wait_for(lambda: leader_of(replicas) is not None, 60, "a leader")
-    misfortune = Misfortune(cluster.url, random.Random(seed))
     course = Course(cluster, replicas, misfortune, seconds)
     cluster.ask("begin")
     course.run()
@@ -119,7 +142,10 @@ def _soaked(cluster: ApiServer, replicas: Sequence[Replica], seconds: float, see
     claims.append(Claim("no pod bound twice, no node overcommitted", not end["fouls"], "; ".join(end["fouls"][:3])))
     claims.append(memory_is_flat(course.samples))
     kills, losses = sum(replica.kills for replica in replicas), sum(replica.losses for replica in replicas)
-    print(f"{end['bound']} pods bound, {misfortune.troubles} times of trouble, {kills} kills, {losses} lost leases")
+    troubles = misfortune.turns.troubles
+    print(f"{end['bound']} pods bound, {troubles} times of trouble, {kills} kills, {losses} lost leases")
+    if done := end.get("done"):
+        print("of the API server and of the way to it: " + ", ".join(f"{count} {what}" for what, count in done.items()))
     return claims
 
 
@@ -156,5 +182,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m soak")
     parser.add_argument("--seconds", type=float, default=3600.0)
     parser.add_argument("--seed", type=int, default=random.randrange(2**32))
+    parser.add_argument("--real", action="store_true", help="on the API server in KUBEBUILDER_ASSETS")
     given = parser.parse_args()
-    sys.exit(main(given.seconds, given.seed))
+    sys.exit(main(given.seconds, given.seed, real=given.real))

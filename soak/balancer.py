@@ -27,7 +27,11 @@ class Balancer:
         self._connections: dict[asyncio.StreamWriter, int] = {}
         self._tasks: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._listening: asyncio.Server | None = None
+        self._thawed = asyncio.Event()
+        self._thawed.set()
         self.port = 0
+        self.delay = 0.0
+        """Seconds for which every piece of an answer is held back."""
         self.hung = 0
         """Connections that met a dead server, or had one die on them."""
 
@@ -49,10 +53,23 @@ class Balancer:
         self._dead.add(server)
 
     def revive(self, server: int) -> None:
-        self._dead.discard(server)
+        """Nothing changes for a server that is alive."""
+        if server in self._dead:
+            self._dead.discard(server)
+            self.cut(server)
+
+    def cut(self, server: int) -> None:
+        """Hang up on all connections to that server."""
         for writer, of in list(self._connections.items()):
             if of == server:
                 writer.transport.abort()
+
+    def freeze(self) -> None:
+        """Nothing passes any more, in any direction; nothing of it is lost."""
+        self._thawed.clear()
+
+    def thaw(self) -> None:
+        self._thawed.set()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server = next(self._turns) if self._rng is None else self._rng.randrange(len(self._ports))
@@ -82,7 +99,7 @@ class Balancer:
     async def _join(self, server: int, client: _Streams, backend: _Streams) -> None:
         """Until either side hangs up; but nothing is heard of a dead server, not even its end."""
         there = asyncio.create_task(self._pipe(server, client[0], backend[1]))
-        back = asyncio.create_task(self._pipe(server, backend[0], client[1]))
+        back = asyncio.create_task(self._pipe(server, backend[0], client[1], is_answer=True))
         try:
             await asyncio.wait((there, back), return_when=asyncio.FIRST_COMPLETED)
             if server in self._dead:
@@ -92,9 +109,14 @@ class Balancer:
             back.cancel()
             await asyncio.gather(there, back, return_exceptions=True)
 
-    async def _pipe(self, server: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pipe(
+        self, server: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_answer: bool = False
+    ) -> None:
         try:
             while data := await reader.read(_PIECE):
+                if is_answer and self.delay:
+                    await asyncio.sleep(self.delay)
+                await self._thawed.wait()
                 if server not in self._dead:
                     writer.write(data)
                     await writer.drain()

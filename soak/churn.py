@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from kubesched.api.api_error import ApiError
-from kubesched.api.kinds import DEPLOYMENTS, NODES, PODS, PRIORITY_CLASSES, RESOURCE_CLAIM_TEMPLATES, Object
-from kubesched.sandbox.api import Api
-from kubesched.sandbox.nodes import DRIVER, DURATION, HollowNodes, node_manifest, publish_gpus
+from kubesched.api.kinds import DEPLOYMENTS, NODES, PODS, PRIORITY_CLASSES, RESOURCE_CLAIM_TEMPLATES, Object, Resource
+from kubesched.sandbox.nodes import DRIVER, DURATION, node_manifest
 
 NODES_KEPT = 40
 APPS = 8
@@ -23,11 +22,24 @@ _REPLICAS_AT_REST = 15
 _TAINT = {"key": "soak", "value": "yes", "effect": "NoSchedule"}
 
 
+class ChurnedApi(Protocol):
+    """What is needed of an API server, whichever it is. Refusals are ApiErrors."""
+
+    def create(self, resource: Resource, namespace: str, obj: Object) -> Object: ...
+
+    def patch(self, resource: Resource, namespace: str, name: str, patch: Any) -> Object: ...
+
+    def delete(self, resource: Resource, namespace: str, name: str, *, grace: int | None = None) -> Any: ...
+
+    def select(self, resource: Resource, *, labels: str | None = None) -> list[Object]: ...
+
+
 class Churn:
     """Each step changes one thing. The same seed makes the same steps."""
 
-    def __init__(self, api: Api, hollow: HollowNodes, rng: random.Random) -> None:
-        self._api, self._hollow, self._rng = api, hollow, rng
+    def __init__(self, api: ChurnedApi, add_node: Callable[[Object], None], rng: random.Random) -> None:
+        """`add_node` registers a node with its GPUs."""
+        self._api, self._register, self._rng = api, add_node, rng
         self._made = 0
         self._steps: list[tuple[int, Callable[[], None]]] = [
             (50, self._create_pod),
@@ -77,7 +89,7 @@ class Churn:
     # -- pods ---------------------------------------------------------------------------------------------------------
 
     def _create_pod(self) -> None:
-        if len(self._api.records(PODS)) < MOST_PODS:
+        if len(self._api.select(PODS)) < MOST_PODS:
             seconds = self._rng.choice((5, 20, 60))
             self._create("task", self._spec(self._rng.randrange(APPS)), {DURATION: f"{seconds}s"})
 
@@ -161,9 +173,7 @@ class Churn:
         self._made += 1
         capacity = {"cpu": "8", "memory": "32Gi", "pods": "40"}
         template = {"status": {"capacity": capacity, "allocatable": capacity}}
-        node = node_manifest(f"node-{self._made}", self._made, template)
-        self._hollow.add([node])
-        publish_gpus(self._api, [node["metadata"]["name"]], GPUS)
+        self._register(node_manifest(f"node-{self._made}", self._made, template))
 
     def _any_node(self) -> Object:
         return self._rng.choice(self._api.select(NODES))

@@ -7,22 +7,22 @@ import contextlib
 import json
 import random
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import uvloop
 
-from kubesched.api.kinds import PODS
+from kubesched.api.kinds import NODES, PODS, RESOURCE_CLAIMS, Object
 from kubesched.sandbox.api import Api, bootstrap
 from kubesched.sandbox.controllers import Runner, standard_controllers
 from kubesched.sandbox.http import Server
-from kubesched.sandbox.nodes import HollowNodes
+from kubesched.sandbox.nodes import HollowNodes, publish_gpus
 from kubesched.sandbox.store import Store
 from kubesched.scheduler import garbage
-from soak.churn import FITS_NOWHERE, Churn
+from soak.churn import FITS_NOWHERE, GPUS, Churn
 from soak.referee import Referee
 
-_STEPS_PER_SECOND = 20
+STEPS_PER_SECOND = 20
 
 
 class Cluster:
@@ -31,10 +31,11 @@ class Cluster:
     def __init__(self, seed: int) -> None:
         self.api = Api(Store())
         bootstrap(self.api)
-        self.referee = Referee(self.api)
-        hollow = HollowNodes(self.api, random.Random(seed))
-        self.runner = Runner(self.api, [*standard_controllers(self.api), hollow])
-        self._churn = Churn(self.api, hollow, random.Random(seed))
+        self.referee = Referee()
+        self.api.subscribe((NODES, PODS, RESOURCE_CLAIMS), self.referee.see)
+        self._hollow = HollowNodes(self.api, random.Random(seed))
+        self.runner = Runner(self.api, [*standard_controllers(self.api), self._hollow])
+        self._churn = Churn(self.api, self._add_node, random.Random(seed))
         self._churning: asyncio.Task[None] | None = None
 
     def obey(self, command: dict[str, Any]) -> dict[str, Any]:
@@ -55,27 +56,35 @@ class Cluster:
         return self._state()
 
     def _state(self) -> dict[str, Any]:
-        pods = self.api.select(PODS)
-        unfinished = [pod for pod in pods if pod["status"].get("phase") not in ("Succeeded", "Failed")]
-        waiting = [pod for pod in unfinished if not pod["spec"].get("nodeName")]
-        hopeless = [pod for pod in waiting if FITS_NOWHERE in pod["metadata"]["labels"]]
-        return {
-            "pods": len(pods),
-            "bound": self.referee.bound,
-            "fouls": self.referee.fouls,
-            "waiting": len(waiting) - len(hopeless),
-            "hopeless": len(hopeless),
-            "leaving": sum("deletionTimestamp" in pod["metadata"] for pod in pods),
-        }
+        return state_of(self.api.select(PODS), self.referee)
+
+    def _add_node(self, node: Object) -> None:
+        self._hollow.add([node])
+        publish_gpus(self.api, [node["metadata"]["name"]], GPUS)
 
     async def _keep_churning(self) -> None:
         while True:
             self._churn.step()
-            await asyncio.sleep(1 / _STEPS_PER_SECOND)
+            await asyncio.sleep(1 / STEPS_PER_SECOND)
 
     def _raise_what_broke(self) -> None:
         if self._churning is not None and self._churning.done() and not self._churning.cancelled():
             self._churning.result()
+
+
+def state_of(pods: Sequence[Object], referee: Referee) -> dict[str, Any]:
+    """How far scheduling has come."""
+    unfinished = [pod for pod in pods if pod["status"].get("phase") not in ("Succeeded", "Failed")]
+    waiting = [pod for pod in unfinished if not pod["spec"].get("nodeName")]
+    hopeless = [pod for pod in waiting if FITS_NOWHERE in pod["metadata"]["labels"]]
+    return {
+        "pods": len(pods),
+        "bound": referee.bound,
+        "fouls": referee.fouls,
+        "waiting": len(waiting) - len(hopeless),
+        "hopeless": len(hopeless),
+        "leaving": sum("deletionTimestamp" in pod["metadata"] for pod in pods),
+    }
 
 
 async def serve(seed: int) -> None:

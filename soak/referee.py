@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kubesched.api.kinds import NODES, PODS, RESOURCE_CLAIMS, Object
+from kubesched.api.kinds import NODES, RESOURCE_CLAIMS, Object
 from kubesched.api.quantity import parse_quantity
-from kubesched.sandbox.api import Api, Event
+from kubesched.sandbox.api import Event
 
 _RESOURCES = ("cpu", "memory", "pods")
 Amounts = dict[str, int]
@@ -16,9 +16,12 @@ Device = tuple[str, str, str]
 
 
 class Referee:
-    """Knows what every node holds at any moment, from the API server's own changes."""
+    """Knows what every node holds at any moment, from the API server's own changes of nodes, pods and claims.
 
-    def __init__(self, api: Api) -> None:
+    They come from the store of a sandbox, or from watches: those of one kind must be shown in order.
+    """
+
+    def __init__(self) -> None:
         self.fouls: list[str] = []
         self.bound = 0
         self._offered: dict[str, Amounts] = {}
@@ -27,8 +30,6 @@ class Referee:
         self._keys: dict[str, str] = {}
         self._holders: dict[Device, str] = {}
         """By device, the claim that has it."""
-        api.subscribe((NODES, PODS), self._see)
-        api.subscribe((RESOURCE_CLAIMS,), self._see_claim)
 
     def truth(self) -> dict[str, Any]:
         """Of each node that has any, the pods and what they ask for in all."""
@@ -38,10 +39,16 @@ class Referee:
             if pods
         }
 
-    def _see(self, event: Event) -> None:
+    def see(self, event: Event) -> None:
+        """Something changed."""
         if event.resource is NODES:
             self._offered[event.object["metadata"]["name"]] = _amounts(event.object["status"]["allocatable"])
-            return
+        elif event.resource is RESOURCE_CLAIMS:
+            self._see_claim(event)
+        else:
+            self._see_pod(event)
+
+    def _see_pod(self, event: Event) -> None:
         pod, node = event.object, event.object["spec"].get("nodeName", "")
         before = "" if event.old is None else event.old["spec"].get("nodeName", "")
         uid, name = pod["metadata"]["uid"], pod["metadata"]["name"]

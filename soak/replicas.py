@@ -16,6 +16,10 @@ _LEADS = '"msg":"Starting to schedule"'
 _COMPARED = "Compared the cache with the API server"
 _DUMPED = "Dump of the cache"
 _LEASE_LOST = 1
+_OF_UVLOOP = (
+    "Fatal error on SSL protocol",  # its words for a connection that was closed in the middle of its TLS
+    "SSLProtocol._on_handshake_complete",  # and for one that was reset in the moment in which we gave up on it
+)
 
 
 def broken_lines(log: Path, expected: Iterable[str] = ()) -> list[str]:
@@ -23,15 +27,17 @@ def broken_lines(log: Path, expected: Iterable[str] = ()) -> list[str]:
     return [
         f"{log}: {line[:300]}"
         for line in log.read_text().splitlines()
-        if ("Traceback" in line or "stacktrace" in line) and not any(words in line for words in expected)
+        if ("Traceback" in line or "stacktrace" in line)
+        and not any(words in line for words in (*expected, *_OF_UVLOOP))
     ]
 
 
 class Replica:
     """One after another, processes under one name."""
 
-    def __init__(self, name: str, url: str, directory: Path) -> None:
-        self.name, self._url, self._directory = name, url, directory
+    def __init__(self, name: str, url: str, directory: Path, access: Path | None = None) -> None:
+        """`access` is a kubeconfig, if the address alone does not do."""
+        self.name, self._url, self._directory, self._access = name, url, directory, access
         self.logs: list[Path] = []
         self.kills = 0
         self.losses = 0
@@ -82,7 +88,9 @@ class Replica:
 
     def _started(self) -> SchedulerProcess:
         name = f"{self.name}-{len(self.logs)}"
-        process = SchedulerProcess(self._url, self._directory, name=name, settings=_SETTINGS, flags=_FLAGS)
+        process = SchedulerProcess(
+            self._url, self._directory, name=name, settings=_SETTINGS, flags=_FLAGS, access=self._access
+        )
         self.logs.append(process.log)
         return process
 

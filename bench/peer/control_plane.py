@@ -184,10 +184,10 @@ class ControlPlane:
             *_gate_flags(self._gates),
         )
 
-    def kubeconfig(self, token: str, name: str = "") -> Path:
-        """A file with which the owner of the token gets in."""
+    def kubeconfig(self, token: str, name: str = "", *, url: str = "") -> Path:
+        """A file with which the owner of the token gets in, at another address if need be."""
         path = self.folder / f"{name or token}.kubeconfig"
-        cluster = {"server": self.access.url, "certificate-authority": str(self.access.authority)}
+        cluster = {"server": url or self.access.url, "certificate-authority": str(self.access.authority)}
         content = {
             "apiVersion": "v1",
             "kind": "Config",

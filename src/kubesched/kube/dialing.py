@@ -9,6 +9,7 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from kubesched.kube.errors import AnswerTimeoutError, ConnectionSettingsError, UnreachableError
+from kubesched.kube.hedging import first_of_several
 from kubesched.kube.http_connection import HttpConnection
 from kubesched.kube.proxy import Proxy, TunnelHandshake, parsed_proxy, proxy_authorization
 from kubesched.kube.tls import Certificate, ServerTrust, TlsContexts
@@ -16,8 +17,11 @@ from kubesched.kube.tls import Certificate, ServerTrust, TlsContexts
 DIAL_TIMEOUT = 30.0
 NEXT_DIAL_AFTER = 0.5
 """Seconds without a connection (TLS included) after which another one is dialed beside it; the first made is used."""
-MOST_DIALS = 10
-"""Enough to go on for the five seconds of a lease request: half of the servers may be dead."""
+PATIENCE = 2.0
+"""The third comes a second after the second, and so on: where handshakes are slow because all redial at once (a server
+died, a certificate was replaced), ten for each that is needed would make them slower still."""
+MOST_DIALS = 6
+"""The last of them begins after 15 s."""
 LEAVE_WITHIN = 5.0
 """Seconds that a connection which is not wanted any more has to be made, and closed."""
 
@@ -82,25 +86,22 @@ class Dialer:
     ) -> HttpConnection:
         """One address may stand for several servers, of which one has died without a word: then another is tried."""
         context = self._contexts.context(certificate) if self.address.is_tls else None
-        dials: list[asyncio.Task[HttpConnection]] = []
-        try:
-            while True:
-                dials.append(asyncio.create_task(self._dial(context, lost)))
-                if (made := await _first_made(dials, NEXT_DIAL_AFTER if len(dials) < MOST_DIALS else None)) is not None:
-                    dials.remove(made)
-                    return made.result()
-        finally:
-            self._hang_up(dials)
+        return await first_of_several(
+            lambda: self._dial(context, lost),
+            next_after=NEXT_DIAL_AFTER,
+            most=MOST_DIALS,
+            patience=PATIENCE,
+            leave=self._hang_up,
+        )
 
-    def _hang_up(self, dials: list[asyncio.Task[HttpConnection]]) -> None:
+    def _hang_up(self, dial: asyncio.Task[HttpConnection]) -> None:
         """Another one was first, or nobody waits any more.
 
-        They are made all the same, and closed then: uvloop goes on with a handshake that was cancelled, and breaks.
+        It is made all the same, and closed then: uvloop goes on with a handshake that was cancelled, and breaks.
         """
-        for dial in dials:
-            leaving = asyncio.create_task(_leave(dial))
-            self._leaving.add(leaving)
-            leaving.add_done_callback(self._leaving.discard)
+        leaving = asyncio.create_task(_leave(dial))
+        self._leaving.add(leaving)
+        leaving.add_done_callback(self._leaving.discard)
 
     async def close(self) -> None:
         """Wait for nothing that is not wanted any more."""
@@ -154,22 +155,6 @@ class Dialer:
             raise
         connection.connection_made(transport)
         return transport
-
-
-async def _first_made(
-    dials: list[asyncio.Task[HttpConnection]], within: float | None
-) -> asyncio.Task[HttpConnection] | None:
-    """The first that succeeds, None if there is none in time. If all have failed, the last of them."""
-    try:
-        async with asyncio.timeout(within):
-            while True:
-                waiting = [dial for dial in dials if not dial.done()]
-                for dial in dials:
-                    if dial.done() and (dial.exception() is None or not waiting):
-                        return dial
-                await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    except TimeoutError:
-        return None
 
 
 async def _leave(dial: asyncio.Task[HttpConnection]) -> None:

@@ -16,7 +16,15 @@ import msgspec
 from kubesched.api.kinds import EVENTS
 from kubesched.kube.client import STRATEGIC_MERGE_PATCH
 from kubesched.kube.errors import ApiStatusError, KubeError
-from kubesched.kube.event_record import Event, EventSeries, EventType, ObjectReference, micro_time, new_event
+from kubesched.kube.event_record import (
+    Event,
+    EventSeries,
+    EventType,
+    ObjectReference,
+    micro_time,
+    new_event,
+    shortened,
+)
 from kubesched.kube.observer import QueueObserver
 
 CAPACITY = 20_000
@@ -114,6 +122,7 @@ class EventRecorder:
     ) -> None:
         """Write an event. Repeats within six minutes are counted on the first event."""
         controller = controller or self._controller
+        note = shortened(note)  # also what is remembered: a note may quote what is odd about an object, at any length
         # The note is part of what makes two events the same, the resourceVersion of the object is not: upstream has it
         # the other way round, to nearly the same effect, because a new message comes with a new status of the pod.
         key = (

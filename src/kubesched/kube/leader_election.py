@@ -7,11 +7,13 @@ import logging
 import math
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
 
 from kubesched.config.configuration import LeaderElection
 from kubesched.kube.errors import AnswerTimeoutError, ApiStatusError, KubeError
 from kubesched.kube.event_record import micro_time
+from kubesched.kube.hedging import first_of_several
 from kubesched.kube.lease import LeaseRecord, Lock
 
 JITTER = 0.5
@@ -21,6 +23,10 @@ DRIFT = 0.05
 """By how much of its length a lease ends earlier for who holds it than for who waits: clocks do not run alike."""
 TOLERANCE = 20.0
 """Seconds that a lease may be expired before the health check fails, as in kube-scheduler."""
+TRIES = 4
+"""How often a question about the lease is sent in the time that it may take, each on another connection."""
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -168,12 +174,16 @@ class LeaderElector:
             if not self.may_act:  # this machine was asleep
                 raise LeaseLostError(f"lost lease {self._lock.name}: it ran out")
             deadline = min(self._clock() + self._renew_deadline, self._runs_out())
-            while not await self._try(deadline):
+            while True:
+                began = self._clock()
+                if await self._try(deadline):
+                    break
                 if self.leader and not self.is_leader:
                     raise LeaseLostError(f"lost lease {self._lock.name}: {self.leader} holds it")
                 if self._clock() >= deadline:
                     raise LeaseLostError(f"lost lease {self._lock.name}: not renewed within {self._renew_deadline:g} s")
-                await self._sleep(min(self._retry_period, deadline - self._clock()))
+                # From one try to the next: one that waited for an answer in vain has waited long enough.
+                await self._sleep(max(0.0, min(began + self._retry_period, deadline) - self._clock()))
 
     def _runs_out(self) -> float:
         """When our lease ends for us."""
@@ -193,7 +203,7 @@ class LeaderElector:
         if self.is_leader and self.is_lease_valid and await self._renewed_at_once(deadline):
             return True
         self._complaint = "Error retrieving lease lock"
-        current = await self._lock.read(self._timeout(deadline))
+        current = await self._answered(self._lock.read, deadline)
         if current is None:
             self._complaint = "Error initially creating lease lock"
             await self._write(self._lock.create, self._record(acquire_time="", transitions=0), deadline)
@@ -212,14 +222,10 @@ class LeaderElector:
         return True
 
     async def _renewed_at_once(self, deadline: float) -> bool:
-        """Write without reading first: most of the time no other replica has written.
-
-        The connection has been idle, and its server may have died since: half of the time for a request must do, so
-        that the rest is enough to dial and to dial again.
-        """
+        """Write without reading first: most of the time no other replica has written."""
         ours = self._record(acquire_time=self._observed.acquire_time, transitions=self._observed.lease_transitions)
         try:
-            await self._write(self._lock.update, ours, min(deadline, self._clock() + self._request_timeout / 2))
+            await self._write(self._lock.update, ours, deadline)
         except KubeError as error:
             words = "Failed to update lease optimistically, falling back to slow path"
             log.info(words, extra={"lock": self._lock.name, "err": error})
@@ -227,17 +233,31 @@ class LeaderElector:
         return True
 
     async def _write(
-        self, write: Callable[[LeaseRecord, float], Awaitable[None]], ours: LeaseRecord, deadline: float
+        self, write: Callable[[LeaseRecord, float], Coroutine[Any, Any, None]], ours: LeaseRecord, deadline: float
     ) -> None:
         sent_at = self._clock()
-        await write(ours, self._timeout(deadline))
+        await self._answered(lambda timeout: write(ours, timeout), deadline)
         self._observe(ours, sent_at)
 
-    def _timeout(self, deadline: float) -> float:
-        """How long the next request may take."""
+    async def _answered(self, ask: Callable[[float], Coroutine[Any, Any, T]], deadline: float) -> T:
+        """The first good answer.
+
+        Who should give it may have died without a word, before or after we asked: so it is asked for again beside the
+        first time, well before that is given up. A server that is merely slow loses nothing by it. Writes are
+        compare-and-swap: of several only one takes effect, and one that did without our hearing of it is found
+        by the next read.
+        """
         if (left := deadline - self._clock()) <= 0:
             raise AnswerTimeoutError("no time left to renew it")
-        return min(self._request_timeout, left)
+        began = self._clock()
+        until = began + min(self._request_timeout, left)
+
+        async def once() -> T:
+            if self._clock() > began:
+                self._lock.distrust()
+            return await ask(until - self._clock())
+
+        return await first_of_several(once, next_after=(until - began) / TRIES, most=TRIES)
 
     def _record(self, *, acquire_time: str, transitions: int) -> LeaseRecord:
         now = micro_time(self._wall_clock())

@@ -38,6 +38,9 @@ class Lock(Protocol):
     async def update(self, record: LeaseRecord, timeout: float) -> None:
         """Replace what was last read or written, unless another client has done so since."""
 
+    def distrust(self) -> None:
+        """Who was asked does not answer: what is asked next goes to somebody else, if there is anybody else."""
+
 
 def new_identity() -> str:
     """A name for this process that no other has."""
@@ -92,6 +95,9 @@ class LeaseLock:
         lease = {**self._lease, "apiVersion": LEASES.api_version, "kind": "Lease", "spec": record}
         path = f"{self._path}/{self._lease_name}"
         self._keep(await self._client.put(path, msgspec.json.encode(lease), timeout=timeout, retries=0))
+
+    def distrust(self) -> None:
+        self._client.close_idle()
 
     def _keep(self, body: bytes) -> None:
         try:

@@ -167,6 +167,10 @@ class Transport:
         except TimeoutError:
             raise AnswerTimeoutError(f"no answer within {timeout:g} s", maybe_done=True) from None
 
+    def close_idle(self) -> None:
+        """Keep no connection for later."""
+        self._pool.close_idle()
+
     async def close(self) -> None:
         """Hang up everywhere."""
         await self._credentials.close()

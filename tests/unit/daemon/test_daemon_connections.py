@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import socket
+import ssl
 
 import pytest
 from tests.unit.daemon.authority import trusting
@@ -108,6 +110,27 @@ def test_oldest_of_too_many_connections_makes_room_for_a_probe(
             writer.close()
 
     serve(talk, before=port.note)
+
+
+def test_stranger_who_finishes_no_handshake_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """aiohttp's protocol points to itself: hundreds a second would lie around until garbage is collected."""
+    monkeypatch.setattr(connections, "HANDSHAKE_SECONDS", 0.05)
+    made: list[str] = []
+
+    async def run() -> None:
+        accepted = Connections()
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            listener.setblocking(False)
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            accepting = asyncio.create_task(accepted.accept(listener, context, lambda: made.append("a protocol")))
+            reader, writer = await asyncio.open_connection(*listener.getsockname())
+            writer.write(b"\x16")
+            assert await is_closed((reader, writer))
+            assert not made
+            assert not len(accepted)
+            accepting.cancel()
+
+    asyncio.run(run())
 
 
 def test_connections_leave_descriptors_for_everything_else(monkeypatch: pytest.MonkeyPatch) -> None:

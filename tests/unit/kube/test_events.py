@@ -364,6 +364,21 @@ def test_notes_are_shortened_to_the_bytes_that_the_api_allows(letter: str) -> No
     assert 1020 < len(event["note"].encode()) <= 1024
 
 
+def test_notes_that_differ_only_in_what_is_cut_off_are_repeats() -> None:
+    """So a note of any length is remembered at no more than its written length."""
+    sink = Sink()
+    events = recorder(sink)
+
+    async def story() -> None:
+        tell(events, note="9" * 5000)
+        await asyncio.sleep(1)
+        tell(events, note="9" * 5001)
+        await asyncio.sleep(1)
+
+    while_running(events, story)
+    assert sink.calls == ["create", "patch"]
+
+
 def test_events_are_posted_to_the_api() -> None:
     async def main() -> None:
         async with serving(answering(201)) as server, talking_to(server) as client:

@@ -48,6 +48,10 @@ class MemoryLock:
         self.hangs = False
         self.answers_late = False
         self.loses_answers = False
+        self.distrusted = 0
+
+    def distrust(self) -> None:
+        self.distrusted += 1
 
     async def _answer(self, timeout: float) -> None:
         if self.loses_answers:
@@ -399,29 +403,74 @@ def test_lease_that_somebody_else_took_meanwhile_is_not_given_up() -> None:
     run(main())
 
 
-def test_renewal_on_a_connection_whose_server_died_leaves_time_for_another() -> None:
-    """By default 10 s: half of a request's five for the connection that has been idle, then it is read anew."""
+def test_renewal_whose_server_died_is_asked_for_again_beside_it() -> None:
+    """By default every 1.25 s in the five of a request: the rest of them is for the server that lives."""
 
     async def main() -> None:
         lease = SharedLease()
         lock = lease.lock()
         me = elector(lock)
         await me.acquire()
-        given: list[float] = []
+        asked: list[tuple[float, float]] = []
+        update = lock.update
 
-        async def hang(record: LeaseRecord, timeout: float) -> None:
-            given.append(timeout)
-            await asyncio.sleep(timeout)
-            raise UnreachableError("no answer")
+        async def first_hangs(record: LeaseRecord, timeout: float) -> None:
+            asked.append((now(), timeout))
+            await (update(record, timeout) if len(asked) > 1 else asyncio.sleep(1000))
 
-        answering, lock.update = lock.update, hang  # type: ignore[method-assign]
+        lock.update = first_hangs  # type: ignore[method-assign]
         renewing = asyncio.create_task(me._renew())
-        await asyncio.sleep(2.1)
-        lock.update = answering  # type: ignore[method-assign]
-        await asyncio.sleep(3)
-        assert given == [2.5]
-        assert me.is_lease_valid
-        assert me.slow_paths == 1
+        await asyncio.sleep(3.3)
+        assert asked == [(2.0, 5.0), (3.25, 3.75)]
+        assert lock.distrusted == 1, "other idle connections may lead to the same server"
+        assert len(lease.writes) == 2
+        assert me.slow_paths == 0
+        renewing.cancel()
+
+    run(main())
+
+
+def test_server_that_is_slow_keeps_its_time_to_answer() -> None:
+    async def main() -> None:
+        lease = SharedLease()
+        lock = lease.lock()
+        me = elector(lock)
+        await me.acquire()
+        update = lock.update
+
+        async def slow(record: LeaseRecord, timeout: float) -> None:
+            await asyncio.sleep(4)
+            await update(record, timeout)
+
+        lock.update = slow  # type: ignore[method-assign]
+        renewing = asyncio.create_task(me._renew())
+        await asyncio.sleep(6.1)
+        assert len(lease.writes) == 2
+        assert me.slow_paths == 0
+        renewing.cancel()
+
+    run(main())
+
+
+def test_try_that_waited_in_vain_is_followed_by_another_at_once() -> None:
+    async def main() -> None:
+        lease = SharedLease()
+        lock = lease.lock()
+        me = elector(lock)
+        await me.acquire()
+        lock.is_cut = True
+        tries: list[float] = []
+
+        async def hang(timeout: float) -> LeaseRecord | None:
+            if timeout == 5.0:
+                tries.append(now())
+            await asyncio.sleep(timeout)
+            raise AnswerTimeoutError("no answer")
+
+        lock.read = hang  # type: ignore[method-assign]
+        renewing = asyncio.create_task(me._renew())
+        await asyncio.sleep(8)
+        assert tries == [2.0, 7.0]
         renewing.cancel()
 
     run(main())

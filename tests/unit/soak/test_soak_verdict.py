@@ -24,6 +24,12 @@ def bound_pod(api: Api, name: str, cpu: str, to: str) -> None:
     api.bind("default", name, {"metadata": {"name": name}, "target": {"kind": "Node", "name": to}})
 
 
+def watching(api: Api) -> Referee:
+    referee = Referee()
+    api.subscribe((NODES, PODS, RESOURCE_CLAIMS), referee.see)
+    return referee
+
+
 @pytest.fixture
 def api() -> Api:
     made = fresh_api()
@@ -32,7 +38,7 @@ def api() -> Api:
 
 
 def test_a_node_that_holds_more_than_it_has_is_a_foul(api: Api) -> None:
-    referee = Referee(api)
+    referee = watching(api)
     bound_pod(api, "first", "600m", "node-1")
     assert referee.fouls == []
     bound_pod(api, "second", "600m", "node-1")
@@ -40,7 +46,7 @@ def test_a_node_that_holds_more_than_it_has_is_a_foul(api: Api) -> None:
 
 
 def test_what_is_gone_or_done_holds_nothing(api: Api) -> None:
-    referee = Referee(api)
+    referee = watching(api)
     bound_pod(api, "gone", "600m", "node-1")
     api.delete(PODS, "default", "gone", grace=0)
     bound_pod(api, "done", "600m", "node-1")
@@ -53,7 +59,7 @@ def test_what_is_gone_or_done_holds_nothing(api: Api) -> None:
 
 def test_a_pod_that_changes_its_node_is_a_foul(api: Api) -> None:
     node(api, "node-2", cpu="1")
-    referee = Referee(api)
+    referee = watching(api)
     bound_pod(api, "web", "100m", "node-1")
     pod = api.get(PODS, "default", "web")
     api.store.put("pods", {**pod, "spec": {**pod["spec"], "nodeName": "node-2"}})
@@ -61,7 +67,7 @@ def test_a_pod_that_changes_its_node_is_a_foul(api: Api) -> None:
 
 
 def test_a_device_that_two_claims_have_is_a_foul_until_one_gives_it_back(api: Api) -> None:
-    referee = Referee(api)
+    referee = watching(api)
     result = {"request": "gpu", "driver": "gpu.example.com", "pool": "node-1", "device": "gpu-0"}
     status = {"allocation": {"devices": {"results": [result]}}}
     for name in ("first", "second", "third"):
@@ -103,7 +109,8 @@ def test_cache_is_held_against_truth_by_pods_and_by_amounts() -> None:
 def test_the_same_seed_makes_the_same_churn() -> None:
     def churned() -> list[str]:
         api = fresh_api()
-        churn = Churn(api, HollowNodes(api, random.Random(7)), random.Random(7))
+        hollow = HollowNodes(api, random.Random(7))
+        churn = Churn(api, lambda made: hollow.add([made]), random.Random(7))
         churn.begin()
         for _ in range(200):
             churn.step()

@@ -37,26 +37,29 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Connection(asyncio.Protocol):
-    """One connection: everything goes to aiohttp's protocol; what it is waiting for is noted on the way."""
+    """One connection: everything goes to aiohttp's protocol; what it is waiting for is noted on the way.
 
-    def __init__(self, address: str, ended: Callable[[Connection], None]) -> None:
+    That protocol is made when the handshake is over: most strangers never get there, and it is not freed by its count.
+    """
+
+    def __init__(
+        self, accepted: socket.socket, address: str, make: Callable[[], Any], ended: Callable[[Connection], None]
+    ) -> None:
         self.address = address
+        self._make = make
         self._ended = ended
         self._inner: Any = None
-        self._socket: socket.socket | None = None
+        self._socket = accepted
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.is_busy = False
         """Whether a request is being answered, rather than waited for."""
 
-    def begin(self, accepted: socket.socket, inner: Any) -> None:
-        self._socket, self._inner = accepted, inner
-
     def abort(self) -> None:
         """Close it without another word, also while its handshake is under way."""
         if self._transport is not None:
             self._transport.abort()
-        elif self._socket is not None:
+        else:
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
 
@@ -79,6 +82,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
         self._wait_for(HEAD_SECONDS)
+        self._inner = self._make()
         self._inner.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
@@ -162,8 +166,7 @@ class Connections:
     async def _start(
         self, accepted: socket.socket, address: str, context: ssl.SSLContext, make: Callable[[], Any]
     ) -> None:
-        connection = Connection(address, self._ended)
-        connection.begin(accepted, make())
+        connection = Connection(accepted, address, make, self._ended)
         self._make_room(address)
         self._open[connection] = None
         try:

@@ -176,19 +176,23 @@ _MODEL, _MEMORY = "LATEST-GPU-MODEL", "80Gi"
 def publish_gpus(api: Api, nodes: Iterable[str], count: int) -> None:
     """Give each node this many GPUs, and the cluster the class to ask for them. What is there stays."""
     if api.find(DEVICE_CLASSES, "", DRIVER) is None:
-        selector = {"cel": {"expression": f"device.driver == '{DRIVER}'"}}
-        api.create(DEVICE_CLASSES, "", {"metadata": {"name": DRIVER}, "spec": {"selectors": [selector]}})
+        api.create(DEVICE_CLASSES, "", gpu_class())
     for name in nodes:
-        slice_name = f"{name}-{DRIVER}"
-        if api.find(RESOURCE_SLICES, "", slice_name) is None:
-            node = api.get(NODES, "", name)
-            api.create(RESOURCE_SLICES, "", _slice(slice_name, node, count))
+        if api.find(RESOURCE_SLICES, "", _slice_name(name)) is None:
+            api.create(RESOURCE_SLICES, "", gpu_slice(api.get(NODES, "", name), count))
 
 
-def _slice(name: str, node: Object, count: int) -> Object:
+def gpu_class() -> Object:
+    """The class by which GPUs are asked for."""
+    selector = {"cel": {"expression": f"device.driver == '{DRIVER}'"}}
+    return {"metadata": {"name": DRIVER}, "spec": {"selectors": [selector]}}
+
+
+def gpu_slice(node: Object, count: int) -> Object:
+    """The GPUs of a node; it goes with the node."""
     node_name = node["metadata"]["name"]
     return {
-        "metadata": {"name": name, "ownerReferences": [owner_reference(NODES, node)]},
+        "metadata": {"name": _slice_name(node_name), "ownerReferences": [owner_reference(NODES, node)]},
         "spec": {
             "driver": DRIVER,
             "nodeName": node_name,
@@ -196,6 +200,10 @@ def _slice(name: str, node: Object, count: int) -> Object:
             "devices": [_gpu(node_name, index) for index in range(count)],
         },
     }
+
+
+def _slice_name(node: str) -> str:
+    return f"{node}-{DRIVER}"
 
 
 def _gpu(node: str, index: int) -> Object:
