@@ -137,6 +137,7 @@ class Engine:
             watch.restart()
         self.budget.begin(spent)
         cycle = Cycle(pod, self.state, watch, extender_answers, self.budget)
+        self.state.give_columns(cycle.facts)
         if find is not None:
             cycle.latest = find(pod.key)
         decision = Decision(pod, profile.name, Outcome.SCHEDULED, cycle)
