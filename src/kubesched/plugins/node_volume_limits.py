@@ -15,7 +15,7 @@ from kubesched.framework.status import SKIP_EQUIVALENT, Status, unschedulable
 from kubesched.plugins.shared.attached_volumes import AttachedVolumes
 from kubesched.plugins.shared.csi_migration import TranslationError, inline_handle_of, migration_of
 from kubesched.plugins.shared.csi_nodes import CSINodeColumns
-from kubesched.plugins.shared.hinting import after_used_claim, has_node, queue_if, waits_for
+from kubesched.plugins.shared.hinting import CLAIMS, after_used_claim, has_node, queue_if, waits_for
 from kubesched.plugins.shared.volume_attachments import (
     AttachedVolume,
     VolumeFaultError,
@@ -44,7 +44,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             waits_for(Kind.CSI_NODE, Action.ADD),
             waits_for(Kind.CSI_NODE, Action.UPDATE, _after_csi_node),
             waits_for(Kind.POD, Action.DELETE, _after_pod_left),
-            waits_for(Kind.PERSISTENT_VOLUME_CLAIM, Action.ADD, after_used_claim),
+            waits_for(Kind.PERSISTENT_VOLUME_CLAIM, Action.ADD, after_used_claim, CLAIMS),
             waits_for(Kind.VOLUME_ATTACHMENT, Action.DELETE, _after_detaching),
         )
 
