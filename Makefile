@@ -8,7 +8,7 @@ SCENARIO ?= shop
 SHELL  := bash
 .SHELLFLAGS := -o pipefail -c
 
-.PHONY: run check test unit lint format coverage explore bench bench-peer e2e soak mutants lock clean
+.PHONY: run check test unit lint format coverage explore bench bench-peer record e2e soak mutants lock clean
 
 # What runs kubesched, and what its tests need besides; each package is named as it comes, since it takes a while.
 NAMED := sed -u -n 's/^Collecting \([A-Za-z0-9._-]*\).*/  \1/p'
@@ -81,6 +81,13 @@ bench: $(STAMP)
 # make bench-peer KUBEBUILDER_ASSETS=bin KUBERNETES=source PEER="--rounds 1 Waiting/basic"
 bench-peer: $(STAMP)
 	$(BIN)/python -m bench.peer $(if $(KUBERNETES),--source $(KUBERNETES)) $(or $(PEER),--rounds 3)
+
+# What kube-scheduler itself does with the cases of tests/parity/golden, or with others: docs/following-kubernetes.md.
+# make record KUBERNETES=kubernetes/.git TAG=v1.36.4 OUT=recorded [CASES="folder/queue/*.jsonl"]
+record: $(STAMP)
+	@test -n "$(KUBERNETES)" || { echo "record: KUBERNETES is missing: a source tree or a git directory of kubernetes/kubernetes" >&2; exit 2; }
+	@test -n "$(OUT)" || { echo "record: OUT is missing: the folder to write recordings to" >&2; exit 2; }
+	$(BIN)/python -m tools.recorder --kubernetes $(KUBERNETES) $(if $(TAG),--tag $(TAG)) --out $(OUT) $(CASES)
 
 # Kubernetes' own end-to-end suite: CONTRIBUTING.md says what it needs. make e2e SCHEDULER=kube-scheduler SET=conformance
 e2e: $(STAMP)

@@ -35,6 +35,14 @@ STORM_SIMULATE_SECONDS = 5
 STORM_GROWTH = 2.3
 """By how much twice as many preemptors on twice as many nodes may cost more."""
 
+GANG_MS = {1000: 100, 100: 15}
+"""CPU of deciding a gang of so many identical pods on 5,000 nodes."""
+GANG_RACK_MS = 50
+"""A gang of 100 that must stay in one of 500 racks."""
+GANG_PREEMPTION_MS = 100
+"""A gang of 100 on a full cluster of 5,000 nodes."""
+GANG_EVENT_MS = 50
+"""An event that helps none of 1,000 gangs of 10 that wait."""
 HOSTILE_SECONDS, LARGER_HOSTILE_SECONDS = 0.3, 0.5
 """CPU of an attempt at one very large pod."""
 HOSTILE_MB_LEFT = 10

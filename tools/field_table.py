@@ -142,6 +142,7 @@ def _own_references(prop: Schema) -> list[str]:
 
 
 OPEN = {
+    "io.k8s.api.scheduling.v1alpha2.BasicSchedulingPolicy",
     "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1",
     "io.k8s.apimachinery.pkg.runtime.RawExtension",
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceStatus",

@@ -69,10 +69,15 @@ class ControlPlane:
         *,
         gates: Mapping[str, bool] | None = None,
         controllers: Sequence[str] = (),
+        served: Sequence[str] = (),
         without_admission: Sequence[str] = WITHOUT_ADMISSION,
     ) -> None:
-        """`folder` is an empty one for data, keys and logs; no controllers means no controller manager."""
+        """`folder` is an empty one for data, keys and logs; no controllers means no controller manager.
+
+        `served` are versions of the API that are not served by default.
+        """
         self.folder = folder
+        self._served = served
         self._without_admission = without_admission
         self._gates = dict(gates or {})
         self._controllers = controllers
@@ -157,6 +162,7 @@ class ControlPlane:
             "--service-cluster-ip-range=10.0.0.0/24",
             "--endpoint-reconciler-type=none",
             "--allow-privileged=true",
+            *([f"--runtime-config={','.join(f'{each}=true' for each in self._served)}"] if self._served else []),
             *([f"--disable-admission-plugins={','.join(self._without_admission)}"] if self._without_admission else []),
             *_gate_flags(self._gates),
         )

@@ -39,6 +39,7 @@ from kubesched.api.pod import (
     PodSpec,
     ResourceRequirements,
     SchedulingGate,
+    SchedulingGroup,
     Toleration,
 )
 from kubesched.api.quantity import QuantityText
@@ -153,6 +154,10 @@ class PodBuilder:
 
     def gate(self, name: str) -> PodBuilder:
         return self.spec(scheduling_gates=(*self.pod.spec.scheduling_gates, SchedulingGate(name=name)))
+
+    def group(self, name: str) -> PodBuilder:
+        """The PodGroup that it is scheduled with."""
+        return self.spec(scheduling_group=SchedulingGroup(pod_group_name=name))
 
     # -- what it needs ------------------------------------------------------------------------------------------------
 

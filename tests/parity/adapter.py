@@ -98,8 +98,12 @@ class _Replay:
                 self.pending[obj.key] = obj
         for key in dict.fromkeys(self.case["pending"]):
             pod = self.pending.get(key)
-            if pod is not None and pod.status.nominated_node_name:
+            if pod is not None and pod.status.nominated_node_name and self._is_queued(pod):
                 self.state.nominated.add(pod, pod.status.nominated_node_name)
+
+    def _is_queued(self, pod: Pod) -> bool:
+        """Pods of other schedulers, and those that PreEnqueue keeps out of the queue, do not count as nominated."""
+        return self.engine.knows(pod.spec.scheduler_name) and self.engine.pre_enqueue(pod) is None
 
     def _queue_order(self) -> list[str]:
         sorter = next(iter(self.profiles.values())).at("queue_sort", QueueSortPlugin)[0]

@@ -56,16 +56,21 @@ def _pod(ours: Json, theirs: Json) -> list[str]:
     for field in _AFTER_ERROR if theirs["outcome"] == "error" else _PER_POD:
         found += _compare(name, _settled(field, ours), _settled(field, theirs), field)
     if theirs["outcome"] == "skipped":
-        found += _compare(name, ours["skipped"].split(" (")[0], theirs["skipped"].split(" (")[0], "skipped")
-    _, _, score_error = theirs.get("scoreError", "").partition(": ")  # where it broke is told before
-    found += _compare(name, ours.get("scoreError", ""), score_error, "scoreError")
+        found += _compare(name, ours.get("skipped", "").split(" (")[0], theirs["skipped"].split(" (")[0], "skipped")
+    found += _compare(name, _score_error(ours), _score_error(theirs), "scoreError")
     schedule = theirs.get("schedule", {})
     for field in ("evaluatedNodes", "feasibleNodes"):
         if field in schedule:
-            found += _compare(name, ours["schedule"].get(field), schedule[field], f"schedule.{field}")
+            found += _compare(name, ours.get("schedule", {}).get(field), schedule[field], f"schedule.{field}")
     if "host" in schedule:
         found += _compare(name, ours.get("chosen"), schedule["host"], "schedule.host")
     return found
+
+
+def _score_error(entry: Json) -> str:
+    """Without the extension point, which recordings name first."""
+    text: str = entry.get("scoreError", "")
+    return text.removeprefix("PreScore: ").removeprefix("Score: ")
 
 
 def _settled(field: str, entry: Json) -> Any:

@@ -17,6 +17,7 @@ from kubesched.admission import (
     names,
     networking,
     nodes,
+    pod_groups,
     pods,
     policy,
     quotas,
@@ -32,12 +33,15 @@ from kubesched.api.kinds import Resource
 CUSTOM = Rules(counts_generations=True)
 """For custom resources, whose meaning only their owners know."""
 
-SERVED = tuple(
+_STABLE = tuple(
     resource
     for resource in kinds.BUILT_IN.values()
     if re.fullmatch("v[0-9]+", resource.version) and resource.kind not in ("Binding", "ComponentStatus")
 )
-"""The resources that a sandbox serves out of the box: all that are stable, as with a server that is told nothing."""
+
+SERVED = (*_STABLE, kinds.POD_GROUPS, kinds.WORKLOADS)
+"""The resources that a sandbox serves out of the box: all that are stable, as with a server that is told nothing, and
+those by which pods are scheduled together."""
 
 REVIEWS = tuple(resource for resource in SERVED if resource.kind.endswith("Review"))
 """Questions that are answered and not stored."""
@@ -81,6 +85,8 @@ _SPECIAL: Mapping[Resource, Rules] = {
     kinds.RESOURCE_CLAIM_TEMPLATES: devices.TEMPLATE,
     kinds.DEVICE_CLASSES: devices.CLASS,
     kinds.CUSTOM_RESOURCE_DEFINITIONS: definitions.RULES,
+    kinds.POD_GROUPS: pod_groups.POD_GROUP,
+    kinds.WORKLOADS: pod_groups.WORKLOAD,
 }
 
 _COUNTING = frozenset(("FlowSchema", "PriorityLevelConfiguration", *extension.WEBHOOKS, *extension.POLICIES))

@@ -6,6 +6,7 @@ documents.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
@@ -17,6 +18,8 @@ from kubesched.api.devices import DeviceClass, ResourceSlice
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.api.pod_groups import VERSIONS as POD_GROUP_VERSIONS
+from kubesched.api.pod_groups import PodGroup
 from kubesched.api.storage import (
     CSIDriver,
     CSINode,
@@ -141,6 +144,10 @@ RESOURCE_SLICES = BUILT_IN["resource.k8s.io/v1", "ResourceSlice"]
 RESOURCE_CLAIMS = BUILT_IN["resource.k8s.io/v1", "ResourceClaim"]
 RESOURCE_CLAIM_TEMPLATES = BUILT_IN["resource.k8s.io/v1", "ResourceClaimTemplate"]
 DEVICE_CLASSES = BUILT_IN["resource.k8s.io/v1", "DeviceClass"]
+POD_GROUPS = BUILT_IN["scheduling.k8s.io/v1alpha2", "PodGroup"]
+WORKLOADS = BUILT_IN["scheduling.k8s.io/v1alpha2", "Workload"]
+POD_GROUPS_BY_VERSION = tuple(msgspec.structs.replace(POD_GROUPS, version=version) for version in POD_GROUP_VERSIONS)
+"""The same stored pod groups, in each version that some API server has; the newest first."""
 CUSTOM_RESOURCE_DEFINITIONS = BUILT_IN["apiextensions.k8s.io/v1", "CustomResourceDefinition"]
 
 
@@ -153,6 +160,8 @@ class Kind(msgspec.Struct, frozen=True):
     """What kube-scheduler calls it in events; empty for kinds whose changes wake no pod."""
     watched: bool = True
     """Whether decisions depend on it. What the others stand for, an API server works into pods and claims by itself."""
+    gate: str = ""
+    """The feature gate without which it does not matter, and is not watched."""
 
 
 _RECORDS: dict[str, tuple[type[KubeObject], ...]] = {
@@ -161,8 +170,10 @@ _RECORDS: dict[str, tuple[type[KubeObject], ...]] = {
     "policy/v1": (PodDisruptionBudget,),
     "resource.k8s.io/v1": (DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice),
     "scheduling.k8s.io/v1": (PriorityClass,),
+    "scheduling.k8s.io/v1alpha2": (PodGroup,),
     "storage.k8s.io/v1": (CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment),
 }
+_GATES: dict[type[KubeObject], str] = {PodGroup: "GenericWorkload"}
 _UNWATCHED = (PriorityClass, ResourceClaimTemplate)
 _WITHOUT_EVENTS = (
     *_UNWATCHED,
@@ -177,7 +188,7 @@ _WITHOUT_EVENTS = (
 
 def _kind(record: type[KubeObject], resource: Resource) -> Kind:
     event = f"{resource.group}/{resource.kind}".lstrip("/") if record not in _WITHOUT_EVENTS else ""
-    return Kind(record, resource, event, record not in _UNWATCHED)
+    return Kind(record, resource, event, record not in _UNWATCHED, _GATES.get(record, ""))
 
 
 KINDS: dict[str, Kind] = {
@@ -187,8 +198,13 @@ KINDS: dict[str, Kind] = {
 }
 """The kinds that the scheduler reads, by the name in their `kind` field."""
 
-WATCHED: tuple[Kind, ...] = tuple(kind for kind in KINDS.values() if kind.watched)
+WATCHED: tuple[Kind, ...] = tuple(kind for kind in KINDS.values() if kind.watched and not kind.gate)
 """All that decisions depend on."""
+
+
+def watched(gates: Callable[[str], bool]) -> tuple[Kind, ...]:
+    """All that decisions depend on under these feature gates."""
+    return WATCHED + tuple(kind for kind in KINDS.values() if kind.gate and gates(kind.gate))
 
 
 def resource_named(name: str) -> Resource | None:

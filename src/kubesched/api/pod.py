@@ -121,6 +121,12 @@ class PodResourceClaim(Record, frozen=True):
     resource_claim_template_name: str | None = None
 
 
+class SchedulingGroup(Record, frozen=True):
+    """The PodGroup that a pod is scheduled with, by its name in the same namespace."""
+
+    pod_group_name: str = ""
+
+
 class PodSpec(Record, frozen=True):
     """What a pod asks for."""
 
@@ -140,6 +146,7 @@ class PodSpec(Record, frozen=True):
     volumes: tuple[Volume, ...] = ()
     scheduling_gates: tuple[SchedulingGate, ...] = ()
     resource_claims: tuple[PodResourceClaim, ...] = ()
+    scheduling_group: SchedulingGroup | None = None
     host_network: bool = False
     host_users: bool | None = None
 

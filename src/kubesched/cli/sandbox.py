@@ -95,6 +95,8 @@ def sandbox(
     it prints the address of a web page that shows the cluster, the queue and every decision.
     """
     story = SCENARIOS[scenario] if scenario else None
+    if story is not None:
+        features = Features.of({**features.changed, **dict.fromkeys(story.gates, True)})
     settings = settings_of(config_file, features)
     nodes = nodes_of(node_file) if node_file else node_manifests(story.nodes if story else count)
     plan = Plan(

@@ -112,7 +112,12 @@ def _complete_profile(written: WrittenProfile, features: Features) -> WrittenPro
 def default_plugins(features: Features) -> dict[str, int]:
     """The plugins of a profile that names none, with their weights, in the order in which they run."""
     off = () if features.declared_features else ("NodeDeclaredFeatures",)
-    return {name: weight for name, weight in DEFAULT_PLUGINS.items() if name not in off}
+    plugins = {name: weight for name, weight in DEFAULT_PLUGINS.items() if name not in off}
+    if features.gang_scheduling:
+        plugins["GangScheduling"] = 0
+    if features.group_topology:
+        plugins |= {"TopologyPlacementGenerator": 0, "PodGroupPodsCount": 1}
+    return plugins
 
 
 def merge_plugins(written: Plugins, features: Features = DEFAULT_FEATURES) -> Plugins:

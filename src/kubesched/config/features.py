@@ -53,11 +53,24 @@ class Features:
     expected_node_nominated: bool = _gate("NominatedNodeNameForExpectation", default=True)
     """A pod whose binding may take a while shows already where it is going."""
 
+    pod_groups: bool = _gate("GenericWorkload", default=False)
+    """Pods that name a PodGroup are scheduled together."""
+    gang_scheduling: bool = _gate("GangScheduling", default=False)
+    """A group may be a gang: so many pods, or none."""
+    group_preemption: bool = _gate("WorkloadAwarePreemption", default=False)
+    """A group has a priority, and may be preempted only as a whole."""
+    group_topology: bool = _gate("TopologyAwareWorkloadScheduling", default=False)
+    """The pods of a group may have to stay within a rack, a zone, or any such domain."""
+
     @classmethod
     def of(cls, gates: Mapping[str, bool]) -> Features:
         """From gates by their Kubernetes names; those not mentioned are at their default, others do not matter."""
         chosen = {one: gates[gate] for one, gate in GATES_BY_FIELD.items() if gate in gates}
         return cls(**chosen)
+
+    def is_on(self, gate: str) -> bool:
+        """Whether a gate that changes what is decided is on, by its Kubernetes name."""
+        return any(getattr(self, name) for name, known in GATES_BY_FIELD.items() if known == gate)
 
     @property
     def changed(self) -> dict[str, bool]:

@@ -134,10 +134,6 @@ NOT_FOLLOWED = (
     "DRAListTypeAttributes",
     "DRANodeAllocatableResources",
     "DRAWorkloadResourceClaims",
-    "GangScheduling",
-    "GenericWorkload",
-    "TopologyAwareWorkloadScheduling",
-    "WorkloadAwarePreemption",
 )
 """Gates that are off by default, and that change what kube-scheduler does where they are turned on."""
 

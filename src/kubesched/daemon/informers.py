@@ -10,14 +10,16 @@ from typing import Any
 
 from kubesched.api.change import Change
 from kubesched.api.custom import CustomObject, read_custom
-from kubesched.api.kinds import WATCHED, Kind, Resource
+from kubesched.api.kinds import POD_GROUPS_BY_VERSION, WATCHED, Kind, Resource
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.api.pod_groups import PodGroup
 from kubesched.extenders.originals import Originals
 from kubesched.kube.client import Client
 from kubesched.kube.decoding import Codec, DictCodec, Identity, Raw, RecordCodec, WithOriginal, WithOriginalCodec
-from kubesched.kube.listing import UNFINISHED, ApiSource
+from kubesched.kube.discovered import DiscoveredSource, VersionedCodec
+from kubesched.kube.listing import UNFINISHED, ApiSource, Source
 from kubesched.kube.reflector import Handler, OnUnreadable, Reflector, log_unreadable
 
 
@@ -29,28 +31,30 @@ class Informers:
         client: Client,
         handle: Handler[KubeObject],
         *,
+        kinds: Iterable[Kind] = WATCHED,
         custom: Iterable[str] = (),
         originals: Originals | None = None,
         on_unreadable: OnUnreadable = log_unreadable,
     ) -> None:
-        """`handle` is called with every change, `on_unreadable` with every object that cannot be one.
+        """`handle` is called with every change of these kinds, `on_unreadable` with every object that cannot be one.
 
         `custom` are resources that only plugins know, such as `racks.v1.example.com`. `originals` gets objects whole.
         """
         self._handle = handle
         self.reflectors: dict[str, Reflector[Any]] = {}
 
-        def reflect(name: str, source: ApiSource, codec: Codec[Any], handle: Handler[Any]) -> None:
+        def reflect(name: str, source: Source, codec: Codec[Any], handle: Handler[Any]) -> None:
             self.reflectors[name] = Reflector(name, source, codec, handle, on_unreadable=on_unreadable)
 
-        for kind in WATCHED:
+        for kind in kinds:
             name, source = kind.resource.kind, _source(client, kind)
             if originals is not None and originals.wants_any(kind.record):
                 codec = WithOriginalCodec(kind.record, kind.resource.api_version, originals.wants)
                 handle_whole = partial(self._handle_whole, originals)
                 reflect(name, source, codec, handle_whole)
             else:
-                reflect(name, source, RecordCodec(kind.record), handle)
+                codec_of = VersionedCodec if kind.record is PodGroup else RecordCodec
+                reflect(name, source, codec_of(kind.record), handle)
         for name in custom:
             reflect(name, ApiSource(client, _resource(name)), CustomCodec(name), handle)
 
@@ -112,7 +116,9 @@ def _records(objects: Mapping[str, Any]) -> dict[str, Any]:
     return {key: obj.record if isinstance(obj, WithOriginal) else obj for key, obj in objects.items()}
 
 
-def _source(client: Client, kind: Kind) -> ApiSource:
+def _source(client: Client, kind: Kind) -> Source:
+    if kind.record is PodGroup:
+        return DiscoveredSource(client, POD_GROUPS_BY_VERSION)
     return ApiSource(client, kind.resource, field_selector=UNFINISHED if kind.record is Pod else "")
 
 

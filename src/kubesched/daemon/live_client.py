@@ -108,7 +108,8 @@ class LiveClient(ClusterClient):
             raise _as_client_error(error) from error
 
     async def patch(self, kind: str, name: str, patch: Json, *, namespace: str = "", subresource: str = "") -> Json:
-        path = _resource(kind).path_of(namespace=namespace, name=name, subresource=subresource)
+        resource = _in_version(_resource(kind), patch.get("apiVersion", ""))
+        path = resource.path_of(namespace=namespace, name=name, subresource=subresource)
         return await self._json(self._client.patch(path, _encode(patch), content_type=MERGE_PATCH))
 
     async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
@@ -209,6 +210,12 @@ def _resource(kind: str) -> Resource:
     if found is None:
         raise ClientError(NOT_FOUND, f"{kind}: neither a kind that Kubernetes has, nor plural.version.group")
     return found
+
+
+def _in_version(resource: Resource, api_version: str) -> Resource:
+    """The resource in the version that an object was read in, if that is said."""
+    version = api_version.rpartition("/")[2]
+    return msgspec.structs.replace(resource, version=version) if version else resource
 
 
 def _deletion(uid: str) -> bytes:

@@ -118,6 +118,7 @@ class Replica:
         self.informers = Informers(
             connections.scheduler,
             self.handling,
+            kinds=self.scheduler.kinds,
             custom=self.scheduler.custom_resources,
             originals=originals,
             on_unreadable=self.handling.unreadable,

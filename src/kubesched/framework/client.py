@@ -65,7 +65,10 @@ class ClusterClient:
         raise _without_cluster()
 
     async def patch(self, kind: str, name: str, patch: Json, *, namespace: str = "", subresource: str = "") -> Json:
-        """A JSON merge patch. With `metadata.uid` or `metadata.resourceVersion` in it, of this very object."""
+        """A JSON merge patch. With `metadata.uid` or `metadata.resourceVersion` in it, of this very object.
+
+        With `apiVersion` in it, in that version: some kinds have several, of which not every server serves all.
+        """
         raise _without_cluster()
 
     async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:

@@ -14,6 +14,7 @@ from kubesched.framework.extender import ExtenderAnswers
 from kubesched.framework.status import Status
 from kubesched.framework.stopwatch import Stopwatch
 from kubesched.state.cluster import ClusterState
+from kubesched.state.columns import Bool
 from kubesched.state.facts import PodFacts, StateKey
 
 T = TypeVar("T")
@@ -43,6 +44,7 @@ class Cycle:
         "extender_answers",
         "facts",
         "latest",
+        "makes_room",
         "pod",
         "priority",
         "skipped_filters",
@@ -50,6 +52,7 @@ class Cycle:
         "state",
         "watch",
         "watch_of_plugins",
+        "within",
     )
 
     def __init__(
@@ -73,6 +76,10 @@ class Cycle:
         self.extender_answers = extender_answers
         """None if no extender has a say about this pod."""
         self.facts: PodFacts = state.facts(pod, keep_node_name=True)
+        self.within: Bool | None = None
+        """The only rows that count; None for all. A group of pods may have to stay in one part of the cluster."""
+        self.makes_room = True
+        """Whether post-filters are asked if no node fits. For the pods of a group that is done for all together."""
         self._notes: dict[object, Any] = {}
         self.skipped_filters: set[str] = set()
         """Plugins whose pre_filter had nothing to do: their filters are not asked."""

@@ -35,7 +35,7 @@ from kubesched.framework.scores import ScoreRunner
 from kubesched.framework.status import Code, Status, error, unresolvable, unschedulable
 from kubesched.framework.stopwatch import Stopwatch
 from kubesched.state.cluster import ClusterState
-from kubesched.state.columns import Bool
+from kubesched.state.columns import Bool, Int64
 
 _FEW = 8
 """So many nodes that pre-filters left are looked at by themselves."""
@@ -91,7 +91,7 @@ class Engine:
         """
         self.state = state
         self.budget = budget or Budget()
-        self._draw = draw
+        self.draw = draw
         self._choose = choose
         self._deciding = tuple(e for e in extenders if e.filters or e.prioritizes or e.preempts)
         self._sampler = Sampler(state, percentage_of_nodes_to_score)
@@ -123,12 +123,15 @@ class Engine:
         find: Callable[[str], Pod | None] | None = None,
         extender_answers: ExtenderAnswers | None = None,
         spent: float | None = None,
+        within: Bool | None = None,
+        makes_room: bool = True,
     ) -> Decision:
         """Find the best node for a pod, or say why there is none. Nothing is changed.
 
         `find` has the latest version of a pod by its name, for plugins that make room; else this one is the latest.
         AnswersMissingError if extenders have to be asked first; then decide again with the same `extender_answers`.
         TurnOverError if it takes long and `spent` is given, the seconds that earlier turns took; then decide again.
+        For `within` and `makes_room` see Cycle.
         """
         for follow in self.state.followers:
             follow()
@@ -137,9 +140,9 @@ class Engine:
             watch.restart()
         self.budget.begin(spent)
         cycle = Cycle(pod, self.state, watch, extender_answers, self.budget)
-        self.state.give_columns(cycle.facts)
         if find is not None:
             cycle.latest = find(pod.key)
+        cycle.within, cycle.makes_room = within, makes_room
         decision = Decision(pod, profile.name, Outcome.SCHEDULED, cycle)
         try:
             self._decide(decision, cycle, profile, explain)
@@ -147,7 +150,14 @@ class Engine:
             assert extender_answers is not None
             extender_answers.renew()
             return self.decide(
-                pod, explain=explain, watch=watch, find=find, extender_answers=extender_answers, spent=spent
+                pod,
+                explain=explain,
+                watch=watch,
+                find=find,
+                extender_answers=extender_answers,
+                spent=spent,
+                within=within,
+                makes_room=makes_room,
             )
         except BudgetExceededError as exceeded:
             decision.outcome, decision.status = Outcome.ERROR, error(str(exceeded))
@@ -158,6 +168,11 @@ class Engine:
         if extender_answers is not None:
             extender_answers.wait_for_turn()
         return decision
+
+    def capacities(self, pod: Pod) -> Int64 | None:
+        """How many pods like this one each row could take, one after another; None if only deciding tells."""
+        cycle = Cycle(pod, self.state, budget=self.budget)
+        return self._profiles[pod.spec.scheduler_name].filters.capacities(cycle)
 
     def answers_for(self, pod: Pod) -> ExtenderAnswers | None:
         """For the answers of extenders in one attempt at a pod; None if no extender has a say."""
@@ -182,7 +197,7 @@ class Engine:
             if not pre_filter.rejected.is_rejection:
                 decision.outcome, decision.status = Outcome.ERROR, pre_filter.rejected
                 return
-            diagnosis = Diagnosis(self._live(), rejected=pre_filter.rejected)
+            diagnosis = Diagnosis(self._eligible(cycle), rejected=pre_filter.rejected)
             if not pre_filter.is_rejected_for_good:
                 diagnosis.unschedulable_plugins |= pre_filter.narrowed_by
             self._fail(decision, cycle, profile, diagnosis)
@@ -198,7 +213,7 @@ class Engine:
         """The nominated node is taken if it fits, whatever else there is. Its row, or why it does not fit."""
         name = cycle.pod.status.nominated_node_name
         row = self.state.nodes.row_of.get(name) if name else None
-        if row is None or not self.state.nodes.live[row]:
+        if row is None or not self._eligible(cycle)[row]:
             return None
         only = np.zeros(self.state.nodes.size, dtype=np.bool_)
         only[row] = True
@@ -224,15 +239,18 @@ class Engine:
         # The quick search gives no reasons; should extenders leave no node, those of all filters are due.
         if not explain and pre_filter.names is None and cycle.extender_answers is None:
             outcome = profile.filters.search(cycle)
-        if outcome is None:
-            few = self._few(pre_filter)
-            outcome = profile.filters.run(cycle, self._considered(pre_filter), few=few, exhaustive=explain)
+            if outcome is not None and cycle.within is not None:
+                outcome.restrict(outcome.feasible & cycle.within)
+        if outcome is None or (cycle.within is not None and not outcome.feasible.any()):
+            considered, few = self._considered(cycle, pre_filter), self._few(cycle, pre_filter)
+            outcome = profile.filters.run(cycle, considered, few=few, exhaustive=explain)
         decision.trace.filter_outcome = outcome
         cycle.lap("Filter", outcome.broken)
         if outcome.broken is not None and not decision.node:
             decision.outcome, decision.status = Outcome.ERROR, outcome.broken
             return
-        narrowed, answers = pre_filter.names is not None, cycle.extender_answers
+        narrowed = pre_filter.names is not None or cycle.within is not None
+        answers = cycle.extender_answers
         if answers is None:
             sample = self._sampler.sample(outcome, profile.percentage, narrowed, profile.one_is_enough)
         else:
@@ -244,7 +262,7 @@ class Engine:
                     decision.outcome, decision.status = Outcome.ERROR, error(str(failure))
                 return
         if sample.found == 0 and not decision.node:
-            diagnosis = Diagnosis(self._live(), filter_outcome=outcome)
+            diagnosis = Diagnosis(self._eligible(cycle), filter_outcome=outcome)
             self._diagnose(diagnosis, outcome, pre_filter, nominated)
             self._fail(decision, cycle, profile, diagnosis)
             return
@@ -272,7 +290,7 @@ class Engine:
             decision.node = self._choose([names[best.row(i, scores.nodes)] for i in range(best.among)])
             decision.draw = Draw(best.among)
             return
-        drawn = self._draw(best.among) if best.among > 1 else 0
+        drawn = self.draw(best.among) if best.among > 1 else 0
         decision.draw = Draw(best.among, drawn)
         decision.node = names[best.row(drawn, scores.nodes)]
 
@@ -309,23 +327,25 @@ class Engine:
         outcome.feasible[rows] = feasible[rows] = False
         return Sample(feasible, sample.found - len(rows), sample.evaluated)
 
-    def _considered(self, pre_filter: PreFilterOutcome) -> Bool:
-        table, live = self.state.nodes, self._live()
+    def _considered(self, cycle: Cycle, pre_filter: PreFilterOutcome) -> Bool:
+        table, live = self.state.nodes, self._eligible(cycle)
         if pre_filter.names is None:
             return live
         listed = np.zeros(table.size, dtype=np.bool_)
         listed[[table.row_of[name] for name in pre_filter.names if name in table.row_of]] = True
         return live & listed
 
-    def _few(self, pre_filter: PreFilterOutcome) -> list[int] | None:
+    def _few(self, cycle: Cycle, pre_filter: PreFilterOutcome) -> list[int] | None:
         """The rows to look at, if pre-filters left only few; None for any number."""
         table, names = self.state.nodes, pre_filter.names
         if names is None or len(names) > _FEW:
             return None
-        return sorted(row for name in names if (row := table.row_of.get(name)) is not None and table.live[row])
+        eligible = self._eligible(cycle)
+        return sorted(row for name in names if (row := table.row_of.get(name)) is not None and eligible[row])
 
-    def _live(self) -> Bool:
-        return self.state.nodes.live[: self.state.nodes.size]
+    def _eligible(self, cycle: Cycle) -> Bool:
+        live = self.state.nodes.live[: self.state.nodes.size]
+        return live if cycle.within is None else live & cycle.within
 
     def _diagnose(
         self,
@@ -356,6 +376,8 @@ class Engine:
     def _post_filter(self, decision: Decision, cycle: Cycle, profile: _BoundProfile, diagnosis: Diagnosis) -> None:
         decision.outcome = Outcome.UNSCHEDULABLE
         decision.diagnosis = diagnosis
+        if not cycle.makes_room:
+            return
         found: PostFilterResult | None = None
         reasons: list[str] = []
         rejector = ""

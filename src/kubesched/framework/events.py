@@ -71,6 +71,7 @@ class Kind(StrEnum):
     RESOURCE_CLAIM = KINDS["ResourceClaim"].event
     RESOURCE_SLICE = KINDS["ResourceSlice"].event
     DEVICE_CLASS = KINDS["DeviceClass"].event
+    POD_GROUP = KINDS["PodGroup"].event
     ANY = "*"
 
 

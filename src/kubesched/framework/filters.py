@@ -19,7 +19,7 @@ from kubesched.framework.nominated import NominatedColumns
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
 from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Code, Status, error, unresolvable
 from kubesched.state.cluster import ClusterState
-from kubesched.state.columns import Bool, Int32, Rows
+from kubesched.state.columns import Bool, Int32, Int64, Rows
 from kubesched.state.facts import StateKey
 from kubesched.state.pods import PlacedPod
 
@@ -79,6 +79,7 @@ class FilterRunner:
 
     def pre_filter(self, cycle: Cycle) -> PreFilterOutcome:
         """Ask all pre-filters. A hard rejection ends it; a soft one waits for the others, since preemption may help."""
+        self.state.give_columns(cycle.facts)
         outcome = PreFilterOutcome()
         plan = cycle.facts.find(self._plan_key)
         for_all: list[str] = []
@@ -245,6 +246,25 @@ class FilterRunner:
             ids[asked] = plugin.filter(cycle, Nodes(self.state, asked))
         passes = ids == 0
         return (None, standing) if passes.all() else (ids, passes)
+
+    def capacities(self, cycle: Cycle) -> Int64 | None:
+        """How many pods like this one each row could take, one after another; None if a filter cannot tell."""
+        outcome = self.pre_filter(cycle)
+        if outcome.rejected is not None or outcome.names is not None or self.state.nominated.nodes:
+            return None
+        nodes = Nodes(self.state)
+        room = np.where(self.state.nodes.live[: len(nodes)], np.iinfo(np.int64).max, 0)
+        for plugin in self.filters:
+            if plugin.name in cycle.skipped_filters:
+                continue
+            if plugin.filter_scope is Scope.NODE_OBJECT and plugin.is_columnar:
+                room[~self._answers.ask_filter(plugin, cycle).passes] = 0
+                continue
+            capacity = plugin.capacity(cycle, nodes)
+            if capacity is None:
+                return None
+            room = np.minimum(room, capacity)
+        return room
 
     # -- rows as they might be ----------------------------------------------------------------------------------------
 

@@ -142,6 +142,13 @@ class FilterPlugin(Plugin):
         """None if the pod can run on this node, else a rejection."""
         raise NotImplementedError("it has neither filter nor filter_node")
 
+    def capacity(self, cycle: Cycle, nodes: Nodes) -> Int64 | None:
+        """How many pods like this one each row could take, one after another; None if that cannot be told like this.
+
+        Not asked of filters that look only at node objects: where they pass, it is any number.
+        """
+        return None
+
     def heeds(self, cycle: Cycle, pod: PlacedPod) -> bool:
         """Whether what it says of a node may depend on such a pod being there, or not being there.
 

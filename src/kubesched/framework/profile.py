@@ -16,6 +16,7 @@ from kubesched.config import Profile as ProfileConfig
 from kubesched.config.configuration import point_as_written
 from kubesched.framework.errors import describe_with_place
 from kubesched.framework.events import Action, ClusterEvent, Interest, Kind
+from kubesched.framework.groups import GROUP_POINTS, PlacementScorePlugin
 from kubesched.framework.plugin import (
     EXTENSION_POINTS,
     FilterPlugin,
@@ -31,6 +32,7 @@ from kubesched.framework.status import MAX_NODE_SCORE
 
 P = TypeVar("P", bound=Plugin)
 
+_POINTS = EXTENSION_POINTS | GROUP_POINTS
 _MAX_TOTAL_SCORE = 2**63 - 1
 
 
@@ -52,24 +54,36 @@ class Profile:
         }
         multi_point = config.plugins.multi_point.enabled
         self._points: dict[str, tuple[Plugin, ...]] = {
-            point: self._expand(point, getattr(config.plugins, point), multi_point) for point in EXTENSION_POINTS
+            point: self._expand(point, getattr(config.plugins, point), multi_point) for point in _POINTS
         }
         if len(self._points["queue_sort"]) != 1:
             count = len(self._points["queue_sort"])
             raise ProfileError(f"profile {self.name!r}: exactly one queue sort plugin is needed, but there are {count}")
         if not self._points["bind"]:
             raise ProfileError(f"profile {self.name!r}: at least one bind plugin is needed")
+        if len(self._points["placement_generate"]) > 1:
+            raise ProfileError(
+                f'at most one placement generate plugin is allowed for profile with scheduler name "{self.name}"'
+            )
+        scored = (*config.plugins.placement_score.enabled, *multi_point)
+        self._placement_weights = {entry.name: entry.weight or 1 for entry in reversed(scored)}
         self.weights = self._weights((*config.plugins.score.enabled, *multi_point))
 
     def at(self, point: str, kind: type[P]) -> tuple[P, ...]:
         """The plugins of an extension point, in the order in which they run."""
-        assert EXTENSION_POINTS[point] is kind
+        assert _POINTS[point] is kind
         return self._points[point]  # type: ignore[return-value]
 
     @property
     def scores(self) -> tuple[tuple[ScorePlugin, int], ...]:
         """The score plugins with their weights."""
         return tuple((plugin, self.weights[plugin.name]) for plugin in self.at("score", ScorePlugin))
+
+    @property
+    def placement_scores(self) -> tuple[tuple[PlacementScorePlugin, int], ...]:
+        """The plugins that score placements of groups, with their weights."""
+        plugins = self.at("placement_score", PlacementScorePlugin)
+        return tuple((plugin, self._placement_weights[plugin.name]) for plugin in plugins)
 
     def _made(self, plugin: type[Plugin], args: Any, context: PluginContext) -> Plugin:
         try:
@@ -83,7 +97,7 @@ class Profile:
             ) from error
 
     def _expand(self, point: str, own: PluginSet, multi_point: tuple[PluginEntry, ...]) -> tuple[Plugin, ...]:
-        kind = EXTENSION_POINTS[point]
+        kind = _POINTS[point]
         explicit = self._explicit(point, kind, own)
         if "*" in own.disabled_names:
             return tuple(explicit.values())

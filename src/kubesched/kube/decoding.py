@@ -58,7 +58,7 @@ class Codec(ABC, Generic[T]):
 
     def page(self, body: bytes) -> Page[T]:
         """Some of the objects of a list: those that can be read, and word of the others."""
-        read = _raw_list_of(body)
+        read = raw_list_of(body)
         header = {"apiVersion": read.api_version, "kind": read.kind.removesuffix("List")} if read.kind else {}
         objects: list[T] = []
         unreadable: list[Unreadable] = []
@@ -249,7 +249,7 @@ def identity_in(raw: Raw) -> Identity:
     return Identity(key, meta.uid, version_number(meta.resource_version))
 
 
-def _raw_list_of(body: bytes) -> _List[msgspec.Raw]:
+def raw_list_of(body: bytes) -> _List[msgspec.Raw]:
     try:
         return _decoded(_raw_lists, body)
     except msgspec.DecodeError as error:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from kubesched.framework.registry import Registry
+from kubesched.plugins.coscheduling import Coscheduling
 from kubesched.plugins.default_binder import DefaultBinder
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.dynamic_resources import DynamicResources
+from kubesched.plugins.gang_scheduling import GangScheduling
 from kubesched.plugins.image_locality import ImageLocality
 from kubesched.plugins.inter_pod_affinity import InterPodAffinity
 from kubesched.plugins.node_affinity import NodeAffinity
@@ -15,10 +17,12 @@ from kubesched.plugins.node_ports import NodePorts
 from kubesched.plugins.node_resources import NodeResourcesBalancedAllocation, NodeResourcesFit
 from kubesched.plugins.node_unschedulable import NodeUnschedulable
 from kubesched.plugins.node_volume_limits import NodeVolumeLimits
+from kubesched.plugins.pod_group_pods_count import PodGroupPodsCount
 from kubesched.plugins.pod_topology_spread import PodTopologySpread
 from kubesched.plugins.priority_sort import PrioritySort
 from kubesched.plugins.scheduling_gates import SchedulingGates
 from kubesched.plugins.taint_toleration import TaintToleration
+from kubesched.plugins.topology_placement import TopologyPlacementGenerator
 from kubesched.plugins.volume_binding import VolumeBinding
 from kubesched.plugins.volume_restrictions import VolumeRestrictions
 from kubesched.plugins.volume_zone import VolumeZone
@@ -44,6 +48,10 @@ IN_TREE = (
     ImageLocality,
     DefaultBinder,
     NodeDeclaredFeatures,
+    GangScheduling,
+    TopologyPlacementGenerator,
+    PodGroupPodsCount,
+    Coscheduling,
 )
 
 

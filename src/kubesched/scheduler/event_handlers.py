@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kubesched.api.change import Change
@@ -11,7 +11,9 @@ from kubesched.api.kinds import KINDS
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.api.pod_groups import PodGroup
 from kubesched.framework.events import Action, ClusterEvent, Kind
+from kubesched.framework.groups import GroupAliasPlugin
 from kubesched.framework.waiting import WaitingPods
 from kubesched.scheduler.cluster_events import (
     ASSIGNED_POD_ADDED,
@@ -25,6 +27,7 @@ from kubesched.scheduler.cluster_events import (
     node_events,
     pod_events,
 )
+from kubesched.scheduler.queue.group_queue import GroupQueue
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.state.cluster import ClusterState
 
@@ -42,19 +45,23 @@ class EventHandlers:
         pods: dict[str, Pod],
         waiting: WaitingPods,
         is_ours: Callable[[str], bool],
+        aliases: Sequence[GroupAliasPlugin] = (),
     ) -> None:
+        """`aliases` say which pods belong to groups, besides those that say so themselves."""
         self._state = state
         self._queue = queue
         self._pods = pods
         self._waiting = waiting
         self._is_ours = is_ours
+        self._has_groups = isinstance(queue, GroupQueue)
+        self._aliases = aliases
         self._events: list[ClusterEvent] = []
 
     def handle(self, change: Change[KubeObject]) -> list[ClusterEvent]:
         """Bring cache and queue up to date, and requeue pods that the change may help; the events it amounted to."""
         events: list[ClusterEvent] = []
         self._events = events
-        old, new = change
+        old, new = change = Change(*(self._as_member(obj) for obj in change)) if self._aliases else change
         if old is not None and new is not None and old.metadata.uid != new.metadata.uid:
             # An interrupted watch may show a deletion and a creation as if they were one change.
             self._handle(Change(old=old))
@@ -71,6 +78,11 @@ class EventHandlers:
                 self._node_changed(change)
             case _:
                 self._other_changed(change)
+
+    def _as_member(self, obj: KubeObject | None) -> KubeObject | None:
+        for alias in self._aliases:
+            obj = alias.as_member(obj) if isinstance(obj, Pod) else obj
+        return obj
 
     # -- pods ---------------------------------------------------------------------------------------------------------
 
@@ -90,8 +102,13 @@ class EventHandlers:
         if pod.spec.node_name:
             self._assigned(pod)
         elif self._is_ours(pod.spec.scheduler_name):
-            self._events.append(PENDING_POD_ADDED)
+            if not self._has_groups:
+                self._events.append(PENDING_POD_ADDED)
+                self._queue.add(pod)
+                return
+            self._state.groups.seen(pod)
             self._queue.add(pod)
+            self._move_all(PENDING_POD_ADDED, Change(None, pod))
 
     def _pod_updated(self, old: Pod, new: Pod) -> None:
         if old.spec.node_name:
@@ -115,6 +132,8 @@ class EventHandlers:
             if new.is_terminating and not old.is_terminating:
                 self._assumed_pod_deleted(new)
             return
+        if self._has_groups:
+            self._state.groups.seen(new)
         self._queue.update(old, new)
         nominated = old.status.nominated_node_name
         if nominated and nominated != new.status.nominated_node_name:
@@ -126,6 +145,7 @@ class EventHandlers:
             self._move_all(ASSIGNED_POD_DELETED, Change(old=pod))
         elif self._is_ours(pod.spec.scheduler_name):
             self._events.append(PENDING_POD_DELETED)
+            self._state.groups.gone(pod)
             self._queue.delete(pod)
             if self._is_assumed(pod):
                 self._assumed_pod_deleted(pod)
@@ -165,12 +185,18 @@ class EventHandlers:
         for event in (NODE_ADDED,) if old is None else node_events(old, new, self._state.features):
             self._move_all(event, change)
 
-    def _other_changed(self, change: Change[KubeObject]) -> None:
+    def _other_changed(self, change: Change[Any]) -> None:
         obj = change.obj
         if change.new is None:
             self._state.delete(obj)
         else:
             self._state.apply(obj)
+        if isinstance(self._queue, GroupQueue) and isinstance(obj, PodGroup):
+            self._queue.group_changed(change)
+        for alias in self._aliases if isinstance(obj, CustomObject) else ():
+            groups = Change(*(None if each is None else alias.as_group(each) for each in change))
+            if groups != Change():
+                self._other_changed(groups)
         kind = obj.resource if isinstance(obj, CustomObject) else _EVENT_KINDS.get(type(obj))
         if kind is not None:
             self._move_all(ClusterEvent(kind, _ACTIONS[change.verb]), change)

@@ -7,12 +7,16 @@ must not call the scheduler. Without any, the scheduler does not even look at it
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.framework.events import ClusterEvent
 from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.queue.queued_pod import QueuedPod
+
+if TYPE_CHECKING:
+    from kubesched.scheduler.groups.group_turn import GroupTurn
 
 
 class SchedulerListener:
@@ -62,6 +66,9 @@ class SchedulerListener:
 
     def decided(self, attempt: Attempt) -> None:
         """A node was found for the pod and is assumed, or was not; or the pod was skipped, which ends the attempt."""
+
+    def group_decided(self, turn: GroupTurn) -> None:
+        """A pod group was decided: each of its attempts is about to be reported as `decided`."""
 
     def waiting(self, attempt: Attempt) -> None:
         """The pod waits for a Permit plugin: its expected node is about to be written to its status."""

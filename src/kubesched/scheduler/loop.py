@@ -129,9 +129,10 @@ class SchedulingLoop(SchedulerListener):
                     self._extender_turns.ask(attempt, attempt.state.questions)
                     continue
                 self._extender_turns.leave(attempt)
-            task = self._carry_out(attempt)
-            if task is not None and attempt.victims and self._scheduler.evicts_first:
-                await asyncio.wait((task,))  # nothing is decided before its victims are on their way out
+            tasks = [(each, self._carry_out(each)) for each in attempt.together]
+            evicting = [task for each, task in tasks if task is not None and each.victims]
+            if evicting and self._scheduler.evicts_first:
+                await asyncio.wait(evicting)  # nothing is decided before its victims are on their way out
             elif isinstance(attempt.state, Failed):
                 # Its nomination must be known before the next decision, or two preemptors choose the same victims.
                 # The task that was just made runs up to its first write before we go on.

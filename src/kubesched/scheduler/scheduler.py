@@ -9,10 +9,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from kubesched.api.change import Change
+from kubesched.api.kinds import Kind, watched
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
+from kubesched.api.pod_groups import PodGroup
 from kubesched.config import SchedulerConfiguration
 from kubesched.framework.budget import Budget, Expense
 from kubesched.framework.client import ClusterClient
@@ -20,6 +23,7 @@ from kubesched.framework.decision import Decision
 from kubesched.framework.engine import Engine
 from kubesched.framework.errors import describe
 from kubesched.framework.extender import EXTENDER, Extender, ignoring_managed_resources
+from kubesched.framework.groups import GroupAliasPlugin
 from kubesched.framework.plugin import PluginContext, PreEnqueuePlugin, QueueSortPlugin
 from kubesched.framework.profile import ANY_EVENT, Profile, custom_resources, interests_of
 from kubesched.framework.registry import Registry
@@ -40,8 +44,14 @@ from kubesched.scheduler.attempt.binding_cycle import BindingCycle, PreBinding
 from kubesched.scheduler.attempt.failures import FailureReporter
 from kubesched.scheduler.attempt.scheduling_cycle import SchedulingCycle
 from kubesched.scheduler.event_handlers import EventHandlers
+from kubesched.scheduler.groups.conditions import GroupConditions
+from kubesched.scheduler.groups.draws import NotedDraws
+from kubesched.scheduler.groups.group_cycle import GroupCycle
+from kubesched.scheduler.groups.group_turn import GroupTurn
 from kubesched.scheduler.handle import SchedulerHandle
 from kubesched.scheduler.listener import SchedulerListener
+from kubesched.scheduler.queue.group_queue import GroupQueue
+from kubesched.scheduler.queue.queued_group import QueuedGroup
 from kubesched.scheduler.queue.scheduling_queue import LONGEST_WAIT, SchedulingQueue
 from kubesched.scheduler.write_counting import WriteCounter
 from kubesched.state.cluster import ClusterState
@@ -84,6 +94,9 @@ class Scheduler:
         self.listeners: list[SchedulerListener] = list(listeners)
         self._stopwatch = stopwatch
         features = configuration.features
+        self._kinds = watched(features.is_on)
+        if _names_aliases(configuration, plugins):
+            features = replace(features, pod_groups=True)
         client = self.writes = WriteCounter(client)
         self.state = ClusterState(features)
         self.waiting = WaitingPods(clock, self._on_settled)
@@ -91,10 +104,11 @@ class Scheduler:
         handle = SchedulerHandle(lambda: self.queue, pre_binding, self.listeners)
         context = PluginContext(features=features, waiting=self.waiting, now=now, client=client, handle=handle)
         self.profiles = {config.scheduler_name: Profile(config, plugins, context) for config in configuration.profiles}
+        self._draws = NotedDraws(draw)
         self.engine = Engine(
             self.state,
             self.profiles.values(),
-            draw,
+            self._draws if features.pod_groups else draw,
             configuration.percentage_of_nodes_to_score or 0,
             choose=choose,
             extenders=self.extenders,
@@ -104,16 +118,31 @@ class Scheduler:
         """All pods by name, as the watch last showed them."""
         self._popped = 0
         self.queue = self._make_queue(configuration, clock, longest_wait)
-        self._event_handlers = EventHandlers(self.state, self.queue, self.pods, self.waiting, self.engine.knows)
+        made = (plugin for profile in self.profiles.values() for plugin in profile.plugins.values())
+        aliases = [plugin for plugin in made if isinstance(plugin, GroupAliasPlugin)]
+        self._event_handlers = EventHandlers(
+            self.state, self.queue, self.pods, self.waiting, self.engine.knows, aliases[:1]
+        )
         self._failures = FailureReporter(self.queue, self.pods.get, client)
         self.evicts_first = not features.async_preemption
         """Whether victims are evicted before their preemptor goes back to the queue; until then no pod is tried."""
         self._scheduling = SchedulingCycle(
             self.engine, self.queue, client, self.profiles, self.waiting, self.pods.get, self.evicts_first
         )
+        self._groups: GroupCycle | None = None
+        if isinstance(self.queue, GroupQueue):
+            self._groups = GroupCycle(
+                self.engine, self.queue, self._scheduling, self.profiles, self.pods.get, evicts_first=self.evicts_first
+            )
+        self._conditions = GroupConditions(client, self._latest_group, now)
         self._binding = BindingCycle(
             self.state, self.queue, client, self.profiles, self._scheduling.unreserve, pre_binding, self.extenders
         )
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds that must be watched."""
+        return self._kinds
 
     @property
     def custom_resources(self) -> frozenset[str]:
@@ -125,7 +154,8 @@ class Scheduler:
     ) -> SchedulingQueue:
         profiles = self.profiles
         of_extenders = {EXTENDER: ANY_EVENT} if self.extenders else {}
-        return SchedulingQueue(
+        kind = GroupQueue if self.state.features.pod_groups else SchedulingQueue
+        return kind(
             self.state,
             next(iter(profiles.values())).at("queue_sort", QueueSortPlugin)[0],
             {name: profile.at("pre_enqueue", PreEnqueuePlugin) for name, profile in profiles.items()},
@@ -177,6 +207,8 @@ class Scheduler:
         if popped is None:
             return None
         queued, place = popped
+        if isinstance(queued, QueuedGroup):
+            return self._pop_group(queued, place)
         self._popped += 1
         answers = self.engine.answers_for(queued.pod) if self.extenders else None
         attempt = Attempt(queued, place, answers=answers, number=self._popped)
@@ -184,11 +216,25 @@ class Scheduler:
             listener.popped(attempt)
         return attempt
 
+    def _pop_group(self, queued: QueuedGroup, place: str) -> Attempt:
+        """A group's turn: the attempt at one of its pods stands for it, with those at the others `together`."""
+        assert self._groups is not None
+        turn = self._groups.begin(queued, place, self._popped + 1)
+        self._popped += len(turn.attempts)
+        for attempt in turn.attempts:
+            for listener in self.listeners:
+                listener.popped(attempt)
+        return next((attempt for attempt in turn.attempts if attempt.answers is not None), turn.attempts[0])
+
     def decide(self, attempt: Attempt) -> None:
         """Find a node and assume the pod there, or find out why not; or what to ask extenders before that.
 
-        A decision that takes long is Paused: others get their turn, and then it is to be decided again.
+        A decision that takes long is Paused: others get their turn, and then it is to be decided again. Pods of a group
+        are decided all at once: then all attempts that are `together` are to be carried out.
         """
+        if attempt.group is not None:
+            self._decide_group(attempt, attempt.group)
+            return
         state = attempt.state = self._scheduling.decide(attempt)
         if isinstance(state, Paused):
             self._count_expense(state.expense, "paused")
@@ -199,6 +245,25 @@ class Scheduler:
             self._count_expense(attempt.ran_out, "given up")
         for listener in self.listeners:
             listener.decided(attempt)
+
+    def _decide_group(self, attempt: Attempt, turn: GroupTurn) -> None:
+        assert self._groups is not None
+        before = self._stopwatch() if self.listeners else 0.0
+        turn.draws = self._draws.begin()
+        asking = self._groups.decide(turn)
+        self._draws.end()
+        if asking is not None:
+            attempt.state = asking
+            return
+        turn.seconds = self._stopwatch() - before if self.listeners else 0.0
+        for listener in self.listeners:
+            listener.group_decided(turn)
+            for each in turn.attempts:
+                listener.decided(each)
+
+    def _latest_group(self, group: PodGroup) -> PodGroup | None:
+        latest = self.state.objects.get(PodGroup, group.name, group.namespace)
+        return latest if latest is not None and latest.identity == group.identity else None
 
     def _count_expense(self, expense: Expense, result: str) -> None:
         for listener in self.listeners:
@@ -233,6 +298,9 @@ class Scheduler:
                     attempt.state = await self._take_back(attempt, denied)
                 case Failed() as failed:
                     attempt.state = await self._give_up(attempt, failed)
+            turn = attempt.group
+            if turn is not None and turn.reporter is attempt and turn.group is not None:
+                await self._conditions.write(turn.group, turn.status)
         except BaseException:  # a task that is cancelled among them
             for listener in self.listeners:
                 listener.broken_off(attempt)
@@ -268,7 +336,10 @@ class Scheduler:
         evicted = await self._evict(attempt, failed) if self.evicts_first else False
         if decision is not None:
             await self._binding.run_deferred(decision)
-        await self._failures.report(attempt.queued, failure)
+        if failed.is_requeued:
+            await self._failures.tell(attempt.queued.pod, failure)
+        else:
+            await self._failures.report(attempt.queued, failure)
         if not self.evicts_first:
             evicted = await self._evict(attempt, failed)
         outcome = AttemptOutcome.UNSCHEDULABLE if failure.is_rejection else AttemptOutcome.ERROR
@@ -293,3 +364,9 @@ class Scheduler:
             log.warning("the preemption for pod %s failed: %s", attempt.queued.key, status.message)
         decision.cycle.lap(EVICTION)
         return status is None
+
+
+def _names_aliases(configuration: SchedulerConfiguration, plugins: Registry) -> bool:
+    """Whether a profile enables a plugin by which pods may belong to groups though no gate is on."""
+    named = {name for profile in configuration.profiles for name in profile.plugins.enabled_names()}
+    return any(issubclass(plugin, GroupAliasPlugin) for name, plugin in plugins.items() if name in named)

@@ -111,8 +111,9 @@ def record_of(kind: str, *, workloads: bool = False) -> ReadAs:
 
 
 def kinds_read(*, workloads: bool = False) -> dict[str, ReadAs]:
-    """Every kind that is read, by its name."""
-    return {**_KINDS, **_WORKLOADS} if workloads else _KINDS
+    """Every kind that is read from any cluster, by its name: not those that only some API servers have."""
+    everywhere = {name: read for name, read in _KINDS.items() if not KINDS[name].gate}
+    return {**everywhere, **_WORKLOADS} if workloads else everywhere
 
 
 def kind_of(api_version: Any, kind: Any, *, workloads: bool = False) -> ReadAs | Mistake | None:

@@ -188,7 +188,7 @@ class Simulation:
             attempt = scheduler.pop()
             if attempt is not None:
                 scheduler.decide(attempt)
-                attempts = [attempt]
+                attempts = list(attempt.together)
             else:
                 attempts = scheduler.permitted()
                 if not attempts:

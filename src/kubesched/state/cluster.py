@@ -22,7 +22,9 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.workloads import Namespace
 from kubesched.config.features import DEFAULT_FEATURES, Features
+from kubesched.state.absence import Absence
 from kubesched.state.facts import FactsOf, PodFacts
+from kubesched.state.group_members import GroupMembers
 from kubesched.state.matching import MatchCounts
 from kubesched.state.nodes import NodeTable
 from kubesched.state.nominated import Nominator
@@ -42,6 +44,9 @@ class ClusterState:
         self.matches = MatchCounts(self.pods)
         self.objects = ObjectStore()
         self.nominated = Nominator()
+        self.groups = GroupMembers()
+        """The pods of pod groups; empty unless there are such groups."""
+        self._has_groups = features.pod_groups
         self.facts = FactsOf(self.nodes, features)
         self.followers: list[Callable[[], None]] = []
         """Called before each attempt, to record rows for which something changed besides nodes and pods."""
@@ -98,12 +103,18 @@ class ClusterState:
         placed = self._placed.get(pod.identity)
         if placed is not None and placed.assumed:
             self._remove(pod.identity)
+            if self._has_groups:
+                self.groups.seen(pod)
             if pod.status.nominated_node_name:
                 self.nominated.add(pod, pod.status.nominated_node_name)
 
     def placed(self, pod: Pod) -> PlacedPod | None:
         """Where the pod is, if it is anywhere."""
         return self._placed.get(pod.identity)
+
+    def absence(self) -> Absence:
+        """For what-ifs about pods that might leave, on many nodes at once."""
+        return Absence(self.pods, lambda placed: self._remove(placed.pod.identity), self._place)
 
     def namespace_labels(self, namespace: str) -> dict[str, str]:
         """The labels of a namespace; none if it is unknown."""
@@ -171,6 +182,8 @@ class ClusterState:
 
     def _place(self, placed: PlacedPod) -> None:
         self._placed[placed.pod.identity] = placed
+        if self._has_groups:
+            self.groups.place(placed.pod)
         for name in placed.facts.extended:
             self._asking_for.setdefault(name, {})[placed.pod.identity] = placed
         self.pods.add(placed)
@@ -181,6 +194,8 @@ class ClusterState:
         placed = self._placed.pop(identity, None)
         if placed is None:
             return
+        if self._has_groups:
+            self.groups.remove(placed.pod)
         for name in placed.facts.extended:
             asking = self._asking_for[name]
             del asking[identity]

@@ -243,6 +243,10 @@ EXAMPLES: dict[Resource, dict[str, Any]] = {
     },
     kinds.POD_DISRUPTION_BUDGETS: {"spec": {"minAvailable": "50%", "selector": _SELECTOR}},
     kinds.PRIORITY_CLASSES: {"value": 1000, "globalDefault": True},
+    kinds.POD_GROUPS: {"spec": {"schedulingPolicy": {"gang": {"minCount": 4}}}},
+    kinds.WORKLOADS: {
+        "spec": {"podGroupTemplates": [{"name": "workers", "schedulingPolicy": {"gang": {"minCount": 4}}}]}
+    },
     kinds.STORAGE_CLASSES: {
         "provisioner": "csi.example.com",
         "parameters": {"type": "fast"},

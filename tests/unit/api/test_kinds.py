@@ -1,4 +1,4 @@
-from kubesched.api.kinds import BUILT_IN, CORE_EVENTS, EVENTS, KINDS, PODS, WATCHED
+from kubesched.api.kinds import BUILT_IN, CORE_EVENTS, EVENTS, KINDS, PODS, WATCHED, watched
 from kubesched.framework.events import Kind
 
 
@@ -17,7 +17,15 @@ def test_every_event_of_a_kind_is_one_that_plugins_can_wait_for() -> None:
 
 
 def test_priority_classes_and_claim_templates_are_the_only_kinds_nothing_watches() -> None:
-    assert KINDS.keys() - {kind.resource.kind for kind in WATCHED} == {"PriorityClass", "ResourceClaimTemplate"}
+    with_all_gates = {kind.resource.kind for kind in watched(lambda gate: True)}
+    assert KINDS.keys() - with_all_gates == {"PriorityClass", "ResourceClaimTemplate"}
+
+
+def test_pod_groups_are_watched_only_with_their_gate() -> None:
+    assert watched(lambda gate: False) == WATCHED
+    assert {kind.resource.kind for kind in watched(lambda gate: gate == "GenericWorkload")} - {
+        kind.resource.kind for kind in WATCHED
+    } == {"PodGroup"}
 
 
 def test_namesakes_of_different_groups_are_different_resources() -> None:

@@ -89,10 +89,11 @@ def test_setting_a_stable_gate_draws_a_warning() -> None:
 
 
 def test_turning_on_what_only_kube_scheduler_does_is_remarked_upon_once() -> None:
-    assert parse("GenericWorkload=true", "GangScheduling=true").warnings == (
-        "feature gates that kube-scheduler follows, but kubesched does not: GangScheduling, GenericWorkload",
+    assert parse("DRADeviceTaintRules=true", "CoordinatedLeaderElection=true").warnings == (
+        "feature gates that kube-scheduler follows, but kubesched does not: "
+        "CoordinatedLeaderElection, DRADeviceTaintRules",
     )
-    assert parse("GenericWorkload=false", "OpportunisticBatching=false", "SchedulerAsyncAPICalls=true").warnings == ()
+    assert parse("GenericWorkload=true", "OpportunisticBatching=false", "SchedulerAsyncAPICalls=true").warnings == ()
 
 
 def test_all_that_plugins_know_as_features_are_gates_with_the_same_defaults() -> None:

@@ -7,6 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.unit.daemon.metric_values import value_of
 from tests.unit.kube.scripted_server import Exchange, answering, serving, talking_to
 from tests.unit.plugins import volume_builders as volumes
+from tests.unit.scheduler.group_world import GroupWorld, make_gang, members, nodes
 from tests.unit.scheduler.memory_cluster import MemoryCluster, Refusal
 from tests.unit.scheduler.world import World
 
@@ -60,8 +61,11 @@ scheduler_pending_async_api_calls gauge call_type
 scheduler_resourceclaim_creates_total counter status
 scheduler_dra_bindingconditions_allocations_total counter profile,driver,status
 scheduler_dra_bindingconditions_wait_duration_seconds histogram profile,driver,status 0.1 2 14
+scheduler_podgroup_schedule_attempts_total counter result,profile
+scheduler_podgroup_scheduling_attempt_duration_seconds histogram result,profile 0.001 2 15
+scheduler_podgroup_scheduling_algorithm_duration_seconds histogram - 0.001 2 15
 """
-EVERY_GATE = FeatureGates({"SchedulerAsyncAPICalls": True})
+EVERY_GATE = FeatureGates({"SchedulerAsyncAPICalls": True, "GenericWorkload": True})
 
 
 @pytest.mark.parametrize("row", UPSTREAM.strip().splitlines(), ids=lambda row: row.split()[0])
@@ -420,3 +424,21 @@ def test_resources_of_pods_are_lines_by_pod_and_resource() -> None:
         ("kube_pod_resource_request", "p", "memory", "bytes"): 1024,
     }
     assert 'namespace="default",pod="p",node="n",scheduler="default-scheduler",priority="5",resource="cpu"' in text
+
+
+def test_groups_are_counted_once_and_their_pods_each() -> None:
+    world = GroupWorld(*nodes(2))
+    registry = MetricsRegistry(EVERY_GATE)
+    Census(registry, world.scheduler)
+    world.scheduler.listeners.append(
+        SchedulerMetrics(registry, world.scheduler.profiles, clock=lambda: 0.0, draw=lambda among: 0)
+    )
+    world.see(make_gang("a", 2), make_gang("b", 2), *members("a", 2), *members("b", 2), *members("c", 1))
+    world.try_all()
+
+    group, pod = "scheduler_podgroup_schedule_attempts_total", "scheduler_schedule_attempts_total"
+    for result, groups, pods in (("scheduled", 1, 2), ("unschedulable", 1, 2)):
+        assert value_of(registry, group, result=result, profile="default-scheduler") == groups
+        assert value_of(registry, pod, result=result, profile="default-scheduler") == pods
+    assert value_of(registry, "scheduler_pending_pods", queue="backoff") == 2
+    assert value_of(registry, "scheduler_pending_pods", queue="unschedulable") == 1

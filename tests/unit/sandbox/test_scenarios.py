@@ -12,7 +12,7 @@ from tests import virtual_time
 from tests.sandbox_server import fresh_api
 
 from kubesched import config
-from kubesched.api.kinds import NODES, PODS
+from kubesched.api.kinds import NODES, POD_GROUPS, PODS
 from kubesched.cli.sandbox_view import so_far
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.chronicle import Chronicle
@@ -50,7 +50,8 @@ def told(name: str, during: Callable[[float, Api], None] | None = None) -> Endin
         controllers = Runner(api, (*standard_controllers(api, node_grace=5.0), nodes))
         chronicle = Chronicle(virtual_time.now)
         api.subscribe((PODS,), chronicle.observe, replay=False)
-        inside = SchedulerInside(api, config.default(), draw=random.Random(1).randrange, listeners=[chronicle])
+        settings = config.default(config.Features.of(dict.fromkeys(story.gates, True)))
+        inside = SchedulerInside(api, settings, draw=random.Random(1).randrange, listeners=[chronicle])
         scheduling = asyncio.create_task(inside.run())
         controllers.start()
         nodes.add(node_manifests(story.nodes))
@@ -88,6 +89,22 @@ def test_urgent_pods_take_the_place_of_two_patient_ones_each_and_the_giant_of_no
     assert ending.phases("web") == {"Running": 4}
     assert ending.chronicle.victims == 8
     assert set(ending.outcomes("batch/giant")) == {"unschedulable"}
+
+
+def test_of_two_training_jobs_one_runs_as_a_whole_and_then_the_other() -> None:
+    seen: dict[int, tuple[int, int]] = {}
+
+    def placed(now: float, api: Api) -> None:
+        pods = [pod for pod in api.select(PODS, "training") if pod["spec"].get("nodeName")]
+        names = [pod["metadata"]["name"] for pod in pods if pod["status"]["phase"] in ("Pending", "Running")]
+        seen[round(now)] = sum(n.startswith("first") for n in names), sum(n.startswith("second") for n in names)
+
+    ending = told("training", placed)
+    assert {second for _, second in seen.values()} == {0, 8}
+    assert seen[10] == (8, 0)
+    assert seen[40] == (0, 8)
+    groups = {g["metadata"]["name"]: g["status"]["conditions"][0]["status"] for g in ending.api.select(POD_GROUPS)}
+    assert groups == {"first": "True", "second": "True"}
 
 
 def test_pods_of_a_lost_node_are_placed_elsewhere() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import random
 
 import pytest
+from tests.unit.scheduler.group_world import ALL_GATES, make_gang, members
 from tests.unit.scheduler.memory_cluster import MemoryCluster, Refusal, Running
 
 from kubesched import config
@@ -93,6 +95,40 @@ def test_pod_that_is_tried_again_while_its_last_attempt_is_still_written_is_repl
 
     assert [first.outcome, second.outcome] == ["unschedulable", "bound"]
     assert Replay(stream.getvalue().splitlines(), in_tree()).run() == []
+
+
+def test_groups_are_replayed_with_all_that_was_drawn_for_their_pods() -> None:
+    now, stream, dice = 0.0, io.StringIO(), random.Random(3)
+    configuration = config.default(ALL_GATES)
+    recording = Recording(stream, configuration, lambda: now)
+    cluster = MemoryCluster()
+    scheduler = Scheduler(
+        configuration,
+        RecordingClient(cluster, recording),
+        clock=lambda: now,
+        draw=dice.randrange,
+        plugins=in_tree(),
+        listeners=[recording],
+    )
+    for i in range(6):
+        cluster.put(make_node(f"n{i}").capacity(cpu="2").label(rack=f"r{i % 2}").build())
+    for name, size in (("a", 4), ("b", 4), ("c", 9)):
+        cluster.put(make_gang(name, size, topology="rack" if name == "b" else "", priority=5 if name == "b" else 0))
+        for pod in members(name, size):
+            cluster.put((pod.priority(5) if name == "b" else pod).build())
+    while now < 9:
+        cluster.tell(scheduler)
+        scheduler.flush_backoff()
+        while attempt := scheduler.pop():
+            scheduler.decide(attempt)
+            for each in attempt.together:
+                Running(scheduler.finish(each)).to_the_end()
+            cluster.tell(scheduler)
+        now += 1
+    assert len(cluster.bindings) == 8
+    replay = Replay(stream.getvalue().splitlines(), in_tree())
+    assert replay.run() == []
+    assert replay.decisions > 17
 
 
 def test_another_decision_is_named() -> None:

@@ -111,7 +111,7 @@ def test_looking_at_a_pod_that_runs_asks_for_one_more_and_leaves_it_where_it_is(
 def test_looking_draws_nothing_from_the_schedulers_own_random_numbers() -> None:
     world, views = alive(make_node("a"), make_node("b"), make_pod("p"))
     drawn: list[int] = []
-    world.scheduler.engine._draw = lambda among: drawn.append(among) or 0  # type: ignore[func-returns-value]
+    world.scheduler.engine.draw = lambda among: drawn.append(among) or 0  # type: ignore[func-returns-value]
     assert verdict(views, "default/p").ranking is not None
     assert drawn == []
 

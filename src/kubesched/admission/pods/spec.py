@@ -51,6 +51,12 @@ def check_pod_spec(spec: Object, where: str, mistakes: Mistakes, *, added: froze
         check_labels(mapping(spec, "nodeSelector"), f"{where}.nodeSelector", mistakes)
     if spec.get("affinity"):
         check_affinity(mapping(spec, "affinity"), f"{where}.affinity", mistakes)
+    if "schedulingGroup" in spec and spec["schedulingGroup"] is not None:
+        group, at = mapping(spec, "schedulingGroup"), f"{where}.schedulingGroup"
+        if not group.get("podGroupName"):
+            mistakes.invalid(at, group, "must specify one of: `podGroupName`")
+        else:
+            mistakes.named(f"{at}.podGroupName", group["podGroupName"], names.subdomain)
     if spec.get("schedulingGates"):
         check_gates(sequence(spec, "schedulingGates"), f"{where}.schedulingGates", mistakes)
     if spec.get("topologySpreadConstraints"):

@@ -17,6 +17,7 @@ from kubesched.framework.stopwatch import Stopwatch
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.volume_binding.plugin import VolumeBinding
 from kubesched.scheduler.attempt.attempt import EVICTION, Assumed, Attempt, AttemptOutcome, Done, Failed
+from kubesched.scheduler.groups.group_turn import GroupTurn
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 
@@ -100,6 +101,13 @@ class SchedulerMetrics(SchedulerListener):
         watch = attempt.watch = Stopwatch(self._clock, is_detailed=self._draw(100) < SAMPLED_PERCENT)
         if attempt.queued.first_tried is None:
             attempt.queued.first_tried = watch.started
+
+    def group_decided(self, turn: GroupTurn) -> None:
+        profile = turn.attempts[0].queued.pod.spec.scheduler_name
+        self._family("scheduler_podgroup_schedule_attempts_total").child(turn.result, profile).inc()
+        seconds = self._family("scheduler_podgroup_scheduling_attempt_duration_seconds")
+        seconds.child(turn.result, profile).observe(turn.seconds)
+        self._family("scheduler_podgroup_scheduling_algorithm_duration_seconds").child().observe(turn.seconds)
 
     def decided(self, attempt: Attempt) -> None:
         if isinstance(attempt.state, Done):  # skipped

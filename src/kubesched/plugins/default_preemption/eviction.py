@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kubesched.api.pod import Pod, PodCondition
+from kubesched.api.pod_groups import PodGroup, group_key
 from kubesched.framework.client import ClientError
-from kubesched.framework.cycle import Cycle
 from kubesched.framework.plugin import PluginContext
 from kubesched.framework.status import Status, error
 from kubesched.state.cluster import ClusterState
@@ -15,21 +17,20 @@ class Evicting:
 
     def __init__(self) -> None:
         self._last_victims: dict[str, Pod | None] = {}
-        """By identity of the preemptor; None until it is the last victim's turn."""
+        """By identity of the preemptor, or the key of its group; None until it is the last victim's turn."""
 
-    def begin(self, preemptor: Pod, last: Pod | None) -> None:
+    def begin(self, preemptor: str, last: Pod | None) -> None:
         """The victims are about to be evicted, or only the last one is left."""
-        self._last_victims[preemptor.identity] = last
+        self._last_victims[preemptor] = last
 
-    def end(self, preemptor: Pod) -> None:
+    def end(self, preemptor: str) -> None:
         """All evictions were sent, or one failed."""
-        self._last_victims.pop(preemptor.identity, None)
+        self._last_victims.pop(preemptor, None)
 
-    def holds_back(self, pod: Pod, state: ClusterState) -> bool:
-        identity = pod.identity
-        if identity not in self._last_victims:
+    def holds_back(self, preemptor: str, state: ClusterState) -> bool:
+        if preemptor not in self._last_victims:
             return False
-        last = self._last_victims[identity]
+        last = self._last_victims[preemptor]
         placed = None if last is None else state.placed(last)
         return last is None or (placed is not None and not placed.pod.is_terminating)
 
@@ -40,23 +41,25 @@ class Eviction:
     def __init__(
         self,
         plugin: str,
-        cycle: Cycle,
+        preemptor: Pod,
+        state: ClusterState,
         node_name: str,
         victims: list[Pod],
         evicting: Evicting,
         context: PluginContext,
     ) -> None:
         self._plugin = plugin
-        self._preemptor = cycle.latest or cycle.pod
-        self._state = cycle.state
+        self._preemptor = preemptor
+        self._state = state
         self._node_name = node_name
         self._victims = victims
         self._evicting = evicting
         self._context = context
         self._client = context.client
+        self._held_back = self._key()
 
     def hold_back(self) -> None:
-        self._evicting.begin(self._preemptor, self._victims[0] if len(self._victims) == 1 else None)
+        self._evicting.begin(self._held_back, self._victims[0] if len(self._victims) == 1 else None)
 
     async def carry_out(self) -> Status | None:
         try:
@@ -78,12 +81,12 @@ class Eviction:
             not_cleared = await self._clear_nominations()
             for victim in others:
                 await self._evict(victim)
-            self._evicting.begin(self._preemptor, last)
+            self._evicting.begin(self._held_back, last)
             left_by_itself = self._state.placed(last) is None
             await self._evict(last)
             failed = bool(not_cleared)
         finally:
-            self._evicting.end(self._preemptor)
+            self._evicting.end(self._held_back)
             is_waiting = self._context.handle.open_gate(self._preemptor, self._plugin)
             # The watch showed that a pod had left by itself while the preemptor was held back. The departure of others
             # is yet to come, or was shown then too.
@@ -96,7 +99,7 @@ class Eviction:
     async def _clear_nominations(self) -> list[ClientError]:
         """Take the node from lesser pods that are nominated for it. What failed; the victims go all the same."""
         failures = []
-        for pod in self._state.nominated.on_node(self._node_name):
+        for pod in self._nominated():
             if pod.priority < self._preemptor.priority and pod.status.nominated_node_name:
                 try:
                     await self._client.patch_pod_status(pod, condition=None, nominated_node_name="")
@@ -104,12 +107,23 @@ class Eviction:
                     failures.append(failure)
         return failures
 
+    def _nominated(self) -> list[Pod]:
+        return self._state.nominated.on_node(self._node_name)
+
+    def _key(self) -> str:
+        return self._preemptor.identity
+
+    def _who(self) -> tuple[str, str]:
+        """What the preemptor is, and its uid."""
+        return "pod", self._preemptor.uid
+
     async def _evict(self, victim: Pod) -> None:
-        note = f"Preempted by pod {self._preemptor.uid} on node {self._node_name}"
+        kind, uid = self._who()
+        note = f"Preempted by {kind} {uid} on node {self._node_name}"
         if self._is_stopped(victim):  # never got as far as the API server
             self._record(victim, f"{note} (in kube-scheduler memory).")
             return
-        message = f"{self._preemptor.spec.scheduler_name}: preempting to accommodate a higher priority pod"
+        message = f"{self._preemptor.spec.scheduler_name}: preempting to accommodate a higher priority {kind}"
         condition = PodCondition(
             type="DisruptionTarget", status="True", reason="PreemptionByScheduler", message=message
         )
@@ -132,3 +146,33 @@ class Eviction:
         self._client.record_event(
             victim, related=self._preemptor, type="Normal", reason="Preempted", action="Preempting", note=note
         )
+
+
+class GroupEviction(Eviction):
+    """The `Preemption` of a whole group, on as many nodes as it takes. One of its pods stands for the group."""
+
+    def __init__(
+        self,
+        plugin: str,
+        group: PodGroup,
+        preemptor: Pod,
+        state: ClusterState,
+        nodes: Iterable[str],
+        victims: list[Pod],
+        evicting: Evicting,
+        context: PluginContext,
+    ) -> None:
+        self._group = group
+        self._nodes = frozenset(nodes)
+        super().__init__(plugin, preemptor, state, "cluster", victims, evicting, context)
+
+    def _nominated(self) -> list[Pod]:
+        own = group_key(self._preemptor)
+        on_nodes = (pod for name in sorted(self._nodes) for pod in self._state.nominated.on_node(name))
+        return [pod for pod in on_nodes if group_key(pod) != own]
+
+    def _key(self) -> str:
+        return f"podgroup/{self._group.key}"
+
+    def _who(self) -> tuple[str, str]:
+        return "podgroup", self._group.metadata.uid

@@ -6,16 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kubesched.api.pod import Pod
+from kubesched.api.pod_groups import PodGroup, group_key
 from kubesched.config.args import DefaultPreemptionArgs
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import Diagnosis, histogram
 from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.extender import Extender, ExtenderAnswers, ExtenderError, NodeVictims, SparedVictims
+from kubesched.framework.groups import GroupPostFilterResult, GroupWhatIf, PodGroupPostFilterPlugin
 from kubesched.framework.plugin import PluginContext, PostFilterPlugin, PostFilterResult, PreEnqueuePlugin, WhatIfRunner
 from kubesched.framework.status import Code, Status, error, unresolvable, unschedulable
 from kubesched.plugins.default_preemption.candidates import Candidate
 from kubesched.plugins.default_preemption.dry_run import DryRun, dry_run
-from kubesched.plugins.default_preemption.eviction import Evicting, Eviction
+from kubesched.plugins.default_preemption.eviction import Evicting, Eviction, GroupEviction
+from kubesched.plugins.default_preemption.group_preemption import is_leaving_for_another, is_under_way, make_room
+from kubesched.plugins.default_preemption.group_units import whole_units
 from kubesched.plugins.shared.hinting import waits_for
 from kubesched.state.cluster import ClusterState
 from kubesched.state.pods import PlacedPod
@@ -23,6 +27,7 @@ from kubesched.state.pods import PlacedPod
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 NEVER = "not eligible due to preemptionPolicy=Never."
 NO_CANDIDATE = unschedulable("preemption: no candidate node for preemption")
+STILL_EVICTING_FOR_GROUP = unresolvable("waiting for the preemption for this pod group to be finished")
 STILL_EVICTING = unresolvable("waiting for the preemption for this pod to be finished")
 
 _AT_LEAST = 100
@@ -39,7 +44,7 @@ class PreemptionDetails:
     """The rows of the candidates that nothing tells apart from the best, by name; the first is chosen."""
 
 
-class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
+class DefaultPreemption(PostFilterPlugin, PodGroupPostFilterPlugin, PreEnqueuePlugin):
     """Chooses victims of lower priority, on one node, as few and as unimportant as possible."""
 
     name = "DefaultPreemption"
@@ -63,7 +68,10 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
         return max(share, self._args.min_candidate_nodes_absolute, _AT_LEAST)
 
     def pre_enqueue(self, pod: Pod, state: ClusterState) -> Status | None:
-        return STILL_EVICTING if self._evicting.holds_back(pod, state) else None
+        if self._evicting.holds_back(pod.identity, state):
+            return STILL_EVICTING
+        key = group_key(pod)
+        return STILL_EVICTING_FOR_GROUP if key and self._evicting.holds_back(f"podgroup/{key}", state) else None
 
     def post_filter(
         self, cycle: Cycle, diagnosis: Diagnosis, what_if: WhatIfRunner
@@ -91,11 +99,34 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
         best = sorted(run.best_rows(), key=names.__getitem__)
         details = PreemptionDetails(run=run, best=tuple(best))
         node_name, victims = names[best[0]], run.candidate(best[0]).victims
+        if self.context.features.pod_groups:
+            victims = whole_units(victims, cycle.state)
         return PostFilterResult(node_name, victims, details, self._eviction(cycle, node_name, victims)), None
 
     def _eviction(self, cycle: Cycle, node_name: str, victims: Sequence[PlacedPod]) -> Eviction | None:
         leaving = [victim.pod for victim in victims if not victim.pod.is_terminating]
-        return Eviction(self.name, cycle, node_name, leaving, self._evicting, self.context) if leaving else None
+        if not leaving:
+            return None
+        preemptor = cycle.latest or cycle.pod
+        return Eviction(self.name, preemptor, cycle.state, node_name, leaving, self._evicting, self.context)
+
+    def pod_group_post_filter(
+        self, group: PodGroup, pods: Sequence[Pod], state: ClusterState, what_if: GroupWhatIf
+    ) -> tuple[GroupPostFilterResult | None, Status | None]:
+        if is_under_way(group, pods, state):
+            known = {pod.identity: pod.status.nominated_node_name for pod in pods}
+            return GroupPostFilterResult(known, None, "ongoing preemption on nominated nodes"), None
+        room = make_room(group, pods, state, what_if)
+        if isinstance(room, Status):
+            return None, room
+        names = state.nodes.names
+        nominations = {pod.identity: names[row] for pod, row in room.assignments}
+        leaving = [victim.pod for victim in room.victims if not victim.pod.is_terminating]
+        nodes = nominations.values()
+        eviction = GroupEviction(self.name, group, pods[0], state, nodes, leaving, self._evicting, self.context)
+        result = PostFilterResult("", room.victims, None, eviction) if leaving else None
+        said = f"found a placement for podgroup, preempting {len(room.victims)} victims"
+        return GroupPostFilterResult(nominations, result, said), None
 
     def _hopeless(self, run: DryRun, node_count: int) -> tuple[PostFilterResult, Status]:
         details = PreemptionDetails(run=run)
@@ -125,17 +156,10 @@ def why_not_eligible(cycle: Cycle, diagnosis: Diagnosis) -> str:
     if status is not None and status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
         return ""
     leaving = (
-        placed.pod.priority < pod.priority and _is_leaving_for_another(placed.pod)
+        placed.pod.priority < pod.priority and is_leaving_for_another(placed.pod)
         for placed in cycle.state.pods.pods_on(row)
     )
     return WAITING_FOR_VICTIMS if any(leaving) else ""
-
-
-def _is_leaving_for_another(pod: Pod) -> bool:
-    if not pod.is_terminating:
-        return False
-    disruption = next((c for c in pod.status.conditions if c.type == "DisruptionTarget"), None)
-    return disruption is not None and disruption.status == "True" and disruption.reason == "PreemptionByScheduler"
 
 
 def narrow(cycle: Cycle, run: DryRun) -> DryRun:

@@ -52,6 +52,8 @@ class ClaimAttempt:
     """By index of a claim that is allocated: the rows that cannot use it."""
     allocations: dict[int, AllocationResult] = field(default_factory=dict)
     """By index of a claim: what was set aside for it."""
+    shared: dict[int, AllocationResult] = field(default_factory=dict)
+    """By index of a claim: what another pod of the group is about to get for it, and this one with it."""
     mappings: tuple[ExtendedResourceRequest, ...] = ()
     """Which request of the claim for extended resources serves which container."""
     writes: list[ClaimWrite] = field(default_factory=list)
@@ -73,7 +75,7 @@ class ClaimAttempt:
 
     @property
     def to_allocate(self) -> list[int]:
-        return [i for i, claim in enumerate(self.claims) if claim.status.allocation is None]
+        return [i for i, claim in enumerate(self.claims) if claim.status.allocation is None and i not in self.shared]
 
     def variant_at(self, row: int) -> Variant:
         """How things are on one row; the attempt must have been searched for."""

@@ -165,7 +165,8 @@ class ClaimBinding:
         try:
             if is_extended and claim.name == IN_MEMORY_NAME:
                 claim = attempt.claims[index] = await self._create(claim)
-            write = ReserveClaim(claim, consumer_of(pod), allocation, self._timestamp())
+            is_shared = pod.spec.scheduling_group is not None
+            write = ReserveClaim(claim, consumer_of(pod), allocation, self._timestamp(), is_shared)
             what = "allocation and reservation" if allocation is not None else "reservation"
             try:
                 written = await write_claim(self._client, write)
@@ -175,6 +176,7 @@ class ClaimBinding:
             self._ledger.assume(written)
         finally:
             if allocation is not None:
+                del attempt.allocations[index]  # it is released once, for other pods may count on it too
                 self._ledger.release(set_aside)
         if is_extended:
             await self._name_in_pod(written)

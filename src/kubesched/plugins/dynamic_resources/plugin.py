@@ -11,6 +11,7 @@ import numpy as np
 from kubesched.api.device_claims import AllocationResult, ResourceClaim
 from kubesched.api.devices import DeviceClass
 from kubesched.api.pod import Pod
+from kubesched.api.pod_groups import group_key
 from kubesched.api.selectors import compile_node_selector
 from kubesched.config.args import DynamicResourcesArgs
 from kubesched.config.defaults import BINDING_TIMEOUT, SEARCH_TIMEOUT
@@ -137,6 +138,9 @@ class DynamicResources(
 
     def _look_at(self, index: int, claim: ResourceClaim, attempt: ClaimAttempt, cycle: Cycle) -> Status | None:
         allocation = claim.status.allocation
+        pending = self._view(cycle).ledger.pending_in(claim, _group_of(cycle)) if allocation is None else None
+        if pending is not None:
+            attempt.shared[index] = allocation = pending
         if allocation is not None:
             if allocation.node_selector is not None:
                 attempt.nodes_of[index] = compile_node_selector(allocation.node_selector)
@@ -285,7 +289,13 @@ class DynamicResources(
 
     def reserve(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
         attempt = cycle.find(NOTES)
-        if attempt is None or not attempt.to_allocate:
+        if attempt is None:
+            return None
+        ledger, group = self._view(cycle).ledger, _group_of(cycle)
+        for index, allocation in attempt.shared.items():
+            attempt.allocations[index] = allocation
+            ledger.set_aside(attempt.claims[index], allocation, group)
+        if not attempt.to_allocate:
             return None
         if attempt.variants is None:
             self.filter(cycle, Nodes(cycle.state))
@@ -296,7 +306,6 @@ class DynamicResources(
         found = self.allocations_on(cycle, row)
         if found is None:
             return error("claim allocation not found for node")
-        ledger = self._view(cycle).ledger
         attempt.mappings = variant.extended.mappings
         for index, allocation in zip(attempt.to_allocate, found):
             claim = attempt.claims[index]
@@ -304,7 +313,7 @@ class DynamicResources(
             if claim is attempt.extended_claim:
                 spec = spec_with(variant.extended.requests)
                 attempt.claims[index] = claim = msgspec.structs.replace(claim, spec=spec)
-            ledger.set_aside(claim, allocation)
+            ledger.set_aside(claim, allocation, group)
         return None
 
     def allocations_on(self, cycle: Cycle, row: int) -> list[AllocationResult] | None:
@@ -379,6 +388,11 @@ class DynamicResources(
 
     def _view(self, cycle: Cycle) -> DeviceView:
         return cycle.state.companion(DeviceView)
+
+
+def _group_of(cycle: Cycle) -> str:
+    """The group that the pod is placed with, as a whole; empty if it is on its own."""
+    return "" if cycle.makes_room else group_key(cycle.pod)
 
 
 def _is_idle(claim: ResourceClaim, pod: Pod) -> bool:

@@ -34,6 +34,8 @@ class ReserveClaim:
     allocation: AllocationResult | None
     now: str
     """When the devices are allocated, if the claim does not say so yet; empty where time does not matter."""
+    is_shared: bool = False
+    """Whether another pod of the same group may have written the same allocation already."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def changed(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json
     reserved = status.get("reservedFor") or []
     match write:
         case ReserveClaim():
-            if write.allocation is not None:
+            if write.allocation is not None and not (write.is_shared and status.get("allocation")):
                 status["allocation"] = msgspec.to_builtins(write.allocation)
             if write.now:
                 status["allocation"] = {"allocationTimestamp": write.now, **status["allocation"]}
@@ -113,10 +115,17 @@ def _check(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json)
     if not isinstance(write, ReserveClaim):
         return
     is_allocated = (stored.get("status") or {}).get("allocation") is not None
-    if is_allocated and write.allocation is not None:
+    if is_allocated and write.allocation is not None and not _is_the_same(write, stored):
         raise ClaimGoneAnotherWayError(f"claim {name} got allocated elsewhere in the meantime")
     if not is_allocated and write.allocation is None:
         raise ClaimGoneAnotherWayError(f"claim {name} got deallocated elsewhere in the meantime")
+
+
+def _is_the_same(write: ReserveClaim, stored: Json) -> bool:
+    """Whether the claim has just the devices that it was to get, for another pod of the group."""
+    assert write.allocation is not None
+    there = msgspec.convert(stored["status"]["allocation"], AllocationResult)
+    return write.is_shared and there.devices == write.allocation.devices
 
 
 async def write_claim(client: ClusterClient, write: ClaimWrite) -> ResourceClaim | None:

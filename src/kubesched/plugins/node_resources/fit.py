@@ -9,6 +9,7 @@ import numpy as np
 
 from kubesched.api.devices import DeviceClass
 from kubesched.api.pod import Pod
+from kubesched.api.pod_groups import PodGroup
 from kubesched.api.quantity import Family, spell
 from kubesched.api.requests import (
     CPU,
@@ -26,6 +27,7 @@ from kubesched.config.args_validation import validate_node_resources_fit
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import FilterOutcome
 from kubesched.framework.events import Interest
+from kubesched.framework.groups import PlacementScorePlugin, Proposal
 from kubesched.framework.nodes import Nodes, NodeView
 from kubesched.framework.plugin import (
     Details,
@@ -40,11 +42,12 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.status import Status, unresolvable, unschedulable
-from kubesched.plugins.node_resources import hints
+from kubesched.plugins.node_resources import hints, placements
 from kubesched.plugins.node_resources.allocation import Allocation
 from kubesched.plugins.node_resources.strategies import strategy
 from kubesched.plugins.shared.arithmetic import wrapped
 from kubesched.plugins.shared.devices.extended_resources import served_by_devices
+from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64, ResourceIds
 from kubesched.state.facts import StateKey
 
@@ -91,7 +94,7 @@ class PodRequest:
 _REQUEST = StateKey[PodRequest]("PreFilterNodeResourcesFit")
 
 
-class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ExplainPlugin):
+class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, PlacementScorePlugin, ExplainPlugin):
     """Room for the pod, and the strategy by which fuller or emptier nodes are better."""
 
     name = "NodeResourcesFit"
@@ -114,10 +117,22 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def events_to_register(self) -> tuple[Interest, ...]:
         return hints.interests(device_classes=self._waits_for_classes)
 
+    def score_placement(self, group: PodGroup, proposal: Proposal, state: ClusterState) -> int:
+        return placements.fullness(self._args.scoring_strategy.resources, proposal, state)
+
     def pre_filter(self, cycle: Cycle) -> Status | None:
         version = cycle.state.nodes.resources_version
         cycle.write(_REQUEST, cycle.facts.derived_at(version, self._request, cycle))
         return None
+
+    def capacity(self, cycle: Cycle, nodes: Nodes) -> Int64 | None:
+        request = cycle.read(_REQUEST)
+        if any(name in served_by_devices(cycle) for name in request.names):
+            return None
+        room: Int64 = np.maximum(nodes.allowed_pods - nodes.pod_count, 0)
+        free = nodes.allocatable_of(request.resource_ids) - nodes.requested_of(request.resource_ids)
+        least: Int64 = np.maximum(free // request.amounts, 0).min(axis=0, initial=np.iinfo(np.int64).max)
+        return np.minimum(room, least)
 
     def filter_question(self, cycle: Cycle) -> Hashable:
         request = cycle.read(_REQUEST)

@@ -10,7 +10,7 @@ import msgspec
 
 from kubesched.api.change import Change
 from kubesched.api.custom import read_custom
-from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, WATCHED, Resource
+from kubesched.api.kinds import CUSTOM_RESOURCE_DEFINITIONS, KINDS, WATCHED, Kind, Resource
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.extenders.originals import Originals
@@ -20,7 +20,7 @@ from kubesched.scheduler.scheduler import Scheduler
 
 log = logging.getLogger(__name__)
 
-_RECORDS = {kind.resource: kind.record for kind in WATCHED}
+_RECORDS = {kind.resource: kind.record for kind in KINDS.values()}
 
 
 class Feed:
@@ -31,10 +31,13 @@ class Feed:
         api: Api,
         on_news: Callable[[], object],
         *,
+        kinds: Iterable[Kind] = WATCHED,
         custom: Iterable[str] = (),
         originals: Originals | None = None,
     ) -> None:
-        """`custom` are resources that only plugins know, followed as soon as they are defined.
+        """`kinds` are followed from the beginning.
+
+        `custom` are resources that only plugins know, followed as soon as they are defined.
 
         `originals` gets objects whole.
         """
@@ -45,7 +48,7 @@ class Feed:
         self._unseen: deque[Event] = deque()
         self._known: dict[tuple[str, str, str], KubeObject] = {}
         self._on_news = on_news
-        self._stops = [api.subscribe(tuple(_RECORDS), self._remember)]
+        self._stops = [api.subscribe(tuple(kind.resource for kind in kinds), self._remember)]
         if self._undefined:
             self._stops.append(api.subscribe((CUSTOM_RESOURCE_DEFINITIONS,), self._definition_changed))
 

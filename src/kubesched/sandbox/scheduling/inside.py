@@ -57,7 +57,13 @@ class SchedulerInside:
         )
         self._loop = SchedulingLoop(self.scheduler)
         news = lambda: running.call_soon(self._deliver)  # noqa: E731
-        self._feed = Feed(api, news, custom=self.scheduler.custom_resources, originals=self.originals)
+        self._feed = Feed(
+            api,
+            news,
+            kinds=self.scheduler.kinds,
+            custom=self.scheduler.custom_resources,
+            originals=self.originals,
+        )
 
     @property
     def unfinished(self) -> int:

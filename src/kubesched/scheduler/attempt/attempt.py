@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import msgspec
 
@@ -26,6 +26,9 @@ from kubesched.framework.status import Code, Status
 from kubesched.framework.stopwatch import Stopwatch
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.state.pods import PlacedPod
+
+if TYPE_CHECKING:
+    from kubesched.scheduler.groups.group_turn import GroupTurn
 
 EVICTION = "Eviction"
 """What the stopwatch of an attempt calls the time that the eviction of victims took."""
@@ -108,6 +111,8 @@ class Failed(msgspec.Struct, frozen=True, gc=False):
     """None if there was not even a decision, because something broke."""
     victims: tuple[PlacedPod, ...] = ()
     """The pods that are to be evicted so that there will be a node."""
+    is_requeued: bool = False
+    """Whether the pod is back in the queue already, with all of its group."""
 
 
 class WaitingOnPermit(msgspec.Struct, frozen=True, gc=False):
@@ -167,8 +172,15 @@ class Attempt:
     """Counts the attempts of a scheduler. A pod may get its next one while the last is still being written."""
     spent: float = 0.0
     """Seconds that deciding has taken, if it has taken long."""
+    group: GroupTurn | None = None
+    """The attempt at the whole group that this one is part of."""
     ran_out: Expense | None = None
     """What the decision was given up for, since it took too long."""
+
+    @property
+    def together(self) -> Sequence[Attempt]:
+        """All attempts that are decided along with this one, itself included."""
+        return (self,) if self.group is None else self.group.attempts
 
     @property
     def decision(self) -> Decision | None:

@@ -29,23 +29,32 @@ class FailureReporter:
         self._client = client
 
     async def report(self, queued: QueuedPod, failure: Failure) -> None:
+        """All of it."""
+        if self._requeue(queued, failure):
+            await self.tell(queued.pod, failure)
+
+    def _requeue(self, queued: QueuedPod, failure: Failure) -> bool:
+        """Whether there is still somebody to be told."""
         queued.unschedulable_plugins = set(failure.unschedulable_plugins)
         queued.pending_plugins = set(failure.pending_plugins)
         queued.gating_plugin = ""
         latest = self._find(queued.key)
+        if latest is None or latest.identity != queued.identity:
+            self._queue.gone(queued.pod)
         try:
             if latest is not None and not latest.spec.node_name:
                 if latest.identity != queued.identity:
                     self._queue.nominate(queued.pod, "")
-                    return  # deleted and made anew: another pod, with a life of its own
+                    return False  # deleted and made anew: another pod, with a life of its own
                 queued.pod = latest
                 self._queue.add_unschedulable(queued)
             self._queue.nominate(queued.pod, failure.nominated)
         finally:
             self._queue.done(queued.pod)
-        await self._report(queued.pod, failure)
+        return True
 
-    async def _report(self, pod: Pod, failure: Failure) -> None:
+    async def tell(self, pod: Pod, failure: Failure) -> None:
+        """An event and the condition, for a pod that is back in the queue."""
         note = _shortened(failure.message)
         self._client.record_event(
             pod, related=None, type="Warning", reason="FailedScheduling", action="Scheduling", note=note

@@ -73,7 +73,7 @@ class SchedulingCycle:
         decision: Decision | None = None
         try:
             has_waited = isinstance(attempt.state, Asking | Paused)
-            if self._is_to_be_skipped(pod, self._find(pod.key) if has_waited else pod):
+            if self.is_to_be_skipped(pod, self._find(pod.key) if has_waited else pod):
                 self._queue.done(pod)
                 self._state.nominated.keep_only_name_of(pod)
                 return Done(AttemptOutcome.SKIPPED)
@@ -93,16 +93,20 @@ class SchedulingCycle:
             log.exception("the attempt at pod %s broke", attempt.queued.key)
             placed = self._state.placed(pod)
             if decision is not None and placed is not None and placed.assumed:
-                self._forget(decision)
+                self.forget(decision)
             return Failed(breakdown(failure), decision)
 
     def _assume(self, attempt: Attempt, decision: Decision) -> Failed | WaitingOnPermit | Assumed:
-        rejected = self._assume_and_reserve(decision)
+        rejected = self.assume_and_reserve(decision)
         timeouts: dict[str, float] = {}
         if rejected is None:
             rejected = self._permit(decision, timeouts)
         if rejected is not None:
             return Failed(rejection(rejected), decision)
+        return self.proceed(attempt, decision, timeouts)
+
+    def proceed(self, attempt: Attempt, decision: Decision, timeouts: dict[str, float]) -> WaitingOnPermit | Assumed:
+        """The pod is assumed and everything is reserved: it is to be bound, once all plugins permit it."""
         if timeouts:
             self._permitting[decision.pod.identity] = attempt, decision
             self._waiting.add(decision.pod, decision.node, timeouts)
@@ -125,7 +129,7 @@ class SchedulingCycle:
             over.append(attempt)
         return over
 
-    def _is_to_be_skipped(self, pod: Pod, latest: Pod | None) -> bool:
+    def is_to_be_skipped(self, pod: Pod, latest: Pod | None) -> bool:
         """`latest` is the pod after extenders were asked about it, or other pods had their turn."""
         if not self._engine.knows(pod.spec.scheduler_name) or latest is None:
             return True
@@ -140,7 +144,7 @@ class SchedulingCycle:
         placed = self._state.placed(pod)
         return placed is not None and placed.assumed
 
-    def _assume_and_reserve(self, decision: Decision) -> Status | None:
+    def assume_and_reserve(self, decision: Decision) -> Status | None:
         """None if the pod is assumed and everything is set aside for it; else nothing is."""
         pod, cycle = decision.pod, decision.cycle
         if self._state.placed(pod) is not None:  # another scheduler was faster
@@ -155,18 +159,19 @@ class SchedulingCycle:
                 break
         cycle.lap("Reserve", rejected)
         if rejected is not None:
-            self._forget(decision)
+            self.forget(decision)
         return rejected
 
     def _permit(self, decision: Decision, timeouts: dict[str, float]) -> Status | None:
         """The last word before binding: None if it is yes, or not yet; then `timeouts` has who must be waited for."""
-        rejected = self._ask_to_permit(decision, timeouts)
+        rejected = self.ask_to_permit(decision, timeouts)
         decision.cycle.lap("Permit", WAITING if timeouts and rejected is None else rejected)
         if rejected is not None:
-            self._forget(decision)
+            self.forget(decision)
         return rejected
 
-    def _ask_to_permit(self, decision: Decision, timeouts: dict[str, float]) -> Status | None:
+    def ask_to_permit(self, decision: Decision, timeouts: dict[str, float]) -> Status | None:
+        """As `_permit`, without consequences."""
         cycle = decision.cycle
         for plugin in self._permit_plugins[decision.profile]:
             status, seconds = cycle.ask(plugin.name, "Permit", plugin.permit, cycle, decision.pod, decision.node)
@@ -185,7 +190,7 @@ class SchedulingCycle:
         while pods:
             self._queue.activate(pods.pop(next(iter(pods))))
 
-    def _forget(self, decision: Decision) -> None:
+    def forget(self, decision: Decision) -> None:
         """Give everything back and forget the assumption."""
         self.unreserve(decision)
         self._state.forget(decision.pod)

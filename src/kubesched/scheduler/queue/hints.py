@@ -11,6 +11,7 @@ from kubesched.api.change import Change
 from kubesched.api.pod import Pod
 from kubesched.framework.events import ClusterEvent, Hint, Interest
 from kubesched.scheduler.listener import SchedulerListener
+from kubesched.scheduler.queue.queued_group import QueuedGroup
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.queue.waiting_groups import WaitingGroups
 from kubesched.state.cluster import ClusterState
@@ -53,6 +54,8 @@ class QueueingHints:
 
     def strategy(self, queued: QueuedPod, event: ClusterEvent, change: Change[Any]) -> QueueingStrategy:
         """What the plugins that rejected the pod make of the event."""
+        if isinstance(queued, QueuedGroup):
+            return self._group_strategy(queued, event, change)
         if not queued.rejectors:
             return QueueingStrategy.AFTER_BACKOFF
         if event.is_wildcard:
@@ -73,6 +76,12 @@ class QueueingHints:
                     return QueueingStrategy.AFTER_BACKOFF
                 found = QueueingStrategy.AFTER_BACKOFF
         return found
+
+    def _group_strategy(self, group: QueuedGroup, event: ClusterEvent, change: Change[Any]) -> QueueingStrategy:
+        """An event wakes a group if it helps a member that holds it back."""
+        gated = (member for member in group.members.values() if member.is_gated)
+        strategies = (self.strategy(member, event, change) for member in gated)
+        return next((strategy for strategy in strategies if strategy), QueueingStrategy.SKIP)
 
     def _hint(
         self, queued: QueuedPod, plugin: str, interest: Interest, event: ClusterEvent, change: Change[Any]

@@ -50,8 +50,9 @@ class InFlight:
         if mark is None:
             return
         del self._log[mark]
-        for at, entry in list(self._log.items()):
-            if not isinstance(entry, InFlightEvent):
+        while self._log:
+            at = next(iter(self._log))
+            if not isinstance(self._log[at], InFlightEvent):
                 break
             del self._log[at]
 

@@ -65,6 +65,16 @@ class QueuedPod:
         return self.unschedulable_plugins | self.pending_plugins
 
     @property
+    def stands_alone(self) -> bool:
+        """Whether what wakes it cannot be told from what wakes pods that look the same."""
+        return False
+
+    @property
+    def backoff_stretch(self) -> float:
+        """By how much longer than others it may have to wait at most."""
+        return 1.0
+
+    @property
     def is_gated(self) -> bool:
         return self.gating_plugin != ""
 
@@ -133,7 +143,7 @@ class Backoff:
         if not failures or not self._longest:
             return 0.0
         if queued.backoff_until is None:
-            delay = min(self._initial * 2 ** min(failures - 1, 62), self._longest)
+            delay = min(self._initial * 2 ** min(failures - 1, 62), self._longest * queued.backoff_stretch)
             queued.backoff_until = self._aligned(queued.timestamp + delay)
         return queued.backoff_until
 
@@ -171,7 +181,12 @@ class UnschedulablePods:
         """Add a pod, or find its new group after it changed."""
         self.remove(pod.key)
         spec, facts = pod.pod.spec, self._state.facts(pod.pod)
-        apart = spec.resource_claims or pod.pending_plugins or any(volume.ephemeral for volume in spec.volumes)
+        apart = (
+            pod.stands_alone
+            or spec.resource_claims
+            or pod.pending_plugins
+            or any(volume.ephemeral for volume in spec.volumes)
+        )
         group = Group(facts, frozenset(pod.rejectors), pod.gating_plugin, pod.key if apart else "")
         self._pods[pod.key] = (pod, group, pod.pod)
         self._state.facts.hold(pod.pod, facts)

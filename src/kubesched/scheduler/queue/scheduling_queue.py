@@ -153,6 +153,10 @@ class SchedulingQueue:
                 return
         self._unschedulable.remove(pod.key)
 
+    def gone(self, pod: Pod) -> None:
+        """A pod that was being bound was deleted meanwhile: it is not pending again."""
+        self._state.groups.gone(pod)
+
     # -- attempts -----------------------------------------------------------------------------------------------------
 
     def pop(self) -> tuple[QueuedPod, str] | None:

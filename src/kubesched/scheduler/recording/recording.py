@@ -198,4 +198,5 @@ def described(attempt: Attempt) -> dict[str, Any]:
         "among": decision.draw.among if decision else 1,
         "drawn": decision.draw.drawn if decision else 0,
         **({"ran_out": True} if attempt.ran_out is not None else {}),
+        **({"draws": attempt.group.draws} if attempt.group is not None and attempt.together[0] is attempt else {}),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from kubesched.api.pod import Pod, PodCondition
 from kubesched.framework.client import CONFLICT, Awaited, ClientError, ClusterClient, Json
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.registry import Registry
-from kubesched.scheduler.attempt.attempt import Attempt
+from kubesched.scheduler.attempt.attempt import Asking, Attempt, Paused, Popped
 from kubesched.scheduler.recording.recording import FORMAT, described, name_in, named
 from kubesched.scheduler.run_now import run_now
 from kubesched.scheduler.scheduler import Scheduler
@@ -69,6 +70,10 @@ class Replay:
         self._line = 0
         self._now = 0.0
         self._drawn = 0
+        self._draws: deque[int] = deque()
+        """Those of a group, whose pods are decided all at once."""
+        self._popped: deque[Attempt] = deque()
+        """Attempts that began together with one that the recording has named already."""
         self._client = _RecordedClient(self._compare)
         self._open: dict[int, Attempt] = {}
         """Attempts that are not over, by the number that they have in the recording."""
@@ -95,7 +100,7 @@ class Replay:
                 configuration,
                 self._client,
                 clock=lambda: self._now,
-                draw=lambda _: self._drawn,
+                draw=lambda _: self._draws.popleft() if self._draws else self._drawn,
                 plugins=plugins,
             )
         except (config.ConfigError, ProfileError) as error:
@@ -153,7 +158,9 @@ class Replay:
                 self._compare(f"outcome of {entry['pod']}", entry["outcome"], self._open.pop(entry["attempt"]).outcome)
 
     def _pop(self, entry: Entry) -> None:
-        attempt = self._scheduler.pop()
+        if not self._popped and (next_one := self._scheduler.pop()) is not None:
+            self._popped.extend(next_one.together)
+        attempt = self._popped.popleft() if self._popped else None
         popped = attempt.queued.key if attempt else None
         self._compare("next pod", entry["pod"], popped)
         if attempt is not None and popped == entry["pod"]:
@@ -168,7 +175,9 @@ class Replay:
         ran_out = bool(entry.get("ran_out"))
         if ran_out:  # which time did: so it takes too long from the start
             attempt.spent = math.inf
-        self._scheduler.decide(attempt)
+        if isinstance(attempt.state, Popped | Asking | Paused):  # of a group, the first one's turn was that of all
+            self._draws = deque(entry.get("draws", ()))
+            self._scheduler.decide(attempt)
         now = described(attempt)
         for what in ("phase", "node", "message", "victims", "among"):
             if ran_out and what == "message":

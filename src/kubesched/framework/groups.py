@@ -1,0 +1,165 @@
+"""Extension points for pod groups, and what they are asked about.
+
+A group is placed as a whole: its pods are decided one after another on one state, each with the earlier ones assumed,
+and all is undone unless the group is feasible. GangScheduling says when it is; other plugins say where it may go as a
+whole, which of several such placements is best, and how room can be made for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from kubesched.api.custom import CustomObject
+from kubesched.api.pod import Pod
+from kubesched.api.pod_groups import PodGroup
+from kubesched.config.features import Features
+from kubesched.framework.plugin import Plugin, PostFilterResult
+from kubesched.framework.status import Status
+from kubesched.state.cluster import ClusterState
+from kubesched.state.columns import Bool, Rows
+from kubesched.state.facts import PodFacts
+
+
+def group_of(pod: Pod, state: ClusterState) -> PodGroup | None:
+    """The PodGroup that a pod names, if it is known."""
+    named = pod.spec.scheduling_group
+    return None if named is None else state.objects.get(PodGroup, named.pod_group_name, pod.namespace)
+
+
+def group_priority(group: PodGroup, members: Iterable[Pod], features: Features) -> int:
+    """The group's own; where the API has no such field, that of its least important pod."""
+    if group.spec.priority is not None:
+        return group.spec.priority
+    if features.group_preemption or not group.is_alpha:
+        return 0
+    return min((pod.priority for pod in members), default=0)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the placement of a group has come."""
+
+    scheduled: int
+    """Pods of the group on nodes: before this attempt, and in it."""
+    remaining: int
+    """Pods that are yet to be tried in this attempt."""
+
+
+class PlacementFeasiblePlugin(Plugin):
+    """Says whether a group is worth running with the pods that found nodes. Asked before the first and after each."""
+
+    def placement_feasible(self, group: PodGroup, progress: Progress) -> Status | None:
+        """None if it is; a Wait if it may yet be; a rejection if it cannot be any more."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """Some nodes on which all pods of a group may go."""
+
+    name: str
+    nodes: Bool
+    """A mask of the rows."""
+    is_all: bool = False
+    """Whether all nodes are in it."""
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The rows where the mask is set."""
+        return np.flatnonzero(self.nodes)
+
+
+class PlacementGeneratePlugin(Plugin):
+    """Says to which parts of the cluster a group may go as a whole. There is at most one in a profile."""
+
+    def placements(self, group: PodGroup, state: ClusterState) -> Sequence[Placement] | Status:
+        """The placements to be tried; a status if there are none."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """A placement, and the pods of the group that would run in it. None of them is on its node yet."""
+
+    placement: Placement
+    pods: tuple[tuple[PodFacts, int], ...]
+    """How many pods there are with each facts."""
+
+    @property
+    def count(self) -> int:
+        return sum(count for _, count in self.pods)
+
+
+class PlacementScorePlugin(Plugin):
+    """Says how good each feasible placement is. Asked only if there are several."""
+
+    def score_placement(self, group: PodGroup, proposal: Proposal, state: ClusterState) -> int:
+        raise NotImplementedError
+
+    def normalize_placements(self, scores: list[int]) -> list[int]:
+        """Bring the scores into 0..100."""
+        return scores
+
+
+class GroupWhatIf(Protocol):
+    """A group on the state as it is at the moment, for plugins that make room."""
+
+    @property
+    def assignments(self) -> Sequence[tuple[Pod, int]]:
+        """The pods of the group that are assumed, and their rows."""
+
+    def place(self) -> Status | None:
+        """Assume the pods of the group on nodes, until it is to `leave`; or say why it is not feasible."""
+
+    def resettle(self, rows: Collection[int] | None) -> bool:
+        """Somebody came to these rows, or to whichever: whether the pods of the group there can stay, or move.
+
+        If not, they are where they were.
+        """
+
+    def leave(self) -> None:
+        """No pod of the group is assumed any longer."""
+
+
+class PodGroupPostFilterPlugin(Plugin):
+    """Called when a group is not feasible: may make room for all of it at once."""
+
+    def pod_group_post_filter(
+        self, group: PodGroup, pods: Sequence[Pod], state: ClusterState, what_if: GroupWhatIf
+    ) -> tuple[GroupPostFilterResult | None, Status | None]:
+        """A result and None, or a status that says why not: Unschedulable lets the next plugin try."""
+        raise NotImplementedError
+
+
+class GroupAliasPlugin(Plugin):
+    """Another way to say which pods belong together, told in the words of PodGroup. With one, groups are scheduled."""
+
+    def as_member(self, pod: Pod) -> Pod:
+        """The pod, with the group that it belongs to in `spec.schedulingGroup`."""
+        raise NotImplementedError
+
+    def as_group(self, obj: CustomObject) -> PodGroup | None:
+        """The group that an object of a custom resource stands for; None if it stands for none."""
+        raise NotImplementedError
+
+
+GROUP_POINTS: dict[str, type[Plugin]] = {
+    "placement_generate": PlacementGeneratePlugin,
+    "placement_score": PlacementScorePlugin,
+}
+"""Those that a configuration names, by the names that it has for them here."""
+
+
+@dataclass(frozen=True)
+class GroupPostFilterResult:
+    """Room that will be there: a node for each pod, and the eviction that makes it. None if it is under way already."""
+
+    nominations: dict[str, str]
+    """Names of nodes by the identity of pods."""
+    room: PostFilterResult | None
+    message: str

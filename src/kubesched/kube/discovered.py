@@ -1,0 +1,116 @@
+"""A resource whose version depends on the API server: it is asked which one it serves, if it serves any at all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from kubesched.api.kinds import Resource
+from kubesched.kube.client import Client
+from kubesched.kube.decoding import K, Page, RecordCodec, raw_list_of
+from kubesched.kube.errors import ApiStatusError, UnreadableAnswerError
+from kubesched.kube.listing import ApiSource, EventStream
+
+ASK_AGAIN = 30.0
+"""Seconds after which a server that serves none of the versions is asked again: a restart may have changed that."""
+_NOTHING = b'{"items":[],"metadata":{"resourceVersion":"0"}}'
+
+
+class _Served(msgspec.Struct):
+    name: str = ""
+
+
+class _ResourceList(msgspec.Struct):
+    resources: tuple[_Served, ...] = ()
+
+
+class DiscoveredSource:
+    """The first of some versions that the server serves. Without any there are no objects, which is no error."""
+
+    def __init__(
+        self,
+        client: Client,
+        versions: Sequence[Resource],
+        *,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._client = client
+        self._versions = versions
+        self._sleep = sleep
+        self._source: ApiSource | None = None
+
+    async def page(self, *, resource_version: str, limit: int, more: str) -> bytes:
+        if not more:
+            self._source = await self._discovered()
+        if self._source is None:
+            return _NOTHING
+        return await self._source.page(resource_version=resource_version, limit=limit, more=more)
+
+    async def watch(self, *, resource_version: str, seconds: int, initial_events: bool) -> EventStream:
+        if initial_events:
+            self._source = await self._discovered()
+            if self._source is None:
+                raise ApiStatusError(405, message="there is nothing to be streamed")
+        if self._source is None:
+            if await self._discovered() is None:
+                return _Silence(self._sleep)
+            raise ApiStatusError(410, message="it is served by now")
+        try:
+            return await self._source.watch(
+                resource_version=resource_version, seconds=seconds, initial_events=initial_events
+            )
+        except ApiStatusError as error:
+            if error.code == 404:  # a server of another release has taken over
+                raise ApiStatusError(410, message=error.message) from error
+            raise
+
+    async def _discovered(self) -> ApiSource | None:
+        for resource in self._versions:
+            try:
+                body = await self._client.get(f"/apis/{resource.api_version}")
+            except ApiStatusError as error:
+                if error.code == 404:
+                    continue
+                raise
+            if any(served.name == resource.plural for served in _resources(body)):
+                return ApiSource(self._client, resource)
+        return None
+
+
+class _Silence:
+    """A watch in which nothing happens for a while."""
+
+    def __init__(self, sleep: Callable[[float], Awaitable[None]]) -> None:
+        self._sleep = sleep
+        self._over = asyncio.Event()
+
+    async def lines(self) -> list[bytes]:
+        waits = [asyncio.ensure_future(self._sleep(ASK_AGAIN)), asyncio.ensure_future(self._over.wait())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waits:
+                each.cancel()
+        return []
+
+    def close(self) -> None:
+        self._over.set()
+
+
+class VersionedCodec(RecordCodec[K]):
+    """Records that say which version of the API they were read in, which the items of a list do not."""
+
+    def page(self, body: bytes) -> Page[K]:
+        page = super().page(body)
+        version = raw_list_of(body).api_version
+        return page._replace(objects=[replace(obj, api_version=obj.api_version or version) for obj in page.objects])
+
+
+def _resources(body: bytes) -> tuple[_Served, ...]:
+    try:
+        return msgspec.json.decode(body, type=_ResourceList).resources
+    except msgspec.DecodeError as error:
+        raise UnreadableAnswerError(f"a list of resources cannot be read: {error}") from None

@@ -1,0 +1,118 @@
+"""Room for a pod group: lesser pods are thought away until it fits, and whoever may stay stays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kubesched.api.pod import Pod
+from kubesched.api.pod_groups import PodGroup
+from kubesched.framework.groups import GroupWhatIf, group_priority
+from kubesched.framework.status import Status, unresolvable, unschedulable
+from kubesched.plugins.default_preemption.candidates import Budgets
+from kubesched.plugins.default_preemption.group_units import Unit, split_by_budgets, units_below
+from kubesched.state.absence import Absence
+from kubesched.state.cluster import ClusterState
+from kubesched.state.pods import PlacedPod
+
+NO_VICTIMS = unresolvable("No preemption victims found for incoming preemptor")
+NEVER = unschedulable("not eligible due to preemptionPolicy=Never.")
+
+Assignments = Sequence[tuple[Pod, int]]
+
+
+@dataclass(frozen=True)
+class Room:
+    """Where the pods of the group will go, and who has to leave before, the most important first."""
+
+    assignments: Assignments
+    victims: tuple[PlacedPod, ...]
+
+
+def is_under_way(group: PodGroup, pods: Sequence[Pod], state: ClusterState) -> bool:
+    """Whether victims of an earlier preemption are still leaving nodes that pods of the group are nominated to."""
+    priority = group_priority(group, pods, state.features)
+    rows = {state.nodes.row_of.get(pod.status.nominated_node_name) for pod in pods} - {None}
+    there = (placed.pod for row in rows if row is not None for placed in state.pods.pods_on(row))
+    return any(pod.priority < priority and is_leaving_for_another(pod) for pod in there)
+
+
+def is_leaving_for_another(pod: Pod) -> bool:
+    """Whether the pod is being deleted because the scheduler wants its place for another."""
+    if not pod.is_terminating:
+        return False
+    disruption = next((c for c in pod.status.conditions if c.type == "DisruptionTarget"), None)
+    return disruption is not None and disruption.status == "True" and disruption.reason == "PreemptionByScheduler"
+
+
+def make_room(group: PodGroup, pods: Sequence[Pod], state: ClusterState, what_if: GroupWhatIf) -> Room | Status:
+    """The room that preemption would make, or why it would not help. The state is as before afterwards."""
+    if any(pod.spec.preemption_policy == "Never" for pod in pods):
+        return NEVER
+    units = units_below(group_priority(group, pods, state.features), state)
+    if not units:
+        return NO_VICTIMS
+    units.sort(key=lambda unit: unit.importance)
+    harmful, harmless = split_by_budgets(units, Budgets(state.objects))
+    with state.absence() as absence:
+        away = _enough_away([*harmful, *harmless], 2 * len(pods), what_if, absence)
+        if isinstance(away, Status):
+            return away
+        try:
+            reprieve = _Reprieve(state, what_if, absence)
+            victims = [unit for unit in away if not reprieve.grant(unit)]
+            assignments = what_if.assignments
+        finally:
+            what_if.leave()
+    victims.sort(key=lambda unit: unit.importance)
+    return Room(assignments, tuple(pod for unit in victims for pod in unit.pods))
+
+
+def _enough_away(units: Sequence[Unit], first: int, what_if: GroupWhatIf, absence: Absence) -> list[Unit] | Status:
+    """Think away the last of these units, more and more, until the group has room; it stands there then.
+
+    Those before them would all be let back in: so it comes to the same as if all had been away.
+    """
+    count = min(first, len(units))
+    start = len(units)
+    while True:
+        for unit in units[len(units) - count : start]:
+            absence.take(unit.pods)
+        start = len(units) - count
+        status = what_if.place()
+        if status is None:
+            return list(units[start:])
+        if not start:
+            return status
+        count = min(4 * count, len(units))
+
+
+class _Reprieve:
+    """Lets units stay as long as all pods of the group fit, where they are or elsewhere."""
+
+    def __init__(self, state: ClusterState, what_if: GroupWhatIf, absence: Absence) -> None:
+        self._what_if = what_if
+        self._absence = absence
+        self._is_local = all(_looks_at_its_node_only(pod, state) for pod, _ in what_if.assignments)
+        self._rows = {row for _, row in what_if.assignments}
+
+    def grant(self, unit: Unit) -> bool:
+        """Whether the unit may stay; then it is back."""
+        self._absence.bring_back(unit.pods)
+        concerned: set[int] | None = None
+        if self._is_local and not any(pod.facts.terms for pod in unit.pods):
+            concerned = self._rows.intersection(pod.row for pod in unit.pods)
+            if not concerned:
+                return True  # nobody of the group is anywhere near
+        if self._what_if.resettle(concerned):
+            self._rows = {row for _, row in self._what_if.assignments}
+            return True
+        self._absence.take(unit.pods)
+        return False
+
+
+def _looks_at_its_node_only(pod: Pod, state: ClusterState) -> bool:
+    """Whether all that matters to the pod about a node is the node itself, and the pods on it."""
+    spec = pod.spec
+    wide = spec.topology_spread_constraints or spec.resource_claims or spec.volumes or state.facts(pod).terms
+    return not wide

@@ -1,0 +1,61 @@
+"""GangScheduling: a gang is not tried before enough of its pods exist, and placed only if enough of them fit."""
+
+from __future__ import annotations
+
+from kubesched.api.pod import Pod
+from kubesched.api.pod_groups import PodGroup, group_key
+from kubesched.framework.events import Action, Hint, Interest, Kind
+from kubesched.framework.groups import PlacementFeasiblePlugin, Progress, group_of
+from kubesched.framework.plugin import PreEnqueuePlugin
+from kubesched.framework.status import Code, Status, unresolvable, unschedulable
+from kubesched.plugins.shared.hinting import queue_if, waits_for
+from kubesched.state.cluster import ClusterState
+
+TOO_FEW = unresolvable("waiting for minCount pods from a gang to appear in scheduling queue")
+
+
+class GangScheduling(PreEnqueuePlugin, PlacementFeasiblePlugin):
+    """All or nothing, for groups that are gangs."""
+
+    name = "GangScheduling"
+
+    def events_to_register(self) -> tuple[Interest, ...]:
+        return (
+            waits_for(Kind.POD, Action.ADD, _after_pod_added),
+            waits_for(Kind.POD_GROUP, Action.ADD, _after_group_added),
+            waits_for(Kind.POD_GROUP, Action.UPDATE, _after_group_updated),
+        )
+
+    def pre_enqueue(self, pod: Pod, state: ClusterState) -> Status | None:
+        key = group_key(pod)
+        if not key:
+            return None
+        group = group_of(pod, state)
+        if group is None:
+            return unresolvable(f"waiting for pods's pod group {_quoted(key)} to appear in scheduling queue")
+        return TOO_FEW if group.is_gang and state.groups.count(key) < group.min_count else None
+
+    def placement_feasible(self, group: PodGroup, progress: Progress) -> Status | None:
+        wanted, scheduled, remaining = group.min_count, progress.scheduled, progress.remaining
+        if scheduled >= wanted:
+            return None
+        so_far = f"{scheduled} scheduled, {remaining} remaining"
+        if scheduled + remaining < wanted:
+            return unschedulable(f"minCount ({wanted}) cannot be satisfied: {so_far}")
+        return Status(Code.WAIT, (f"minCount ({wanted}) is not yet satisfied: {so_far}",))
+
+
+def _quoted(key: str) -> str:
+    return f'"{key.partition("/")[2]}"'
+
+
+def _after_pod_added(pod: Pod, old: None, new: Pod, state: ClusterState) -> Hint:
+    return queue_if(group_key(new) == group_key(pod))
+
+
+def _after_group_added(pod: Pod, old: None, new: PodGroup, state: ClusterState) -> Hint:
+    return queue_if(new.key == group_key(pod))
+
+
+def _after_group_updated(pod: Pod, old: PodGroup, new: PodGroup, state: ClusterState) -> Hint:
+    return queue_if(new.key == group_key(pod) and new.min_count < old.min_count)

@@ -1,0 +1,227 @@
+"""The scheduling cycle of a pod group: all its pending pods at once, on one state; only the cache changes.
+
+its pods, one after another ──► feasible ──► Permit ──► each is bound by itself, as any pod
+                            └─► not ──► all undone ──► room for all together? ──► back to the queue as one
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+from kubesched.api.pod import Pod
+from kubesched.api.pod_groups import PodGroup
+from kubesched.framework.decision import Decision
+from kubesched.framework.engine import Engine
+from kubesched.framework.errors import describe
+from kubesched.framework.extender import AnswersMissingError
+from kubesched.framework.groups import GroupPostFilterResult, group_of
+from kubesched.framework.plugin import PostFilterResult
+from kubesched.framework.profile import Profile
+from kubesched.framework.status import Code, Status, error
+from kubesched.scheduler.attempt.attempt import Asking, Attempt, AttemptOutcome, Done, Failed, Failure
+from kubesched.scheduler.attempt.failures import failure_of, rejection
+from kubesched.scheduler.attempt.scheduling_cycle import SchedulingCycle
+from kubesched.scheduler.groups import messages
+from kubesched.scheduler.groups.group_turn import GroupTurn
+from kubesched.scheduler.groups.placing import Member, Placed
+from kubesched.scheduler.groups.profile import GroupProfile
+from kubesched.scheduler.queue.group_queue import GroupQueue
+from kubesched.scheduler.queue.queued_group import QueuedGroup
+from kubesched.state.pods import PlacedPod
+
+log = logging.getLogger(__name__)
+
+
+class GroupCycle:
+    """Decides groups, one at a time. Nothing of a group that is not feasible stays in the cache."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        queue: GroupQueue,
+        cycle: SchedulingCycle,
+        profiles: Mapping[str, Profile],
+        find: Callable[[str], Pod | None],
+        *,
+        evicts_first: bool,
+    ) -> None:
+        """`find` has the latest version of a pod by its name; for `evicts_first` see Scheduler."""
+        self._engine = engine
+        self._state = engine.state
+        self._queue = queue
+        self._cycle = cycle
+        self._find = find
+        self._evicts_first = evicts_first
+        self._profiles = {name: GroupProfile(profile, engine, cycle, find) for name, profile in profiles.items()}
+
+    def begin(self, queued: QueuedGroup, popped_from: str, number: int) -> GroupTurn:
+        """A group's turn: an attempt for each of its pods, numbered from here on."""
+        attempts = [
+            Attempt(member, popped_from, answers=self._engine.answers_for(member.pod), number=number + i)
+            for i, member in enumerate(self._queue.take_off(queued))
+        ]
+        turn = GroupTurn(queued, attempts)
+        for attempt in attempts:
+            attempt.group = turn
+        return turn
+
+    def decide(self, turn: GroupTurn) -> Asking | None:
+        """All attempts of the turn get their states; or there is something to ask before that."""
+        attempts = [attempt for attempt in turn.attempts if not self._skip(attempt)]
+        if not attempts:
+            self._queue.attempted(turn.queued, (), None)
+            return None
+        try:
+            self._decide(turn, attempts)
+        except AnswersMissingError as missing:
+            return Asking(missing.questions)
+        except Exception as failure:  # a plugin that breaks must not take pods with it, let alone the scheduler
+            log.exception("the attempt at pod group %s broke", turn.queued.group.key)
+            self._fail_all(turn, attempts, error(describe(failure)))
+        turn.choose_reporter()
+        return None
+
+    def _skip(self, attempt: Attempt) -> bool:
+        pod = attempt.queued.pod
+        if not self._cycle.is_to_be_skipped(pod, self._find(pod.key)):
+            return False
+        self._queue.done(pod)
+        self._state.nominated.keep_only_name_of(pod)
+        attempt.state = Done(AttemptOutcome.SKIPPED)
+        return True
+
+    def _decide(self, turn: GroupTurn, attempts: list[Attempt]) -> None:
+        pods = [attempt.queued.pod for attempt in attempts]
+        group = group_of(pods[0], self._state)
+        if group is None:
+            key = turn.queued.group.key
+            self._fail_all(turn, attempts, error(f"pod group state not found for pod group {key}"))
+            return
+        turn.group = group
+        mistake = messages.mistake_in(group, pods, self._state.groups.placed(group.key), self._state.features)
+        if mistake is not None:
+            self._fail_all(turn, attempts, mistake)
+            return
+        profile = self._profiles[pods[0].spec.scheduler_name]
+        members = [Member(attempt.queued.pod, attempt.watch, attempt.answers) for attempt in attempts]
+        placed = profile.place(group, members)
+        if placed.status is None:
+            self._permit(turn, attempts, group, profile, placed)
+        else:
+            self._reject(turn, attempts, group, profile, placed)
+
+    # -- feasible -----------------------------------------------------------------------------------------------------
+
+    def _permit(
+        self, turn: GroupTurn, attempts: list[Attempt], group: PodGroup, profile: GroupProfile, placed: Placed
+    ) -> None:
+        """The last word of Permit plugins. If too few pods are left after it, none is."""
+        waits: dict[str, dict[str, float]] = {}
+        for decision, _ in placed.standing:
+            timeouts = waits[decision.pod.identity] = {}
+            status = self._cycle.ask_to_permit(decision, timeouts)
+            if status is not None:
+                placed.refused[decision.pod.identity] = status
+        if placed.refused:
+            status = profile.still_feasible(group, placed)
+            if status is not None:
+                profile.placer.undo(placed)
+                placed.status = status
+                self._submit(turn, attempts, group, placed, status, None)
+                return
+            profile.placer.undo_refused(placed)
+        standing = {decision.pod.identity: decision for decision, _ in placed.standing}
+        failed: list[tuple[Attempt, Failure | None]] = []
+        for attempt in attempts:
+            identity = attempt.queued.identity
+            if identity in standing:
+                attempt.state = self._cycle.proceed(attempt, standing[identity], waits[identity])
+            else:
+                failed.append((attempt, _own_failure(attempt, placed)))
+        self._give_back(turn, failed, placed, None)
+
+    # -- not feasible -------------------------------------------------------------------------------------------------
+
+    def _reject(
+        self, turn: GroupTurn, attempts: list[Attempt], group: PodGroup, profile: GroupProfile, placed: Placed
+    ) -> None:
+        status = placed.status
+        assert status is not None
+        room: GroupPostFilterResult | None = None
+        said = status
+        if status.code is Code.UNSCHEDULABLE:
+            pods = [attempt.queued.pod for attempt in attempts]
+            members = [Member(pod, answers=attempt.answers) for pod, attempt in zip(pods, attempts, strict=True)]
+            room, answer = profile.post_filter(group, members)
+            if answer is not None and not answer.is_rejection:
+                said = answer
+            elif answer is not None and answer.message:
+                said = messages.with_post_filter(group, status, answer.message, helped=False)
+            elif room is not None:
+                said = messages.with_post_filter(group, status, room.message, helped=True)
+        self._submit(turn, attempts, group, placed, said, room)
+
+    def _submit(
+        self,
+        turn: GroupTurn,
+        attempts: list[Attempt],
+        group: PodGroup,
+        placed: Placed,
+        said: Status,
+        room: GroupPostFilterResult | None,
+    ) -> None:
+        """Every pod goes back to the queue, with a reason of its own if it has one."""
+        fitting = {decision.pod.identity for decision in placed.fitting}
+        reasons = []
+        for attempt in attempts:
+            identity = attempt.queued.identity
+            if not said.is_rejection:
+                failure = _own_failure(attempt, placed)
+                if failure is None or failure.is_rejection:
+                    failure = Failure(said, said.message)
+            elif identity in fitting and identity not in placed.refused:
+                words = messages.fits_in_vain if room is None else messages.fits_later
+                failure = Failure(Status(Code.UNSCHEDULABLE), words(group, said))
+            else:
+                assert placed.status is not None
+                failure = _own_failure(attempt, placed) or Failure(placed.status, placed.status.message)
+            if room is not None:
+                failure.nominated = room.nominations.get(identity, "")
+            reasons.append((attempt, failure))
+        turn.waits_for_preemption = room is not None
+        self._give_back(turn, reasons, placed, said, None if room is None else room.room)
+
+    def _fail_all(self, turn: GroupTurn, attempts: list[Attempt], status: Status) -> None:
+        self._give_back(turn, [(each, Failure(status, status.message)) for each in attempts], Placed(None), status)
+
+    def _give_back(
+        self,
+        turn: GroupTurn,
+        failed: Sequence[tuple[Attempt, Failure | None]],
+        placed: Placed,
+        status: Status | None,
+        room: PostFilterResult | None = None,
+    ) -> None:
+        """These pods are in the queue again, as their group; what is left is to tell them, and to evict victims."""
+        turn.status = status
+        if room is not None and room.preemption is not None and not self._evicts_first:
+            room.preemption.hold_back()
+        self._queue.attempted(turn.queued, [attempt.queued for attempt, _ in failed], status)
+        for attempt, failure in failed:
+            assert failure is not None
+            decision = placed.decisions.get(attempt.queued.identity)
+            victims: tuple[PlacedPod, ...] = ()
+            if room is not None and decision is not None:
+                decision.post_filter, victims, room = room, tuple(room.victims), None
+            self._queue.nominate(attempt.queued.pod, failure.nominated)
+            attempt.state = Failed(failure, decision, victims, is_requeued=True)
+
+
+def _own_failure(attempt: Attempt, placed: Placed) -> Failure | None:
+    """Why the pod itself found no node; None if it was not even looked at."""
+    identity = attempt.queued.identity
+    if identity in placed.refused:
+        return rejection(placed.refused[identity])
+    decision: Decision | None = placed.decisions.get(identity)
+    return None if decision is None or decision.node else failure_of(decision)

@@ -1,0 +1,82 @@
+"""What is said about a group and its pods, in the words of the release whose API server has the group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kubesched.api.pod import Pod
+from kubesched.api.pod_groups import PodGroup
+from kubesched.config.features import Features
+from kubesched.framework.groups import group_priority
+from kubesched.framework.status import Status, error, unschedulable
+
+UNSCHEDULABLE = "pod group is unschedulable"
+_OTHERS_LACKING = (
+    "waiting for minCount pods from a gang to be scheduled, "
+    "one or more plugins asked to wait and no plugin rejected pod"
+)
+"""What the Permit plugin of v1.36 made of a pod that would have fit."""
+
+
+def infeasible(group: PodGroup, status: Status, *, evaluated: bool) -> Status:
+    """The group, after its feasibility was denied, before or after pods were looked at."""
+    if group.is_alpha:
+        return unschedulable(UNSCHEDULABLE)
+    return unschedulable(*status.reasons) if evaluated else unschedulable(UNSCHEDULABLE, *status.reasons)
+
+
+def no_placement(group: PodGroup, tried: int, first: Status) -> Status:
+    """The group, when it is feasible in none of the placements."""
+    said = f"0/{tried} placements are available, first placement status: {first.message}"
+    return unschedulable(said) if group.is_alpha else unschedulable(UNSCHEDULABLE, said)
+
+
+def fits_in_vain(group: PodGroup, status: Status) -> str:
+    """A pod that would have fit, while the group did not."""
+    return f"{UNSCHEDULABLE}, {_OTHERS_LACKING if group.is_alpha else status.message}"
+
+
+def fits_later(group: PodGroup, status: Status) -> str:
+    """A pod that has a node, once room is made for its group."""
+    return UNSCHEDULABLE if group.is_alpha else status.message
+
+
+def with_post_filter(group: PodGroup, status: Status, said: str, *, helped: bool) -> Status:
+    """The group, after post-filters were asked to make room."""
+    if group.is_alpha:
+        return status if helped else unschedulable(*status.reasons, said)
+    return unschedulable(*status.reasons, f"pod group preemption: {said}")
+
+
+def broken_by(other: Status) -> Status:
+    """The group, when something broke for one of its pods."""
+    return error(f"failed to schedule other pod from a pod group: {other.message}")
+
+
+def mistake_in(group: PodGroup, pods: list[Pod], scheduled: Iterable[Pod], features: Features) -> Status | None:
+    """What is wrong with a group as it is made: its pods contradict each other, or the group."""
+    everyone = [*pods, *scheduled]
+    first = everyone[0]
+    for pod in everyone:
+        name, other = first.spec.scheduler_name, pod.spec.scheduler_name
+        if name != other:
+            return error(
+                "all pods in a single pod group should have the same .spec.schedulerName set, "
+                f'got: "{name}" and "{other}"'
+            )
+    if group.is_alpha:  # there a group is tried in the order of its pods' priorities, whichever they are
+        return None
+    priority = group_priority(group, pods, features)
+    for pod in everyone:
+        if pod.priority != priority:
+            return error(
+                "all pods in a single pod group should have the same priority as the pod group's priority, "
+                f"got {pod.priority} and {priority}"
+            )
+    policy = first.spec.preemption_policy or "PreemptLowerPriority"
+    for pod in everyone:
+        if (mine := pod.spec.preemption_policy or "PreemptLowerPriority") != policy:
+            return error(
+                f"all pods in a single pod group should have the same preemption policy, got {policy} and {mine}"
+            )
+    return None

@@ -1,0 +1,177 @@
+"""The plugins of a profile that have a say about groups: where they go, which placement is best, how to make room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+import numpy as np
+
+from kubesched.api.pod import Pod
+from kubesched.api.pod_groups import PodGroup
+from kubesched.framework.engine import Engine
+from kubesched.framework.groups import (
+    GroupPostFilterResult,
+    Placement,
+    PlacementFeasiblePlugin,
+    PlacementGeneratePlugin,
+    PodGroupPostFilterPlugin,
+    Progress,
+    Proposal,
+)
+from kubesched.framework.plugin import PostFilterPlugin
+from kubesched.framework.profile import Profile
+from kubesched.framework.status import Code, Status, error, unschedulable
+from kubesched.scheduler.attempt.scheduling_cycle import SchedulingCycle
+from kubesched.scheduler.groups import messages
+from kubesched.scheduler.groups.placing import GroupPlacer, Member, Placed
+
+
+class GroupProfile:
+    """One profile at work on groups."""
+
+    def __init__(
+        self, profile: Profile, engine: Engine, cycle: SchedulingCycle, find: Callable[[str], Pod | None]
+    ) -> None:
+        feasibility = [plugin for plugin in profile.plugins.values() if isinstance(plugin, PlacementFeasiblePlugin)]
+        self.placer = GroupPlacer(engine, cycle, feasibility, find)
+        self.state = engine.state
+        self._draw = engine.draw
+        self._capacities = engine.capacities
+        generators = profile.at("placement_generate", PlacementGeneratePlugin)
+        self._generator = generators[0] if generators else None
+        self._scores = profile.placement_scores
+        self._post_filters = [
+            plugin
+            for plugin in profile.at("post_filter", PostFilterPlugin)
+            if isinstance(plugin, PodGroupPostFilterPlugin)
+        ]
+
+    def place(self, group: PodGroup, members: Sequence[Member]) -> Placed:
+        """Assume the pods of a group where they go best as a whole. If the group is feasible nowhere, none is."""
+        if self._generator is None:
+            return self.placer.place(group, members)
+        generated = self._generator.placements(group, self.state)
+        if isinstance(generated, Status):
+            return Placed(None, generated)
+        if len(generated) == 1:
+            placed = self.placer.place(group, members, self._without_needless_bounds(generated[0]))
+            return self._rejected(group, placed, 1) or placed
+        return self._estimated(group, members, generated) or self._tried(group, members, generated)
+
+    def _estimated(self, group: PodGroup, members: Sequence[Member], placements: Sequence[Placement]) -> Placed | None:
+        """The best placement without trying the others, or None if they must be tried.
+
+        Where all pods are alike, and nodes have room for so many of them whatever else happens, how many would run in
+        a placement is known beforehand, and nothing else counts.
+        """
+        facts = members[0].pod_facts(self.state)
+        if any(member.answers is not None or member.pod_facts(self.state) is not facts for member in members):
+            return None
+        room = self._capacities(members[0].pod)
+        if room is None:
+            return None
+        before = len(self.state.groups.placed(group.key))
+        feasible = []
+        for placement in placements:
+            count = min(len(members), int(np.minimum(room[placement.rows], len(members)).sum()))
+            if count and self.placer.feasible(group, Progress(before + count, 0)) is None:
+                feasible.append(Proposal(placement, ((facts, count),)))
+        if not feasible:
+            return self._rejected(group, self.placer.place(group, members, placements[0]), len(placements))
+        best = feasible[0] if len(feasible) == 1 else feasible[self._choose(group, feasible)]
+        placed = self.placer.place(group, members, best.placement)
+        if placed.status is None and len(placed.standing) == best.count:
+            return placed
+        self.placer.undo(placed)  # a Reserve plugin refused a pod, which nobody could foresee
+        return None
+
+    def _tried(self, group: PodGroup, members: Sequence[Member], placements: Sequence[Placement]) -> Placed:
+        """Try all placements, then take the best of those where the group is feasible."""
+        tried = []
+        for placement in placements:
+            placed = self.placer.place(group, members, placement)
+            self.placer.undo(placed)
+            if placed.status is not None and not placed.status.is_rejection:
+                return placed
+            tried.append(placed)
+        feasible = [placed for placed in tried if placed.status is None]
+        if not feasible:
+            rejected = self._rejected(group, tried[0], len(tried))
+            assert rejected is not None
+            return rejected
+        best = feasible[0]
+        if len(feasible) > 1:
+            best = feasible[self._choose(group, [placed.proposal for placed in feasible])]
+        self.placer.redo(best)
+        return best
+
+    def _choose(self, group: PodGroup, proposals: list[Proposal]) -> int:
+        """Which of them is best; drawn among equals."""
+        totals = [0] * len(proposals)
+        for plugin, weight in self._scores:
+            scores = [plugin.score_placement(group, proposal, self.state) for proposal in proposals]
+            for i, score in enumerate(plugin.normalize_placements(scores)):
+                totals[i] += weight * score
+        highest = max(totals)
+        best = [i for i, total in enumerate(totals) if total == highest]
+        return best[self._draw(len(best)) if len(best) > 1 else 0]
+
+    def _rejected(self, group: PodGroup, first: Placed, tried: int) -> Placed | None:
+        """The outcome if the group is feasible nowhere: its pods are told what was wrong in the first placement."""
+        if first.status is None or not first.status.is_rejection:
+            return None
+        first.status = messages.no_placement(group, tried, first.status)
+        return first
+
+    def _without_needless_bounds(self, placement: Placement) -> Placement:
+        """A placement that has all nodes restricts nothing."""
+        live = self.state.nodes.live[: self.state.nodes.size]
+        return placement if (live & ~placement.nodes).any() else Placement(placement.name, placement.nodes, is_all=True)
+
+    def still_feasible(self, group: PodGroup, placed: Placed) -> Status | None:
+        """What is wrong with the group without the pods that were refused."""
+        return self.placer.without_refused(group, placed)
+
+    def post_filter(
+        self, group: PodGroup, members: Sequence[Member]
+    ) -> tuple[GroupPostFilterResult | None, Status | None]:
+        """Ask the plugins, one after another, whether room can be made for all of the group."""
+        pods = [member.pod for member in members]
+        reasons: list[str] = []
+        for plugin in self._post_filters:
+            result, status = plugin.pod_group_post_filter(group, pods, self.state, _WhatIf(self, group, members))
+            if status is None:
+                return result, None
+            if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                return None, unschedulable(*reasons, *status.reasons)
+            if not status.is_rejection:
+                said = f'error in "{plugin.name}" PodGroupPostFilter plugins: {status.message}'
+                return None, error(said)
+            reasons += status.reasons
+        return None, unschedulable(*reasons)
+
+
+class _WhatIf:
+    """The group, for plugins that make room for it."""
+
+    def __init__(self, profile: GroupProfile, group: PodGroup, members: Sequence[Member]) -> None:
+        self._profile = profile
+        self._group = group
+        self._members = members
+        self._placed = Placed(None)
+
+    @property
+    def assignments(self) -> Sequence[tuple[Pod, int]]:
+        rows = self._profile.state.nodes.row_of
+        return [(decision.pod, rows[decision.node]) for decision in self._placed.fitting]
+
+    def place(self) -> Status | None:
+        self._placed = self._profile.place(self._group, self._members)
+        return self._placed.status
+
+    def resettle(self, rows: Collection[int] | None) -> bool:
+        answers = {member.pod.identity: member.answers for member in self._members}
+        return self._profile.placer.resettle(self._placed, rows, answers)
+
+    def leave(self) -> None:
+        self._profile.placer.undo(self._placed)

@@ -1,0 +1,278 @@
+"""The scheduling queue where pod groups are entities: the pods of a group wait, are tried and back off together.
+
+    added ──► incomplete ──(its PodGroup is seen)──► member of a group that is active, backs off, or is gated
+
+A group is gated as long as one of its members is. After an attempt it comes back with the members that failed, and
+those that came meanwhile: it is active again at once if the others found their nodes, and backs off if not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from kubesched.api.change import Change
+from kubesched.api.pod import Pod
+from kubesched.api.pod_groups import PodGroup, group_key
+from kubesched.framework.groups import group_of, group_priority
+from kubesched.framework.status import Status
+from kubesched.scheduler.cluster_events import PENDING_POD_ADDED, PENDING_POD_UPDATED, pod_events
+from kubesched.scheduler.queue.hints import QueueingStrategy
+from kubesched.scheduler.queue.queued_group import QueuedGroup
+from kubesched.scheduler.queue.queued_pod import QueuedPod
+from kubesched.scheduler.queue.scheduling_queue import ATTEMPT_FAILED, FORCED, UNSCHEDULABLE, SchedulingQueue
+
+
+class GroupQueue(SchedulingQueue):
+    """All pending pods, those of groups by their groups."""
+
+    def __init__(self, *about: Any, **more: Any) -> None:
+        super().__init__(*about, **more)
+        self._groups: dict[str, QueuedGroup] = {}
+        """All groups with pending pods, by the key of their PodGroup; also those in flight."""
+        self._incomplete: dict[str, QueuedPod] = {}
+        """Pods whose PodGroup is not known, by their key. No gate is asked about them."""
+
+    def places(self) -> dict[str, tuple[Collection[QueuedPod], ...]]:
+        """Pods, not groups: that is what is counted."""
+        places = {name: tuple(map(_pods, of_name)) for name, of_name in super().places().items()}
+        places["unschedulable"] += (list(self._incomplete.values()),)
+        return places
+
+    def incomplete(self) -> list[QueuedPod]:
+        """Pods that wait for their PodGroup to be made."""
+        return list(self._incomplete.values())
+
+    # -- pods come, change and go -------------------------------------------------------------------------------------
+
+    def add(self, pod: Pod) -> None:
+        if group_key(pod):
+            self._join(QueuedPod(pod, self._clock()), PENDING_POD_ADDED.label)
+        else:
+            super().add(pod)
+
+    def update(self, old: Pod, new: Pod) -> None:
+        key = group_key(new)
+        if not key or new.identity in self._in_flight:
+            super().update(old, new)
+            return
+        waiting = self._incomplete.get(new.key)
+        if waiting is not None:
+            waiting.pod = new
+            self._update_nomination(old, new)
+            return
+        group = self._groups.get(key)
+        member = None if group is None else group.members.get(new.key)
+        if group is None or member is None:
+            self._join(QueuedPod(new, self._clock()), PENDING_POD_UPDATED.label)
+            return
+        member.pod = new
+        group.add(member)
+        self._update_nomination(old, new)
+        if not group.is_in_flight:
+            self._member_updated(group, member, Change(old, new))
+
+    def _member_updated(self, group: QueuedGroup, member: QueuedPod, change: Change[Pod]) -> None:
+        """One that opens a gate, or that a plugin waited for, wakes the whole group."""
+        if group.key not in self._unschedulable:
+            self._reorder(group)
+            return
+        self._unschedulable.put(group)
+        assert change.old is not None
+        assert change.new is not None
+        for event in pod_events(change.old, change.new, self._state.features):
+            if not member.is_gated:
+                return
+            strategy = self._hints.strategy(member, event, change)
+            if self._requeue(group, event.label, strategy) != UNSCHEDULABLE:
+                return
+
+    def delete(self, pod: Pod) -> None:
+        key = group_key(pod)
+        if not key:
+            super().delete(pod)
+            return
+        self._state.nominated.remove(pod)
+        self._incomplete.pop(pod.key, None)
+        group = self._groups.get(key)
+        if group is None or group.remove(pod.key) is None or group.is_in_flight:
+            return
+        if group.members:
+            self._reorder(group)
+        else:
+            self._forget(group)
+
+    def group_changed(self, change: Change[PodGroup]) -> None:
+        """A PodGroup appeared, changed or went: to be called when the state knows of it."""
+        key = change.obj.key
+        group = self._groups.get(key)
+        if change.new is None:
+            if group is not None and not group.is_in_flight:
+                self._take_apart(group)
+        elif group is not None:
+            group.renew(change.new, self._priority_of(change.new, group.members.values()))
+            if not group.is_in_flight:
+                self._reorder(group)
+        else:
+            for member in [each for each in self._incomplete.values() if group_key(each.pod) == key]:
+                del self._incomplete[member.key]
+                self._join(member, PENDING_POD_ADDED.label)
+
+    # -- attempts -----------------------------------------------------------------------------------------------------
+
+    def pop(self) -> tuple[QueuedPod, str] | None:
+        """As for pods. Who gets a group is to `take_off` its members, before anything else happens."""
+        popped = super().pop()
+        if popped is not None and isinstance(popped[0], QueuedGroup):
+            self._in_flight.end(popped[0].identity)
+        return popped
+
+    def take_off(self, group: QueuedGroup) -> list[QueuedPod]:
+        """The members of a group that was popped, in the order in which they are tried. They are in flight now."""
+        members = group.take_off()
+        for member in members:
+            member.attempts += 1
+            self._in_flight.begin(member)
+        return members
+
+    def attempted(self, group: QueuedGroup, failed: Iterable[QueuedPod], status: Status | None) -> None:
+        """The attempt at a group is over: these members are pending still. Without a status it was a success."""
+        group.is_in_flight = False
+        came_meanwhile = bool(group.members)
+        for member in failed:
+            self.done(member.pod)
+            latest = self._find(member.key)
+            if latest is not None and latest.identity == member.identity and not latest.spec.node_name:
+                member.pod, member.gating_plugin = latest, ""
+                member.unschedulable_plugins, member.pending_plugins = set(), set()
+                group.add(member)
+        if not group.members:
+            self._forget(group)
+            return
+        if group_of(next(iter(group.members.values())).pod, self._state) is None:
+            self._take_apart(group)
+            return
+        self._note_outcome(group, status, keeps_place=status is None and not came_meanwhile)
+        self._requeue(group, ATTEMPT_FAILED, QueueingStrategy.AFTER_BACKOFF)
+
+    def _note_outcome(self, group: QueuedGroup, status: Status | None, *, keeps_place: bool) -> None:
+        if status is None:
+            group.error_count = group.unschedulable_count = 0
+        elif status.is_rejection:
+            group.unschedulable_count += 1
+            group.error_count = 0
+        else:
+            group.error_count += 1
+        if not keeps_place:
+            group.timestamp = self._clock()
+        group.backoff_until, group.gating_plugin = None, ""
+        group.unschedulable_plugins, group.pending_plugins = set(), set()
+        group.flushed, group.flushed_at = False, 0.0
+
+    def add_unschedulable(self, queued: QueuedPod) -> None:
+        """A pod that was to be bound comes back by itself, and joins its group."""
+        key = group_key(queued.pod)
+        if not key:
+            super().add_unschedulable(queued)
+            return
+        self.done(queued.pod)
+        group = self._groups.get(key)
+        if queued.key in self._incomplete or (group is not None and queued.key in group.members):
+            return
+        queued.error_count, queued.unschedulable_count = queued.error_count + 1, 0
+        queued.timestamp, queued.gating_plugin = self._clock(), ""
+        queued.unschedulable_plugins, queued.pending_plugins = set(), set()
+        self._join(queued, ATTEMPT_FAILED)
+
+    def activate(self, pod: Pod) -> None:
+        group = self._groups.get(group_key(pod))
+        if group is None:
+            super().activate(pod)
+        elif not group.is_in_flight:
+            self._backoff.remove(group.key)
+            self._errors.remove(group.key)
+            self._to_active(group, FORCED.label)
+
+    def open_gate(self, pod: Pod, plugin: str) -> bool:
+        group = self._groups.get(group_key(pod))
+        if group is None:
+            return super().open_gate(pod, plugin)
+        if group.key in self._unschedulable and group.gating_plugin == plugin:
+            self._requeue(group, FORCED.label, QueueingStrategy.AFTER_BACKOFF)
+        return False
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _join(self, member: QueuedPod, label: str) -> None:
+        """To its group, wherever that is; it is the first if the group had no pending pods."""
+        found = group_of(member.pod, self._state)
+        if found is None:
+            self._incomplete[member.key] = member
+            self.nominate(member.pod, None)
+            return
+        group = self._groups.get(found.key)
+        if group is None:
+            priority = self._priority_of(found, (member,))
+            group = self._groups[found.key] = QueuedGroup(found, priority, member, self._clock())
+            self._requeue(group, label, QueueingStrategy.AFTER_BACKOFF)
+        else:
+            group.add(member)
+            if not group.is_in_flight:
+                self._joined(group, member, label)
+        self.nominate(member.pod, None)
+
+    def _joined(self, group: QueuedGroup, member: QueuedPod, label: str) -> None:
+        """A newcomer that is gated holds the whole group back; the event of its coming may wake a group that is."""
+        if group.key in self._unschedulable:
+            self._unschedulable.put(group)
+            return
+        if self._is_gated(member):
+            for place in (self._active, self._backoff, self._errors):
+                place.remove(group.key)
+            group.gating_plugin, group.unschedulable_plugins = member.gating_plugin, {member.gating_plugin}
+            self._to_unschedulable(group, label)
+        else:
+            self._reorder(group)
+
+    def _reorder(self, group: QueuedGroup) -> None:
+        """It may have another place in line."""
+        for place in (self._active, self._backoff, self._errors, self._unschedulable):
+            if group.key in place:
+                place.put(group)
+
+    def _take_apart(self, group: QueuedGroup) -> None:
+        """Its PodGroup is gone: its pods wait for another one."""
+        self._incomplete.update(group.members)
+        self._forget(group)
+
+    def _forget(self, group: QueuedGroup) -> None:
+        del self._groups[group.group.key]
+        for place in (self._active, self._backoff, self._errors, self._unschedulable):
+            place.remove(group.key)
+
+    def _priority_of(self, group: PodGroup, members: Iterable[QueuedPod]) -> int:
+        return group_priority(group, (member.pod for member in members), self._state.features)
+
+    def _is_gated(self, queued: QueuedPod) -> bool:
+        """A group is held back if one of its members is. All are asked: what the last one waits for wakes the group."""
+        if not isinstance(queued, QueuedGroup):
+            return super()._is_gated(queued)
+        gated = [member for member in queued.members.values() if super(GroupQueue, self)._is_gated(member)]
+        queued.gating_plugin = gated[-1].gating_plugin if gated else ""
+        queued.unschedulable_plugins = {queued.gating_plugin} if gated else set()
+        return bool(gated)
+
+    def _moved(self, queued: QueuedPod, label: str, place: str) -> None:
+        for each in pods_of(queued):
+            super()._moved(each, label, place)
+
+
+def pods_of(queued: QueuedPod) -> Collection[QueuedPod]:
+    """The pods that an entity of the queue stands for."""
+    return queued.members.values() if isinstance(queued, QueuedGroup) else (queued,)
+
+
+def _pods(place: Collection[QueuedPod]) -> Collection[QueuedPod]:
+    if not any(isinstance(queued, QueuedGroup) for queued in place):
+        return place
+    return [pod for queued in place for pod in pods_of(queued)]

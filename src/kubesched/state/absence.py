@@ -1,0 +1,45 @@
+"""Pods that are thought away from the state for a while, on many nodes at once; all are back afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from types import TracebackType
+
+from kubesched.state.pods import PlacedPod, PodTable
+
+
+class Absence:
+    """A context in which placed pods may leave and return. Whoever is absent when it ends returns then.
+
+    Only the cluster state makes one. Nothing else may change the state meanwhile that does not undo it.
+    """
+
+    def __init__(self, pods: PodTable, remove: Callable[[PlacedPod], None], place: Callable[[PlacedPod], None]) -> None:
+        self._pods = pods
+        self._remove = remove
+        self._place = place
+        self._absent: dict[str, PlacedPod] = {}
+        self._on_row: dict[int, list[PlacedPod]] = {}
+        """The pods of the rows in question, in the order that decides between victims."""
+
+    def __enter__(self) -> Absence:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bring_back(list(self._absent.values()))
+        for row, pods in self._on_row.items():
+            self._pods.on_row[row][:] = pods
+
+    def take(self, pods: Iterable[PlacedPod]) -> None:
+        """What would be if these were not there?"""
+        for pod in pods:
+            if pod.row not in self._on_row:
+                self._on_row[pod.row] = list(self._pods.pods_on(pod.row))
+            self._remove(pod)
+            self._absent[pod.pod.identity] = pod
+
+    def bring_back(self, pods: Iterable[PlacedPod]) -> None:
+        for pod in pods:
+            self._place(self._absent.pop(pod.pod.identity))

@@ -1,0 +1,59 @@
+"""The pods of each pod group, pending and placed: what a group's quorum is counted by."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from kubesched.api.pod import Pod
+from kubesched.api.pod_groups import group_key
+
+_NONE: dict[str, Pod] = {}
+
+
+class GroupMembers:
+    """Pods by the name of their group, not by its uid: a group that is made anew inherits them.
+
+    A pending pod counts from when it is seen, if it is ours to schedule; a placed one whoever placed it.
+    """
+
+    def __init__(self) -> None:
+        self._pending: dict[str, dict[str, Pod]] = {}
+        self._placed: dict[str, dict[str, Pod]] = {}
+
+    def pending(self, key: str) -> Collection[Pod]:
+        """Those that have no node, and are not assumed on one."""
+        return self._pending.get(key, _NONE).values()
+
+    def placed(self, key: str) -> Collection[Pod]:
+        """Those that are assigned to a node, or assumed there."""
+        return self._placed.get(key, _NONE).values()
+
+    def count(self, key: str) -> int:
+        """All that are known: also those that are held back, or being deleted."""
+        return len(self.pending(key)) + len(self.placed(key))
+
+    def seen(self, pod: Pod) -> None:
+        """A pending pod came, or changed."""
+        if (key := group_key(pod)) and pod.identity not in self._placed.get(key, _NONE):
+            self._pending.setdefault(key, {})[pod.identity] = pod
+
+    def gone(self, pod: Pod) -> None:
+        """A pending pod was deleted, or belongs to another scheduler now."""
+        if key := group_key(pod):
+            _take(self._pending, key, pod)
+
+    def place(self, pod: Pod) -> None:
+        if key := group_key(pod):
+            _take(self._pending, key, pod)
+            self._placed.setdefault(key, {})[pod.identity] = pod
+
+    def remove(self, pod: Pod) -> None:
+        """The pod is on its node no more."""
+        if key := group_key(pod):
+            _take(self._placed, key, pod)
+
+
+def _take(pods: dict[str, dict[str, Pod]], key: str, pod: Pod) -> None:
+    members = pods.get(key)
+    if members is not None and members.pop(pod.identity, None) is not None and not members:
+        del pods[key]

@@ -1,0 +1,126 @@
+"""Pod groups on a real API server of v1.36, with the rights of kube-scheduler; and beside kube-scheduler itself."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from bench.peer.control_plane import ASSETS, ControlPlane
+from bench.peer.schedulers import KUBE_SCHEDULER, Scheduler
+from tests.control_plane.conftest import StartKubesched
+from tests.control_plane.real_cluster import RealCluster
+from tests.integration.live_cluster import wait_until
+
+from kubesched.api.kinds import POD_GROUPS, PODS
+
+GATES = {
+    "GenericWorkload": True,
+    "GangScheduling": True,
+    "TopologyAwareWorkloadScheduling": True,
+    "WorkloadAwarePreemption": True,
+}
+FLAG = "--feature-gates=" + ",".join(f"{gate}=true" for gate in GATES)
+ALPHA = "scheduling.k8s.io/v1alpha2"
+RACK = "example.com/rack"
+
+
+@pytest.fixture(scope="module")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    if not os.environ.get(ASSETS):
+        pytest.skip(f"{ASSETS} is not set")
+    with ControlPlane(tmp_path_factory.mktemp("groups"), gates=GATES, served=(ALPHA,)) as plane:
+        yield plane
+
+
+def add_gang(cluster: RealCluster, name: str, min_count: int, **spec: Any) -> None:
+    policy = {"gang": {"minCount": min_count}}
+    cluster.create(ALPHA, "PodGroup", name, spec={"schedulingPolicy": policy, **spec})
+
+
+def add_members(cluster: RealCluster, name: str, count: int, **spec: Any) -> None:
+    for i in range(count):
+        cluster.add_pod(f"{name}-{i}", "1", schedulingGroup={"podGroupName": name}, **spec)
+
+
+def condition(cluster: RealCluster, name: str) -> tuple[str, str]:
+    """The status and the message, once there is one."""
+
+    def found() -> tuple[str, str] | None:
+        conditions = cluster.get(POD_GROUPS, name).get("status", {}).get("conditions", [])
+        return next(((c["status"], c["message"]) for c in conditions if c["type"] == "PodGroupScheduled"), None)
+
+    result: tuple[str, str] = wait_until(found, f"a condition of {name}", within=60)
+    return result
+
+
+def bound(cluster: RealCluster, name: str) -> list[str]:
+    pods = (pod for pod in cluster.list(PODS) if pod["metadata"]["name"].startswith(f"{name}-"))
+    return [pod["metadata"]["name"] for pod in pods if pod["spec"].get("nodeName")]
+
+
+def test_gang_waits_as_a_whole_and_is_bound_as_a_whole(cluster: RealCluster, start_kubesched: StartKubesched) -> None:
+    for i in range(2):
+        cluster.add_node(f"n{i}", cpu="1")
+    start_kubesched(FLAG)
+    add_members(cluster, "g", 3)
+    add_gang(cluster, "g", 3)
+    status, message = condition(cluster, "g")
+    assert status == "False"
+    assert "pod group is unschedulable" in message
+    assert bound(cluster, "g") == []
+    cluster.add_node("n2", cpu="1")
+    for i in range(3):
+        cluster.wait_bound(f"g-{i}")
+    wait_until(lambda: condition(cluster, "g")[0] == "True", "the condition", within=30)
+
+
+def test_gang_goes_to_one_rack_and_preempts_a_whole_group(
+    cluster: RealCluster, start_kubesched: StartKubesched
+) -> None:
+    for rack in "ab":
+        for i in range(2):
+            cluster.add_node(f"{rack}{i}", cpu="1", labels={RACK: rack})
+    start_kubesched(FLAG)
+    add_gang(cluster, "low", 4, disruptionMode="PodGroup", priority=1)
+    add_members(cluster, "low", 4, priority=1)
+    for i in range(4):
+        cluster.wait_bound(f"low-{i}")
+    constraints = {"topology": [{"key": RACK}]}
+    add_gang(cluster, "high", 2, schedulingConstraints=constraints, priority=100)
+    add_members(cluster, "high", 2, priority=100)
+    racks = {cluster.wait_bound(f"high-{i}")[0] for i in range(2)}
+    assert len(racks) == 1
+    assert bound(cluster, "low") == []
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_the_same_groups_are_scheduled_as_by_kube_scheduler(
+    seed: int, cluster: RealCluster, start_kubesched: StartKubesched, plane: ControlPlane
+) -> None:
+    dice = random.Random(seed)
+    wanted = {f"g{i}": (dice.randint(1, 4), dice.randint(0, 2)) for i in range(8)}
+    room = {name: dice.randint(1, 5) for name in wanted}
+
+    def fill() -> None:
+        for name, (min_count, more) in wanted.items():
+            for i in range(room[name]):
+                cluster.add_node(f"{name}n{i}", cpu="1", labels={"pool": name})
+            add_gang(cluster, name, min_count)
+            add_members(cluster, name, min_count + more, nodeSelector={"pool": name})
+
+    def outcome() -> dict[str, int]:
+        expected = {name: min(room[name], sum(wanted[name])) if room[name] >= wanted[name][0] else 0 for name in wanted}
+        wait_until(lambda: {name: len(bound(cluster, name)) for name in wanted} == expected, "rest", within=30)
+        return {name: len(bound(cluster, name)) for name in wanted}
+
+    with Scheduler(KUBE_SCHEDULER, plane, gates=GATES) as theirs:
+        theirs.wait_until_ready()
+        fill()
+        by_kube_scheduler = outcome()
+    cluster.clear()
+    start_kubesched(FLAG)
+    fill()
+    assert outcome() == by_kube_scheduler

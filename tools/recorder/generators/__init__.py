@@ -1,0 +1,1 @@
+"""Cases for the recorder: random, seeded, and mixed from everything that a scheduler looks at."""
