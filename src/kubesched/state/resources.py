@@ -20,7 +20,8 @@ FIXED_RESOURCES = (CPU, MEMORY, EPHEMERAL_STORAGE)
 NOWHERE = len(FIXED_RESOURCES)
 """The id of every resource without a column of its own: this one is always 0."""
 _FIRST_COLUMNS = 8
-_MOST_COLUMNS = 128
+_MOST_COLUMNS = 120
+"""Less than a power of two, by which tables grow, so that a pod finds room for a few more before others give way."""
 
 
 class ResourceColumns:
