@@ -63,6 +63,9 @@ EXPLAIN_MS = 200
 REMEDIES_MS = 2000
 """The same with all that would help it."""
 
+QUESTION_US = 1000
+"""CPU of `kubesched serve` for one question over HTTP: a thousand a second on one core."""
+
 CREATIONS_PER_SECOND = 500
 BINDINGS_PER_SECOND = 1000
 LIST_SECONDS = 1.5

@@ -10,6 +10,7 @@ from rich.console import Console
 from tests import chromium
 
 from bench import (
+    answering,
     asking,
     bars,
     churn,
@@ -211,6 +212,20 @@ def snapshot(console: Console, rounds: int) -> Results:
     return {"snapshot/seconds/5000x50000": round(seconds, 2), "snapshot/mb/5000x50000": round(held)}
 
 
+def serve(console: Console, rounds: int) -> Results:
+    """`kubesched serve`: one pod against the current state, as it is or with a few nodes cordoned or lost."""
+    results: Results = {}
+    for kind, runs in answering.answering(rounds).items():
+        spent = statistics.median(run.server_us for run in runs)
+        rate, wait = statistics.median(run.per_second for run in runs), statistics.median(run.median_ms for run in runs)
+        results[f"serve/{kind}-us/{answering.NODES}x{answering.PODS}"] = round(spent)
+        console.print(
+            f"kubesched serve, {kind}: {spent:.0f} us of CPU per question (bar {bars.QUESTION_US:,} us, "
+            f"{verdict(spent <= bars.QUESTION_US)}); {rate:,.0f} a second as asked, {wait:.1f} ms each"
+        )
+    return results
+
+
 def api_server(console: Console, rounds: int) -> Results:
     """The sandbox's API server over HTTP."""
     results: Results = {}
@@ -288,6 +303,7 @@ SECTIONS: dict[str, Callable[[Console, int], Results]] = {
     "hostile": strangers,
     "live": daemon,
     "snapshot": snapshot,
+    "serve": serve,
     "serving": api_server,
     "sandbox": whole_sandbox,
     "ui": web_page,

@@ -46,7 +46,8 @@ class Front:
 
 
 @contextlib.asynccontextmanager
-async def _fronted(api: Api) -> AsyncIterator[Front]:
+async def fronted_in_loop(api: Api) -> AsyncIterator[Front]:
+    """Serve it in the running loop."""
     front = Front()
     async with serving(api) as server, aiohttp.ClientSession(server.url, auto_decompress=False) as behind:
 
@@ -62,6 +63,8 @@ async def _fronted(api: Api) -> AsyncIterator[Front]:
             if request.path in front.answers:
                 return web.json_response(front.answers[request.path])
             async with behind.request(request.method, request.path_qs, data=await request.read()) as answer:
+                if "watch" in request.query:
+                    return await _streamed(request, answer)
                 body = await answer.read()
                 return web.Response(body=body, status=answer.status, content_type=answer.content_type)
 
@@ -76,10 +79,19 @@ async def _fronted(api: Api) -> AsyncIterator[Front]:
             await runner.cleanup()
 
 
+async def _streamed(request: web.BaseRequest, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+    """A watch, line by line as it comes."""
+    response = web.StreamResponse(status=answer.status, headers={"Content-Type": answer.content_type})
+    await response.prepare(request)
+    async for data in answer.content.iter_any():
+        await response.write(data)
+    return response
+
+
 @contextlib.contextmanager
 def fronted(api: Api) -> Iterator[Front]:
     """Serve it in a thread of its own; nothing of the Api may be touched from outside while it runs."""
-    with in_background(_fronted(api)) as (front, _):
+    with in_background(fronted_in_loop(api)) as (front, _):
         yield front
 
 

@@ -1,4 +1,4 @@
-"""Fixtures for tests of plugins, for pytest to find by an entry point: what `kubesched.testing` has, without imports.
+"""Fixtures for tests of plugins and of placement, for pytest to find: what `kubesched.testing` has, without imports.
 
 Nothing of kubesched is imported before a test asks for a fixture: other tests in the same place pay nothing.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from kubesched.testing import Cluster, NodeBuilder, PodBuilder
+    from kubesched.testing import Cluster, NodeBuilder, Placement, PodBuilder
 
 
 @pytest.fixture
@@ -36,3 +36,19 @@ def make_node() -> Callable[..., NodeBuilder]:
     from kubesched import testing
 
     return testing.make_node
+
+
+@pytest.fixture
+def make_placement() -> type[Placement]:
+    """`make_placement(files=["cluster.json.gz"], manifests=["web.yaml"]).pods(app="web").land_on(pool="web")`."""
+    from kubesched.testing import Placement
+
+    return Placement
+
+
+@pytest.fixture
+def check_placement_tests() -> Callable[..., None]:
+    """`check_placement_tests("tests/placement")`: all cases there hold."""
+    from kubesched import testing
+
+    return testing.check_placement_tests

@@ -71,8 +71,8 @@ def test_unknown_flag_is_refused_in_the_first_line(tmp_path: Path) -> None:
 
 
 def test_bad_value_of_a_flag_is_refused(tmp_path: Path) -> None:
-    last = _refusal(tmp_path, "--secure-port=https").splitlines()[-1]
-    assert last.startswith('Error: invalid argument "https" for "--secure-port" flag')
+    first = _refusal(tmp_path, "--secure-port=https").splitlines()[0]
+    assert first.startswith('Error: invalid argument "https" for "--secure-port" flag')
 
 
 def test_configuration_with_a_mistake_is_refused_with_its_place(tmp_path: Path) -> None:

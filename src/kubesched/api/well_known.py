@@ -5,6 +5,19 @@ from __future__ import annotations
 ZONE, REGION = "topology.kubernetes.io/zone", "topology.kubernetes.io/region"
 BETA_ZONE, BETA_REGION = "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region"
 HOSTNAME = "kubernetes.io/hostname"
+POOL_LABELS = (
+    "karpenter.sh/nodepool",
+    "cloud.google.com/gke-nodepool",
+    "eks.amazonaws.com/nodegroup",
+    "alpha.eksctl.io/nodegroup-name",
+    "kubernetes.azure.com/agentpool",
+    "agentpool",
+    "doks.digitalocean.com/node-pool",
+    "node-pool",
+    "nodepool",
+    "pool",
+)
+"""Labels that name the pool of a node, the most telling first."""
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
 """The label with which a namespace carries its own name."""
 

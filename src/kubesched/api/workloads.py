@@ -45,6 +45,13 @@ class StatefulSet(KubeObject, frozen=True):
     spec: WorkloadSpec = WorkloadSpec()
 
 
+class BudgetSpec(WorkloadSpec, frozen=True):
+    """How many of the guarded pods must be there: a number, or a percentage of all that are wanted."""
+
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+
+
 class BudgetStatus(Record, frozen=True):
     """How many more may go."""
 
@@ -55,7 +62,7 @@ class BudgetStatus(Record, frozen=True):
 class PodDisruptionBudget(KubeObject, frozen=True):
     """How many pods of a kind may be disrupted at once."""
 
-    spec: WorkloadSpec = WorkloadSpec()
+    spec: BudgetSpec = BudgetSpec()
     status: BudgetStatus = BudgetStatus()
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import click
 from rich.text import Text
 
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
+from kubesched.cli.changes import change_options, changed_manifests
 from kubesched.cli.input import refuse
 from kubesched.cli.offline import (
     TEXT,
+    awaited_by,
     config_option,
     feature_gates_option,
-    manifests_of,
     output_option,
     plugin_errors_reported,
     policy_of,
@@ -32,10 +35,10 @@ from kubesched.cli.printing import (
 from kubesched.cli.source import source_options
 from kubesched.config import Features
 from kubesched.questions.answers import answer
+from kubesched.questions.what_if.reading import read_applied
 from kubesched.simulate.capacity import Capacity, model_of
 from kubesched.simulate.capacity import capacity as measure
 from kubesched.simulate.cluster import SimulatedCluster
-from kubesched.simulate.manifests import Manifests
 from kubesched.simulate.workloads import expand
 
 MOST_NODES = 20
@@ -47,6 +50,7 @@ MOST_NODES = 20
 @config_option
 @feature_gates_option
 @seed_option
+@change_options
 @output_option()
 @click.option(
     "--most", type=click.IntRange(min=1), default=100_000, show_default=True, help="Stop after this many copies."
@@ -68,10 +72,12 @@ def capacity(
     evicted.
     """
     policy = policy_of(config_file, features)
-    manifests = manifests_of([*files, pod_file], policy, workloads=True)
-    source = "<stdin>" if pod_file == "-" else pod_file
-    model = _model(manifests, source)
-    cluster = SimulatedCluster(_others(manifests, source), policy.settings, seed=seed, profiles=policy.profiles)
+    manifests = changed_manifests(files, policy)
+    found_in_file = read_applied(pod_file, manifests.objects, awaited_by(policy)).objects
+    model = _model(found_in_file, "<stdin>" if pod_file == "-" else pod_file)
+    others = (obj for obj in found_in_file if model_of(obj) is None)
+    objects = expand((*manifests.objects, *others)).objects
+    cluster = SimulatedCluster(objects, policy.settings, seed=seed, profiles=policy.profiles)
     with plugin_errors_reported(), progress_bar("Placing copies") as progress:
         found = measure(cluster, model, most=most, progress=progress)
     if output == TEXT:
@@ -80,19 +86,12 @@ def capacity(
         print_plain(answer(found), output)
 
 
-def _model(manifests: Manifests, source: str) -> Pod:
+def _model(objects: Iterable[KubeObject], source: str) -> Pod:
     """The one pod in the file; or a complaint, and the end."""
-    inside = [obj for obj, file in zip(manifests.objects, manifests.sources) if file == source]
-    models = [model for obj in inside if (model := model_of(obj)) is not None]
+    models = [model for obj in objects if (model := model_of(obj)) is not None]
     if len(models) != 1:
         refuse([f"{source}: expected one pod, or one workload with a pod template, got {len(models)}"])
     return models[0]
-
-
-def _others(manifests: Manifests, source: str) -> tuple[KubeObject, ...]:
-    """The cluster without its pending pods, and without the pod that is asked about."""
-    asked = {id(obj) for obj, file in zip(manifests.objects, manifests.sources) if file == source and model_of(obj)}
-    return expand(obj for obj in manifests.objects if id(obj) not in asked).objects
 
 
 def _print(found: Capacity, *, all_nodes: bool) -> None:

@@ -8,11 +8,10 @@ from pathlib import Path
 import click
 from rich.text import Text
 
+from kubesched.cli.changes import change_options, changed_manifests
 from kubesched.cli.offline import (
     TEXT,
-    drain_option,
     feature_gates_option,
-    manifests_of,
     output_option,
     policy_of,
     seed_option,
@@ -22,7 +21,7 @@ from kubesched.cli.simulate import moment, run
 from kubesched.cli.source import source_options
 from kubesched.config import Features
 from kubesched.questions.answers import Skipped, answer
-from kubesched.simulate.report import Comparison
+from kubesched.simulate.report import Comparison, title_of
 from kubesched.simulate.report import compare as put_side_by_side
 
 MOST_ROWS = 20
@@ -47,10 +46,6 @@ FIGURES: dict[str, tuple[str, Callable[[float], str]]] = {
     "mean_wait": ("Mean wait for a node", moment),
     "longest_wait": ("Longest wait for a node", moment),
     "nodes_used": ("Nodes used", _plain),
-    "cpu_mean": ("CPU requested, mean", _percent),
-    "memory_mean": ("Memory requested, mean", _percent),
-    "cpu_spread": ("CPU, deviation between nodes", _percent),
-    "memory_spread": ("Memory, deviation between nodes", _percent),
 }
 
 
@@ -66,7 +61,7 @@ FIGURES: dict[str, tuple[str, Callable[[float], str]]] = {
 )
 @feature_gates_option
 @seed_option
-@drain_option
+@change_options
 @output_option()
 @click.option("--all-pods", is_flag=True, help=f"Show every pod that differs, even if there are more than {MOST_ROWS}.")
 def compare(
@@ -74,13 +69,12 @@ def compare(
     configs: tuple[str, ...],
     features: Features,
     seed: int,
-    drains: tuple[str, ...],
     output: str,
     all_pods: bool,
 ) -> None:
     """Simulate the cluster once per configuration, and show the results side by side."""
     policies = [policy_of(file, features) for file in ((None, *configs) if len(configs) == 1 else configs)]
-    manifests = manifests_of(files, *policies, workloads=True, drains=drains)
+    manifests = changed_manifests(files, *policies)
     reports = [run(manifests, policy, seed) for policy in policies]
     found = put_side_by_side([policy.name for policy in policies], reports)
     if output != TEXT:
@@ -97,6 +91,13 @@ def _print(found: Comparison, *, most: int) -> None:
         values = [shown(getattr(figures, key)) for figures in found.figures]
         same = len(set(values)) == 1
         rows.add_row(title, *values, style=FAINT if same else "")
+    for title, shares in (
+        ("requested, mean", [figures.mean for figures in found.figures]),
+        ("deviation between nodes", [figures.spread for figures in found.figures]),
+    ):
+        for name in shares[0]:
+            values = [_percent(each.get(name, 0.0)) for each in shares]
+            rows.add_row(f"{title_of(name)}, {title}", *values, style=FAINT if len(set(values)) == 1 else "")
     out.print(rows)
     out.print()
     if not found.differences:

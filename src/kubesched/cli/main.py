@@ -21,10 +21,13 @@ COMMANDS = {
     "replay": "Run a recording again and compare every decision.",
     "run": "Schedule on a live cluster, with kube-scheduler's flags.",
     "sandbox": "Run a cluster in one process: an API server for kubectl, hollow nodes, controllers and the scheduler.",
+    "serve": "Answer questions of programs over HTTP: would these pods fit, where, why not, and what would help.",
     "simulate": "Run the pods and workloads of the cluster in virtual time, to the end.",
     "snapshot": "Write all that scheduling looks at on a live cluster to a file, for -f of the other commands.",
+    "test": "Run placement tests: cases that say where pods have to land, and where never.",
     "ui": "Show a cluster as a web page: its nodes, who waits and why, every decision, and pods to try.",
     "version": "Show the version, and the release of Kubernetes that decisions follow.",
+    "what-if": "Change the cluster, and show the difference: who moves, who waits and why, who is evicted.",
 }
 """Each is the attribute of its name in the module of its name; with the first sentence of its help, so that the list of
 commands can be shown without loading any."""
@@ -39,7 +42,8 @@ class CommandsByModule(SuggestingGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"kubesched.cli.{cmd_name}"), cmd_name)
+        name = cmd_name.replace("-", "_")
+        command: click.Command = getattr(import_module(f"kubesched.cli.{name}"), name)
         return command
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -6,7 +6,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import click
@@ -24,13 +24,16 @@ from kubesched.framework.profile import Profile, ProfileError, custom_resources
 from kubesched.questions.targets import AskedCluster, asked_cluster
 from kubesched.scheduler import garbage
 from kubesched.simulate.cluster import profiles_of
-from kubesched.simulate.draining import drained, nodes_meant, whats_wrong
 from kubesched.simulate.manifests import Manifests, load
 
 
 def _read(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> Features:
+    return read_gates(given, parameter.opts[0])
+
+
+def read_gates(given: tuple[str, ...], option: str) -> Features:
     """What the gates turn on and off. Raises GateError."""
-    with located("--feature-gates"):
+    with located(option):
         gates = FeatureGates.parse(MULTIMAP.parse(",".join(given)))
     for warning in gates.warnings:
         click.echo(warning, err=True)
@@ -61,15 +64,6 @@ config_option = click.option(
 )
 seed_option = click.option(
     "--seed", type=int, default=0, show_default=True, help="Seed for the draw among equally good nodes."
-)
-
-
-drain_option = click.option(
-    "--drain",
-    "drains",
-    multiple=True,
-    metavar="NODE|KEY=VALUE",
-    help="Node to drain before the start, or label of nodes to drain. Can be repeated.",
 )
 
 
@@ -141,12 +135,15 @@ def policy_of(config_file: str | None, features: Features) -> Policy:
         return Policy(config_file, settings, profiles_of(settings))
 
 
-def manifests_of(
-    files: Iterable[str], *policies: Policy, workloads: bool = False, drains: Iterable[str] = ()
-) -> Manifests:
-    """What is in the files and may matter to one of the policies, some nodes drained; or all that is wrong with it."""
+def awaited_by(*policies: Policy) -> frozenset[str]:
+    """The resources that matter only because plugins of these policies wait for them."""
+    return frozenset().union(*(policy.custom_resources for policy in policies))
+
+
+def manifests_of(files: Iterable[str], *policies: Policy, workloads: bool = False) -> Manifests:
+    """What is in the files and may matter to one of the policies; or all that is wrong with it."""
     garbage.collect_seldom()
-    custom = frozenset().union(*(policy.custom_resources for policy in policies))
+    custom = awaited_by(*policies)
     cluster = source()
     reading = cluster.read(workloads=workloads, custom=custom)
     found = load(
@@ -164,11 +161,7 @@ def manifests_of(
     if not any(isinstance(obj, Node) for obj in found.objects):
         where = "the manifests; note that `kubectl get all` leaves them out" if reading is None else "the cluster"
         click.echo(f"There are no nodes in {where}.", err=True)
-    meant = {text: nodes_meant(found.objects, text) for text in drains}
-    unknown = [f"--drain {text}: {whats_wrong(found.objects, text)}" for text, nodes in meant.items() if not nodes]
-    if unknown:
-        refuse(unknown)
-    return replace(found, objects=drained(found.objects, set().union(*meant.values()))) if meant else found
+    return found
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 import signal
 from collections import Counter
 from collections.abc import Callable
@@ -13,8 +14,6 @@ from typing import Any
 import click
 import uvloop
 from rich.console import Console
-from rich.live import Live
-from rich.text import Text
 
 from kubesched.api.api_error import ApiError
 from kubesched.api.errors import UserError, located
@@ -24,8 +23,10 @@ from kubesched.api.schema import convert
 from kubesched.api.yaml import YamlError, documents
 from kubesched.cli.input import describe, read, refuse
 from kubesched.cli.offline import config_option, feature_gates_option, settings_of
-from kubesched.cli.printing import STRONG, console, counted
-from kubesched.cli.sandbox_view import line, summary, view
+from kubesched.cli.printing import console
+from kubesched.cli.sandbox_summary import TRY_NEXT, Transcript, heading_of, line, print_beginning, summary
+from kubesched.cli.terminal.screen import Surroundings
+from kubesched.cli.terminal.show import TerminalView
 from kubesched.cli.ui import started
 from kubesched.config import Features
 from kubesched.framework.profile import ProfileError
@@ -38,7 +39,8 @@ from kubesched.scheduler import garbage
 from kubesched.ui.server import PageServer
 from kubesched.ui.sources.sandbox import observe_sandbox
 
-_LOOKS_PER_SECOND = 4
+_TOKEN_BYTES = 18
+"""So that the address of the page fits a line of 60 columns; it can still not be guessed."""
 _SOON = 5.0
 """Seconds after which a node counts as lost in a story, which cannot wait for as long as a cluster does."""
 
@@ -143,7 +145,7 @@ async def _run(
 ) -> None:
     ended = asyncio.Event()
     running = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         running.add_signal_handler(number, ended.set)
     box = await _started(plan, source)
     said = Said()
@@ -151,18 +153,22 @@ async def _run(
         stack.push_async_callback(box.stop)
         page = await _page(box, plan, said, page_port, stack) if page_port is not None else ""
         out = console()
+        hints = story.try_next if story else TRY_NEXT
+        ending = asyncio.create_task(ended.wait())
+        stack.callback(ending.cancel)
         if out.is_terminal:
-            await _show_live(box, story, seconds, ended, said, warning=_warning(plan), page=page)
+            await _show_live(box, plan, out, story, seconds, ending, said, page=page, hints=hints)
         else:
-            await _print_story(box, out, story, seconds, ended, said, nodes=len(plan.nodes), page=page)
-        out.print(summary(box))
+            print_beginning(out, box, nodes=len(plan.nodes), page=page, hints=hints)
+            await _print_story(box, out, story, seconds, ending, said)
+        out.print(summary(box, out.width))
 
 
 async def _page(box: Sandbox, plan: Plan, said: Said, port: int, stack: contextlib.AsyncExitStack) -> str:
     """Serve the web page until the stack unwinds. Its address."""
     clock = asyncio.get_running_loop().time
     observed = observe_sandbox(box, plan.configuration, clock=clock, plugins=plan.plugins, saying=lambda: said.text)
-    server = PageServer(observed, port=port)
+    server = PageServer(observed, port=port, token=secrets.token_urlsafe(_TOKEN_BYTES))
     await started(server)
     stack.push_async_callback(server.stop)
     return server.url
@@ -182,28 +188,55 @@ async def _started(plan: Plan, source: str) -> Sandbox:
 
 async def _show_live(
     box: Sandbox,
+    plan: Plan,
+    out: Console,
     story: Scenario | None,
     seconds: float | None,
-    ended: asyncio.Event,
+    ending: asyncio.Task[Any],
     said: Said,
     *,
-    warning: str,
     page: str,
+    hints: tuple[str, ...],
 ) -> None:
-    """The live view, until a signal or the time limit. After a story the cluster stays."""
-    screen = Console(markup=False, highlight=False, emoji=False)
-    playing = asyncio.create_task(_play(box, story, said.say))
-    playing.add_done_callback(lambda _: said.say("The story is over; the cluster is yours." if story else ""))
-    with Live(console=screen, screen=True, auto_refresh=False) as live:
-        async with contextlib.AsyncExitStack() as stack:
-            stack.callback(playing.cancel)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    while not ended.is_set():
-                        live.update(view(box, screen, saying=said.text, warning=warning, page=page), refresh=True)
-                        with contextlib.suppress(TimeoutError):
-                            async with asyncio.timeout(1 / _LOOKS_PER_SECOND):
-                                await ended.wait()
+    """The live view, until it is left, a signal or the time limit. After a story the cluster stays.
+
+    What happened while it was shown is printed when it ends, as it would have been without it.
+    """
+    transcript = Transcript()
+    box.chronicle.on_entry = lambda entry: transcript.add(line(entry))
+
+    def say(text: str) -> None:
+        said.say(text)
+        transcript.add(heading_of(text))
+
+    async def tell() -> None:
+        await _play(box, story, say)
+        said.say("")
+
+    def around(has_keys: bool) -> Surroundings:
+        return Surroundings(str(box.kubeconfig), page, _warning(plan), hints, has_keys)
+
+    view = TerminalView(box, plan.configuration, plan.plugins)
+    telling = asyncio.create_task(tell())
+    showing = asyncio.create_task(view.show(around, lambda: said.text))
+    waits = {showing, ending, telling}
+    try:
+        async with asyncio.timeout(seconds):
+            while not {showing, ending} - waits:
+                done, waits = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+    except TimeoutError:
+        pass
+    finally:
+        await _cancelled(telling, showing)
+        transcript.print(out)
+
+
+async def _cancelled(*tasks: asyncio.Task[Any]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _print_story(
@@ -211,29 +244,19 @@ async def _print_story(
     out: Console,
     story: Scenario | None,
     seconds: float | None,
-    ended: asyncio.Event,
+    ending: asyncio.Task[Any],
     said: Said,
-    *,
-    nodes: int,
-    page: str,
 ) -> None:
     """The story as lines of text, to its end; without a story, until a signal or the time limit."""
-    out.print(f"An API server with {counted(nodes, 'node')} at {box.server.url}")
-    out.print(f"KUBECONFIG={box.kubeconfig}", soft_wrap=True)
-    if page:
-        out.print(f"Web page: {page}", soft_wrap=True)
     box.chronicle.on_entry = lambda entry: out.print(line(entry), soft_wrap=True)
 
     def say(text: str) -> None:
         said.say(text)
-        out.print(Text.assemble("\n", (text, STRONG)))
+        out.print(heading_of(text))
 
-    waits: list[asyncio.Task[Any]] = [asyncio.create_task(ended.wait())]
-    if story is not None:
-        waits.append(asyncio.create_task(_play(box, story, say)))
-    done, pending = await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-    for task in pending:
-        task.cancel()
+    telling = {asyncio.create_task(_play(box, story, say))} if story is not None else set()
+    done, _ = await asyncio.wait({ending, *telling}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+    await _cancelled(*telling - done)
     for task in done:
         task.result()
     box.chronicle.on_entry = lambda entry: None

@@ -11,13 +11,12 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from kubesched.cli.changes import change_options, changed_manifests
 from kubesched.cli.input import describe, refuse
 from kubesched.cli.offline import (
     Policy,
     config_option,
-    drain_option,
     feature_gates_option,
-    manifests_of,
     output_option,
     policy_of,
     seed_option,
@@ -44,7 +43,7 @@ from kubesched.scheduler.recording.recording import open_recording
 from kubesched.scheduler.run_now import StillWaitingError
 from kubesched.simulate.html import page
 from kubesched.simulate.manifests import Manifests
-from kubesched.simulate.report import PodStory, Share, SimulationReport, Utilisation, figures_of
+from kubesched.simulate.report import PodStory, Share, SimulationReport, Utilisation, figures_of, title_of
 from kubesched.simulate.simulation import Simulation
 
 MOST_ROWS = 40
@@ -56,7 +55,7 @@ MOST_NODES = 20
 @config_option
 @feature_gates_option
 @seed_option
-@drain_option
+@change_options
 @output_option("html")
 @click.option("--all-pods", is_flag=True, help=f"Show every pod, even if there are more than {MOST_ROWS}.")
 @click.option("--all-nodes", is_flag=True, help=f"Show every node, even if there are more than {MOST_NODES}.")
@@ -67,7 +66,6 @@ def simulate(
     config_file: str | None,
     features: Features,
     seed: int,
-    drains: tuple[str, ...],
     output: str,
     all_pods: bool,
     all_nodes: bool,
@@ -81,7 +79,7 @@ def simulate(
     template, set when pods arrive and how long they run.
     """
     policy = policy_of(config_file, features)
-    manifests = manifests_of(files, policy, workloads=True, drains=drains)
+    manifests = changed_manifests(files, policy)
     with _recording(record) as stream:
         report = run(manifests, policy, seed, stream, with_annotations=record_annotations)
     match output:
@@ -206,7 +204,7 @@ class ResultPrinter:
     def _utilisation(self) -> None:
         """What nodes are asked for: at the end, or on average if time has passed."""
         self._bars("Zone", [*self._it.by_zone, self._it.total] if len(self._it.by_zone) > 1 else [self._it.total])
-        nodes = sorted(self._it.by_node, key=lambda node: (-max(self._of(node.cpu), self._of(node.memory)), node.name))
+        nodes = sorted(self._it.by_node, key=lambda node: (-max(map(self._of, node.resources.values())), node.name))
         if self._all_nodes or len(nodes) <= MOST_NODES:
             self._bars("Node", sorted(nodes, key=lambda node: node.name))
         else:
@@ -219,10 +217,14 @@ class ResultPrinter:
 
     def _bars(self, title: str, rows: Sequence[Utilisation]) -> None:
         of_nodes = ("Nodes",) if title == "Zone" else ("Zone",)
-        shown = table(title, *of_nodes, "CPU", "Memory", "Pods", right=("Nodes", "Pods"))
+        resources = self._it.total.notable
+        shown = table(title, *of_nodes, *map(title_of, resources), "Pods", right=("Nodes", "Pods"))
         for each in rows:
             where = str(each.nodes) if title == "Zone" else each.zone
-            shown.add_row(each.name, where, bar(self._of(each.cpu)), bar(self._of(each.memory)), str(each.pods))
+            shares = (each.resources.get(name) for name in resources)
+            width = 20 if len(resources) < 3 else 8
+            bars = (Text() if share is None else bar(self._of(share), width) for share in shares)
+            shown.add_row(each.name, where, *bars, str(each.pods))
         print_rows(self._out, shown)
 
     def _of(self, share: Share) -> float:

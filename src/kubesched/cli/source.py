@@ -24,7 +24,7 @@ PATIENCE = "2m"
 _META = "kubesched.source"
 
 
-class _Timeout(click.ParamType[float | None]):
+class DurationType(click.ParamType[float | None]):
     """A duration as kubectl takes it: `30s`, or a number of seconds; 0 is no limit."""
 
     name = "duration"
@@ -62,7 +62,7 @@ def live_options(command: F) -> F:
     for option in (
         click.option(
             "--request-timeout",
-            type=_Timeout(),
+            type=DurationType(),
             default=PATIENCE,
             show_default=True,
             metavar="DURATION",
@@ -113,7 +113,8 @@ class Source:
         """Those of the files that are snapshots."""
         self._files = files
         self._snapshot: Snapshot | None = None
-        self._live: LiveCluster | None = None
+        self.live: LiveCluster | None = None
+        """None where files are meant."""
         self.namespace = DEFAULT_NAMESPACE
         if files:
             if context or kubeconfig:
@@ -130,25 +131,25 @@ class Source:
             refuse([*error.lines, "no -f was given, so the live cluster is meant"])
         name = f"context {context}" if context else ""
         self.namespace = settings.namespace
-        self._live = LiveCluster(settings, os.environ, name=name, timeout=timeout)
+        self.live = LiveCluster(settings, os.environ, name=name, timeout=timeout)
 
     @property
     def origin(self) -> str:
         """What messages call it."""
-        if self._live is not None:
-            return self._live.origin
+        if self.live is not None:
+            return self.live.origin
         return ", ".join("<stdin>" if file == "-" else file for file in self._files)
 
     def configuration(self) -> FoundConfiguration | None:
         """The configuration of the scheduler in charge; None where nobody could know it."""
-        opened = self._live or self._snapshot
+        opened = self.live or self._snapshot
         return opened.configuration() if opened is not None else None
 
     def read(self, *, workloads: bool = False, custom: Iterable[str] = ()) -> ClusterReading | None:
         """What a live cluster or a snapshot has, with warnings about what it lacks; None if there are only files."""
-        if self._live is not None:
+        if self.live is not None:
             with progress_bar("Reading the cluster", every=1) as progress:
-                reading = self._live.read(
+                reading = self.live.read(
                     workloads=workloads, custom=custom, progress=progress and (lambda count: progress(count, None))
                 )
         elif self._snapshot is not None:
@@ -160,8 +161,8 @@ class Source:
         return reading
 
     def close(self) -> None:
-        if self._live is not None:
-            self._live.close()
+        if self.live is not None:
+            self.live.close()
 
 
 def source() -> Source:

@@ -65,6 +65,10 @@ class Reflector(Generic[T]):
         self.watches = 0
         self.missed = 0
         """Changes that a list showed though the watch had been past them without showing them."""
+        self.lost_at: float | None = clock()
+        """Since when, by the clock, there is no watch that shows what happens; None while there is one."""
+        self.trouble = ""
+        """Why not, as far as it is known."""
         self._source = source
         self._codec = codec
         self._handle = handle
@@ -188,15 +192,18 @@ class Reflector(Generic[T]):
         self.watches += 1
         self._watching_since, self._watching_from = self._clock(), self._version_number
         self._stream = stream
+        self.lost_at, self.trouble = None, ""
         try:
             with closing(stream):
                 while not self._asked_to_relist and (lines := await stream.lines()):
                     await self._deliver_events(lines)
         finally:
             self._stream = None
+            self.lost_at = self._clock()
 
     def _note(self, error: KubeError) -> bool:
         """Decide how to go on after an error: with a list or with a watch, at once or after a pause."""
+        self.trouble = str(error)
         if isinstance(error, ApiStatusError) and (error.is_expired or error.is_from_the_future):
             # A list of that version may still be had from a server that is ahead; only if not, ask for the newest.
             self._version_is_lost = self._needs_list or error.is_from_the_future

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubesched.questions.explain import Findings
+from kubesched.questions.fit import Fit
 from kubesched.questions.output import API_VERSION, plain
 from kubesched.questions.pending import PendingPods
+from kubesched.questions.placement_tests.running import TestResults
+from kubesched.questions.what_if.answer import WhatIf
 from kubesched.simulate.capacity import Capacity
 from kubesched.simulate.explanation import Explanation
 from kubesched.simulate.placement import PlacementReport
@@ -70,11 +73,14 @@ PARTS: dict[str, tuple[type, ...]] = {
     "Comparison": (Comparison, Skipped),
     "Explanation": (Explanation, Findings, Skipped),
     "ExplanationList": (ExplanationList,),
+    "Fit": (Fit,),
     "PendingPods": (PendingPods, Skipped),
     "Placement": (PlacementReport, Skipped),
     "Replay": (ReplayAnswer,),
     "Simulation": (SimulationReport, Summary, Skipped),
+    "TestResults": (TestResults,),
     "Version": (VersionAnswer,),
+    "WhatIf": (WhatIf, Skipped),
 }
 """By kind: a document has the fields of all these, side by side."""
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any
+from functools import cache
+from typing import Any, Literal
 
-API_VERSION = "kubesched.dev/v1alpha1"
+API_VERSION: Literal["kubesched.dev/v1alpha1"] = "kubesched.dev/v1alpha1"
+_SCALARS = (str, int, float)
 
 
 def document(kind: str, answer: object) -> dict[str, Any]:
@@ -17,14 +19,27 @@ def document(kind: str, answer: object) -> dict[str, Any]:
 
 def plain(value: Any) -> Any:
     """Names of fields in camelCase, nothing for None. Keys of mappings are data (names of nodes): they stay."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
-        return {camel(name): plain(content) for name, content in fields if content is not None}
-    if isinstance(value, Mapping):
-        return {str(key): plain(content) for key, content in value.items()}
+    if isinstance(value, Enum):
+        return value.value
+    if value is None or isinstance(value, _SCALARS):
+        return value
+    kind: Any = type(value)
+    if names := _names(kind):
+        fields = [(shown, getattr(value, name)) for name, shown in names]
+        return {shown: plain(content) for shown, content in fields if content is not None}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [plain(item) for item in value]
-    return value.value if isinstance(value, Enum) else value
+    if isinstance(value, Mapping):
+        return {str(key): plain(content) for key, content in value.items()}
+    return value
+
+
+@cache
+def _names(type_: type) -> tuple[tuple[str, str], ...]:
+    """Of all fields, here and in documents; none for what is no dataclass."""
+    if not dataclasses.is_dataclass(type_):
+        return ()
+    return tuple((field.name, camel(field.name)) for field in dataclasses.fields(type_))
 
 
 def camel(name: str) -> str:

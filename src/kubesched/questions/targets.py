@@ -57,10 +57,10 @@ class AskedCluster:
 
         Of a workload it is a pod that is pending, else the next that it would make. Raises UnknownTargetError.
         """
-        kind, key = _parsed(text, namespace)
+        kind, key = parsed(text, namespace)
         if kind is Pod:
             if key not in self.cluster.pods:
-                raise UnknownTargetError(_unknown_pod(key, self.cluster))
+                raise UnknownTargetError(unknown_pod(key, self.cluster))
             return self.cluster.pods[key]
         workload = self.workloads.get((kind, key))
         if workload is None:
@@ -130,7 +130,8 @@ def _wanting_one_more(workload: Workload, pods: Collection[str]) -> Workload:
     return replace(workload, spec=spec, status=WorkloadStatus())
 
 
-def _parsed(text: str, namespace: str) -> tuple[type[KubeObject], str]:
+def parsed(text: str, namespace: str) -> tuple[type[KubeObject], str]:
+    """The kind and the `namespace/name` that a text means."""
     parts = text.split("/")
     if len(parts) == 3 and parts[1].lower() in TYPES:
         return TYPES[parts[1].lower()], f"{parts[0]}/{parts[2]}"
@@ -142,7 +143,7 @@ def _parsed(text: str, namespace: str) -> tuple[type[KubeObject], str]:
 # -- what is unknown --------------------------------------------------------------------------------------------------
 
 
-def _unknown_pod(key: str, cluster: SimulatedCluster) -> str:
+def unknown_pod(key: str, cluster: SimulatedCluster) -> str:
     if not cluster.pods:
         return f"there is no pod {key}: there are no pods at all"
     similar = _similar(key, cluster.pods)
@@ -157,7 +158,11 @@ def _unknown_pod(key: str, cluster: SimulatedCluster) -> str:
 def _unknown_workload(
     kind: type[KubeObject], key: str, workloads: Mapping[tuple[type[KubeObject], str], Workload]
 ) -> str:
-    known = [other for other_kind, other in workloads if other_kind is kind]
+    return unknown_of_kind(kind, key, [other for other_kind, other in workloads if other_kind is kind])
+
+
+def unknown_of_kind(kind: type[KubeObject], key: str, known: list[str]) -> str:
+    """What there is instead, by `namespace/name`."""
     similar = _similar(key, known)
     if similar:
         return f"there is no {kind.__name__} {key}; did you mean {_listed(similar)}?"

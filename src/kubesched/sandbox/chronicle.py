@@ -13,8 +13,11 @@ from kubesched.scheduler.attempt.words import reason
 from kubesched.scheduler.listener import SchedulerListener
 
 _REMEMBERED = 200
+_PODS = 10_000
+"""Of how many pods the last outcome is known."""
 
 EVICTED = "evicted"
+_ALWAYS_NEW = (AttemptOutcome.BOUND, EVICTED)
 _PREEMPTED = "PreemptionByScheduler"
 _WHY = {
     "DeletionByTaintManager": ("by taint", "a taint there is not tolerated any longer"),
@@ -38,7 +41,8 @@ class Chronicle(SchedulerListener):
     """Listens to a scheduler and to pods; `on_entry` is called with what was written down."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
+        self.now = clock
+        """Seconds since the sandbox began."""
         self.entries: deque[Entry] = deque(maxlen=_REMEMBERED)
         self.outcomes: Counter[str] = Counter()
         """How often each happened. A pod that is tried again counts again."""
@@ -48,12 +52,12 @@ class Chronicle(SchedulerListener):
         self.evictions: Counter[str] = Counter()
         """Pods that had to leave their nodes, by what made them: by taint, with its node, by request."""
         self.on_entry: Callable[[Entry], None] = lambda entry: None
-        self._latest: OrderedDict[str, str] = OrderedDict()
+        self._latest: OrderedDict[str, Entry] = OrderedDict()
 
     def finished(self, attempt: Attempt) -> None:
         self.victims += len(attempt.victims)
         outcome = "preempts" if attempt.victims else attempt.outcome or ""
-        self._write(Entry(self._clock(), attempt.queued.key, outcome, reason(attempt)))
+        self._write(Entry(self.now(), attempt.queued.key, outcome, reason(attempt)))
 
     def observe(self, event: Event) -> None:
         """Notice pods that are told to leave. Victims of preemption are counted with the attempt that chose them."""
@@ -64,12 +68,17 @@ class Chronicle(SchedulerListener):
         self.evictions[word] += 1
         pod = event.object
         key = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
-        self._write(Entry(self._clock(), key, EVICTED, f"from {pod['spec'].get('nodeName', 'nowhere')}: {sentence}"))
+        self._write(Entry(self.now(), key, EVICTED, f"from {pod['spec'].get('nodeName', 'nowhere')}: {sentence}"))
 
     @property
     def errors(self) -> int:
         """Attempts that ended because something broke, rather than because no node would do."""
         return self.outcomes[AttemptOutcome.ERROR] + self.outcomes[AttemptOutcome.BIND_ERROR]
+
+    def why_waiting(self, pod: str) -> str:
+        """What its last attempt ended with; empty if it has had none, or found a node."""
+        last = self._latest.get(pod)
+        return "" if last is None or last.outcome in _ALWAYS_NEW else last.text
 
     def _write(self, entry: Entry) -> None:
         self.outcomes[entry.outcome] += 1
@@ -80,11 +89,11 @@ class Chronicle(SchedulerListener):
 
     def _says_something_new(self, entry: Entry) -> bool:
         """A pod that is tried in vain again and again has nothing new to tell."""
-        repeated = self._latest.pop(entry.pod, None) == entry.text
-        self._latest[entry.pod] = entry.text
-        if len(self._latest) > _REMEMBERED:
+        before = self._latest.pop(entry.pod, None)
+        self._latest[entry.pod] = entry
+        if len(self._latest) > _PODS:
             self._latest.popitem(last=False)
-        return not repeated or entry.outcome in (AttemptOutcome.BOUND, EVICTED)
+        return before is None or before.text != entry.text or entry.outcome in _ALWAYS_NEW
 
 
 def _disruption(pod: Object | None) -> str:

@@ -65,6 +65,8 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     nodes_per_zone: int
     seconds: float
     steps: tuple[Step, ...]
+    try_next: tuple[str, ...]
+    """Commands for whoever has seen it, with the KUBECONFIG of the sandbox."""
     gates: tuple[str, ...] = ()
     """Feature gates that must be on."""
 

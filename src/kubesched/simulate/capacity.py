@@ -14,7 +14,7 @@ from kubesched.api.well_known import ZONE
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.kinds import Workload
 from kubesched.simulate.meter import NO_ZONE
-from kubesched.simulate.placement import Unplaced, place_one
+from kubesched.simulate.placement import Placed, Unplaced, place_one
 
 replace = msgspec.structs.replace
 
@@ -49,14 +49,19 @@ def capacity(
     *,
     most: int,
     progress: Callable[[int, int], None] | None = None,
+    place: Callable[[Pod], Placed | Unplaced] | None = None,
 ) -> Capacity:
-    """Place copies of the pod, at most so many. No pod is evicted for them. The cluster holds them afterwards."""
+    """Place copies of the pod, at most so many. No pod is evicted for them. The cluster holds them afterwards.
+
+    `place` may place them in another way, such as for a while.
+    """
+    place = place or (lambda pod: place_one(cluster, cluster.with_claims(pod)))
     on: Counter[str] = Counter()
     stopped_by = ""
     for i in range(most):
         name = f"{model.name}-copy-{i}"
         meta = replace(model.metadata, name=name, uid=f"{model.namespace}/{name}")
-        outcome = place_one(cluster, cluster.with_claims(replace(model, metadata=meta)))
+        outcome = place(replace(model, metadata=meta))
         if isinstance(outcome, Unplaced):
             stopped_by = outcome.message
             break

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
+from kubesched.api.change import Change
+from kubesched.api.device_claims import ResourceClaimTemplate
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
-from kubesched.framework.budget import counting_looks
+from kubesched.framework.budget import Budget, counting_looks
 from kubesched.framework.engine import Engine
 from kubesched.framework.plugin import PluginContext, QueueSortPlugin
 from kubesched.framework.profile import Profile
@@ -40,24 +43,32 @@ class SimulatedCluster:
         seed: int = 0,
         plugins: Registry | None = None,
         profiles: Mapping[str, Profile] | None = None,
+        draw: Callable[[int], int] | None = None,
+        budget: Budget | None = None,
     ) -> None:
-        """`profiles` are those of the configuration, if they have been made already."""
+        """`profiles` are those of the configuration, if they have been made already.
+
+        `draw` chooses among equals, in the place of the seed; without a `budget` the work of a decision is limited, not
+        its time.
+        """
         self.profiles = profiles or profiles_of(configuration, plugins)
         self.seed = seed
         self.state = ClusterState(configuration.features)
         self.engine = Engine(
             self.state,
             self.profiles.values(),
-            draw=random.Random(seed).randrange,
+            draw=draw or random.Random(seed).randrange,
             percentage_of_nodes_to_score=configuration.percentage_of_nodes_to_score or 0,
-            budget=counting_looks(),
+            budget=budget or counting_looks(),
         )
         self.pods: dict[str, Pod] = {}
         """All pods by `namespace/name`, in the order in which they were given."""
+        self.templates: dict[str, ResourceClaimTemplate] = {}
+        """Those of claims for devices, by `namespace/name`."""
         self._load(list(objects))
 
     def _load(self, objects: list[KubeObject]) -> None:
-        self._templates = templates_in(objects)
+        self.templates = templates_in(objects)
         objects = [self.with_claims(obj) if isinstance(obj, Pod) and not obj.spec.node_name else obj for obj in objects]
         self.pods = {obj.key: obj for obj in objects if isinstance(obj, Pod)}
         # An API server lists by name, pods after what they stand on; the order decides between equals.
@@ -67,9 +78,35 @@ class SimulatedCluster:
             if pod.status.nominated_node_name:
                 self.state.nominated.add(pod, pod.status.nominated_node_name)
 
+    def handle(self, change: Change[KubeObject]) -> None:
+        """Something happened in the cluster, as a watch tells it."""
+        obj, is_gone = change.obj, change.new is None
+        known: dict[str, Any] | None = None
+        if isinstance(obj, Pod):
+            known = self.pods
+        elif isinstance(obj, ResourceClaimTemplate):
+            known = self.templates
+        if is_gone:
+            self.state.delete(obj)
+            if known is not None:
+                known.pop(obj.key, None)
+            return
+        self.state.apply(obj)
+        if known is not None:
+            known[obj.key] = obj
+        if isinstance(obj, Pod) and not obj.spec.node_name and not obj.is_finished:
+            self._follow_nomination(obj)
+
+    def _follow_nomination(self, pod: Pod) -> None:
+        node_name = pod.status.nominated_node_name
+        if node_name and self.engine.knows(pod.spec.scheduler_name):
+            self.state.nominated.add(pod, node_name)
+        else:
+            self.state.nominated.remove(pod)
+
     def with_claims(self, pod: Pod) -> Pod:
         """The pod as it is once the claims of its templates have been made."""
-        pod, claims = made_for(pod, self._templates)
+        pod, claims = made_for(pod, self.templates)
         for claim in claims:
             self.state.apply(claim)
         return pod

@@ -91,6 +91,10 @@ class DeviceClaims:
     def find(self, key: str) -> ResourceClaim | None:
         return self._claims.get(key)
 
+    def objects(self) -> list[ResourceClaim]:
+        """All claims as they are now."""
+        return list(self._claims.values())
+
     def create(self, claim: ResourceClaim) -> ResourceClaim:
         """A claim for the extended resources of a pod, which gets its name here."""
         self._version += 1
@@ -123,16 +127,22 @@ class DeviceClaims:
 
 def release_claims(pod: Pod, state: ClusterState) -> None:
     """Claims that only this pod uses are as if it had never been placed."""
-    ledger = state.companion(DeviceView).ledger
-    extended = ledger.extended_claim_of(pod)
+    extended, others = claims_of(pod, state)
     if extended is not None:
         state.delete(extended)
+    for claim in others:
+        if all(consumer.uid == pod.uid for consumer in claim.status.reserved_for):
+            state.apply(replace(claim, status=ResourceClaimStatus()))
+
+
+def claims_of(pod: Pod, state: ClusterState) -> tuple[ResourceClaim | None, list[ResourceClaim]]:
+    """The claim for the pod's extended resources, if one was made; and all others that it has."""
+    ledger = state.companion(DeviceView).ledger
     named = [entry.resource_claim_name for entry in pod.spec.resource_claims]
     made = [status.resource_claim_name for status in pod.status.resource_claim_statuses]
-    for name in {name for name in (*named, *made) if name is not None}:
-        claim = ledger.claim(name, pod.namespace)
-        if claim is not None and all(consumer.uid == pod.uid for consumer in claim.status.reserved_for):
-            state.apply(replace(claim, status=ResourceClaimStatus()))
+    names = dict.fromkeys(name for name in (*named, *made) if name is not None)
+    found = [ledger.claim(name, pod.namespace) for name in names]
+    return ledger.extended_claim_of(pod), [claim for claim in found if claim is not None]
 
 
 def settle_claims(decision: Decision, state: ClusterState) -> None:

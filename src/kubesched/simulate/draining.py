@@ -11,19 +11,30 @@ from kubesched.api.device_claims import ResourceClaim, ResourceClaimStatus
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod, PodStatus
+from kubesched.api.well_known import HOSTNAME, POOL_LABELS, REGION, ZONE
 
 _MIRROR = "kubernetes.io/config.mirror"
 """Marks a pod that a kubelet runs from a file of its own."""
 _SHOWN = 8
+SHORT = {"zone": (ZONE,), "region": (REGION,), "pool": POOL_LABELS, "node": (HOSTNAME,)}
+"""Labels that may be meant by a short key, where nodes have no label of that very name."""
 
 
 def nodes_meant(objects: Iterable[KubeObject], text: str) -> set[str]:
-    """The nodes with a label, for `key=value`; else the node of that name. None if there are no such nodes."""
+    """The nodes with a label, for `key=value`; else the node of that name. None if there are no such nodes.
+
+    `zone=a`, `region=a` and `pool=a` mean the labels that Kubernetes and its providers have for these.
+    """
     key, equals, value = text.partition("=")
     nodes = [obj for obj in objects if isinstance(obj, Node)]
-    if equals:
-        return {node.name for node in nodes if node.metadata.labels.get(key) == value}
-    return {node.name for node in nodes if node.name == text}
+    if not equals:
+        return {node.name for node in nodes if node.name == text}
+    return {node.name for node in nodes if label_of(node, key) == value}
+
+
+def label_of(node: Node, key: str) -> str | None:
+    """The value of a label, which may be named by a short key; None if the node does not have it."""
+    return next((found for each in (key, *SHORT.get(key, ())) if (found := node.metadata.labels.get(each))), None)
 
 
 def whats_wrong(objects: Iterable[KubeObject], text: str) -> str:
@@ -33,6 +44,8 @@ def whats_wrong(objects: Iterable[KubeObject], text: str) -> str:
     if not equals:
         near = difflib.get_close_matches(text, [node.name for node in nodes], n=1)
         return f"there is no such node{f'; did you mean {near[0]}?' if near else ''}"
+    keys = (key, *SHORT.get(key, ()))
+    key = next((each for each in keys if any(each in node.metadata.labels for node in nodes)), key)
     values = sorted({node.metadata.labels[key] for node in nodes if key in node.metadata.labels})
     if values:
         some = ", ".join(values[:_SHOWN]) + (", ..." if len(values) > _SHOWN else "")
@@ -44,7 +57,7 @@ def whats_wrong(objects: Iterable[KubeObject], text: str) -> str:
 def drained(objects: Iterable[KubeObject], nodes: Collection[str]) -> tuple[KubeObject, ...]:
     """The objects as they are, in their order, once these nodes have been drained, disruption budgets or not."""
     known = tuple(objects)
-    pods = [obj for obj in known if isinstance(obj, Pod) and obj.spec.node_name in nodes and _leaves(obj)]
+    pods = [obj for obj in known if isinstance(obj, Pod) and obj.spec.node_name in nodes and leaves(obj)]
     leaving = {pod.key: pod.uid for pod in pods}
     return tuple(_after(obj, nodes, leaving) for obj in known)
 
@@ -62,7 +75,7 @@ def _after(obj: KubeObject, nodes: Collection[str], leaving: Mapping[str, str]) 
     return obj
 
 
-def _leaves(pod: Pod) -> bool:
+def leaves(pod: Pod) -> bool:
     """Daemons and what the kubelet runs by itself stay, as with `kubectl drain --ignore-daemonsets`."""
     owner = pod.metadata.controller
     is_daemon = owner is not None and owner.kind == "DaemonSet"

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from html import escape
-from importlib.resources import files
-from string import Template
-from typing import NamedTuple
+from collections.abc import Sequence
 
 from kubesched.config import Duration
-from kubesched.simulate.report import Share, SimulationReport, Utilisation
+from kubesched.simulate.plots import Line, bars, cards, legend, lines_over_time, section, skyline, table, whole_page
+from kubesched.simulate.report import Share, SimulationReport, Utilisation, title_of
 
 MOST_BARS = 40
 MOST_ROWS = 200
-
-_PAGE = Template(files(__package__).joinpath("page.html").read_text(encoding="utf-8"))
+_STYLES = "abc"
+"""The classes of the page's stylesheet that colour lines and bars."""
 
 
 def page(report: SimulationReport) -> str:
@@ -28,11 +25,8 @@ def page(report: SimulationReport) -> str:
         _preemptions(report),
         _placements(report),
     ]
-    return _PAGE.substitute(
-        title=f"{len(report.pods)} pods on {report.nodes} nodes",
-        seed=report.seed,
-        sections="\n".join(section for section in sections if section),
-    )
+    title = f"{len(report.pods)} pods on {report.nodes} nodes"
+    return whole_page(title, f"Simulated by kubesched in virtual time, seed {report.seed}.", sections)
 
 
 def _cards(report: SimulationReport) -> str:
@@ -41,17 +35,21 @@ def _cards(report: SimulationReport) -> str:
         "pending": str(len(report.pending)),
         "evicted": str(report.evicted),
         "virtual time": _time(report.ended),
-        "CPU requested, mean": f"{report.total.cpu.mean:.0%}",
-        "memory requested, mean": f"{report.total.memory.mean:.0%}",
     }
-    inside = "".join(f"<div><b>{value}</b><span>{name}</span></div>" for name, value in figures.items())
-    return f'<div class="cards">{inside}</div>'
+    for name in report.total.notable:
+        figures[f"{title_of(name)} requested, mean"] = f"{report.total.resources[name].mean:.0%}"
+    return cards(figures)
+
+
+def _lines(report: SimulationReport) -> list[tuple[str, str]]:
+    """The resources that have a line or a bar, each with its style: as many as there are colours."""
+    return list(zip(report.total.notable, _STYLES))
 
 
 def _over_time(report: SimulationReport) -> str:
     moments = report.timeline
     if not report.ended:
-        return _section("Placements over time", '<p class="faint">Everything happened at once, at the start.</p>')
+        return section("Placements over time", '<p class="faint">Everything happened at once, at the start.</p>')
     times = [moment.time for moment in moments]
     pods = [
         Line("placed so far", "a", [moment.placed for moment in moments]),
@@ -59,16 +57,16 @@ def _over_time(report: SimulationReport) -> str:
         Line("pending", "c", [moment.pending for moment in moments]),
     ]
     load = [
-        Line("CPU", "a", [moment.cpu for moment in moments]),
-        Line("memory", "b", [moment.memory for moment in moments]),
+        Line(title_of(name), style, [moment.resources.get(name, 0.0) for moment in moments])
+        for name, style in _lines(report)
     ]
-    return _section("Placements over time", lines_over_time(times, pods)) + _section(
+    return section("Placements over time", lines_over_time(times, pods)) + section(
         "Requested over time", lines_over_time(times, load, percent=True)
     )
 
 
 def _zones(report: SimulationReport) -> str:
-    return _section("Utilisation per zone", _shares(report, report.by_zone)) if len(report.by_zone) > 1 else ""
+    return section("Utilisation per zone", _shares(report, report.by_zone)) if len(report.by_zone) > 1 else ""
 
 
 def _nodes(report: SimulationReport) -> str:
@@ -76,24 +74,21 @@ def _nodes(report: SimulationReport) -> str:
     if not nodes:
         return ""
     if len(nodes) <= MOST_BARS:
-        return _section("Utilisation per node", _shares(report, nodes))
+        return section("Utilisation per node", _shares(report, nodes))
     lines = [
-        Line("CPU", "a", [_share(report, node.cpu) for node in nodes]),
-        Line("memory", "b", [_share(report, node.memory) for node in nodes]),
+        Line(title_of(name), style, [_share(report, node.resources[name]) for node in nodes if name in node.resources])
+        for name, style in _lines(report)
     ]
-    return _section("Utilisation per node", skyline(lines))
+    return section("Utilisation per node", skyline(lines))
 
 
 def _shares(report: SimulationReport, members: Sequence[Utilisation]) -> str:
-    rows = []
+    shown, rows = _lines(report), []
     for each in members:
-        cpu, memory = _share(report, each.cpu), _share(report, each.memory)
-        rows.append((each.name, [("a", cpu, f"{cpu:.0%}"), ("b", memory, f"{memory:.0%}")]))
+        shares = [(style, _share(report, each.resources[name])) for name, style in shown if name in each.resources]
+        rows.append((each.name, [(style, share, f"{share:.0%}") for style, share in shares]))
     of_time = "mean over the run" if report.ended else "at the end"
-    return (
-        bars(rows)
-        + f'<p class="legend"><span><i class="a"></i>CPU</span><span><i class="b"></i>memory</span>{of_time}</p>'
-    )
+    return bars(rows) + legend(((title_of(name), style) for name, style in shown), of_time)
 
 
 def _share(report: SimulationReport, share: Share) -> float:
@@ -112,7 +107,7 @@ def _pending(report: SimulationReport) -> str:
         (str(i), str(len(stories)), ", ".join(story.pod for story in stories[:5]), reason)
         for i, (reason, stories) in enumerate(report.reasons[:MOST_ROWS], 1)
     )
-    return _section("Pending reasons", bars(rows) + _table(("", "Pods", "For example", "Why"), listed))
+    return section("Pending reasons", bars(rows) + table(("", "Pods", "For example", "Why"), listed))
 
 
 def _preemptions(report: SimulationReport) -> str:
@@ -122,7 +117,7 @@ def _preemptions(report: SimulationReport) -> str:
         (_time(each.time), each.preemptor, str(each.priority), each.node, ", ".join(each.victims))
         for each in report.preemptions[:MOST_ROWS]
     )
-    return _section("Preemptions", _table(("At", "Preemptor", "Priority", "Node", "Evicted"), rows))
+    return section("Preemptions", table(("At", "Preemptor", "Priority", "Node", "Evicted"), rows))
 
 
 def _placements(report: SimulationReport) -> str:
@@ -132,139 +127,8 @@ def _placements(report: SimulationReport) -> str:
     )
     more = len(report.placed) - MOST_ROWS
     note = f'<p class="faint">... and {more} more.</p>' if more > 0 else ""
-    return _section("Placements", _table(("Pod", "Node", "Arrived", "Placed", "Tries"), rows) + note)
-
-
-def _section(title: str, inside: str) -> str:
-    return f"<section><h2>{escape(title)}</h2>{inside}</section>"
-
-
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return section("Placements", table(("Pod", "Node", "Arrived", "Placed", "Tries"), rows) + note)
 
 
 def _time(seconds: float) -> str:
     return str(Duration(round(seconds, 3)))
-
-
-WIDTH = 860
-_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 12, 12, 28
-_TICKS = 4
-_MOST_POINTS = 600
-_ROW = 22
-
-
-class Line(NamedTuple):
-    """One quantity over time; `style` is the class that gives it its colour."""
-
-    label: str
-    style: str
-    values: Sequence[float]
-
-
-def lines_over_time(times: Sequence[float], lines: Sequence[Line], *, percent: bool = False, height: int = 220) -> str:
-    """Steps: a value holds until the next time."""
-    kept = _thinned(len(times))
-    last = times[-1] or 1.0
-    highest = max((value for line in lines for value in line.values), default=0.0) or 1.0
-    plot = _Plot(height, last, highest)
-    parts = [plot.grid(percent=percent), plot.time_axis(last)]
-    for line in lines:
-        points, previous = [], 0.0
-        for i in kept:
-            points += [plot.point(times[i], previous), plot.point(times[i], line.values[i])]
-            previous = line.values[i]
-        points.append(plot.point(last, previous))
-        parts.append(f'<polyline class="line {line.style}" points="{" ".join(points)}"/>')
-    return _svg(height, parts) + _legend([(line.label, line.style) for line in lines])
-
-
-def skyline(lines: Sequence[Line], *, height: int = 200) -> str:
-    """Shares of many things side by side, each line sorted by itself: how many are how full."""
-    count = max(len(line.values) for line in lines)
-    plot = _Plot(height, float(count), 1.0)
-    parts = [plot.grid(percent=True)]
-    for line in lines:
-        ordered = sorted(line.values, reverse=True)
-        points = [plot.point(i, ordered[i]) for i in _thinned(len(ordered))] + [plot.point(count, ordered[-1])]
-        parts.append(f'<polyline class="line {line.style}" points="{" ".join(points)}"/>')
-    parts.append(f'<text x="{WIDTH - _RIGHT}" y="{height - 8}" text-anchor="end">{count} nodes, fullest first</text>')
-    return _svg(height, parts) + _legend([(line.label, line.style) for line in lines])
-
-
-def bars(rows: Sequence[tuple[str, Sequence[tuple[str, float, str]]]], *, label_width: int = 180) -> str:
-    """A row per name, in it a bar per (style, share, text)."""
-    space = WIDTH - label_width - 70
-    parts, y = [], 4
-    for name, shares in rows:
-        parts.append(f'<text x="{label_width - 8}" y="{y + 13}" text-anchor="end">{escape(_short(name))}</text>')
-        thickness = 16 / len(shares)
-        for i, (style, share, text) in enumerate(shares):
-            top, long = y + i * thickness, max(min(share, 1.0), 0.0) * space
-            parts.append(
-                f'<rect class="track" x="{label_width}" y="{top:.1f}" width="{space}" height="{thickness - 1}"/>'
-            )
-            tip = f"<title>{escape(name)}: {escape(text)}</title>"
-            size = f'width="{long:.1f}" height="{thickness - 1}"'
-            parts.append(f'<rect class="fill {style}" x="{label_width}" y="{top:.1f}" {size}>{tip}</rect>')
-        shown = " / ".join(text for _, _, text in shares)
-        parts.append(f'<text x="{label_width + space + 6}" y="{y + 13}">{escape(shown)}</text>')
-        y += _ROW
-    return _svg(y + 4, parts)
-
-
-class _Plot:
-    """Where values are on the paper."""
-
-    def __init__(self, height: int, last: float, highest: float) -> None:
-        self._height = height
-        self._last = last
-        self._highest = highest
-
-    def point(self, x: float, y: float) -> str:
-        return f"{self._x(x):.1f},{self._y(y):.1f}"
-
-    def grid(self, *, percent: bool) -> str:
-        parts = []
-        for i in range(_TICKS + 1):
-            value = self._highest * i / _TICKS
-            y = self._y(value)
-            text = f"{value:.0%}" if percent else f"{value:,.0f}" if self._highest >= _TICKS else f"{value:g}"
-            parts.append(f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
-            parts.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{text}</text>')
-        return "".join(parts)
-
-    def time_axis(self, last: float) -> str:
-        size, unit = next(((s, u) for s, u in ((86400, "d"), (3600, "h"), (60, "m")) if last >= 2 * s), (1, "s"))
-        return "".join(
-            f'<text x="{self._x(last * i / _TICKS):.1f}" y="{self._height - 8}" '
-            f'text-anchor="{"end" if i == _TICKS else "middle"}">{last * i / _TICKS / size:.4g}{unit}</text>'
-            for i in range(_TICKS + 1)
-        )
-
-    def _x(self, value: float) -> float:
-        return _LEFT + (WIDTH - _LEFT - _RIGHT) * value / self._last
-
-    def _y(self, value: float) -> float:
-        return _TOP + (self._height - _TOP - _BOTTOM) * (1 - value / self._highest)
-
-
-def _svg(height: int, parts: Sequence[str]) -> str:
-    return f'<svg viewBox="0 0 {WIDTH} {height}" role="img">{"".join(parts)}</svg>'
-
-
-def _legend(entries: Sequence[tuple[str, str]]) -> str:
-    items = "".join(f'<span><i class="{style}"></i>{escape(label)}</span>' for label, style in entries)
-    return f'<p class="legend">{items}</p>'
-
-
-def _thinned(count: int) -> list[int]:
-    """So many of the indices that a line looks the same; the last is always among them."""
-    step = max(1, count // _MOST_POINTS)
-    return sorted({*range(0, count, step), count - 1})
-
-
-def _short(name: str, most: int = 26) -> str:
-    return name if len(name) <= most else f"{name[: most - 1]}…"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
@@ -153,6 +154,14 @@ def nearest_kind(api_version: str, kind: str) -> str:
     cutoff = 0.6 if _is_of_kubernetes(api_version) else 0.85
     close = difflib.get_close_matches(kind.lower(), by_lower, n=1, cutoff=cutoff)
     return by_lower[close[0]] if close else ""
+
+
+def unknown_kind(api_version: str, kind: str, places: Sequence[object]) -> str:
+    """What is said of objects of a kind that nobody knows, found at these places."""
+    nearest = nearest_kind(api_version, kind)
+    more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+    hint = f', did you mean "{nearest}"?' if nearest and nearest != kind else ", left out"
+    return f'{places[0]}{more}: unknown kind "{kind}" in {api_version}{hint}'
 
 
 def _is_of_kubernetes(api_version: str) -> bool:

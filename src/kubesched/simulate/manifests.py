@@ -7,7 +7,7 @@ taken as it gave them. All mistakes are found before anything is refused.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ from kubesched.simulate.admission import Admission, Classes
 from kubesched.simulate.custom import CustomResources
 from kubesched.simulate.files import braced_yaml, bytes_of, json_values, sources_of
 from kubesched.simulate.kinds import DEFAULT_NAMESPACE as DEFAULT
-from kubesched.simulate.kinds import LIST, ReadAs, Workload, is_known, kind_of, nearest_kind, record_of
+from kubesched.simulate.kinds import LIST, ReadAs, Workload, is_known, kind_of, record_of, unknown_kind
 from kubesched.simulate.workloads import trace_mistakes
 
 
@@ -57,15 +57,16 @@ def load(
     custom: Iterable[str] = (),
     given: Iterable[KubeObject] = (),
     given_by: str = "",
+    replacing: bool = False,
 ) -> Manifests:
     """Everything in some files and directories; `-` is standard input. Raises ManifestError.
 
     With `workloads`, those that make pods are read with their templates. `custom` are the resources, such as
     `racks.v1.example.com`, that are read because plugins wait for them. `given` are records that a server has admitted
-    and that come first, `given_by` says what to call their source.
+    and that come first, `given_by` says what to call their source; with `replacing`, files may have them again.
     """
     reading = _Reading(workloads, CustomResources(custom))
-    reading.take(given, given_by)
+    reading.take(given, given_by, may_come_again=replacing)
     for source in sources_of(paths, reading.say):
         data = bytes_of(source, reading.say)
         if data is not None:
@@ -74,10 +75,16 @@ def load(
 
 
 def loads(
-    text: str | bytes, source: str = "<text>", *, workloads: bool = False, custom: Iterable[str] = ()
+    text: str | bytes,
+    source: str = "<text>",
+    *,
+    workloads: bool = False,
+    custom: Iterable[str] = (),
+    given: Iterable[KubeObject] = (),
 ) -> Manifests:
-    """The same for text at hand."""
+    """The same for text at hand, which may have what is `given` again."""
     reading = _Reading(workloads, CustomResources(custom))
+    reading.take(given, "", may_come_again=True)
     reading.file(source, text.encode() if isinstance(text, str) else text)
     return reading.finish()
 
@@ -140,7 +147,7 @@ class _Reading:
         shown = line if line.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in line)
         self._lines.append((len(self._entries) if position is None else position, shown))
 
-    def take(self, records: Iterable[KubeObject], source: str) -> None:
+    def take(self, records: Iterable[KubeObject], source: str, *, may_come_again: bool = False) -> None:
         """Objects of a live cluster or a snapshot."""
         place = _Place(source, 1)
         for record in records:
@@ -151,14 +158,15 @@ class _Reading:
                 self._seen[record.kind, record.key] = place
             else:
                 self._entries.append(_Entry(place, record_of(kind, workloads=self._workloads), record))
-                self._seen[kind, record.key] = place
+                if not may_come_again:
+                    self._seen[kind, record.key] = place
 
     def finish(self) -> Manifests:
         """Admit what was read. Only now are all classes and definitions known."""
         for place in self._admit_all():
             self._sources.append(place.source)
         self._read_others()
-        warnings = tuple(_unknown_kind(*key, places) for key, places in self._unknown.items())
+        warnings = tuple(unknown_kind(*key, places) for key, places in self._unknown.items())
         if self._lines:
             self._lines.sort(key=lambda line: line[0])
             raise ManifestError(*(line for _, line in self._lines), *warnings)
@@ -382,13 +390,6 @@ def _key(obj: Object) -> str:
     metadata = metadata if isinstance(metadata, dict) else {}
     names = [name for name in (metadata.get("namespace"), metadata.get("name")) if isinstance(name, str) and name]
     return "/".join(names) if metadata.get("name") else ""
-
-
-def _unknown_kind(api_version: str, kind: str, places: Sequence[_Place]) -> str:
-    nearest = nearest_kind(api_version, kind)
-    more = f" and {len(places) - 1} more" if len(places) > 1 else ""
-    hint = f', did you mean "{nearest}"?' if nearest and nearest != kind else ", left out"
-    return f'{places[0]}{more}: unknown kind "{kind}" in {api_version}{hint}'
 
 
 def _namespace(name: str) -> Namespace:

@@ -6,6 +6,8 @@ out, as there is no API server to write to.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from kubesched.api.pod import Pod
@@ -66,15 +68,15 @@ def place(cluster: SimulatedCluster) -> PlacementReport:
     return PlacementReport(cluster.state.nodes.live_count, cluster.seed, tuple(placed), tuple(unplaced))
 
 
-def place_one(cluster: SimulatedCluster, pod: Pod) -> Placed | Unplaced:
-    """Decide on one pod; if it finds a node, it stands there from now on."""
+def place_one(cluster: SimulatedCluster, pod: Pod, using: Callable[[Pod], Decision] | None = None) -> Placed | Unplaced:
+    """Decide on one pod; if it finds a node, it stands there from now on. `using` takes the place of `schedule`."""
     engine = cluster.engine
     if not engine.knows(pod.spec.scheduler_name):
         text = f"waits for another scheduler: there is no profile {pod.spec.scheduler_name!r}"
         return Unplaced(pod.key, pod.priority, "skipped", text)
     if pod.is_terminating:
         return Unplaced(pod.key, pod.priority, "skipped", "is being deleted")
-    decision = schedule(cluster, pod)
+    decision = schedule(cluster, pod) if using is None else using(pod)
     if decision.outcome is not Outcome.SCHEDULED:
         eviction = chosen_eviction(decision, cluster.state)
         return Unplaced(pod.key, pod.priority, decision.outcome.value, decision.message, eviction)
@@ -83,32 +85,41 @@ def place_one(cluster: SimulatedCluster, pod: Pod) -> Placed | Unplaced:
 
 def schedule(cluster: SimulatedCluster, pod: Pod) -> Decision:
     """Run PreEnqueue, the scheduling cycle and Reserve. A pod that finds a node stands there from now on."""
+    decision = decided(cluster, pod)
+    if decision.outcome is Outcome.SCHEDULED:
+        with ExitStack() as undo:
+            if reserve(cluster, decision, undo):
+                undo.pop_all()
+                placed = cluster.state.placed(pod)
+                assert placed is not None
+                cluster.state.apply(placed.pod)
+                settle_claims(decision, cluster.state)
+    return decision
+
+
+def decided(cluster: SimulatedCluster, pod: Pod) -> Decision:
+    """PreEnqueue and the scheduling cycle. Nothing is changed."""
     gate = cluster.engine.pre_enqueue(pod)
     if gate is not None:
         cycle = Cycle(pod, cluster.state)
         return Decision(pod, pod.spec.scheduler_name, Outcome.GATED, cycle, status=gate)
-    decision = cluster.engine.decide(pod)
-    if decision.outcome is Outcome.SCHEDULED:
-        refused = _assume_and_reserve(cluster, decision)
-        if refused is not None:
-            said = Status(refused.code, (f"{refused.plugin}: {refused.message}",), refused.plugin)
-            decision.outcome, decision.node, decision.status = Outcome.RESERVE_FAILED, "", said
-    return decision
+    return cluster.engine.decide(pod)
 
 
-def _assume_and_reserve(cluster: SimulatedCluster, decision: Decision) -> Status | None:
-    """Put the pod on its node; if a plugin cannot set aside what it needs, all is as before and its status returned."""
+def reserve(cluster: SimulatedCluster, decision: Decision, undo: ExitStack) -> bool:
+    """Assume the pod on its node and run Reserve. False if a plugin refuses: then the decision says so.
+
+    `undo` is told how to take all of it back. It has been called where a plugin refuses.
+    """
     pod, node, state = decision.pod, decision.node, cluster.state
-    assumed = state.assume(pod, node)
-    asked: list[ReservePlugin] = []
+    state.assume(pod, node)
+    undo.callback(state.forget, pod)
     for plugin in cluster.profiles[decision.profile].at("reserve", ReservePlugin):
-        asked.append(plugin)
+        undo.callback(plugin.unreserve, decision.cycle, pod, node)
         status = plugin.reserve(decision.cycle, pod, node)
         if status is not None:
-            for reserved in reversed(asked):
-                reserved.unreserve(decision.cycle, pod, node)
-            state.forget(pod)
-            return status.by(plugin.name)
-    state.apply(assumed)
-    settle_claims(decision, state)
-    return None
+            undo.close()
+            said = Status(status.code, (f"{plugin.name}: {status.message}",), plugin.name)
+            decision.outcome, decision.node, decision.status = Outcome.RESERVE_FAILED, "", said
+            return False
+    return True

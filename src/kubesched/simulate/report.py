@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import pstdev
 
 
 @dataclass(slots=True)
@@ -22,6 +23,8 @@ class PodStory:
     evicted: float | None = None
     message: str = ""
     """Why it waits, in the words of its condition."""
+    replaces: str = ""
+    """The pod that was there at first, if this one was made because that one was evicted."""
 
     @property
     def is_pending(self) -> bool:
@@ -61,10 +64,32 @@ class Utilisation:
     name: str
     zone: str
     nodes: int
-    cpu: Share
-    memory: Share
+    resources: dict[str, Share]
+    """Every resource that is offered, extended ones included; the devices of a driver under its name."""
     pods: int
     """At the end."""
+
+    @property
+    def cpu(self) -> Share:
+        return self.resources["cpu"]
+
+    @property
+    def memory(self) -> Share:
+        return self.resources["memory"]
+
+    @property
+    def notable(self) -> list[str]:
+        """The resources that tables show: cpu, memory, whatever is requested, and what only some nodes have."""
+        return [
+            name
+            for name, share in self.resources.items()
+            if name in ("cpu", "memory") or share.peak or not name.startswith(("ephemeral-storage", "hugepages-"))
+        ]
+
+
+def title_of(resource: str) -> str:
+    """What tables call it."""
+    return {"cpu": "CPU", "memory": "Memory"}.get(resource, resource)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +101,8 @@ class Moment:
     pending: int
     placed: int
     """Placements so far."""
-    cpu: float
-    memory: float
+    resources: dict[str, float]
+    """What is requested of each, as a fraction of what there is."""
 
 
 @dataclass(frozen=True)
@@ -135,15 +160,15 @@ class Figures:
     mean_wait: float
     longest_wait: float
     nodes_used: int
-    cpu_mean: float
-    memory_mean: float
-    cpu_spread: float
-    memory_spread: float
+    mean: dict[str, float]
+    """By resource: the share that is requested, over time."""
+    spread: dict[str, float]
+    """By resource: the standard deviation between the nodes that offer it; 0 if all are equally full."""
 
 
 def figures_of(report: SimulationReport) -> Figures:
     waits = [story.waited for story in report.placed]
-    used = [node for node in report.by_node if node.cpu.peak or node.memory.peak or node.pods]
+    used = [node for node in report.by_node if node.pods or any(share.peak for share in node.resources.values())]
     return Figures(
         placed=len(report.placed),
         pending=len(report.pending),
@@ -155,19 +180,15 @@ def figures_of(report: SimulationReport) -> Figures:
         mean_wait=sum(waits) / len(waits) if waits else 0.0,
         longest_wait=max(waits, default=0.0),
         nodes_used=len(used),
-        cpu_mean=report.total.cpu.mean,
-        memory_mean=report.total.memory.mean,
-        cpu_spread=_deviation([node.cpu.mean for node in report.by_node]),
-        memory_spread=_deviation([node.memory.mean for node in report.by_node]),
+        mean={name: share.mean for name, share in report.total.resources.items()},
+        spread={name: spread_of(report, name) for name in report.total.resources},
     )
 
 
-def _deviation(values: Sequence[float]) -> float:
-    """The standard deviation: 0 if all nodes are equally full."""
-    if not values:
-        return 0.0
-    mean = sum(values) / len(values)
-    return float((sum((value - mean) ** 2 for value in values) / len(values)) ** 0.5)
+def spread_of(report: SimulationReport, resource: str) -> float:
+    """The standard deviation between the nodes that offer the resource."""
+    shares = [node.resources[resource].mean for node in report.by_node if resource in node.resources]
+    return round(pstdev(shares), 4) if shares else 0.0
 
 
 @dataclass(frozen=True, slots=True)

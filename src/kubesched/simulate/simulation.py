@@ -11,7 +11,8 @@ import heapq
 import random
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import IO
+from functools import partial
+from typing import IO, Protocol, TypeVar
 
 import msgspec
 
@@ -41,6 +42,22 @@ Progress = Callable[[int, int], None]
 """Called after every attempt with the pods that were placed so far, and all that are to be."""
 
 
+K = TypeVar("K", bound=KubeObject)
+
+
+class Operation(Protocol):
+    """What somebody does to the cluster while time passes."""
+
+    def begin(self, simulation: Simulation) -> None:
+        """Plan what is to be done."""
+
+    def bound(self, pod: Pod) -> None:
+        """A pod was placed."""
+
+    def gone(self, pod: Pod) -> None:
+        """A pod that had been placed is there no longer."""
+
+
 class Simulation:
     """One run, to be used once."""
 
@@ -53,8 +70,12 @@ class Simulation:
         plugins: Registry | None = None,
         record: IO[str] | None = None,
         with_annotations: bool = False,
+        operation: Operation | None = None,
     ) -> None:
-        """`record` takes all that reaches the scheduler and what it decides. Extenders are not asked."""
+        """`record` takes all that reaches the scheduler and what it decides. Extenders are not asked.
+
+        `operation` is what is done to the cluster while time passes, such as an upgrade of its nodes.
+        """
         expansion = expand(objects)
         self.now = 0.0
         self._seed = seed
@@ -66,10 +87,12 @@ class Simulation:
             recording = Recording(record, configuration, lambda: self.now, with_annotations=with_annotations)
         self._scheduler = self._made_scheduler(configuration, all_plugins() if plugins is None else plugins, recording)
         self._meter = Meter(self._scheduler.state)
-        self._calendar: list[tuple[float, int, Callable[[Pod], None], Pod]] = []
+        self._calendar: list[tuple[float, int, Callable[[], None]]] = []
         self._entries = 0
         self._stories: dict[str, PodStory] = {}
         """By uid, as a name may come again."""
+        self._first: dict[str, str] = {}
+        """By uid of a pod that was made anew: the name of the one that was there at first."""
         self._preemptions: list[Preempted] = []
         self._tried_at: dict[str, int] = {}
         """By uid: how many changes the world had seen when the pod last failed."""
@@ -83,6 +106,9 @@ class Simulation:
             self._finish_in_time(pod)
         for series in sorted(expansion.series, key=lambda series: created_at(series.pods[0])):
             self._begin(series)
+        self._operation = operation
+        if operation is not None:
+            operation.begin(self)
 
     def _made_scheduler(
         self, configuration: SchedulerConfiguration, plugins: Registry, recording: Recording | None
@@ -118,14 +144,11 @@ class Simulation:
         for pod in series.pods if rest else ():
             self._next_in_series[pod.uid] = (series.after, rest)
         for pod in first:
-            self._plan(arrival_of(pod), self._arrive, pod)
-
-    def _plan(self, time: float, action: Callable[[Pod], None], pod: Pod) -> None:
-        self._entries += 1
-        heapq.heappush(self._calendar, (time, self._entries, action, pod))
+            self.plan(arrival_of(pod), partial(self._arrive, pod))
 
     def _arrive(self, pod: Pod) -> None:
-        self._stories[pod.uid] = PodStory(pod.key, pod.priority, self.now)
+        first = self._first.get(pod.uid, "")
+        self._stories[pod.uid] = PodStory(pod.key, pod.priority, self.now, replaces=first)
         self._world.create_pod(pod)
 
     def _bound(self, pod: Pod) -> None:
@@ -136,19 +159,20 @@ class Simulation:
         self._ended = self.now
         self._finish_in_time(pod)
         self._bring_next(pod, after="bound")
+        if self._operation is not None:
+            self._operation.bound(pod)
 
     def _finish_in_time(self, pod: Pod) -> None:
         duration = duration_of(pod)
         if duration is not None:
-            self._plan(self.now + duration, self._finish, pod)
+            self.plan(self.now + duration, partial(self._finish, pod))
 
     def _finish(self, pod: Pod) -> None:
         known = self._world.pods.get(pod.key)
         if known is None or known.uid != pod.uid:
             return  # evicted before its time
         self._world.remove(known)
-        self._running -= 1
-        self._ended = self.now
+        self._gone(known)
         if pod.uid in self._stories:
             self._stories[pod.uid].finished = self.now
         self._bring_next(pod, after="finished")
@@ -157,26 +181,63 @@ class Simulation:
         when, rest = self._next_in_series.get(pod.uid, ("", None))
         if when == after and rest:
             following = rest.popleft()
-            self._plan(max(self.now, arrival_of(following)), self._arrive, following)
+            self.plan(max(self.now, arrival_of(following)), partial(self._arrive, following))
 
-    def _evicted(self, pod: Pod) -> None:
-        """A pod that a controller looks after is made anew."""
+    def _gone(self, pod: Pod) -> None:
         self._running -= 1
         self._ended = self.now
+        if self._operation is not None:
+            self._operation.gone(pod)
+
+    def _evicted(self, pod: Pod, *, orphans_too: bool = False) -> None:
+        """A pod that a controller looks after is made anew."""
+        self._gone(pod)
         if pod.uid in self._stories:
             self._stories[pod.uid].evicted = self.now
         owner = pod.metadata.controller
-        if owner is None:
+        if owner is None and not orphans_too:
             return
         count = self._replacements[pod.key] = self._replacements.get(pod.key, 0) + 1
-        name = pod.name if owner.kind in _SAME_NAME_AGAIN else f"{pod.name}-r{count}"
+        name = pod.name if owner is None or owner.kind in _SAME_NAME_AGAIN else f"{pod.name}-r{count}"
         meta = msgspec.structs.replace(pod.metadata, name=name, uid=f"{pod.uid}/{count}", deletion_timestamp="")
         spec = msgspec.structs.replace(pod.spec, node_name="")
         again = Pod(api_version="v1", kind="Pod", metadata=meta, spec=spec)
         if self._next_in_series.get(pod.uid, ("",))[0] == "finished":
             self._next_in_series[again.uid] = self._next_in_series[pod.uid]
+        self._first[again.uid] = self._first.get(pod.uid, pod.key)
         self._expected += 1
-        self._plan(self.now, self._arrive, again)
+        self.plan(self.now, partial(self._arrive, again))
+
+    # -- what an operation does ---------------------------------------------------------------------------------------
+
+    def plan(self, time: float, action: Callable[[], None]) -> None:
+        """Do this when the time has come."""
+        self._entries += 1
+        heapq.heappush(self._calendar, (time, self._entries, action))
+
+    def objects(self, kind: type[K]) -> list[K]:
+        """All objects of a kind, as they are now; pods that are still to come are not among them."""
+        return self._world.all(kind)
+
+    def put(self, obj: KubeObject) -> None:
+        """A new object, or a new version of one; of pods only those that run already, such as a node's daemons."""
+        self._ended = self.now
+        self._running += isinstance(obj, Pod)
+        self._world.put(obj)
+
+    def take_away(self, obj: KubeObject) -> None:
+        """Delete an object. Nobody makes it anew."""
+        self._ended = self.now
+        if isinstance(obj, Pod):
+            self._world.remove(obj)
+            self._gone(obj)
+        else:
+            self._world.take_away(obj)
+
+    def evict(self, pod: Pod) -> None:
+        """Delete a pod, to be made anew; even if it has no controller, as it is to find out where it would go."""
+        self._world.remove(pod)
+        self._evicted(pod, orphans_too=True)
 
     # -- attempts -----------------------------------------------------------------------------------------------------
 
@@ -228,8 +289,8 @@ class Simulation:
         """Do all that is due by now, and deliver the changes to the scheduler."""
         self._world.deliver(self._scheduler.handle)
         while self._calendar and self._calendar[0][0] <= self.now:
-            _, _, action, pod = heapq.heappop(self._calendar)
-            action(pod)
+            _, _, action = heapq.heappop(self._calendar)
+            action()
             self._world.deliver(self._scheduler.handle)
 
     def _next_time(self) -> float | None:
@@ -285,6 +346,19 @@ class Simulation:
             by_node=meter.by_node(ended),
             timeline=tuple(moment for moment in meter.timeline if moment.time <= ended or moment.time == 0),
         )
+
+    def pods_at_the_end(self) -> dict[str, tuple[Pod, str]]:
+        """All pods that are there, with the reasons of those that wait; each by the name of the one it came from."""
+        found = {}
+        for pod in self._world.pods.values():
+            story = self._stories.get(pod.uid)
+            waits = story is not None and not pod.spec.node_name
+            found[self._first.get(pod.uid, pod.key)] = (pod, story.message if story is not None and waits else "")
+        return found
+
+    def objects_at_the_end(self) -> tuple[KubeObject, ...]:
+        """The whole cluster: what workloads were to make is made, and pods are where they were placed."""
+        return self._world.everything()
 
     def _not_created(self) -> int:
         return sum(map(len, {id(rest): rest for _, rest in self._next_in_series.values()}.values()))

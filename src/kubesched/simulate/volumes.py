@@ -43,17 +43,25 @@ class Volumes:
         self._nodes: dict[str, Node] = {}
         self._csi_nodes: dict[str, CSINode] = {}
         for obj in objects:
-            match obj:
-                case PersistentVolumeClaim():
-                    self._claims[obj.key] = obj
-                case PersistentVolume():
-                    self._volumes[obj.name] = obj
-                case StorageClass():
-                    self._classes[obj.name] = obj
-                case Node():
-                    self._nodes[obj.name] = obj
-                case CSINode():
-                    self._csi_nodes[obj.name] = obj
+            self.learn(obj)
+
+    def learn(self, obj: KubeObject) -> None:
+        """An object that is there; those of other kinds do not matter."""
+        match obj:
+            case PersistentVolumeClaim():
+                self._claims[obj.key] = obj
+            case PersistentVolume():
+                self._volumes[obj.name] = obj
+            case StorageClass():
+                self._classes[obj.name] = obj
+            case Node():
+                self._nodes[obj.name] = obj
+            case CSINode():
+                self._csi_nodes[obj.name] = obj
+
+    def objects(self) -> list[KubeObject]:
+        """All claims and volumes as they are now."""
+        return [*self._volumes.values(), *self._claims.values()]
 
     def settle(self) -> None:
         """Claims of classes that do not wait for a pod get their volume now."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 import msgspec
 
@@ -21,6 +22,7 @@ from kubesched.simulate.devices import DeviceClaims
 from kubesched.simulate.volumes import Volumes
 
 replace = msgspec.structs.replace
+K = TypeVar("K", bound=KubeObject)
 
 START = datetime(2000, 1, 1, tzinfo=UTC)
 """When virtual time begins. Before it are the start times of pods that run already, only if those say so."""
@@ -74,6 +76,25 @@ class World(ClusterClient):
         self._volumes.pod_gone(stored)
         self._claims.pod_gone(stored)
 
+    def all(self, kind: type[K]) -> list[K]:
+        """All objects of a kind; of those that storage and devices have controllers for, none."""
+        objects: Iterable[KubeObject] = self.pods.values() if kind is Pod else self._others.values()
+        return [obj for obj in objects if isinstance(obj, kind)]
+
+    def everything(self) -> tuple[KubeObject, ...]:
+        """All objects as they are now."""
+        return (*self._others.values(), *self._volumes.objects(), *self._claims.objects(), *self.pods.values())
+
+    def put(self, obj: KubeObject) -> None:
+        """Store an object, new or changed."""
+        kind = _kind_of(obj)
+        self._volumes.learn(obj)
+        self._put(kind, self._others.get((kind, obj.key)), obj)
+
+    def take_away(self, obj: KubeObject) -> None:
+        """Delete an object that is no pod."""
+        self._notify(self._others.pop((_kind_of(obj), obj.key)), None)
+
     # -- what plugins read and write ----------------------------------------------------------------------------------
 
     async def get(self, kind: str, name: str, namespace: str = "") -> Json:
@@ -115,8 +136,7 @@ class World(ClusterClient):
             case PersistentVolume() | PersistentVolumeClaim():
                 self._volumes.delete(stored)
             case _:
-                del self._others[_kind_of(stored), stored.key]
-                self._notify(stored, None)
+                self.take_away(stored)
 
     async def wait(
         self, pod: Pod, is_met: Callable[[], bool], *, objects: Callable[[], Iterable[Awaited]], within: float

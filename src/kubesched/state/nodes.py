@@ -235,6 +235,8 @@ class NodeOrder:
         self._zones: dict[tuple[str, str], dict[str, None]] = {}
         self._zone_of: dict[str, tuple[str, str]] = {}
         self._listed: list[str] | None = None
+        self._shared: set[tuple[str, str]] = set()
+        """Zones whose nodes are those of another order, too."""
 
     def put(self, node: Node) -> None:
         """A node arrived, or may have moved to another zone."""
@@ -243,15 +245,32 @@ class NodeOrder:
             return
         self.discard(node.name)
         self._zone_of[node.name] = zone
+        self._unshare(zone)
         self._zones.setdefault(zone, {})[node.name] = None
 
     def discard(self, name: str) -> None:
         self._listed = None
         zone = self._zone_of.pop(name, None)
         if zone is not None:
+            self._unshare(zone)
             del self._zones[zone][name]
             if not self._zones[zone]:
                 del self._zones[zone]
+
+    def _unshare(self, zone: tuple[str, str]) -> None:
+        if zone in self._shared:
+            self._shared.remove(zone)
+            self._zones[zone] = dict(self._zones[zone])
+
+    def for_a_while(self) -> NodeOrder:
+        """The same order, to be changed while this one stays; in the end the same nodes must be in the same zones.
+
+        Only zones in which something changes are copied.
+        """
+        made = NodeOrder()
+        made._zones, made._zone_of, made._listed = dict(self._zones), self._zone_of, self._listed
+        made._shared = set(self._zones)
+        return made
 
     def names(self) -> list[str]:
         """One node of each zone in turn."""

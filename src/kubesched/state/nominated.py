@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.pod import Pod
@@ -36,6 +36,11 @@ class Nominator:
             if not self._by_node[node_name]:
                 del self._by_node[node_name]
             self.changes.record(identity)
+
+    def arrange(self, node_name: str, identities: Iterable[str]) -> None:
+        """Put the pods of a node in this order, which they had before some of them left and came back."""
+        known = self._by_node[node_name]
+        self._by_node[node_name] = {identity: known[identity] for identity in identities}
 
     def keep_only_name_of(self, pod: Pod) -> None:
         """The pod is in no queue any more. Its nomination stays, but it claims nothing and goes before no other pod.

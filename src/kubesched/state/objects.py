@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import TypeVar
 
 from kubesched.api.meta import KubeObject
@@ -33,6 +33,15 @@ class ObjectStore:
             self._in_namespace[kind, obj.namespace].pop(obj.name, None)
             self.changes(kind).record(obj.key)
 
+    def arrange(self, kind: type[KubeObject], keys: Iterable[str]) -> None:
+        """Put the objects of a kind in this order, which they had before some of them left and came back."""
+        known = self._objects[kind]
+        self._objects[kind] = arranged = {key: known[key] for key in keys}
+        for namespace in {obj.namespace for obj in arranged.values()}:
+            self._in_namespace[kind, namespace] = {}
+        for obj in arranged.values():
+            self._in_namespace[kind, obj.namespace][obj.name] = obj
+
     def get(self, kind: type[K], name: str, namespace: str = "") -> K | None:
         """The object of this kind and name, if it is known."""
         key = f"{namespace}/{name}" if namespace else name
@@ -41,6 +50,10 @@ class ObjectStore:
     def all(self, kind: type[K]) -> Collection[K]:
         """All objects of a kind, in order of arrival."""
         return self._objects.get(kind, _NOTHING).values()  # type: ignore[return-value]
+
+    def everything(self) -> list[KubeObject]:
+        """All objects of all kinds that are kept here; nodes and pods have tables of their own."""
+        return [obj for objects in self._objects.values() for obj in objects.values()]
 
     def in_namespace(self, kind: type[K], namespace: str) -> Collection[K]:
         """All objects of a kind in a namespace, in order of arrival."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 import numpy as np
@@ -115,6 +116,14 @@ class PodTable:
                 del users[placed.row]
                 if not users:
                     del self.claim_users[claim]
+
+    def arrange(self, row: int, identities: Sequence[str]) -> None:
+        """Put the pods of a row in this order, which they had before some of them left and came back."""
+        order = {identity: place for place, identity in enumerate(identities)}
+        on_row = self.on_row[row]
+        on_row.sort(key=lambda placed: order[placed.pod.identity])
+        for place, placed in enumerate(on_row):
+            placed.place = place
 
     def pods_on(self, row: int) -> list[PlacedPod]:
         """The pods of a row. The list is the table's own: read it, do not keep it."""

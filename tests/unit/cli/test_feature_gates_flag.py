@@ -121,6 +121,6 @@ def test_gates_that_cannot_be_set_are_refused_as_by_run(command: tuple[str, ...]
 
 
 def test_gates_without_effect_are_remarked_upon() -> None:
-    result = run("place", "-f", "-", "--feature-gates", "GenericWorkload=true", stdin=TWO_PODS)
-    remark = "feature gates that kube-scheduler follows, but kubesched does not: GenericWorkload\n"
+    result = run("place", "-f", "-", "--feature-gates", "DRAListTypeAttributes=true", stdin=TWO_PODS)
+    remark = "feature gates that kube-scheduler follows, but kubesched does not: DRAListTypeAttributes\n"
     assert (result.exit_code, result.stderr) == (0, remark)

@@ -63,10 +63,11 @@ def test_all_commands_ask_the_live_cluster_and_send_nothing_but_questions(front:
     run("simulate")
     run("compare", "--config", "config.yaml")
     run("capacity", "--pod", "pod.yaml", "--most", "5")
+    run("what-if", "--drain", "node-0", "--with", "pod.yaml")
     run("snapshot", "-o", "cluster.json.gz")
     run("snapshot", "-o", "hidden.json.gz", "--anonymize")
     assert {method for method, _ in front.asked} == {"GET"}
-    assert len([path for _, path in front.asked if path.startswith(f"{PODS}?")]) == 8
+    assert len([path for _, path in front.asked if path.startswith(f"{PODS}?")]) == 9
 
 
 def test_what_rbac_denies_is_named_with_its_consequence(front: Front) -> None:

@@ -44,7 +44,10 @@ def test_story_is_told_and_ends_with_a_summary() -> None:
     result = run("--scenario", "shop", "--for", "1", "--seed", "1")
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.startswith("An API server with 9 nodes at http://127.0.0.1:")
-    assert "The shop opens" in result.stdout
+    head, _, story = result.stdout.partition("The shop opens")
+    assert "\nWeb page: http://127.0.0.1:" in head
+    assert head.count("\n  kube") == 3  # commands to try next
+    assert story
     assert "Scheduler: " in result.stdout
 
 

@@ -43,4 +43,4 @@ def test_the_role_allows_to_read_all_that_is_read_and_nothing_else() -> None:
         (group, resource) for rule in role["rules"] for group in rule["apiGroups"] for resource in rule["resources"]
     }
     assert allowed == {(kind.resource.group, kind.resource.plural) for kind in kinds_read(workloads=True).values()}
-    assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"get", "list"}
+    assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"get", "list", "watch"}

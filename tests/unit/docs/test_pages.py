@@ -50,7 +50,8 @@ def options_of(command: click.Command) -> set[str]:
 
 
 KUBESCHED: dict[str, click.Command] = {
-    name: getattr(import_module(f"kubesched.cli.{name}"), name) for name in main.COMMANDS
+    name: getattr(import_module(f"kubesched.cli.{name.replace('-', '_')}"), name.replace("-", "_"))
+    for name in main.COMMANDS
 }
 RUN_FLAGS = {f"--{name}" for name in FLAGS.flags}
 EVERY_FLAG = RUN_FLAGS.union(*(options_of(command) for command in KUBESCHED.values()))

@@ -8,7 +8,7 @@ from tests.reading import nominated, victims
 
 from kubesched.api.meta import LabelSelector, ObjectMeta
 from kubesched.api.pod import PodCondition
-from kubesched.api.workloads import BudgetStatus, PodDisruptionBudget, WorkloadSpec
+from kubesched.api.workloads import BudgetSpec, BudgetStatus, PodDisruptionBudget
 from kubesched.framework.decision import Decision
 from kubesched.framework.filters import FilterRunner
 from kubesched.plugins.default_preemption import costs
@@ -30,7 +30,7 @@ def small(
 def budget(app: str, *, allowed: int, disrupted: dict[str, str] | None = None) -> PodDisruptionBudget:
     return PodDisruptionBudget(
         metadata=ObjectMeta(name=app, namespace="default"),
-        spec=WorkloadSpec(selector=LabelSelector(match_labels={"app": app})),
+        spec=BudgetSpec(selector=LabelSelector(match_labels={"app": app})),
         status=BudgetStatus(disruptions_allowed=allowed, disrupted_pods=disrupted or {}),
     )
 

@@ -12,7 +12,7 @@ from tests.builders import make_cluster, make_engine
 
 from kubesched.api.meta import LabelSelector, ObjectMeta
 from kubesched.api.pod import DiskSource, Volume
-from kubesched.api.workloads import BudgetStatus, PodDisruptionBudget, WorkloadSpec
+from kubesched.api.workloads import BudgetSpec, BudgetStatus, PodDisruptionBudget
 from kubesched.framework.decision import Decision
 from kubesched.state.cluster import ClusterState
 from kubesched.testing import HOSTNAME, ZONE, NodeBuilder, PodBuilder, make_node, make_pod
@@ -87,7 +87,7 @@ def budgets(draw: st.DrawFn) -> list[PodDisruptionBudget]:
     return [
         PodDisruptionBudget(
             metadata=ObjectMeta(name=app, namespace="default"),
-            spec=WorkloadSpec(selector=LabelSelector(match_labels={"app": app})),
+            spec=BudgetSpec(selector=LabelSelector(match_labels={"app": app})),
             status=BudgetStatus(disruptions_allowed=draw(st.integers(0, 2))),
         )
         for app in APPS

@@ -13,7 +13,7 @@ from tests.sandbox_server import fresh_api
 
 from kubesched import config
 from kubesched.api.kinds import NODES, POD_GROUPS, PODS
-from kubesched.cli.sandbox_view import so_far
+from kubesched.cli.sandbox_summary import so_far
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.chronicle import Chronicle
 from kubesched.sandbox.controllers import Runner, standard_controllers
@@ -129,7 +129,7 @@ def test_the_numbers_at_the_end_are_those_of_the_lines(name: str) -> None:
     assert f"{lines['bound']} bound" in summary
     assert f"{lines['evicted']} evicted" in summary
     if lines["unschedulable"]:
-        assert f"({lines['unschedulable']} reason" in summary
+        assert f"({lines['unschedulable']} for a new reason)" in summary
         assert chronicle.outcomes["unschedulable"] >= lines["unschedulable"]
     victims = sum(entry.text.count("/") for entry in chronicle.entries if entry.outcome == "preempts")
     assert f"{victims} preempted" in summary

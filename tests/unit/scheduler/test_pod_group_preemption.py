@@ -14,7 +14,7 @@ from tests.unit.scheduler.memory_cluster import Refusal
 
 from kubesched.api.meta import LabelSelector, ObjectMeta
 from kubesched.api.pod_groups import PodGroup
-from kubesched.api.workloads import BudgetStatus, PodDisruptionBudget, WorkloadSpec
+from kubesched.api.workloads import BudgetSpec, BudgetStatus, PodDisruptionBudget
 from kubesched.testing import HOSTNAME, PodBuilder, make_node, make_pod
 
 RACK = "topology.kubernetes.io/rack"
@@ -128,7 +128,7 @@ def test_single_pods_leave_before_groups_of_the_same_priority() -> None:
 def test_pods_that_a_budget_guards_are_spared_where_others_can_leave_instead() -> None:
     budget = PodDisruptionBudget(
         metadata=ObjectMeta(name="b", namespace="default"),
-        spec=WorkloadSpec(selector=LabelSelector(match_labels={"guarded": "yes"})),
+        spec=BudgetSpec(selector=LabelSelector(match_labels={"guarded": "yes"})),
         status=BudgetStatus(disruptions_allowed=0),
     )
     world = GroupWorld(

@@ -5,7 +5,7 @@ import json
 from kubesched import config
 from kubesched.api.affinity import NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta
-from kubesched.api.workloads import PodDisruptionBudget, WorkloadSpec
+from kubesched.api.workloads import BudgetSpec, PodDisruptionBudget
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.explanation import Explanation, explain
 from kubesched.simulate.preemption import Eviction, NoHelp, Victim
@@ -93,7 +93,7 @@ def test_without_nodes_there_is_a_message_and_nothing_else() -> None:
 def test_preemption_tells_whom_it_would_evict_where_else_and_where_it_cannot_help() -> None:
     selector = LabelSelector(match_labels={"app": "guarded"})
     budget = PodDisruptionBudget(
-        metadata=ObjectMeta(name="keep", namespace="default"), spec=WorkloadSpec(selector=selector)
+        metadata=ObjectMeta(name="keep", namespace="default"), spec=BudgetSpec(selector=selector)
     )
     it = explained(
         make_pod("p").requests(cpu="3").priority(10),

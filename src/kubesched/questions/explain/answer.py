@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.pod import Pod
 from kubesched.questions.explain.grouping import NodeGroup, groups_of
 from kubesched.questions.explain.misses import Miss, nearest_misses
 from kubesched.questions.remedies import Remedies, remedies
+from kubesched.questions.trial import Trial
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.explanation import Explanation, explain_pod
 
@@ -45,9 +44,19 @@ class Answer:
         return Findings(self.groups, self.misses, details, self.remedies)
 
 
-def explain(cluster: SimulatedCluster, pod: Pod, *, with_remedies: bool = True) -> Answer:
-    """Explain the decision for a pod, as if it were pending. The cluster is the same afterwards."""
-    with _left_as_it_is(cluster, pod):
+def explain(
+    cluster: SimulatedCluster,
+    pod: Pod,
+    *,
+    with_remedies: bool = True,
+    out_of_time: Callable[[], bool] = lambda: False,
+) -> Answer:
+    """Explain the decision for a pod, as if it were pending. The cluster is the same afterwards.
+
+    Remedies are looked for until `out_of_time`.
+    """
+    with Trial(cluster) as trial:
+        trial.keep(pod)  # one that has a node is taken off it to be explained
         explanation = explain_pod(cluster, pod)
         fits = bool(explanation.node) and explanation.gate is None
         asked = with_remedies and not fits and not explanation.current_node and not pod.is_terminating
@@ -55,19 +64,5 @@ def explain(cluster: SimulatedCluster, pod: Pod, *, with_remedies: bool = True) 
             explanation,
             groups_of(explanation.verdicts, cluster.state),
             () if explanation.node else nearest_misses(explanation.verdicts, pod, cluster.state),
-            remedies(cluster, pod) if asked and explanation.outcome != "error" else None,
+            remedies(cluster, pod, out_of_time=out_of_time) if asked and explanation.outcome != "error" else None,
         )
-
-
-@contextmanager
-def _left_as_it_is(cluster: SimulatedCluster, pod: Pod) -> Iterator[None]:
-    """A pod that has a node is taken off it to be explained; then it is there again, with its claims."""
-    claims = list(cluster.state.objects.all(ResourceClaim)) if pod.spec.node_name else []
-    try:
-        yield
-    finally:
-        if pod.spec.node_name and not pod.is_finished:
-            for claim in claims:
-                if cluster.state.objects.get(ResourceClaim, claim.name, claim.namespace) is not claim:
-                    cluster.state.apply(claim)
-            cluster.state.apply(pod)

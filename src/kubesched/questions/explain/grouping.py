@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from kubesched.api.node import Node
-from kubesched.api.well_known import HOSTNAME, REGION, ZONE
-from kubesched.questions.pools import INSTANCE_TYPE, POOL_LABELS
+from kubesched.api.well_known import HOSTNAME, POOL_LABELS, REGION, ZONE
+from kubesched.questions.pools import INSTANCE_TYPE
 from kubesched.simulate.explanation import NodeVerdict, Refusal
 from kubesched.state.cluster import ClusterState
 

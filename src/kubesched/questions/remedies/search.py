@@ -7,7 +7,7 @@ together if there is a row where neither leaves the same plugin unhappy.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 
 from kubesched.api.pod import Pod
@@ -44,15 +44,19 @@ def trials_for(nodes: int) -> int:
     return 100 + 1_500_000 // max(nodes, 1000)
 
 
-def remedies(cluster: SimulatedCluster, pod: Pod) -> Remedies:
-    """What would help a pod that is pending and fits nowhere. The cluster is the same afterwards."""
-    return _Search(cluster, pod).remedies()
+def remedies(cluster: SimulatedCluster, pod: Pod, *, out_of_time: Callable[[], bool] = lambda: False) -> Remedies:
+    """What would help a pod that is pending and fits nowhere. The cluster is the same afterwards.
+
+    `out_of_time` is asked before each option is tried: what was found until then is the answer.
+    """
+    return _Search(cluster, pod, out_of_time).remedies()
 
 
 class _Search:
-    def __init__(self, cluster: SimulatedCluster, pod: Pod) -> None:
+    def __init__(self, cluster: SimulatedCluster, pod: Pod, out_of_time: Callable[[], bool]) -> None:
         self._pod = pod
-        self._trials = Trials(cluster, pod, most=trials_for(cluster.state.nodes.live_count))
+        most = trials_for(cluster.state.nodes.live_count)
+        self._trials = Trials(cluster, pod, most=most, out_of_time=out_of_time)
         self._always: tuple[Option, ...] = (without_gates(pod),) if pod.spec.scheduling_gates else ()
         self._skipped = False
 
@@ -115,7 +119,7 @@ class _Search:
         options: list[Option] = []
         verdicts: list[Verdict] = []
         for option in self._options(first):
-            if self._trials.left <= 0:
+            if self._trials.are_over:
                 self._skipped = True
                 break
             options.append(option)
@@ -157,7 +161,7 @@ class _Search:
             kinds = frozenset(option.sort for option in pair)
             if sorts[kinds] >= 2:
                 continue
-            if self._trials.left <= 0 or len(found) >= MOST_PAIRS:
+            if self._trials.are_over or len(found) >= MOST_PAIRS:
                 self._skipped |= not found
                 break
             if not self._trials.fits((*self._always, *pair)):

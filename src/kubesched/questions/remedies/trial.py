@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -16,8 +16,8 @@ from kubesched.api.pod import Pod
 from kubesched.framework.cycle import CycleStateMissingError
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
-from kubesched.framework.plugin import ReservePlugin
 from kubesched.questions.remedies.remedy import Edit, Option, changes_of
+from kubesched.questions.trial import Trial
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.state.columns import Int64
 
@@ -37,17 +37,23 @@ class Verdict(NamedTuple):
 
 
 class Trials:
-    """Changes for one pending pod, tried one after another; `left` says how many more may be."""
+    """Changes for one pending pod, tried one after another, until they are over."""
 
-    def __init__(self, cluster: SimulatedCluster, pod: Pod, *, most: int) -> None:
+    def __init__(self, cluster: SimulatedCluster, pod: Pod, *, most: int, out_of_time: Callable[[], bool]) -> None:
         self.cluster = cluster
         self.state = cluster.state
         self.pod = pod
-        self.left = most
         self.tried = 0
+        self._most = most
+        self._out_of_time = out_of_time
         # An engine of its own: what it draws must not change what the cluster's engine draws later.
         self._engine = Engine(cluster.state, cluster.profiles.values(), draw=lambda among: 0)
         self._bits: dict[str, int] = {}
+
+    @property
+    def are_over(self) -> bool:
+        """Whether there may be no more."""
+        return self.tried >= self._most or self._out_of_time()
 
     def fits(self, options: Iterable[Option]) -> bool:
         """Whether the pod finds a node once these changes are made."""
@@ -63,7 +69,6 @@ class Trials:
         changes = changes_of(edits)
         pod = next((change.new for change in changes if change.old is self.pod), self.pod)
         assert isinstance(pod, Pod)
-        self.left -= 1
         self.tried += 1
         with changed(self.cluster, [change for change in changes if change.old is not self.pod]):
             if self._engine.pre_enqueue(pod) is not None:
@@ -79,32 +84,17 @@ class Trials:
 
     def decide(self, pod: Pod, edits: Sequence[Edit] = ()) -> Decision:
         """The decision for a pod as it is given, making room included."""
-        self.left -= 1
         self.tried += 1
         with changed(self.cluster, changes_of(edits)):
             return self._engine.decide(pod, explain=True)
 
     def _can_reserve(self, decision: Decision) -> bool:
         """Whether all plugins can set aside what the pod needs; nothing is set aside afterwards."""
-        cycle, pod, node, state = decision.cycle, decision.pod, decision.node, self.state
-        asked: list[ReservePlugin] = []
-        nominated = self.pod in state.nominated.on_node(self.pod.status.nominated_node_name)
-        state.assume(pod, node)
         try:
-            for plugin in self.cluster.profiles[decision.profile].at("reserve", ReservePlugin):
-                asked.append(plugin)
-                if plugin.reserve(cycle, pod, node) is not None:
-                    return False
+            with Trial(self.cluster) as trial:
+                return trial.reserve(decision)
         except CycleStateMissingError:  # a point of a plugin is off that its Reserve builds upon
             return False
-        finally:
-            for reserved in reversed(asked):
-                reserved.unreserve(cycle, pod, node)
-            state.forget(pod)
-            state.nominated.remove(pod)
-            if nominated:
-                state.nominated.add(self.pod, self.pod.status.nominated_node_name)
-        return True
 
     def bit(self, plugin: str) -> int:
         """The bit of a plugin in `Verdict.blocked`."""
@@ -136,19 +126,9 @@ def _content(pod: Pod) -> Pod:
 
 
 @contextmanager
-def changed(cluster: SimulatedCluster, changes: Sequence[Change[KubeObject]]) -> Iterator[None]:
+def changed(cluster: SimulatedCluster, changes: Iterable[Change[KubeObject]]) -> Iterator[None]:
     """The cluster with these changes, for as long as the context lasts."""
-    state = cluster.state
-    try:
+    with Trial(cluster) as trial:
         for change in changes:
-            if change.new is None:
-                state.delete(change.obj)
-            else:
-                state.apply(change.new)
+            trial.change(change)
         yield
-    finally:
-        for change in reversed(changes):
-            if change.old is None:
-                state.delete(change.obj)
-            else:
-                state.apply(change.old)

@@ -112,13 +112,14 @@ _RULES: dict[Rule, str] = {
     _kept: """
         access_modes action allocation_mode allocation_timestamp api_group api_version attacher attributes
         completed_indexes consumed_capacity counters creation_timestamp declared_features defaulting_type
-        deletion_timestamp distinct_attribute driver effect expression extended_resource_name ignored_resource_groups
-        kind last_transition_time match_attribute maximum_volume_size operator phase preemption_policy provisioner
-        reason resource resource_version restart_policy scheduler_name source start_time status type volume_mode""",
+        deletion_timestamp disruption_mode distinct_attribute driver effect expression extended_resource_name
+        ignored_resource_groups kind last_transition_time match_attribute maximum_volume_size operator phase
+        preemption_policy provisioner reason resource resource_version restart_policy scheduler_name source start_time
+        status type volume_mode""",
     _name: """
         claim_name container_name counter_set device device_class_name disk_name disk_uri generate_name iqn monitors
-        name namespace namespaces node_id node_name nominated_node_name pd_name persistent_volume_name pool
-        priority_class_name provider_id resource_claim_name resource_claim_template_name share_id share_name
+        name namespace namespaces node_id node_name nominated_node_name pd_name persistent_volume_name pod_group_name
+        pool priority_class_name provider_id resource_claim_name resource_claim_template_name share_id share_name
         storage_class_name target_portal uid volume_attributes_class_name volume_handle volume_name volume_path""",
     _key: """
         binding_conditions binding_failure_conditions finalizers key match_label_keys mismatch_label_keys topology_key
@@ -139,6 +140,8 @@ _RULES: dict[Rule, str] = {
 }
 _BY_FIELD = {field: rule for rule, fields in _RULES.items() for field in fields.split()}
 _ELSEWHERE: dict[tuple[str, str], Rule] = {
+    ("BudgetSpec", "max_unavailable"): _kept,
+    ("BudgetSpec", "min_available"): _kept,
     ("CSINodeDriver", "name"): _kept,  # the driver
     ("DeviceCondition", "type"): _key,
     ("DeviceConstraint", "requests"): _request,

@@ -53,7 +53,7 @@ class LiveCluster:
         self, settings: ConnectionSettings, environ: Mapping[str, str], *, name: str = "", timeout: float | None = None
     ) -> None:
         self.origin = f"{name} ({settings.server})" if name else settings.server
-        self._settings = settings
+        self.settings = settings
         self._environ = environ
         self._timeout = timeout
         self._deadline = None if timeout is None else time.monotonic() + timeout
@@ -106,7 +106,7 @@ class LiveCluster:
 
     def _connected(self) -> Client:
         if self._client is None:
-            transport = transport_for(self._settings, self._environ)
+            transport = transport_for(self.settings, self._environ)
             self._close = transport.close
             unlimited = Throttle(-1.0, 0, clock=time.monotonic)
             self._client = Client(transport, unlimited, agent=user_agent("questions"), clock=time.monotonic)
@@ -114,7 +114,7 @@ class LiveCluster:
 
     def _in_words(self, error: ApiStatusError) -> str:
         if error.code == 401:
-            name = self._settings.user_name
+            name = self.settings.user_name
             user = f'user "{name}"' if name else "an anonymous user"
             return f"the credentials of {user} are not accepted; they may have expired: {error}"
         return str(error)

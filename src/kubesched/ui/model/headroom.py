@@ -64,20 +64,18 @@ class HeadroomModel:
         table = self._observed.state.nodes
         size = table.size
         left: Int64 = np.maximum(table.allowed_pods[:size] - table.pod_count[:size], 0)
-        for resource, wanted in enumerate(facts.requests.tolist()):
+        for name, wanted, _ in facts.amounts:
             if wanted > 0:
+                resource = table.resources.get(name)
+                if resource is None:  # no node offers it: devices serve it, or nothing does
+                    return np.zeros(size, dtype=np.int64)
                 free = table.allocatable[resource, :size] - table.requested[resource, :size]
                 left = np.minimum(left, np.maximum(free, 0) // wanted)
         left[left > _PLENTY] = _PLENTY
         return left
 
     def requests(self, facts: PodFacts) -> dict[str, str]:
-        names = self._observed.state.nodes.resources
-        return {
-            name: spelled(name, int(facts.requests[i]))
-            for name, i in names.items()
-            if i < len(facts.requests) and facts.requests[i]
-        }
+        return {name: spelled(name, amount) for name, amount, _ in facts.amounts if amount}
 
     def _room(self, pod: Pod, facts: PodFacts, running: int) -> Room:
         fits = self._fitting(pod)

@@ -1,23 +1,13 @@
-"""For tests of plugins: pods and nodes in a few words, and a cluster in a line. No server, no threads, no time.
-
-    def test_a_critical_pod_keeps_away_from_noisy_ones() -> None:
-        cluster = Cluster(nodes=[make_node("n1"), make_node("n2")], plugins=[QuietNeighbours])
-        cluster.schedule(make_pod("drummer").label(noise="loud").on("n1"))
-        assert cluster.schedule(make_pod("p").label(latency="critical")).node == "n2"
-
-Every method of a builder returns a new one, so several objects may share the beginning of a sentence. The names in
-`__all__` stay, as those of `kubesched.plugin` do.
-"""
+"""Pods and nodes in a few words. Every method of a builder returns a new one: several may share a beginning."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from kubesched import config as configuration
 from kubesched.api.affinity import (
     Affinity,
     NodeAffinity,
@@ -30,7 +20,7 @@ from kubesched.api.affinity import (
     TopologySpreadConstraint,
     WeightedPodAffinityTerm,
 )
-from kubesched.api.meta import KubeObject, LabelSelector, ObjectMeta, OwnerReference
+from kubesched.api.meta import LabelSelector, ObjectMeta, OwnerReference
 from kubesched.api.node import ContainerImage, Node, NodeSpec, NodeStatus, Taint
 from kubesched.api.pod import (
     Container,
@@ -43,77 +33,11 @@ from kubesched.api.pod import (
     Toleration,
 )
 from kubesched.api.quantity import QuantityText
-from kubesched.framework.decision import Decision
-from kubesched.framework.plugin import Plugin
-from kubesched.framework.registry import Registry
-from kubesched.plugins.registry import IN_TREE
-from kubesched.simulate.cluster import SimulatedCluster
-from kubesched.simulate.explanation import Explanation, explain_pod
-from kubesched.simulate.placement import schedule
-
-__all__ = ["Cluster", "NodeBuilder", "PodBuilder", "make_node", "make_pod", "node_term", "pod_term"]
+from kubesched.api.well_known import HOSTNAME, ZONE
 
 Resources = Mapping[str, QuantityText]
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
-
-HOSTNAME = "kubernetes.io/hostname"
-ZONE = "topology.kubernetes.io/zone"
-
-
-class Cluster:
-    """Nodes, pods and a scheduler with the default plugins and these besides."""
-
-    def __init__(
-        self,
-        nodes: Iterable[Node | NodeBuilder] = (),
-        pods: Iterable[Pod | PodBuilder] = (),
-        *,
-        objects: Iterable[KubeObject] = (),
-        plugins: Iterable[type[Plugin]] = (),
-        args: Mapping[str, Any] | None = None,
-        config: str = "",
-        seed: int = 0,
-    ) -> None:
-        """`args` has the args of plugins by their names. `config` is the text of a KubeSchedulerConfiguration, which
-        then says alone what is enabled; `objects` is whatever else there is in the cluster."""
-        added = tuple(plugins)
-        known = [*objects, *map(_built_node, nodes), *map(_built_pod, pods)]
-        settings = configuration.load(config) if config else configuration.from_plain(_enabling(added, args or {}))
-        self._cluster = SimulatedCluster(known, settings, seed=seed, plugins=Registry((*IN_TREE, *added)))
-        self.state = self._cluster.state
-
-    def schedule(self, pod: Pod | PodBuilder) -> Decision:
-        """Decide on a pod: `.node` is where it goes, and where it stands from now on; else `.message` says why not.
-
-        PreEnqueue, all of the scheduling cycle, and Reserve are run; Permit and binding are not.
-        """
-        return schedule(self._cluster, self._cluster.with_claims(_built_pod(pod)))
-
-    def explain(self, pod: Pod | PodBuilder) -> Explanation:
-        """What `kubesched explain` says of a pod. It is not placed."""
-        return explain_pod(self._cluster, self._cluster.with_claims(_built_pod(pod)))
-
-
-def _built_pod(pod: Pod | PodBuilder) -> Pod:
-    return pod.build() if isinstance(pod, PodBuilder) else pod
-
-
-def _built_node(node: Node | NodeBuilder) -> Node:
-    return node.build() if isinstance(node, NodeBuilder) else node
-
-
-def _enabling(plugins: Iterable[type[Plugin]], args: Mapping[str, Any]) -> dict[str, Any]:
-    enabled = [{"name": plugin.name} for plugin in plugins]
-    profile = {
-        "plugins": {"multiPoint": {"enabled": enabled}},
-        "pluginConfig": [{"name": name, "args": given} for name, given in args.items()],
-    }
-    return {
-        "apiVersion": "kubescheduler.config.k8s.io/v1",
-        "kind": "KubeSchedulerConfiguration",
-        "profiles": [profile],
-    }
 
 
 def make_pod(name: str, *, namespace: str = "default", uid: str | None = None) -> PodBuilder:

@@ -1,0 +1,117 @@
+"""`kubesched test`: do pods land where they have to? Cases for CI."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from kubesched.cli.input import describe, refuse
+from kubesched.cli.offline import (
+    TEXT,
+    config_option,
+    feature_gates_option,
+    output_option,
+    plugin_errors_reported,
+    settings_of,
+)
+from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG, console, counted, print_plain
+from kubesched.config import Features, SchedulerConfiguration
+from kubesched.questions.answers import answer
+from kubesched.questions.placement_tests.case import read_cases
+from kubesched.questions.placement_tests.first_case import first_case
+from kubesched.questions.placement_tests.junit import junit
+from kubesched.questions.placement_tests.running import CaseResult, TestResults, results, run_case
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, metavar="FILE|DIRECTORY...")
+@config_option
+@feature_gates_option
+@click.option("--junit", "junit_file", metavar="FILE", help="File to write the results to as JUnit XML.")
+@click.option(
+    "--init", "init_from", metavar="SNAPSHOT", help="Write a first case about this cluster to the file named."
+)
+@output_option()
+def test(
+    paths: tuple[str, ...],
+    config_file: str | None,
+    features: Features,
+    junit_file: str | None,
+    init_from: str | None,
+    output: str,
+) -> None:
+    """Run placement tests: cases that say where pods have to land, and where never.
+
+    A case is a document of kind PlacementTest: a cluster, what is put on it, and what is expected. The exit code is 0
+    if all holds, 1 if something does not, 2 if a case cannot be read.
+    """
+    settings = settings_of(config_file, features)
+    if init_from is not None:
+        _write_first_case(paths, init_from, settings)
+        return
+    cases = read_cases(list(paths))
+    out, done, seconds = console(), list[CaseResult](), dict[tuple[str, str], float]()
+    with plugin_errors_reported():
+        for case in cases:
+            began = time.monotonic()
+            result = run_case(case, settings)
+            seconds[case.file, case.name] = time.monotonic() - began
+            done.append(result)
+            if output == TEXT:
+                _print(out, result)
+    found = results(tuple(done))
+    if junit_file is not None:
+        _write(junit_file, junit(found, seconds))
+    if output == TEXT:
+        _print_summary(out, found)
+    else:
+        print_plain(answer(found), output)
+    sys.exit(1 if found.failed else 0)
+
+
+def _print(out: Console, case: CaseResult) -> None:
+    mark = ("PASS", GOOD) if case.holds else ("FAIL", BAD)
+    out.print(Text.assemble(mark, "  ", (case.name, STRONG), (f"  {case.file}", FAINT)))
+    for check in case.checks:
+        if check.holds:
+            continue
+        out.print(_indented(f"expected: {check.expected}", 6))
+        for line in check.problems:
+            out.print(_indented(line, 8, BAD))
+        for line in check.explanation:
+            out.print(_indented(line.lstrip(), 8 + len(line) - len(line.lstrip()), FAINT))
+
+
+def _indented(line: str, by: int, style: str = "") -> Padding:
+    """What does not fit on the line goes on below its beginning."""
+    return Padding(Text(line, style=style), (0, 0, 0, by))
+
+
+def _print_summary(out: Console, found: TestResults) -> None:
+    failed = (f"{found.failed} failed", BAD if found.failed else FAINT)
+    out.print(Text.assemble(f"{counted(len(found.cases), 'case')}: ", (f"{found.passed} passed", GOOD), ", ", failed))
+
+
+def _write_first_case(paths: Sequence[str], cluster: str, settings: SchedulerConfiguration) -> None:
+    if len(paths) != 1:
+        refuse([f"--init: expected one file to write, got {len(paths)}"])
+    [file] = paths
+    if Path(file).exists():
+        refuse([f"{file}: there is such a file already"])
+    _write(file, first_case(file, cluster, settings))
+    click.echo(f"{file}: written; `kubesched test {file}` runs it", err=True)
+
+
+def _write(file: str, text: str) -> None:
+    try:
+        Path(file).parent.mkdir(parents=True, exist_ok=True)
+        Path(file).write_text(text, encoding="utf-8")
+    except OSError as error:
+        refuse([describe(error, file)])

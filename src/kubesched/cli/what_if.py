@@ -1,0 +1,131 @@
+"""`kubesched what-if`: what would be different if nodes were drained or added, workloads scaled, a pool upgraded?"""
+
+from __future__ import annotations
+
+import click
+
+from kubesched.cli.changes import NODES, change_options, changes_to, is_anew
+from kubesched.cli.difference import DifferencePrinter
+from kubesched.cli.input import refuse
+from kubesched.cli.offline import (
+    config_option,
+    feature_gates_option,
+    manifests_of,
+    output_option,
+    plugin_errors_reported,
+    policy_of,
+    read_gates,
+    seed_option,
+)
+from kubesched.cli.printing import console, print_plain, print_skipped, progress_bar
+from kubesched.cli.source import DurationType, source_options
+from kubesched.config import Features
+from kubesched.questions.answers import Skipped, answer
+from kubesched.questions.what_if.change import applied
+from kubesched.questions.what_if.html import page
+from kubesched.questions.what_if.node_changes import Anew
+from kubesched.questions.what_if.reading import read_nodes
+from kubesched.questions.what_if.what_if import Upgrade
+from kubesched.questions.what_if.what_if import what_if as ask
+from kubesched.scheduler.run_now import StillWaitingError
+from kubesched.simulate.rolling_upgrade import Pace
+
+MOST_ROWS = 40
+_PACE = Pace()
+
+
+@click.command("what-if")
+@source_options
+@config_option
+@feature_gates_option
+@seed_option
+@change_options
+@click.option("--with-config", metavar="FILE", help="KubeSchedulerConfiguration that is in force with the changes.")
+@click.option(
+    "--with-feature-gates",
+    multiple=True,
+    metavar="GATE=BOOL,...",
+    help="Features that are on or off with the changes. Can be repeated.",
+)
+@click.option("--upgrade", multiple=True, metavar=NODES, help="Nodes to upgrade, a few at a time. Can be repeated.")
+@click.option(
+    "--surge",
+    type=click.IntRange(min=0),
+    default=_PACE.surge,
+    show_default=True,
+    help="Nodes that an upgrade adds before it drains as many; 0 is one at a time, without a spare.",
+)
+@click.option(
+    "--node-startup",
+    type=DurationType(),
+    default=f"{_PACE.node_startup:g}s",
+    show_default=True,
+    help="How long a new node takes in an upgrade.",
+)
+@click.option(
+    "--pod-startup",
+    type=DurationType(),
+    default=f"{_PACE.pod_startup:g}s",
+    show_default=True,
+    help="How long a pod takes until it counts for its disruption budgets.",
+)
+@click.option(
+    "--drain-timeout",
+    type=DurationType(),
+    default=f"{_PACE.drain_timeout:g}s",
+    show_default=True,
+    help="How long an upgrade waits for budgets before it evicts pods anyway.",
+)
+@output_option("html")
+@click.option("--all-pods", is_flag=True, help=f"Show every pod, even if there are more than {MOST_ROWS}.")
+def what_if(
+    files: tuple[str, ...],
+    config_file: str | None,
+    features: Features,
+    seed: int,
+    with_config: str | None,
+    with_feature_gates: tuple[str, ...],
+    upgrade: tuple[str, ...],
+    surge: int,
+    node_startup: float | None,
+    pod_startup: float | None,
+    drain_timeout: float | None,
+    output: str,
+    all_pods: bool,
+) -> None:
+    """Change the cluster, and show the difference: who moves, who waits and why, who is evicted.
+
+    The cluster is simulated twice, as it is and with all changes, so what would happen anyway is not told. Nothing is
+    written to a cluster.
+    """
+    policies = [policy_of(config_file, features)]
+    then = None
+    if with_config is not None or with_feature_gates:
+        gates = read_gates(with_feature_gates, "--with-feature-gates") if with_feature_gates else features
+        policies.append(policy_of(with_config or config_file, gates))
+        then = policies[1].settings
+    manifests = manifests_of(files, *policies, workloads=True)
+    changes = changes_to(manifests, *policies)
+    objects = applied(manifests.objects, [Anew()] if is_anew() else [])
+    planned = None
+    if upgrade:
+        pace = Pace(surge, node_startup or 0.0, pod_startup or 0.0, drain_timeout or 0.0)
+        planned = Upgrade(tuple(node for text in upgrade for node in read_nodes(text)), pace)
+    if not changes and then is None and planned is None:
+        refuse(["nothing is changed: give --drain, --lose, --add, --scale, --with, --with-config or --upgrade"])
+    try:
+        with plugin_errors_reported(), progress_bar("Simulating") as progress:
+            found = ask(
+                objects, policies[0].settings, changes, then=then, upgrade=planned, seed=seed, progress=progress
+            )
+    except StillWaitingError as error:
+        refuse([str(error)])
+    match output:
+        case "json" | "yaml":
+            print_plain(answer(found, Skipped(manifests.skipped)), output)
+        case "html":
+            click.echo(page(found), nl=False)
+        case _:
+            out = console()
+            DifferencePrinter(out, found, most=None if all_pods else MOST_ROWS).print()
+            print_skipped(out, manifests.skipped)

@@ -1,0 +1,137 @@
+"""Objects that a question brings along, completed and checked as an API server would, and pods that it names."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from kubesched.api.errors import UserError
+from kubesched.api.kinds import Object
+from kubesched.api.meta import KubeObject
+from kubesched.api.pod import Pod, PodStatus
+from kubesched.api.schema import Mistake
+from kubesched.api.storage import StorageClass
+from kubesched.api.workloads import PriorityClass
+from kubesched.questions.targets import unknown_pod
+from kubesched.simulate.admission import Admission, Classes
+from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.simulate.kinds import DEFAULT_NAMESPACE, ReadAs, kind_of
+
+_MOST_KEPT = 1024
+
+
+class AskedError(UserError):
+    """What is wrong with a question: a line per field, each beginning with its path."""
+
+
+class Given:
+    """Reads what comes with questions to one cluster. Pods are kept, as programs ask about the same again and again."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._cluster = cluster
+        self._versions: tuple[int, int] | None = None
+        self._admission = Admission(Classes())
+        self._pods: OrderedDict[tuple[bytes, str], Pod] = OrderedDict()
+
+    def pod(self, raw: msgspec.Raw, path: str) -> Pod:
+        """A pod of the cluster, for its `namespace/name`, or a new one from its manifest. Raises AskedError."""
+        self._follow_classes()
+        key = (bytes(raw), path)
+        if key in self._pods:
+            self._pods.move_to_end(key)
+            return self._pods[key]
+        try:
+            value = msgspec.json.decode(raw)
+        except msgspec.DecodeError as error:  # such as text that is not UTF-8
+            raise AskedError(f"{path}: {error}") from None
+        if isinstance(value, str):
+            return self._known(value, path)
+        pod = self._new(value, path)
+        self._pods[key] = pod
+        if len(self._pods) > _MOST_KEPT:
+            self._pods.popitem(last=False)
+        return pod
+
+    def pods(self, raws: Iterable[msgspec.Raw], path: str) -> list[Pod]:
+        """Several pods, none of them twice. AskedError with the mistakes of all of them."""
+        found: dict[str, Pod] = {}
+        lines: list[str] = []
+        for i, raw in enumerate(raws):
+            try:
+                pod = self.pod(raw, f"{path}[{i}]")
+            except AskedError as error:
+                lines += error.lines
+                continue
+            if pod.identity in found:
+                lines.append(f"{path}[{i}]: the pod {pod.key} is named twice")
+            found[pod.identity] = pod
+        if lines:
+            raise AskedError(*lines)
+        return list(found.values())
+
+    def object(self, value: Mapping[str, Any], path: str) -> KubeObject:
+        """A new object of any kind that scheduling looks at. Raises AskedError."""
+        self._follow_classes()
+        read_as = kind_of(value.get("apiVersion"), value.get("kind"))
+        if read_as is None:
+            raise AskedError(f"{path}.kind: scheduling does not look at objects of {value['kind']!r}")
+        if isinstance(read_as, Mistake):
+            raise AskedError(_at(path, read_as))
+        metadata = value.get("metadata") or {}
+        if not isinstance(metadata, dict):
+            raise AskedError(f"{path}.metadata: expected an object")
+        if read_as.resource.namespaced:
+            metadata = {"namespace": DEFAULT_NAMESPACE, **metadata}
+        record, mistakes = self._admission.admit(read_as, {**value, "metadata": metadata})
+        if record is None:
+            raise AskedError(*(_at(path, mistake) for mistake in mistakes))
+        return record
+
+    def _known(self, text: str, path: str) -> Pod:
+        key = text if "/" in text else f"{DEFAULT_NAMESPACE}/{text}"
+        found = self._cluster.pods.get(key)
+        if found is None:
+            raise AskedError(f"{path}: {unknown_pod(key, self._cluster)}")
+        self._check_profile(found, path)
+        return found
+
+    def _new(self, value: Any, path: str) -> Pod:
+        """A pod that has no node yet. Its uid is its own, so it may be the manifest of one that is there."""
+        if not isinstance(value, dict):
+            raise AskedError(f"{path}: expected the manifest of a pod, or the namespace/name of one that is there")
+        manifest: Object = {"apiVersion": "v1", "kind": "Pod", **value}
+        read_as = kind_of(manifest["apiVersion"], manifest["kind"])
+        if not isinstance(read_as, ReadAs) or read_as.record is not Pod:
+            raise AskedError(f"{path}.kind: expected a Pod of v1")
+        metadata = manifest.get("metadata")
+        if metadata is None or isinstance(metadata, dict):
+            named = dict(metadata or {})
+            named["name"] = named.get("name") or f"{named.get('generateName') or 'pod-'}asked"
+            manifest["metadata"] = named
+        made = self.object(manifest, path)
+        assert isinstance(made, Pod)
+        self._check_profile(made, path)
+        metadata = replace(made.metadata, uid=f"asked/{path}", deletion_timestamp="")
+        return replace(made, metadata=metadata, spec=replace(made.spec, node_name=""), status=PodStatus())
+
+    def _check_profile(self, pod: Pod, path: str) -> None:
+        if not self._cluster.engine.knows(pod.spec.scheduler_name):
+            known = ", ".join(self._cluster.profiles)
+            raise AskedError(f"{path}.spec.schedulerName: {pod.spec.scheduler_name!r}; there are profiles for {known}")
+
+    def _follow_classes(self) -> None:
+        """Priorities and storage classes are filled in from the classes that there are now."""
+        objects = self._cluster.state.objects
+        versions = objects.version(PriorityClass), objects.version(StorageClass)
+        if versions != self._versions:
+            self._versions = versions
+            self._admission = Admission(Classes([*objects.all(PriorityClass), *objects.all(StorageClass)]))
+            self._pods.clear()
+
+
+def _at(path: str, mistake: Mistake) -> str:
+    return f"{path}.{mistake}" if mistake.path else f"{path}: {mistake}"

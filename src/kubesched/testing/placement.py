@@ -1,0 +1,133 @@
+"""Tests of placement: pods and manifests are put on a cluster, and have to land where they should.
+
+What does not hold is an AssertionError that says which pods are elsewhere, and explains the decision about one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from kubesched import config as configuration
+from kubesched.api.meta import KubeObject
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
+from kubesched.framework.plugin import Plugin
+from kubesched.framework.registry import Registry
+from kubesched.plugins.registry import IN_TREE
+from kubesched.questions.placement_tests.arranging import objects_in
+from kubesched.questions.placement_tests.case import AtMost, Expectation, SpreadOver, read_cases
+from kubesched.questions.placement_tests.checks import Check, Found, checks
+from kubesched.questions.placement_tests.running import run_case
+from kubesched.questions.what_if.change import Change, applied
+from kubesched.questions.what_if.outcome import outcome
+from kubesched.questions.what_if.reading import read_applied
+from kubesched.testing.builders import NodeBuilder, PodBuilder
+from kubesched.testing.cluster import built_node, built_pod, settings_with
+
+Paths = Iterable[str | Path]
+
+
+class Placement:
+    """A cluster on which everything has been scheduled, preemption included, until nothing changes any more."""
+
+    def __init__(
+        self,
+        nodes: Iterable[Node | NodeBuilder] = (),
+        pods: Iterable[Pod | PodBuilder] = (),
+        *,
+        files: Paths = (),
+        manifests: Paths = (),
+        objects: Iterable[KubeObject] = (),
+        changes: Iterable[Change] = (),
+        plugins: Iterable[type[Plugin]] = (),
+        args: Mapping[str, Any] | None = None,
+        config: str = "",
+        seed: int = 0,
+    ) -> None:
+        """`files` are the cluster, one of them may be a snapshot; `manifests` are put on it. For `plugins`, `args` and
+        `config` see Cluster."""
+        added = tuple(plugins)
+        known = (*objects_in([str(file) for file in files]), *objects, *map(built_node, nodes), *map(built_pod, pods))
+        for file in manifests:
+            known = read_applied(str(file), known).apply(known)
+        settings, registry = settings_with(added, args, config), Registry((*IN_TREE, *added))
+        ended = outcome(applied(known, changes), settings, seed=seed, plugins=registry)
+        self._found = Found(ended, settings, seed, registry)
+        self.nodes = {key: pod.spec.node_name for key, (pod, _) in ended.pods.items()}
+        """By `namespace/name` of each pod: its node; empty if it waits."""
+
+    def pods(
+        self, labels: Mapping[str, str] | None = None, *, name: str = "", namespace: str = "", **more: str
+    ) -> PlacedPods:
+        """The pods with these labels; `name` is a pattern such as `web-*`."""
+        return PlacedPods(self._found, Expectation(pods={**(labels or {}), **more}, name=name, namespace=namespace))
+
+
+class PlacedPods:
+    """Some pods, of which something has to be true: each method is an assertion."""
+
+    def __init__(self, found: Found, meant: Expectation) -> None:
+        self._found = found
+        self._meant = meant
+
+    def are_placed(self) -> None:
+        self._expect(pending=False)
+
+    def are_pending(self, reason: str = "") -> None:
+        """With a reason: it is in what the pod's condition says."""
+        self._expect(pending=reason or True)
+
+    def land_on(self, labels: Mapping[str, str] | None = None, **more: str) -> None:
+        """On nodes with these labels; `zone`, `region` and `pool` are understood."""
+        self._expect(land_on={**(labels or {}), **more})
+
+    def never_on(self, labels: Mapping[str, str] | None = None, **more: str) -> None:
+        self._expect(never_on={**(labels or {}), **more})
+
+    def spread_over(self, topology_key: str, *, max_skew: int | None = None, min_domains: int | None = None) -> None:
+        if max_skew is None and min_domains is None:
+            max_skew = 1
+        spread = SpreadOver(topology_key=topology_key, max_skew=max_skew, min_domains=min_domains)
+        self._expect(spread_over=spread)
+
+    def at_most(self, pods: int, *, per: str) -> None:
+        self._expect(at_most=AtMost(pods=pods, per=per))
+
+    def preempt_only(self, labels: Mapping[str, str] | None = None, **more: str) -> None:
+        """Without labels: they evict nobody."""
+        self._expect(preempts_only={**(labels or {}), **more})
+
+    def fit(self, times: int) -> None:
+        """As many of them, those that are placed included."""
+        self._expect(fits=times)
+
+    def survive_loss_of(self, topology_key: str) -> None:
+        """Whichever zone, or other part, is lost: all find a place in the rest."""
+        self._expect(survives_loss_of=topology_key)
+
+    def _expect(self, **fields: Any) -> None:
+        __tracebackhide__ = True
+        meant = Expectation(pods=self._meant.pods, name=self._meant.name, namespace=self._meant.namespace, **fields)
+        _assert(checks(self._found, meant))
+
+
+def check_placement_tests(*paths: str | Path) -> None:
+    """Assert that all placement tests in these files and directories hold."""
+    __tracebackhide__ = True
+    cases = read_cases([str(path) for path in paths])
+    default = configuration.default()
+    _assert(check for case in cases for check in run_case(case, default).checks)
+
+
+def _assert(found: Iterable[Check]) -> None:
+    __tracebackhide__ = True
+    lines = [
+        line
+        for check in found
+        if not check.holds
+        for line in (f"expected: {check.expected}", *check.problems, *check.explanation)
+    ]
+    if lines:
+        raise AssertionError("\n".join(lines))
