@@ -45,7 +45,13 @@ OFFERS: tuple[Resources, ...] = (
     {"cpu": "4", "memory": "4Gi", "pods": 3, "a.b/gpu": 2},
     {"cpu": "2", "memory": "4Gi", "pods": 110, "a.b/nic": 1, "hugepages-2Mi": "4Mi"},
 )
-DEMANDS: tuple[Resources, ...] = ({}, {"cpu": "500m"}, {"cpu": "1", "memory": "1Gi"}, {"a.b/gpu": 1, "a.b/fpga": 2})
+DEMANDS: tuple[Resources, ...] = (
+    {},
+    {"cpu": "500m"},
+    {"cpu": "1", "memory": "1Gi"},
+    {"a.b/gpu": 1, "a.b/fpga": 2},
+    {"a.b/nic": 1},
+)
 TERMS = (
     pod_term(HOSTNAME, {"app": "web"}),
     pod_term(ZONE, {"app": "web"}),

@@ -20,7 +20,7 @@ from kubesched.state.changes import ChangeLog
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64
 
-_BYTES_KEPT = 96 << 20
+_BYTES_KEPT = 64 << 20
 _BYTES_PER_ANSWER = 4096
 """What an answer costs besides, at most, if its question is an ordinary one."""
 _BYTES_OF_LARGE_QUESTIONS = 1 << 20

@@ -26,7 +26,7 @@ from kubesched.state.columns import Bool, Int32
 
 K = TypeVar("K", bound="Kept")
 
-_BYTES_KEPT = 64 << 20
+_BYTES_KEPT = 40 << 20
 _BYTES_PER_CLASS = 8_000
 """What else an equivalence class costs, about: its facts and what plugins derived from them."""
 _BYTES_OF_LARGE_CLASSES = 2 << 20

@@ -79,10 +79,10 @@ class FilterRunner:
 
     def pre_filter(self, cycle: Cycle) -> PreFilterOutcome:
         """Ask all pre-filters. A hard rejection ends it; a soft one waits for the others, since preemption may help."""
+        self.state.give_columns(cycle.facts)
         outcome = PreFilterOutcome()
-        plan = cycle.facts.find(self._plan_key)
+        plan, watch = cycle.facts.find(self._plan_key), cycle.watch_of_plugins
         for_all: list[str] = []
-        watch = cycle.watch_of_plugins
         if plan is not None:
             cycle.skipped_filters.update(plan.skipped)
         for plugin in self.pre_filters if plan is None else plan.pre_filters:

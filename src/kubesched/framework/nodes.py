@@ -46,13 +46,17 @@ class Nodes:
 
     def allocatable(self, resource: str) -> Int64:
         """What nodes offer of a resource: thousandths of a cpu, bytes, or units."""
-        column: Int64 = self.allocatable_of(np.array([self._table.resource_id(resource)]))[0]
+        known = self._table.resources.get(resource)
+        if known is None:
+            offers = self._table.offers_of(resource)
+            return np.array([offers.get(self.row(i), 0) for i in range(len(self))], dtype=np.int64)
+        column: Int64 = self.allocatable_of(np.array([known]))[0]
         return column
 
     def requested(self, resource: str) -> Int64:
         """What the pods there have requested of a resource, in the same units."""
         known = self._table.resources.get(resource)
-        if known is None:  # no node offers it, so it is not kept account of
+        if known is None:  # no account is kept of what has no column
             return np.array([_requested(self.pods(i), resource) for i in range(len(self))], dtype=np.int64)
         column: Int64 = self.requested_of(np.array([known]))[0]
         return column
@@ -345,7 +349,11 @@ class NodeView:
 
     def allocatable(self, resource: str) -> int:
         """What the node offers of a resource: thousandths of a cpu, bytes, or units."""
-        return self.totals.allocatable[self._nodes.state.nodes.resource_id(resource)]
+        table = self._nodes.state.nodes
+        known = table.resources.get(resource)
+        if known is None:
+            return table.offers_of(resource).get(self._nodes.row(self._i), 0)
+        return self.totals.allocatable[known]
 
     def requested(self, resource: str) -> int:
         """What the pods on the node have requested of a resource, in the same units."""

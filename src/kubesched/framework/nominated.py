@@ -108,14 +108,14 @@ class NominatedColumns:
         for identity in changed:
             self._remove(identity)
             self._add(identity)
-        if nodes_changed:
-            is_laid_out_anew = self._resources_seen != state.nodes.resources_version
-            self._resources_seen = state.nodes.resources_version
-            for identity in self._slot_of:
+        is_laid_out_anew = self._resources_seen != state.nodes.resources_version
+        self._resources_seen = state.nodes.resources_version
+        for identity, slot in self._slot_of.items() if nodes_changed or is_laid_out_anew else ():
+            if nodes_changed:
                 self._move(identity)
-                if is_laid_out_anew:
-                    self._write(self._slot_of[identity])
-        if changed or nodes_changed:
+            if is_laid_out_anew:
+                self._write(slot)
+        if changed or nodes_changed or is_laid_out_anew:
             self._kept.clear()
 
     def _sum_up(self, priority: int, without: int | None) -> Ahead:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Set
 
-import numpy as np
-
 from kubesched.api.pod import Pod, Volume
 from kubesched.api.storage import CSIDriver, CSINode, VolumeAttachment
 from kubesched.framework.cycle import Cycle
@@ -14,15 +12,14 @@ from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin
 from kubesched.framework.status import SKIP_EQUIVALENT, Status, unschedulable
+from kubesched.plugins.shared.attached_volumes import AttachedVolumes
 from kubesched.plugins.shared.csi_migration import TranslationError, inline_handle_of, migration_of
-from kubesched.plugins.shared.csi_nodes import NO_LIMIT, CSINodeColumns
-from kubesched.plugins.shared.hinting import after_used_claim, has_node, queue_if, waits_for
+from kubesched.plugins.shared.csi_nodes import CSINodeColumns
+from kubesched.plugins.shared.hinting import CLAIMS, after_used_claim, has_node, queue_if, waits_for
 from kubesched.plugins.shared.volume_attachments import (
     AttachedVolume,
-    AttachmentColumns,
     VolumeFaultError,
     attachable_count,
-    volumes_in_use,
     volumes_wanted,
 )
 from kubesched.state.cluster import ClusterState
@@ -47,7 +44,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             waits_for(Kind.CSI_NODE, Action.ADD),
             waits_for(Kind.CSI_NODE, Action.UPDATE, _after_csi_node),
             waits_for(Kind.POD, Action.DELETE, _after_pod_left),
-            waits_for(Kind.PERSISTENT_VOLUME_CLAIM, Action.ADD, after_used_claim),
+            waits_for(Kind.PERSISTENT_VOLUME_CLAIM, Action.ADD, after_used_claim, CLAIMS),
             waits_for(Kind.VOLUME_ATTACHMENT, Action.DELETE, _after_detaching),
         )
 
@@ -98,43 +95,31 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
                 ids[nodes.take(lacking)] = missing
 
     def _over_limit(self, wanted: Set[AttachedVolume], nodes: Nodes) -> Bool:
-        """Exact where a generous count says that a limit may be hit; elsewhere there is room."""
-        csi_nodes, attachments = nodes.state.companion(CSINodeColumns), nodes.state.companion(AttachmentColumns)
+        csi_nodes, attached = nodes.state.companion(CSINodeColumns), nodes.state.companion(AttachedVolumes)
+        limits = {
+            driver: (nodes.take(limit), {volume for volume in wanted if volume.driver == driver})
+            for driver in {volume.driver for volume in wanted}
+            if (limit := csi_nodes.limit(driver)) is not None
+        }
         over = nodes.none()
-        per_driver = Counter(volume.driver for volume in wanted)
-        limits = {driver: limit for driver in per_driver if (limit := csi_nodes.limit(driver)) is not None}
         if not limits:
             return over
-        attachments.refresh()
-        # In a view of some rows there may be other pods than the table says: then the count is no bound.
-        bound = attachments.upper_bound() if nodes.rows is None else None
-        doubtful = nodes.none()
-        for driver, limit in limits.items():
-            of_driver = nodes.take(limit)
-            if bound is None:
-                doubtful |= of_driver != NO_LIMIT
-            else:
-                doubtful |= nodes.take(bound) + per_driver[driver] > of_driver
-        for i in np.flatnonzero(doubtful).tolist():
-            over[i] = self._is_over(wanted, nodes, i)
+        attached.refresh()
+        if nodes.rows is None:
+            for driver, (limit, volumes) in limits.items():
+                new = len(volumes) - nodes.take(attached.in_use_already(volumes))
+                over |= (new > 0) & (nodes.take(attached.count(driver)) + new > limit)
+            return over
+        # In a view of some rows there may be other pods than the table says.
+        for i in range(len(nodes)):
+            in_use = set[AttachedVolume]().union(*(attached.of_pod(placed) for placed in nodes.pods(i)))
+            # A volume that is attached but in use by no pod counts, even against a pod that wants this very volume.
+            there = Counter(volume.driver for volume in in_use | attached.without_pods(nodes.row(i)))
+            over[i] = any(
+                (more := len(volumes - in_use)) and there[driver] + more > limit[i]
+                for driver, (limit, volumes) in limits.items()
+            )
         return over
-
-    def _is_over(self, wanted: Set[AttachedVolume], nodes: Nodes, i: int) -> bool:
-        row, state = nodes.row(i), nodes.state
-        in_use: set[AttachedVolume] = set()
-        for placed in nodes.pods(i):
-            if attachable_count(placed.pod, placed.facts):
-                in_use |= volumes_in_use(placed.pod, state.objects)
-        there = state.companion(AttachmentColumns).attached(state.nodes.names[row])
-        attached = Counter(volume.driver for volume in in_use | there)
-        # A volume that is attached but in use by no pod counts, even against a pod that wants this very volume.
-        new = Counter(volume.driver for volume in wanted - in_use)
-        csi_nodes = state.companion(CSINodeColumns)
-        return any(
-            attached[driver] + count > limit[row]
-            for driver, count in new.items()
-            if (limit := csi_nodes.limit(driver)) is not None
-        )
 
 
 def _after_csi_node(pod: Pod, old: CSINode, new: CSINode, state: ClusterState) -> Hint:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Iterator
 from typing import NamedTuple
 
 from kubesched.api.pod import Pod, Volume
 from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.events import Action, Hint, Interest, Kind
+from kubesched.framework.events import Action, Hint, Interest, Kind, Lookup
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
 from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Status, unresolvable, unschedulable
-from kubesched.plugins.shared.hinting import after_named_claim, queue_if, waits_for
+from kubesched.plugins.shared.hinting import CLAIMS, after_named_claim, queue_if, waits_for
 from kubesched.plugins.shared.volume_claims import claim_not_found
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32
@@ -67,9 +67,9 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
 
     def events_to_register(self) -> tuple[Interest, ...]:
         return (
-            waits_for(Kind.POD, Action.DELETE, _after_pod_left),
+            waits_for(Kind.POD, Action.DELETE, _after_pod_left, Lookup(_wanted, _left_behind)),
             waits_for(Kind.NODE, Action.ADD),
-            waits_for(Kind.PERSISTENT_VOLUME_CLAIM, Action.ADD, after_named_claim),
+            waits_for(Kind.PERSISTENT_VOLUME_CLAIM, Action.ADD, after_named_claim, CLAIMS),
         )
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
@@ -124,6 +124,16 @@ def _after_pod_left(pod: Pod, old: Pod, new: None, state: ClusterState) -> Hint:
         return Hint.SKIP
     shares_claim = not set(claim_names(pod)).isdisjoint(claim_names(old))
     return queue_if(shares_claim or _collide(disks_of(pod, state.facts(pod)), disks_of(old, state.facts(old))))
+
+
+def _wanted(pod: Pod, state: ClusterState) -> Iterator[Hashable]:
+    """The claims and disks of a pod."""
+    yield from ((pod.namespace, "claim", name) for name in claim_names(pod))
+    yield from ((pod.namespace, disk.kind, disk.identity) for disk in disks_of(pod, state.facts(pod)))
+
+
+def _left_behind(old: Pod, new: None, state: ClusterState) -> Iterator[Hashable]:
+    return _wanted(old, state)
 
 
 def _collide(wanted: Collection[Disk], others: Collection[Disk]) -> bool:

@@ -15,7 +15,7 @@ from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
 from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Status, unresolvable
 from kubesched.plugins.shared.csi_migration import ZONES_DELIMITER
-from kubesched.plugins.shared.hinting import after_named_claim, queue_if, waits_for
+from kubesched.plugins.shared.hinting import CLAIMS, after_named_claim, queue_if, waits_for
 from kubesched.plugins.shared.volume_claims import claim_not_found, class_of
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32
@@ -60,7 +60,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         return (
             waits_for(Kind.STORAGE_CLASS, Action.ADD, _after_class),
             waits_for(Kind.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
-            waits_for(Kind.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE, after_named_claim),
+            waits_for(Kind.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE, after_named_claim, CLAIMS),
             waits_for(Kind.PERSISTENT_VOLUME, Action.ADD | Action.UPDATE, _after_volume),
         )
 

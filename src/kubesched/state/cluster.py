@@ -51,8 +51,8 @@ class ClusterState:
         self.followers: list[Callable[[], None]] = []
         """Called before each attempt, to record rows for which something changed besides nodes and pods."""
         self._placed: dict[str, PlacedPod] = {}
-        self._asking_for_extended: dict[str, PlacedPod] = {}
-        """Placed pods that ask for more than the resources that always have a column."""
+        self._asking_for: dict[str, dict[str, PlacedPod]] = {}
+        """Placed pods by the name of each resource that they ask for, but for those that always have a column."""
         self._companions: dict[Any, Any] = {}
         self.matches.extend(len(self.nodes.live))
 
@@ -121,6 +121,12 @@ class ClusterState:
         found = self.objects.get(Namespace, namespace)
         return found.metadata.labels if found else {}
 
+    def give_columns(self, facts: PodFacts) -> None:
+        """A pod is about to be decided: the resources that it asks for have columns, as far as nodes offer them."""
+        if facts.extended:
+            self.nodes.give_columns(facts.extended)
+            self._follow_resources()
+
     def companion(self, make: Callable[[ClusterState], T]) -> T:
         """What plugins keep about this cluster and share among profiles; made when it is first asked for."""
         found: T | None = self._companions.get(make)
@@ -178,8 +184,8 @@ class ClusterState:
         self._placed[placed.pod.identity] = placed
         if self._has_groups:
             self.groups.place(placed.pod)
-        if placed.facts.asks_for_extended:
-            self._asking_for_extended[placed.pod.identity] = placed
+        for name in placed.facts.extended:
+            self._asking_for.setdefault(name, {})[placed.pod.identity] = placed
         self.pods.add(placed)
         self.matches.add(placed)
         self._count(placed, 1)
@@ -190,7 +196,11 @@ class ClusterState:
             return
         if self._has_groups:
             self.groups.remove(placed.pod)
-        self._asking_for_extended.pop(identity, None)
+        for name in placed.facts.extended:
+            asking = self._asking_for[name]
+            del asking[identity]
+            if not asking:
+                del self._asking_for[name]
         self.matches.remove(placed)
         self.pods.remove(placed)
         self._count(placed, -1)
@@ -217,15 +227,14 @@ class ClusterState:
             self.nodes.changes.all_changed()
 
     def _follow_resources(self) -> None:
-        """Nodes began to offer resources that none did: what placed pods request of them is counted from now on."""
-        nodes, fresh = self.nodes, self.nodes.take_fresh_resources()
-        if not fresh:
-            return
-        for placed in self._asking_for_extended.values():
-            for name, amount, scoring in placed.facts.amounts:
-                if name in fresh:
-                    nodes.requested[fresh[name], placed.row] += amount
-                    nodes.scoring_requested[fresh[name], placed.row] += scoring
+        """Resources got a column: what placed pods request of them is counted from now on."""
+        nodes = self.nodes
+        for fresh, column in nodes.take_fresh_resources().items():
+            for placed in self._asking_for.get(fresh, {}).values():
+                for name, amount, scoring in placed.facts.amounts:
+                    if name == fresh:
+                        nodes.requested[column, placed.row] += amount
+                        nodes.scoring_requested[column, placed.row] += scoring
 
     def _follow_growth(self) -> None:
         length = len(self.nodes.live)

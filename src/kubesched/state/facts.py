@@ -74,8 +74,8 @@ class PodFacts:
         "_scoring",
         "_terms_by_kind",
         "amounts",
-        "asks_for_extended",
         "claims",
+        "extended",
         "fingerprint",
         "labels",
         "load",
@@ -95,7 +95,8 @@ class PodFacts:
         self.scheduler_name = pod.spec.scheduler_name
         self.amounts = tuple(_amounts(real, with_defaults))
         """What the pod takes from its node, by the name of the resource, and the same as scoring counts it."""
-        self.asks_for_extended = any(name not in FIXED_RESOURCES for name, _, _ in self.amounts)
+        self.extended = tuple(name for name, _, _ in self.amounts if name not in FIXED_RESOURCES)
+        """The resources among these that have no fixed column."""
         self._columns = nodes
         self._laid_out_at = -1
         self._requests = self._scoring = _NOTHING

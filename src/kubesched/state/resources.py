@@ -1,7 +1,8 @@
-"""The resources of nodes: what each offers and what pods there request, a column for every resource that a node offers.
+"""The resources of nodes: what each offers and what pods there request, a column for each resource that matters.
 
 What pods ask for needs no column of its own: a name that no node offers is offered nowhere, however much is requested.
-So strangers cannot make columns, and the last node that offers a resource takes its column along.
+So strangers cannot make columns, and the last node that offers a resource takes its column along. Where nodes offer
+very many names (each one of its own, say), those that pods asked for last have the columns.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ from collections.abc import Iterable
 import numpy as np
 
 from kubesched.api.node import Node
-from kubesched.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY, is_countable
+from kubesched.api.requests import CPU, EPHEMERAL_STORAGE, MEMORY
 from kubesched.state.columns import Int64, grown
 
 FIXED_RESOURCES = (CPU, MEMORY, EPHEMERAL_STORAGE)
 """The resources that always have the first ids, in this order."""
 NOWHERE = len(FIXED_RESOURCES)
-"""The id of every resource that no node offers: its column is always 0."""
+"""The id of every resource without a column of its own: this one is always 0."""
 _FIRST_COLUMNS = 8
+_MOST_COLUMNS = 120
+"""Less than a power of two, by which tables grow, so that a pod finds room for a few more before others give way."""
 
 
 class ResourceColumns:
@@ -33,22 +36,47 @@ class ResourceColumns:
         self.requested: Int64 = np.zeros((_FIRST_COLUMNS, rows), dtype=np.int64)
         self.scoring_requested: Int64 = np.zeros((_FIRST_COLUMNS, rows), dtype=np.int64)
         """The same as scoring counts it: with defaults of cpu and memory for containers that request none."""
-        self._offering: dict[str, int] = dict.fromkeys(FIXED_RESOURCES, 1)
-        """How many nodes offer each; those that always have a column are never given up."""
+        self.most_columns = _MOST_COLUMNS
+        """So many names have a column at a time; more only if one pod asks for more."""
+        self._offers: dict[str, dict[int, int]] = {}
+        """What each row offers, by the name of the resource; of the fixed ones the columns alone know."""
+        self._recent: dict[str, None] = {}
+        """The names, but for the fixed ones, that have a column; the one asked for last comes last."""
         self._free = list(range(_FIRST_COLUMNS - 1, NOWHERE, -1))
         self._fresh: set[str] = set()
 
     def resource_id(self, name: str) -> int:
-        """The id of a resource, which is the index of its column; NOWHERE if no node offers it."""
+        """The id of a resource, which is the index of its column; NOWHERE if it has none."""
         return self.resources.get(name, NOWHERE)
+
+    def offers_of(self, name: str) -> dict[int, int]:
+        """What rows offer of a resource that is not one of the fixed ones, whether or not it has a column."""
+        return self._offers.get(name, {})
 
     def offer(self, row: int, old: Node | None, amounts: dict[str, int]) -> None:
         """What the node of a row offers changed. Columns that are new know of no requests yet."""
-        self._acquire(amounts)
-        self._release(name for name in (old.status.allocatable if old else ()) if is_countable(name))
+        for name in old.status.allocatable if old else ():
+            if name not in amounts and name in self._offers:
+                self._withdraw(row, name)
         self.allocatable[:, row] = 0
         for name, amount in amounts.items():
-            self.allocatable[self.resources[name], row] = amount
+            if name not in FIXED_RESOURCES:
+                self._offers.setdefault(name, {})[row] = amount
+                if name not in self.resources and len(self.resources) < self.most_columns:
+                    self._acquire(name)
+            if name in self.resources:
+                self.allocatable[self.resources[name], row] = amount
+
+    def give_columns(self, names: Iterable[str]) -> None:
+        """Somebody is about to look at these: those that a node offers have a column from now on."""
+        asked = [name for name in names if name in self._offers]
+        for name in asked:
+            if name not in self.resources:
+                self._acquire(name)
+            self._recent[name] = self._recent.pop(name)
+        too_many = min(len(self.resources) - self.most_columns, len(self._recent) - len(asked))
+        for name in list(self._recent)[:too_many] if too_many > 0 else ():
+            self._release(name)
 
     def take_fresh_resources(self) -> dict[str, int]:
         """The resources, with their ids, that got a column since this was last asked, and know of no requests."""
@@ -64,25 +92,30 @@ class ResourceColumns:
         self.requested = grown(self.requested, rows)
         self.scoring_requested = grown(self.scoring_requested, rows)
 
-    def _acquire(self, names: Iterable[str]) -> None:
-        for name in names:
-            self._offering[name] = self._offering.get(name, 0) + 1
-            if name not in self.resources:
-                if not self._free:
-                    self._resize(2 * len(self.allocatable))
-                self.resources[name] = self._free.pop()
-                self.resources_version += 1
-                self._fresh.add(name)
+    def _acquire(self, name: str) -> None:
+        if not self._free:
+            self._resize(2 * len(self.allocatable))
+        column = self.resources[name] = self._free.pop()
+        for row, amount in self._offers[name].items():
+            self.allocatable[column, row] = amount
+        self._recent[name] = None
+        self._fresh.add(name)
+        self.resources_version += 1
 
-    def _release(self, names: Iterable[str]) -> None:
-        for name in names:
-            self._offering[name] -= 1
-            if not self._offering[name]:
-                del self._offering[name]
-                freed = self.resources.pop(name)
-                self.allocatable[freed] = self.requested[freed] = self.scoring_requested[freed] = 0
-                self._free.append(freed)
-                self.resources_version += 1
+    def _withdraw(self, row: int, name: str) -> None:
+        rows = self._offers[name]
+        rows.pop(row, None)
+        if not rows:
+            del self._offers[name]
+            if name in self.resources:
+                self._release(name)
+
+    def _release(self, name: str) -> None:
+        freed = self.resources.pop(name)
+        del self._recent[name]
+        self.allocatable[freed] = self.requested[freed] = self.scoring_requested[freed] = 0
+        self._free.append(freed)
+        self.resources_version += 1
         if len(self._free) > max(_FIRST_COLUMNS, len(self.allocatable) * 3 // 4):
             self._close_gaps()
 

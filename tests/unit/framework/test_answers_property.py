@@ -96,6 +96,14 @@ class AnswersStayTrue(LivingCluster):
         self.state.nominated.remove(PROMISED[name])
 
 
+class AnswersStayTrueWithFewColumns(AnswersStayTrue):
+    """Only one resource besides cpu, memory and storage has a column at a time; in the cluster built anew all have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.state.nodes.most_columns = 4
+
+
 def described(decision: Decision, state: ClusterState) -> dict[str, Any]:
     """All that was decided and said, by the names of nodes."""
     found = decision.post_filter
@@ -144,3 +152,6 @@ def _by_name(names: list[str], column: Any) -> dict[str, int]:
 
 TestAnswersStayTrue = AnswersStayTrue.TestCase
 TestAnswersStayTrue.settings = settings(max_examples=60, stateful_step_count=50, deadline=None)
+
+TestAnswersStayTrueWithFewColumns = AnswersStayTrueWithFewColumns.TestCase
+TestAnswersStayTrueWithFewColumns.settings = settings(max_examples=40, stateful_step_count=50, deadline=None)

@@ -5,14 +5,19 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.builders import make_cluster
+from tests.unit.plugins.volume_builders import claim, pod
 
 from kubesched.api.affinity import PodAffinityTerm, TopologySpreadConstraint
-from kubesched.api.meta import LabelSelector, LabelSelectorRequirement
+from kubesched.api.meta import KubeObject, LabelSelector, LabelSelectorRequirement
 from kubesched.api.pod import Pod
 from kubesched.framework.events import Hint, Kind
 from kubesched.framework.plugin import Plugin
 from kubesched.plugins.inter_pod_affinity import InterPodAffinity
+from kubesched.plugins.node_volume_limits import NodeVolumeLimits
 from kubesched.plugins.pod_topology_spread import PodTopologySpread
+from kubesched.plugins.volume_binding import VolumeBinding
+from kubesched.plugins.volume_restrictions import VolumeRestrictions
+from kubesched.plugins.volume_zone import VolumeZone
 from kubesched.testing import ZONE, PodBuilder, make_node, make_pod
 
 APPS = ("web", "db", "cache")
@@ -64,11 +69,48 @@ def changes(draw: st.DrawFn) -> tuple[Pod | None, Pod | None]:
 def test_whom_a_hint_would_wake_waits_for_something_that_the_event_brings(
     waiting: PodBuilder, change: tuple[Pod | None, Pod | None], plugin: Plugin
 ) -> None:
-    state, pod = make_cluster(make_node("n1").zone("a")), waiting.build()
-    [interest] = [one for one in plugin.events_to_register() or () if one.event.kind is Kind.POD]
+    assert whom_the_hint_wakes_is_found(plugin, Kind.POD, waiting.build(), change)
+
+
+disks = st.sampled_from(
+    [
+        {"gcePersistentDisk": {"pdName": "disk"}},
+        {"rbd": {"monitors": ["m"], "image": "i", "pool": "p"}},
+        {"ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
+    ]
+)
+pods_with_volumes = st.builds(
+    lambda volumes, claims: pod("p", *volumes, claims=tuple(claims)),
+    st.lists(disks, max_size=2),
+    st.lists(st.sampled_from(("x", "y")), max_size=2, unique=True),
+)
+
+
+@given(waiting=pods_with_volumes, left=pods_with_volumes)
+@settings(deadline=None)
+def test_pods_that_want_a_disk_or_claim_are_found_when_another_pod_that_had_it_left(waiting: Pod, left: Pod) -> None:
+    assert whom_the_hint_wakes_is_found(VolumeRestrictions(), Kind.POD, waiting, (left, None))
+
+
+@given(
+    waiting=pods_with_volumes,
+    name=st.sampled_from(("x", "z", "p-v0", "p-v1")),
+    plugin=st.sampled_from([VolumeRestrictions(), VolumeZone(), VolumeBinding(), NodeVolumeLimits()]),
+)
+@settings(deadline=None)
+def test_pods_that_use_a_claim_are_found_when_it_comes(waiting: Pod, name: str, plugin: Plugin) -> None:
+    assert whom_the_hint_wakes_is_found(plugin, Kind.PERSISTENT_VOLUME_CLAIM, waiting, (None, claim(name)))
+
+
+def whom_the_hint_wakes_is_found(
+    plugin: Plugin, kind: Kind, waiting: Pod, change: tuple[KubeObject | None, KubeObject | None]
+) -> bool:
+    """Whether the hint would wake nobody, or a pod that waits for something which the event brings."""
+    state = make_cluster(make_node("n1").zone("a"))
+    [interest] = [one for one in plugin.events_to_register() or () if one.event.kind is kind]
     assert interest.hint is not None
     assert interest.lookup is not None
     brought = interest.lookup.brings(*change, state)
     assert brought is not None
-    if interest.hint(pod, *change, state) is Hint.QUEUE:
-        assert not set(brought).isdisjoint(interest.lookup.waits(pod, state))
+    wakes = interest.hint(waiting, *change, state) is Hint.QUEUE
+    return not wakes or not set(brought).isdisjoint(interest.lookup.waits(waiting, state))

@@ -286,6 +286,18 @@ def test_what_no_node_offers_needs_no_column_and_is_counted_once_a_node_offers_i
     assert Nodes(state).requested("a.b/other").tolist() == [0]
 
 
+def test_of_very_many_resources_those_asked_for_last_have_the_columns() -> None:
+    names = [f"a.b/r{i}" for i in range(300)]
+    state = make_cluster(*(make_node(f"n{i}").capacity({name: 4}) for i, name in enumerate(names)))
+    for i, name in enumerate(names):
+        state.apply(make_pod(f"p{i}").requests({name: 1}).on(f"n{i}").build())
+        state.give_columns(state.facts(make_pod("next").requests({name: 1, "a.b/r7": 1}).build()))
+    assert len(state.nodes.allocatable) == 128
+    assert {names[0], names[7], names[-1]} & set(state.nodes.resources) == {names[7], names[-1]}
+    assert [int(Nodes(state).allocatable(name).sum()) for name in names] == [4] * len(names)
+    assert [int(Nodes(state).requested(name).sum()) for name in names] == [1] * len(names)
+
+
 def test_columns_go_with_the_last_node_that_has_them() -> None:
     state = make_cluster(make_node("n1").capacity({"a.b/common": 1}))
     strange = make_node("strange").capacity({"a.b/common": 1} | {f"a.b/r{i}": 1 for i in range(100)}).label(odd="yes")

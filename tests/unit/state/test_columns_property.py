@@ -13,16 +13,19 @@ from tests.living_cluster import APPS, NAMESPACES, LivingCluster, pods_of
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.selectors import EVERYTHING, Requirement, Selector, selector_from_labels
+from kubesched.framework.nodes import Nodes
 from kubesched.state.carried_terms import CarriedTerms
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import ABSENT, Int32, Int64
 from kubesched.state.facts import PodFacts
 from kubesched.state.matching import MatchCounter
+from kubesched.state.resources import FIXED_RESOURCES
 from kubesched.state.row_counts import RowCounts
 from kubesched.testing import HOSTNAME, ZONE
 
 LABEL_KEYS = (HOSTNAME, ZONE, "disk", "absent-everywhere")
 PRIORITIES = (0, 5, 10, 11)
+EXTENDED = ("a.b/gpu", "a.b/nic", "a.b/fpga", "hugepages-2Mi")
 
 
 class Question(NamedTuple):
@@ -61,6 +64,12 @@ class ColumnsStayTrue(LivingCluster):
         """So its facts, which it shares with placed pods like it, outlive them."""
         self.waiting.append(self.state.facts(pod))
 
+    @rule(pod=pods_of(LivingCluster.known_kinds))
+    def pod_is_about_to_be_decided(self, pod: Pod) -> None:
+        facts, nodes = self.state.facts(pod), self.state.nodes
+        self.state.give_columns(facts)
+        assert all(name in nodes.resources for name in facts.extended if nodes.offers_of(name))
+
     @rule(key=st.sampled_from(LABEL_KEYS))
     def somebody_asks_for_a_label(self, key: str) -> None:
         self.label_keys.add(key)
@@ -92,6 +101,8 @@ class ColumnsStayTrue(LivingCluster):
         for name in fresh.nodes.row_of:
             assert node_columns(self.state, name) == node_columns(fresh, name)
         assert self.state.nodes.live_count == fresh.nodes.live_count == len(self.nodes)
+        for resource in EXTENDED:
+            assert use_of(self.state, resource) == use_of(fresh, resource)
 
     def _compare_labels(self, fresh: ClusterState) -> None:
         for key in self.label_keys:
@@ -126,6 +137,14 @@ class ColumnsStayTrue(LivingCluster):
         super()._apply_node(node)
 
 
+class ColumnsStayTrueWhereFewHaveOne(ColumnsStayTrue):
+    """Only one resource besides cpu, memory and storage has a column at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.state.nodes.most_columns = 4
+
+
 def node_columns(state: ClusterState, name: str) -> dict[str, Any]:
     table = state.nodes
     row = table.row_of[name]
@@ -133,9 +152,9 @@ def node_columns(state: ClusterState, name: str) -> dict[str, Any]:
         "name": table.names[row],
         "live": bool(table.live[row]),
         "object": table.nodes[row],
-        "allocatable": amounts(state, table.allocatable, row),
-        "requested": amounts(state, table.requested, row),
-        "scoring requested": amounts(state, table.scoring_requested, row),
+        "allocatable": table.allocatable[: len(FIXED_RESOURCES), row].tolist(),
+        "requested": table.requested[: len(FIXED_RESOURCES), row].tolist(),
+        "scoring requested": table.scoring_requested[: len(FIXED_RESOURCES), row].tolist(),
         "pods": int(table.pod_count[row]),
         "allowed pods": int(table.allowed_pods[row]),
         "unschedulable": bool(table.unschedulable[row]),
@@ -195,9 +214,14 @@ def by_node(state: ClusterState, counts: Int32 | Int64) -> dict[str, int]:
     return {state.nodes.names[row]: int(counts[row]) for row in counts.nonzero()[0]}
 
 
-def amounts(state: ClusterState, columns: Int64, row: int) -> dict[str, int]:
-    """What a row has of each resource; the order in which resources were first seen does not matter."""
-    return {name: int(columns[i, row]) for name, i in state.nodes.resources.items() if columns[i, row]}
+def use_of(state: ClusterState, resource: str) -> dict[str, tuple[int, int]]:
+    """What nodes offer of a resource and what is requested there, whether or not it has a column."""
+    nodes = Nodes(state)
+    rows = zip(state.nodes.names, nodes.allocatable(resource).tolist(), nodes.requested(resource).tolist(), strict=True)
+    found = {name: (offered, requested) for name, offered, requested in rows if name}
+    one_by_one = {name: nodes.view(row) for name, row in state.nodes.row_of.items()}
+    assert found == {name: (node.allocatable(resource), node.requested(resource)) for name, node in one_by_one.items()}
+    return found
 
 
 def _has_image(state: ClusterState, name: str, row: int) -> bool:
@@ -207,3 +231,6 @@ def _has_image(state: ClusterState, name: str, row: int) -> bool:
 
 TestColumnsStayTrue = ColumnsStayTrue.TestCase
 TestColumnsStayTrue.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+TestColumnsStayTrueWhereFewHaveOne = ColumnsStayTrueWhereFewHaveOne.TestCase
+TestColumnsStayTrueWhereFewHaveOne.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)

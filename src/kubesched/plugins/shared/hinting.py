@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterator
+
 from kubesched.api.pod import Pod
 from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.framework.events import Action, ClusterEvent, Hint, HintFunction, Interest, Kind, Lookup
@@ -45,3 +47,24 @@ def after_used_claim(
 ) -> Hint:
     """A claim came or changed that the pod names, or that an ephemeral volume of it makes."""
     return queue_if(pod.namespace == new.namespace and any(use.name == new.name for use in claims_used(pod)))
+
+
+_OF_EPHEMERAL_VOLUMES = "claims of ephemeral volumes"
+"""Their names come from the names of pods, which equivalent pods do not share."""
+
+
+def _claims_waited_for(pod: Pod, state: ClusterState) -> Iterator[Hashable]:
+    yield from (f"{pod.namespace}/{name}" for name in claim_names(pod))
+    if any(volume.ephemeral is not None for volume in pod.spec.volumes):
+        yield _OF_EPHEMERAL_VOLUMES
+
+
+def _claim_brought(
+    old: PersistentVolumeClaim | None, new: PersistentVolumeClaim, state: ClusterState
+) -> Iterator[Hashable]:
+    yield new.key
+    yield _OF_EPHEMERAL_VOLUMES
+
+
+CLAIMS = Lookup(_claims_waited_for, _claim_brought)
+"""For `after_named_claim` and `after_used_claim`."""

@@ -1,14 +1,12 @@
-"""The volumes that CSI drivers attach to nodes: those of a pod, and those that are attached already."""
+"""The volumes of a pod that CSI drivers attach to its node."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from typing import NamedTuple
 
-import numpy as np
-
 from kubesched.api.pod import Pod, Volume
-from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
+from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from kubesched.framework.status import Status, error, unresolvable
 from kubesched.plugins.shared.csi_migration import (
     MIGRATIONS,
@@ -26,9 +24,6 @@ from kubesched.plugins.shared.volume_claims import (
     class_of,
     why_foreign,
 )
-from kubesched.state.changes import ChangeReader
-from kubesched.state.cluster import ClusterState
-from kubesched.state.columns import Int64, grown
 from kubesched.state.facts import PodFacts
 from kubesched.state.objects import ObjectStore
 
@@ -137,54 +132,3 @@ def _volume_to_come(claim: PersistentVolumeClaim, objects: ObjectStore, migratin
         return None
     driver = migration.driver if migration else storage_class.provisioner
     return AttachedVolume(driver, "", unbound_claim=claim.key) if driver else None
-
-
-class AttachmentColumns:
-    """Per row an upper bound of the volumes attached there, cheap to keep; and exact sets for the rows in doubt."""
-
-    def __init__(self, state: ClusterState) -> None:
-        self._state = state
-        self._by_pods: Int64 = np.zeros(0, dtype=np.int64)
-        self._changes = ChangeReader(state.nodes.changes)
-        self._by_node: dict[str, list[VolumeAttachment]] = {}
-        self._attached: Int64 = np.zeros(0, dtype=np.int64)
-        self._attached_as_of = (-1, -1)
-
-    def refresh(self) -> None:
-        self._count_pods()
-        nodes, objects = self._state.nodes, self._state.objects
-        as_of = (objects.version(VolumeAttachment), nodes.object_changes.position)
-        if as_of != self._attached_as_of:
-            self._attached_as_of = as_of
-            self._count_attached()
-
-    def upper_bound(self) -> Int64:
-        """At least as many as are attached: a volume may count twice, once for its pod and once as attached."""
-        return self._by_pods + self._attached
-
-    def attached(self, node_name: str) -> set[AttachedVolume]:
-        """What the cluster says is attached to a node, whatever pod uses it."""
-        attached: set[AttachedVolume] = set()
-        for attachment in self._by_node.get(node_name, ()):
-            name = attachment.spec.source.persistent_volume_name
-            volume = self._state.objects.get(PersistentVolume, name) if name else None
-            if attachment.spec.attacher and volume is not None and volume.spec.csi is not None:
-                attached.add(AttachedVolume(attachment.spec.attacher, volume.spec.csi.volume_handle))
-        return attached
-
-    def _count_pods(self) -> None:
-        nodes, pods = self._state.nodes, self._state.pods
-        self._by_pods = grown(self._by_pods, len(nodes.live))
-        rows = self._changes.read()
-        for row in range(nodes.size) if rows is None else rows:
-            self._by_pods[row] = sum(attachable_count(placed.pod, placed.facts) for placed in pods.pods_on(row))
-
-    def _count_attached(self) -> None:
-        nodes = self._state.nodes
-        self._by_node = {}
-        for attachment in self._state.objects.all(VolumeAttachment):
-            self._by_node.setdefault(attachment.spec.node_name, []).append(attachment)
-        self._attached = np.zeros(len(nodes.live), dtype=np.int64)
-        for name, attachments in self._by_node.items():
-            if name in nodes.row_of:
-                self._attached[nodes.row_of[name]] = len(attachments)

@@ -22,7 +22,7 @@ from kubesched.framework.plugin import (
     ScorePlugin,
 )
 from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Status, error, unresolvable
-from kubesched.plugins.shared.hinting import after_used_claim, queue_if, waits_for
+from kubesched.plugins.shared.hinting import CLAIMS, after_used_claim, queue_if, waits_for
 from kubesched.plugins.shared.volume_claims import claims_used
 from kubesched.plugins.volume_binding.matching import NO_VOLUME
 from kubesched.plugins.volume_binding.provisioning import largest_volume
@@ -63,7 +63,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
     def events_to_register(self) -> tuple[Interest, ...]:
         return (
             waits_for(Kind.STORAGE_CLASS, _NEW_OR_CHANGED, after_class),
-            waits_for(Kind.PERSISTENT_VOLUME_CLAIM, _NEW_OR_CHANGED, after_used_claim),
+            waits_for(Kind.PERSISTENT_VOLUME_CLAIM, _NEW_OR_CHANGED, after_used_claim, CLAIMS),
             waits_for(Kind.PERSISTENT_VOLUME, _NEW_OR_CHANGED),
             waits_for(Kind.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
             waits_for(Kind.CSI_NODE, _NEW_OR_CHANGED, after_csi_node),
