@@ -208,15 +208,16 @@ class ClusterState:
 
     def _count(self, placed: PlacedPod, sign: int) -> None:
         nodes, facts, row = self.nodes, placed.facts, placed.row
+        requests, scoring = facts.requests, facts.scoring
         # Views by name: `requested[...] += ...` would write the sum a second time.
-        requested = nodes.requested[: len(facts.requests), row]
-        scoring_requested = nodes.scoring_requested[: len(facts.scoring), row]
+        requested = nodes.requested[: len(requests), row]
+        scoring_requested = nodes.scoring_requested[: len(scoring), row]
         if sign > 0:
-            requested += facts.requests
-            scoring_requested += facts.scoring
+            requested += requests
+            scoring_requested += scoring
         else:
-            requested -= facts.requests
-            scoring_requested -= facts.scoring
+            requested -= requests
+            scoring_requested -= scoring
         nodes.pod_count[row] += sign
         nodes.load_changed(row)
 

@@ -81,7 +81,8 @@ class PodTable:
         self.terminating[index] = placed.pod.is_terminating
         if self._requests_of == self._resources.resources_version:
             self._write_requests(index, placed.facts.requests)
-        self._claim_ports(placed)
+        if placed.facts.ports:
+            self._claim_ports(placed)
         for claim in placed.facts.claims:
             users = self.claim_users.setdefault(claim, {})
             users[placed.row] = users.get(placed.row, 0) + 1

@@ -56,10 +56,12 @@ class Allocation:
         self._resources = resources
         self._requests = requests
         self._defaults = defaults
+        self._make = self._request
+        """One object, by which facts keep the request: a method is a new one each time it is asked for."""
 
     def request_of(self, cycle: Cycle) -> ScoredRequest:
         """What the pod asks for; worked out once per equivalence class."""
-        return cycle.facts.derived_at(cycle.state.nodes.resources_version, self._request, cycle)
+        return cycle.facts.derived_at(cycle.state.nodes.resources_version, self._make, cycle)
 
     def use(self, nodes: Nodes, request: ScoredRequest) -> Use:
         """What is in use without the pod, and what is offered."""

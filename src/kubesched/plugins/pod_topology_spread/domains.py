@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from kubesched.framework.nodes import Nodes
 from kubesched.plugins.pod_topology_spread.constraints import Constraint
 from kubesched.plugins.shared.node_requirements import RequiredNodes
 from kubesched.state.columns import Bool, Int64, LabelColumn
+from kubesched.state.facts import StateKey
 from kubesched.state.matching import MatchCounter
 
 _NO_MINIMUM = 2**31 - 1
@@ -104,6 +106,15 @@ class EligibleNodes:
         return known
 
 
+class Kept(NamedTuple):
+    """What was found out for one equivalence class, and for what."""
+
+    version: int
+    constraints: tuple[Constraint, ...]
+    keys: tuple[str, ...]
+    counted: tuple[tuple[Constraint, CountedNodes], ...]
+
+
 class EligibleNodesOf:
     """Finds or makes the eligible nodes. They change only with node objects, and many kinds of pods share them."""
 
@@ -112,9 +123,21 @@ class EligibleNodesOf:
         self._known: dict[Hashable, EligibleNodes] = {}
 
     def of_all(
+        self, cycle: Cycle, constraints: tuple[Constraint, ...], keys: tuple[str, ...], kept: StateKey[Kept]
+    ) -> Iterable[tuple[Constraint, CountedNodes]]:
+        """The nodes that each of the constraints counts, kept for equivalent pods until a node object changes."""
+        if len(constraints) > _KEYS_KEPT:
+            return self._of_each(cycle, constraints, keys)
+        version = _version(cycle)
+        known = cycle.facts.find(kept)
+        if known is None or known.version != version or known.constraints != constraints or known.keys != keys:
+            known = Kept(version, constraints, keys, tuple(self._of_each(cycle, constraints, keys)))
+            cycle.facts.keep(kept, known)
+        return known.counted
+
+    def _of_each(
         self, cycle: Cycle, constraints: Iterable[Constraint], keys: tuple[str, ...]
     ) -> Iterator[tuple[Constraint, CountedNodes]]:
-        """The nodes that each of the constraints counts."""
         by_policies: dict[tuple[bool, bool], EligibleNodes] = {}
         for constraint in cycle.budget.watched(constraints, EXPENSE):
             policies = constraint.honors_affinity, constraint.honors_taints

@@ -17,7 +17,13 @@ from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlu
 from kubesched.framework.status import SKIP, Status, unresolvable, unschedulable
 from kubesched.plugins.pod_topology_spread.cells import Cells, Part, nothing_scored, part_by_domain, part_by_node
 from kubesched.plugins.pod_topology_spread.constraints import Constraint, Constraints
-from kubesched.plugins.pod_topology_spread.domains import CountedNodes, Domains, EligibleNodesOf, matching_pods
+from kubesched.plugins.pod_topology_spread.domains import (
+    CountedNodes,
+    Domains,
+    EligibleNodesOf,
+    Kept,
+    matching_pods,
+)
 from kubesched.plugins.shared.hinting import has_node, is_same_pod, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64, LabelColumn
@@ -33,6 +39,7 @@ _NODES = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_N
 
 _DOMAINS = StateKey[list[Domains]]("PodTopologySpread")
 _CELLS = StateKey[Cells]("PreScorePodTopologySpread")
+_HARD, _SOFT = StateKey[Kept]("nodes that hard constraints count"), StateKey[Kept]("nodes that soft ones count")
 
 
 class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
@@ -88,7 +95,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         if not constraints:
             return SKIP
         keys = tuple(constraint.topology_key for constraint in constraints)
-        counted = self._eligible_nodes.of_all(cycle, constraints, keys)
+        counted = self._eligible_nodes.of_all(cycle, constraints, keys, _HARD)
         cycle.write(_DOMAINS, [Domains.count(cycle, constraint, nodes) for constraint, nodes in counted])
         return None
 
@@ -145,7 +152,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         if scored == 0:
             cycle.write(_CELLS, Cells([nothing_scored(len(nodes))], ignored))
             return None
-        counted = self._eligible_nodes.of_all(cycle, constraints, keys)
+        counted = self._eligible_nodes.of_all(cycle, constraints, keys, _SOFT)
         parts = [self._part(cycle, c, domains, nodes, ignored, scored) for c, domains in counted]
         cycle.write(_CELLS, Cells(parts, ignored))
         return None
