@@ -73,10 +73,10 @@ class Given:
             raise AskedError(*lines)
         return list(found.values())
 
-    def object(self, value: Mapping[str, Any], path: str) -> KubeObject:
-        """A new object of any kind that scheduling looks at. Raises AskedError."""
+    def object(self, value: Mapping[str, Any], path: str, *, workloads: bool = False) -> KubeObject:
+        """A new object of any kind that scheduling looks at, or that makes pods. Raises AskedError."""
         self._follow_classes()
-        read_as = kind_of(value.get("apiVersion"), value.get("kind"))
+        read_as = kind_of(value.get("apiVersion"), value.get("kind"), workloads=workloads)
         if read_as is None:
             raise AskedError(f"{path}.kind: scheduling does not look at objects of {value['kind']!r}")
         if isinstance(read_as, Mistake):

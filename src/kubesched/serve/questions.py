@@ -36,8 +36,12 @@ class QuestionTimeoutError(UserError):
     """A question that takes too long."""
 
 
-class Question(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """What all questions have: changes of the cluster that are supposed, for this question alone."""
+class Asking(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """What is sent to ask."""
+
+
+class Question(Asking, frozen=True):
+    """A question to the state itself, with changes that are supposed for this question alone."""
 
     changes: tuple[AskedChange, ...] = ()
 
