@@ -1,4 +1,4 @@
-"""The cluster that is asked about, with its workloads: no decision looks at them, but what-if makes their pods."""
+"""The cluster that is asked about, with its workloads: no decision looks at them, but questions do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.config import SchedulerConfiguration
 from kubesched.simulate.cluster import SimulatedCluster
-from kubesched.simulate.kinds import Workload
+from kubesched.simulate.kinds import WORKLOADS, Workload
 from kubesched.simulate.workloads import as_owner
 
 
@@ -19,7 +19,7 @@ class ServedCluster(SimulatedCluster):
     def __init__(self, objects: Iterable[KubeObject], configuration: SchedulerConfiguration, **options: Any) -> None:
         """The options are those of every simulated cluster."""
         given = list(objects)
-        self._workloads: dict[tuple[str, str], Workload] = {}
+        self.workloads: dict[tuple[type[KubeObject], str], Workload] = {}
         """By kind and `namespace/name`."""
         super().__init__([obj for obj in given if not isinstance(obj, Workload)], configuration, **options)
         for obj in given:
@@ -33,9 +33,9 @@ class ServedCluster(SimulatedCluster):
             super().handle(change)
             return
         if change.new is None:
-            self._workloads.pop(_name(obj), None)
+            self.workloads.pop((type(obj), obj.key), None)
         else:
-            self._workloads[_name(obj)] = obj
+            self.workloads[type(obj), obj.key] = obj
         owner = as_owner(obj)
         if owner is not None:
             super().handle(Change(owner, None) if change.new is None else Change(None, owner))
@@ -43,9 +43,7 @@ class ServedCluster(SimulatedCluster):
     def objects(self) -> list[KubeObject]:
         """All there is now. Records never change, so another thread may have the list."""
         nodes = (node for node in self.state.nodes.nodes if node is not None)
-        others = (obj for obj in self.state.objects if _name(obj) not in self._workloads)
-        return [*nodes, *others, *self._workloads.values(), *self.pods.values()]
-
-
-def _name(obj: KubeObject) -> tuple[str, str]:
-    return type(obj).__name__, obj.key
+        others = (
+            obj for obj in self.state.objects if (WORKLOADS.get(type(obj).__name__), obj.key) not in self.workloads
+        )
+        return [*nodes, *others, *self.workloads.values(), *self.pods.values()]

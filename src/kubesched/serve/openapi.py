@@ -35,7 +35,7 @@ QUESTIONS = {
 }
 
 _POD = {
-    "description": "The manifest of a pod, or the namespace/name of one that is there.",
+    "description": "The manifest of a pod, or the [namespace/][type/]name of a pod or a workload that is there.",
     "anyOf": [{"type": "string"}, {"type": "object"}],
 }
 _REFUSALS = {
