@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from kubesched.admission import names
 from kubesched.admission.mistakes import Mistakes
@@ -59,19 +59,20 @@ def _check_namespace(resource: Resource, namespace: str, mistakes: Mistakes) -> 
         mistakes.invalid_each("metadata.namespace", namespace, words)
 
 
-def check_labels(labels: dict[str, str], field: str, mistakes: Mistakes) -> None:
+def check_labels(labels: Mapping[str, str | None], field: str, mistakes: Mistakes) -> None:
+    """A value that is null is empty, as Go reads it."""
     for key, value in labels.items():
         if words := names.label_key(key):
             mistakes.invalid_each(field, key, words)
-        if words := names.label_value(value):
+        if words := names.label_value(value or ""):
             mistakes.invalid_each(field, value, words)
 
 
-def check_annotations(annotations: dict[str, str], field: str, mistakes: Mistakes) -> None:
+def check_annotations(annotations: Mapping[str, str | None], field: str, mistakes: Mistakes) -> None:
     for key in annotations:
         # Annotation keys may be in upper case, unlike the domains they begin with.
         mistakes.invalid_each(field, key, names.label_key(key.lower()))
-    if sum(len(key) + len(value.encode()) for key, value in annotations.items()) > _ANNOTATIONS_LIMIT:
+    if sum(len(key) + len((value or "").encode()) for key, value in annotations.items()) > _ANNOTATIONS_LIMIT:
         mistakes.too_long(field, _ANNOTATIONS_LIMIT)
 
 

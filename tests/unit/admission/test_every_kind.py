@@ -120,6 +120,11 @@ def test_any_json_is_admitted_or_refused(obj: Object) -> None:
         assert isinstance(made, dict) or made in (400, 403, 422)
 
 
+def test_label_or_annotation_that_is_null_is_empty_as_go_reads_it() -> None:
+    metadata = {"name": "web", "namespace": "default", "labels": {"app": None}, "annotations": {"note": None}}
+    admit_create(ROCKETS, {"metadata": metadata}, EMPTY)
+
+
 def test_nesting_without_end_is_refused() -> None:
     deep: Object = {}
     for _ in range(10_000):

@@ -13,7 +13,7 @@ from kubesched.daemon.metrics.family import CLIENT, HEALTH, PROCESS, SCHEDULER, 
 from kubesched.daemon.metrics.registry import MetricsRegistry, allow_lists, registry_of
 from kubesched.daemon.options import parse_options
 
-EVERY_GATE = FeatureGates({"SchedulerAsyncAPICalls": True})
+EVERY_GATE = FeatureGates({"SchedulerAsyncAPICalls": True, "GenericWorkload": True})
 
 
 def test_disabled_metric_is_not_there_and_is_counted() -> None:
