@@ -17,11 +17,12 @@ from tests.unit.serve.asking import OBJECTS, POD, Json, Service, cluster_of, run
 from tests.unit.serve.test_following import followed_at, until
 
 from kubesched.api.change import Change
-from kubesched.api.kinds import NODES
+from kubesched.api.kinds import DEPLOYMENTS, NODES
 from kubesched.cli.main import main as command
 from kubesched.serve.age import ClusterAge, Files, NotReadyError
 from kubesched.serve.openapi import described
 from kubesched.serve.what_if import BusyError, WhatIfQuestion, WhatIfs
+from kubesched.simulate.kinds import Deployment
 from kubesched.simulate.manifests import loads
 
 SHOP = Path(__file__).parents[3] / "examples" / "shop"
@@ -30,7 +31,8 @@ SHOP = Path(__file__).parents[3] / "examples" / "shop"
 def deployment(replicas: int, name: str = "api") -> Json:
     labels = {"app": name}
     spec = {"replicas": replicas, "selector": {"matchLabels": labels}}
-    template = {"metadata": {"labels": labels}, "spec": POD["spec"]}
+    [container] = POD["spec"]["containers"]
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{**container, "image": "api"}]}}
     metadata = {"name": name, "namespace": "shop"}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {**spec, "template": template}}
 
@@ -106,6 +108,10 @@ def test_live_cluster_is_asked_about_as_it_is_now() -> None:
                 await until(lambda: cluster.state.nodes.live_count == 3)
                 again = await service.post("what-if", {"lose": ["node-0"]})
                 assert again["total"]["nodes"] == {"before": 3, "after": 2}
+                api.create(DEPLOYMENTS, "default", {**deployment(0), "metadata": {"name": "cart"}})
+                await until(lambda: (Deployment, "default/cart") in cluster.workloads)
+                scale = {"scale": [{"workload": "deployment/cart", "replicas": 2}]}
+                assert len((await service.post("what-if", scale))["placed"]) == 2
 
     asyncio.run(main())
 
