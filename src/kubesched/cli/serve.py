@@ -21,11 +21,12 @@ from kubesched.framework.budget import LIMIT, Budget
 from kubesched.sandbox.http.security import check_exposure
 from kubesched.scheduler import garbage
 from kubesched.serve.age import Files, Followed
+from kubesched.serve.cluster import ServedCluster
 from kubesched.serve.following import following
 from kubesched.serve.guard import Token, tls_context
 from kubesched.serve.questions import Questions
 from kubesched.serve.server import LARGEST_BODY, MOST_AT_ONCE, QuestionServer, Settings
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.serve.what_if import WhatIfs
 
 PORT = 8230
 
@@ -47,6 +48,14 @@ PORT = 8230
     show_default=True,
     metavar="DURATION",
     help="How long a question may take; 0 is no limit.",
+)
+@click.option(
+    "--what-if-timeout",
+    type=DurationType(),
+    default="60s",
+    show_default=True,
+    metavar="DURATION",
+    help="How long a what-if may take, with its wait for others; 0 is no limit.",
 )
 @click.option(
     "--max-questions",
@@ -74,6 +83,7 @@ def serve(
     tls_private_key_file: str,
     client_ca_file: str,
     question_timeout: float | None,
+    what_if_timeout: float | None,
     max_questions: int,
     max_body: int,
 ) -> None:
@@ -93,17 +103,23 @@ def serve(
         timeout=question_timeout,
     )
     cluster, current = _cluster(files, policy_of(config_file, features))
-    uvloop.run(_serve(cluster, current, settings, tells_token=not token_file))
+    uvloop.run(_serve(cluster, current, settings, what_if_timeout or inf, tells_token=not token_file))
 
 
 async def _serve(
-    cluster: SimulatedCluster, current: AbstractAsyncContextManager[Followed], settings: Settings, *, tells_token: bool
+    cluster: ServedCluster,
+    current: AbstractAsyncContextManager[Followed],
+    settings: Settings,
+    what_if_timeout: float,
+    *,
+    tells_token: bool,
 ) -> None:
     ended = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, ended.set)
     async with current as followed:
-        server = QuestionServer(Questions(cluster, followed, timeout=settings.timeout or inf), settings)
+        questions = Questions(cluster, followed, timeout=settings.timeout or inf)
+        server = QuestionServer(questions, WhatIfs(cluster, followed, timeout=what_if_timeout), settings)
         try:
             await server.start()
         except OSError as error:
@@ -117,12 +133,12 @@ async def _serve(
             await server.stop()
 
 
-def _cluster(files: tuple[str, ...], policy: Policy) -> tuple[SimulatedCluster, AbstractAsyncContextManager[Followed]]:
+def _cluster(files: tuple[str, ...], policy: Policy) -> tuple[ServedCluster, AbstractAsyncContextManager[Followed]]:
     """The cluster, and what keeps it current. Of equals the first is chosen: a question has one answer."""
     live = source().live
-    objects = manifests_of(files, policy).objects if live is None else ()
+    objects = manifests_of(files, policy, workloads=True).objects if live is None else ()
     budget = Budget(time.thread_time, limit=LIMIT)
-    cluster = SimulatedCluster(objects, policy.settings, profiles=policy.profiles, draw=lambda among: 0, budget=budget)
+    cluster = ServedCluster(objects, policy.settings, profiles=policy.profiles, draw=lambda among: 0, budget=budget)
     if live is None:
         return cluster, nullcontext(Files(source().origin))
     garbage.collect_seldom()

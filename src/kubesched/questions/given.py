@@ -16,7 +16,7 @@ from kubesched.api.pod import Pod, PodStatus
 from kubesched.api.schema import Mistake
 from kubesched.api.storage import StorageClass
 from kubesched.api.workloads import PriorityClass
-from kubesched.questions.targets import unknown_pod
+from kubesched.questions.targets import AskedCluster, UnknownTargetError
 from kubesched.simulate.admission import Admission, Classes
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.kinds import DEFAULT_NAMESPACE, ReadAs, kind_of
@@ -37,8 +37,8 @@ class Given:
         self._admission = Admission(Classes())
         self._pods: OrderedDict[tuple[bytes, str], Pod] = OrderedDict()
 
-    def pod(self, raw: msgspec.Raw, path: str) -> Pod:
-        """A pod of the cluster, for its `namespace/name`, or a new one from its manifest. Raises AskedError."""
+    def pod(self, raw: msgspec.Raw, path: str, among: AskedCluster) -> Pod:
+        """A new pod from its manifest, or the one of the cluster that a text means. Raises AskedError."""
         self._follow_classes()
         key = (bytes(raw), path)
         if key in self._pods:
@@ -49,20 +49,20 @@ class Given:
         except msgspec.DecodeError as error:  # such as text that is not UTF-8
             raise AskedError(f"{path}: {error}") from None
         if isinstance(value, str):
-            return self._known(value, path)
+            return self._known(value, path, among)
         pod = self._new(value, path)
         self._pods[key] = pod
         if len(self._pods) > _MOST_KEPT:
             self._pods.popitem(last=False)
         return pod
 
-    def pods(self, raws: Iterable[msgspec.Raw], path: str) -> list[Pod]:
+    def pods(self, raws: Iterable[msgspec.Raw], path: str, among: AskedCluster) -> list[Pod]:
         """Several pods, none of them twice. AskedError with the mistakes of all of them."""
         found: dict[str, Pod] = {}
         lines: list[str] = []
         for i, raw in enumerate(raws):
             try:
-                pod = self.pod(raw, f"{path}[{i}]")
+                pod = self.pod(raw, f"{path}[{i}]", among)
             except AskedError as error:
                 lines += error.lines
                 continue
@@ -73,10 +73,10 @@ class Given:
             raise AskedError(*lines)
         return list(found.values())
 
-    def object(self, value: Mapping[str, Any], path: str) -> KubeObject:
-        """A new object of any kind that scheduling looks at. Raises AskedError."""
+    def object(self, value: Mapping[str, Any], path: str, *, workloads: bool = False) -> KubeObject:
+        """A new object of any kind that scheduling looks at, or that makes pods. Raises AskedError."""
         self._follow_classes()
-        read_as = kind_of(value.get("apiVersion"), value.get("kind"))
+        read_as = kind_of(value.get("apiVersion"), value.get("kind"), workloads=workloads)
         if read_as is None:
             raise AskedError(f"{path}.kind: scheduling does not look at objects of {value['kind']!r}")
         if isinstance(read_as, Mistake):
@@ -91,11 +91,11 @@ class Given:
             raise AskedError(*(_at(path, mistake) for mistake in mistakes))
         return record
 
-    def _known(self, text: str, path: str) -> Pod:
-        key = text if "/" in text else f"{DEFAULT_NAMESPACE}/{text}"
-        found = self._cluster.pods.get(key)
-        if found is None:
-            raise AskedError(f"{path}: {unknown_pod(key, self._cluster)}")
+    def _known(self, text: str, path: str, among: AskedCluster) -> Pod:
+        try:
+            found = among.find(text)
+        except UnknownTargetError as error:
+            raise AskedError(*(f"{path}: {line}" for line in error.lines)) from None
         self._check_profile(found, path)
         return found
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from kubesched.api.change import Change
 from kubesched.api.errors import UserError
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
@@ -16,6 +17,7 @@ from kubesched.api.pod_groups import PodGroup, group_key
 from kubesched.api.workloads import ReplicaSet as StoredReplicaSet
 from kubesched.config import SchedulerConfiguration
 from kubesched.framework.profile import Profile
+from kubesched.questions.trial import Trial
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.kinds import (
     DEFAULT_NAMESPACE,
@@ -53,6 +55,8 @@ class AskedCluster:
     cluster: SimulatedCluster
     workloads: Mapping[tuple[type[KubeObject], str], Workload]
     """By kind and `namespace/name`."""
+    trial: Trial | None = None
+    """Takes back what comes with new pods; without one it stays."""
 
     def find(self, text: str, namespace: str = DEFAULT_NAMESPACE) -> Pod:
         """The pod that is meant by `NAME`, `NAMESPACE/NAME`, `TYPE/NAME` or `NAMESPACE/TYPE/NAME`.
@@ -95,7 +99,7 @@ class AskedCluster:
         return (owner.kind, owner.name) == (type(workload).__name__, workload.name)
 
     def _next(self, workload: Workload) -> Pod:
-        """One more pod than there are. What comes with it, such as its claims, is in the cluster from now on."""
+        """One more pod than there are. What comes with it, such as its claims, is in the cluster, too."""
         state = self.cluster.state
         nodes: list[KubeObject] = [node for node in state.nodes.nodes if node is not None]
         owned: list[KubeObject] = []
@@ -106,10 +110,11 @@ class AskedCluster:
         if not pods:
             why = "every node that it may run on has its pod" if isinstance(workload, DaemonSet) else "it makes no pods"
             raise UnknownTargetError(f"{type(workload).__name__} {workload.key}: {why}")
+        put = self.cluster.handle if self.trial is None else self.trial.change
         for obj in made.objects:
             if not isinstance(obj, Node | Pod) and state.objects.get(type(obj), obj.name, obj.namespace) is None:
-                state.apply(obj)
-        return self.cluster.with_claims(self._named(pods[0]))
+                put(Change(None, obj))
+        return (self.trial or self.cluster).with_claims(self._named(pods[0]))
 
     def _named(self, pod: Pod) -> Pod:
         """The pod, under a name that no other has."""

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 
-from kubesched.api.kinds import KINDS, Kind
+from kubesched.api.kinds import Kind
 from kubesched.daemon.informers import Informers
 from kubesched.kube.authentication import transport_for
 from kubesched.kube.client import Client, Throttle
@@ -17,13 +17,14 @@ from kubesched.kube.transport import user_agent
 from kubesched.questions.sources.live import ESSENTIAL, ROLE, LiveClusterError
 from kubesched.questions.sources.reading import Unreadable
 from kubesched.serve.age import Behind, ClusterAge, NotReadyError
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.serve.cluster import ServedCluster
+from kubesched.simulate.kinds import kinds_read
 
 _PATIENCE = 30.0
 """Seconds for the first question to the API server."""
 _RETRIES = 2
-_FOLLOWED = tuple(kind for kind in KINDS.values() if not kind.gate)
-"""As all questions to live clusters, none of the kinds that only some API servers have."""
+_FOLLOWED = tuple(Kind(read.record, read.resource) for read in kinds_read(workloads=True).values())
+"""As for all questions to live clusters."""
 
 
 class Following:
@@ -31,7 +32,7 @@ class Following:
 
     def __init__(
         self,
-        cluster: SimulatedCluster,
+        cluster: ServedCluster,
         client: Client,
         kinds: Iterable[Kind],
         *,
@@ -96,7 +97,7 @@ async def _is_readable(client: Client, kind: Kind, origin: str) -> bool | None:
 
 @asynccontextmanager
 async def following(
-    cluster: SimulatedCluster,
+    cluster: ServedCluster,
     settings: ConnectionSettings,
     environ: Mapping[str, str],
     *,

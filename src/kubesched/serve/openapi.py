@@ -13,7 +13,8 @@ from kubesched.questions.answers import PARTS
 from kubesched.questions.output import API_VERSION
 from kubesched.questions.schemas import record_schema, schema_of
 from kubesched.serve.age import ClusterAge
-from kubesched.serve.questions import CapacityQuestion, ExplainQuestion, FitQuestion, Question
+from kubesched.serve.questions import Asking, CapacityQuestion, ExplainQuestion, FitQuestion
+from kubesched.serve.what_if import WhatIfQuestion
 
 VERSION = API_VERSION.partition("/")[2]
 
@@ -22,7 +23,7 @@ VERSION = API_VERSION.partition("/")[2]
 class Asked:
     """One path: what it takes, and the kind of document that it answers with."""
 
-    question: type[Question]
+    question: type[Asking]
     answer: str
 
 
@@ -30,10 +31,11 @@ QUESTIONS = {
     f"/{VERSION}/fit": Asked(FitQuestion, "Fit"),
     f"/{VERSION}/explain": Asked(ExplainQuestion, "Explanation"),
     f"/{VERSION}/capacity": Asked(CapacityQuestion, "Capacity"),
+    f"/{VERSION}/what-if": Asked(WhatIfQuestion, "WhatIf"),
 }
 
 _POD = {
-    "description": "The manifest of a pod, or the namespace/name of one that is there.",
+    "description": "The manifest of a pod, or the [namespace/][type/]name of a pod or a workload that is there.",
     "anyOf": [{"type": "string"}, {"type": "object"}],
 }
 _REFUSALS = {

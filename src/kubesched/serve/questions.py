@@ -20,10 +20,11 @@ from kubesched.questions.explain import explain
 from kubesched.questions.fit import fit
 from kubesched.questions.given import Given
 from kubesched.questions.output import plain
+from kubesched.questions.targets import AskedCluster
 from kubesched.questions.trial import Trial
 from kubesched.serve.age import Followed
+from kubesched.serve.cluster import ServedCluster
 from kubesched.simulate.capacity import capacity, model_of
-from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.placement import Placed, Unplaced
 
 TIMEOUT = 10.0
@@ -36,8 +37,12 @@ class QuestionTimeoutError(UserError):
     """A question that takes too long."""
 
 
-class Question(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """What all questions have: changes of the cluster that are supposed, for this question alone."""
+class Asking(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """What is sent to ask."""
+
+
+class Question(Asking, frozen=True):
+    """A question to the state itself, with changes that are supposed for this question alone."""
 
     changes: tuple[AskedChange, ...] = ()
 
@@ -71,7 +76,7 @@ class Questions:
 
     def __init__(
         self,
-        cluster: SimulatedCluster,
+        cluster: ServedCluster,
         followed: Followed,
         *,
         timeout: float = TIMEOUT,
@@ -100,11 +105,11 @@ class Questions:
         return {**found, "cluster": plain(age)}
 
     def _fit(self, question: FitQuestion, trial: Trial, deadline: float) -> dict[str, Any]:
-        pods = self._given.pods(question.pods, "pods")
+        pods = self._given.pods(question.pods, "pods", self._among(trial))
         return answer(fit(trial, (self._in_time(pod, deadline) for pod in pods)))
 
     def _explain(self, question: ExplainQuestion, trial: Trial, deadline: float) -> dict[str, Any]:
-        pod = trial.with_claims(self._given.pod(question.pod, "pod"))
+        pod = trial.with_claims(self._given.pod(question.pod, "pod", self._among(trial)))
         found = explain(
             self._cluster, pod, with_remedies=question.remedies, out_of_time=lambda: self._clock() > deadline
         )
@@ -114,13 +119,16 @@ class Questions:
         return answer(explanation, found.findings, Skipped({}))
 
     def _capacity(self, question: CapacityQuestion, trial: Trial, deadline: float) -> dict[str, Any]:
-        model = model_of(self._given.pod(question.pod, "pod"))
+        model = model_of(self._given.pod(question.pod, "pod", self._among(trial)))
         assert model is not None
 
         def place(pod: Pod) -> Placed | Unplaced:
             return trial.place(self._in_time(pod, deadline))
 
         return answer(capacity(self._cluster, model, most=question.most, place=place))
+
+    def _among(self, trial: Trial) -> AskedCluster:
+        return AskedCluster(self._cluster, self._cluster.workloads, trial)
 
     def _in_time(self, pod: Pod, deadline: float) -> Pod:
         if self._clock() > deadline:

@@ -18,7 +18,8 @@ from kubesched.questions.output import API_VERSION
 from kubesched.serve.age import NotReadyError
 from kubesched.serve.guard import Guard, Handler, Token
 from kubesched.serve.openapi import QUESTIONS, described
-from kubesched.serve.questions import TIMEOUT, Question, Questions, QuestionTimeoutError
+from kubesched.serve.questions import TIMEOUT, Asking, Question, Questions, QuestionTimeoutError
+from kubesched.serve.what_if import BusyError, WhatIfQuestion, WhatIfs
 
 LARGEST_BODY = 4 << 20
 MOST_AT_ONCE = 64
@@ -27,6 +28,7 @@ _KEPT = ("Allow", "Retry-After", "WWW-Authenticate")
 """Headers of a refusal that say what to do."""
 _REFUSALS: tuple[tuple[type[UserError], int], ...] = (
     (AskedError, 422),
+    (BusyError, 429),
     (NotReadyError, 503),
     (QuestionTimeoutError, 504),
     (UserError, 400),
@@ -55,10 +57,11 @@ class Settings:
 class QuestionServer:
     """Serves the questions about one cluster. It lives on the event loop where the watches do."""
 
-    def __init__(self, questions: Questions, settings: Settings) -> None:
+    def __init__(self, questions: Questions, what_ifs: WhatIfs, settings: Settings) -> None:
         """ExposedError if the address would be open to others."""
         self.port = settings.port
         self._questions = questions
+        self._what_ifs = what_ifs
         self._settings = settings
         self._under_way = 0
         self._runner = web.AppRunner(self._application(), access_log=None, shutdown_timeout=1.0)
@@ -82,6 +85,7 @@ class QuestionServer:
 
     async def stop(self) -> None:
         """Finish what is under way, within a second."""
+        self._what_ifs.close()
         await self._runner.cleanup()
 
     def _application(self) -> web.Application:
@@ -107,7 +111,7 @@ class QuestionServer:
     async def _openapi(self, request: web.Request) -> web.Response:
         return _json(described())
 
-    def _answering(self, kind: type[Question]) -> Handler:
+    def _answering(self, kind: type[Asking]) -> Handler:
         decoder = msgspec.json.Decoder(kind)
 
         async def handler(request: web.Request) -> web.Response:
@@ -118,11 +122,17 @@ class QuestionServer:
             try:
                 async with asyncio.timeout(self._settings.timeout):
                     body = await request.read()
-                return _json(self._questions.ask(decoder.decode(body)))
+                return _json(await self._answer(decoder.decode(body)))
             finally:
                 self._under_way -= 1
 
         return handler
+
+    async def _answer(self, question: Asking) -> dict[str, Any]:
+        if isinstance(question, WhatIfQuestion):
+            return await self._what_ifs.ask(question)
+        assert isinstance(question, Question)
+        return self._questions.ask(question)
 
 
 @web.middleware
@@ -134,7 +144,7 @@ async def _errors_as_documents(request: web.Request, handler: Handler) -> web.St
         return _refusal(400, _shape(error))
     except UserError as error:
         code = next(code for kind, code in _REFUSALS if isinstance(error, kind))
-        return _refusal(code, *error.lines, headers={"Retry-After": "1"} if code == 503 else {})
+        return _refusal(code, *error.lines, headers={"Retry-After": "1"} if code in (429, 503) else {})
     except TimeoutError:
         return _refusal(408, "the question did not arrive in time")
     except PluginError as error:

@@ -174,7 +174,7 @@ class _Reading:
             raise ManifestError(*warnings)
         named = {obj.name for obj in self._objects if isinstance(obj, Namespace)}
         implied = dict.fromkeys(obj.namespace for obj in self._objects if obj.namespace and obj.namespace not in named)
-        self._objects += [_namespace(name) for name in implied]
+        self._objects += [bare_namespace(name) for name in implied]
         return Manifests(tuple(self._objects), dict(sorted(self._skipped.items())), tuple(self._sources), warnings)
 
     # -- admission ----------------------------------------------------------------------------------------------------
@@ -392,5 +392,6 @@ def _key(obj: Object) -> str:
     return "/".join(names) if metadata.get("name") else ""
 
 
-def _namespace(name: str) -> Namespace:
+def bare_namespace(name: str) -> Namespace:
+    """A namespace of which nothing but the name is known."""
     return Namespace(metadata=ObjectMeta(name=name, labels={NAMESPACE_NAME: name}))

@@ -57,6 +57,20 @@ def expand(objects: Iterable[KubeObject]) -> Expansion:
     return Expansion(tuple(expander.objects), tuple(expander.series))
 
 
+def as_owner(workload: Workload) -> KubeObject | None:
+    """The workload as schedulers see it: an owner of pods; None if they do not look at its kind."""
+    stored = _OWNERS.get(type(workload))
+    if stored is None:
+        return None
+    return stored(metadata=workload.metadata, spec=api.WorkloadSpec(selector=workload.spec.selector))
+
+
+_OWNERS: dict[type[Workload], type[api.ReplicaSet] | type[api.StatefulSet]] = {
+    ReplicaSet: api.ReplicaSet,
+    StatefulSet: api.StatefulSet,
+}
+
+
 class _Expander:
     def __init__(self, given: Sequence[KubeObject]) -> None:
         self.objects: list[KubeObject] = []
@@ -94,7 +108,7 @@ class _Expander:
 
     def _replica_set(self, workload: ReplicaSet) -> None:
         spec = workload.spec
-        self.objects.append(api.ReplicaSet(metadata=workload.metadata, spec=api.WorkloadSpec(selector=spec.selector)))
+        self._owner(workload)
         if not spec.template.spec.containers:
             return
         replica_set = _plain(workload)
@@ -104,7 +118,7 @@ class _Expander:
 
     def _stateful_set(self, workload: StatefulSet) -> None:
         spec = workload.spec
-        self.objects.append(api.StatefulSet(metadata=workload.metadata, spec=api.WorkloadSpec(selector=spec.selector)))
+        self._owner(workload)
         if not spec.template.spec.containers:
             return
         stateful_set, pods = _plain(workload), []
@@ -119,6 +133,11 @@ class _Expander:
             self._all_at_once(pods)
         elif pods:
             self.series.append(Series(tuple(pods), 1, "bound"))
+
+    def _owner(self, workload: Workload) -> None:
+        owner = as_owner(workload)
+        assert owner is not None
+        self.objects.append(owner)
 
     def _claim(self, claim: Object, namespace: str) -> None:
         made = _record(claim, PersistentVolumeClaim, namespace)

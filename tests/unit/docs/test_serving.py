@@ -17,6 +17,7 @@ from tests.unit.docs.pages import ROOT, blocks
 
 from kubesched.questions.changes import AskedChange
 from kubesched.serve.openapi import QUESTIONS
+from kubesched.serve.what_if import WhatIfQuestion
 
 PAGE = ROOT / "docs" / "serving.md"
 SHOP = ROOT / "examples" / "shop"
@@ -62,6 +63,11 @@ def test_every_question_and_every_verb_is_on_the_page() -> None:
     text = PAGE.read_text()
     assert set(re.findall(r"`POST (\S+)`", text)) == set(QUESTIONS)
     verbs = {kind.__struct_config__.tag for kind in AskedChange.__args__}
-    rows = [line for line in text.partition("### Changes")[2].partition("### Answers")[0].splitlines() if "|" in line]
-    told = {name for row in rows[2:] for name in re.findall(r"`(\w+)`", row.split("|")[1])}
-    assert told == verbs
+    assert _first_column(text, "### Changes") == verbs
+    assert _first_column(text, "### What if") == set(WhatIfQuestion.__struct_encode_fields__)
+
+
+def _first_column(text: str, section: str) -> set[str]:
+    """The names in the first column of the table of a section."""
+    rows = [line for line in text.partition(section)[2].partition("\n### ")[0].splitlines() if "|" in line]
+    return {name for row in rows[2:] for name in re.findall(r"`(\w+)`", row.split("|")[1])}

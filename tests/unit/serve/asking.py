@@ -14,10 +14,11 @@ import aiohttp
 from kubesched import config
 from kubesched.api.meta import KubeObject
 from kubesched.serve.age import Files, Followed
+from kubesched.serve.cluster import ServedCluster
 from kubesched.serve.guard import Token
 from kubesched.serve.questions import Questions
 from kubesched.serve.server import QuestionServer, Settings
-from kubesched.simulate.cluster import SimulatedCluster
+from kubesched.serve.what_if import WhatIfs
 from kubesched.testing import make_node, make_pod
 
 Json = dict[str, Any]
@@ -32,8 +33,8 @@ OBJECTS: tuple[KubeObject, ...] = (
 )
 
 
-def cluster_of(*objects: KubeObject) -> SimulatedCluster:
-    return SimulatedCluster(objects, config.default(), draw=lambda among: 0)
+def cluster_of(*objects: KubeObject) -> ServedCluster:
+    return ServedCluster(objects, config.default(), draw=lambda among: 0)
 
 
 class Service:
@@ -57,7 +58,7 @@ class Service:
 
 @contextlib.asynccontextmanager
 async def served(
-    cluster: SimulatedCluster | None = None,
+    cluster: ServedCluster | None = None,
     followed: Followed | None = None,
     *,
     clock: Callable[[], float] = time.monotonic,
@@ -65,8 +66,9 @@ async def served(
 ) -> AsyncIterator[Service]:
     """The service on a free port; settings are those of the server."""
     token = Token()
-    questions = Questions(cluster or cluster_of(*OBJECTS), followed or Files("test.yaml"), clock=clock)
-    server = QuestionServer(questions, Settings(**{"token": token, **settings}))
+    cluster, followed = cluster or cluster_of(*OBJECTS), followed or Files("test.yaml")
+    questions, what_ifs = Questions(cluster, followed, clock=clock), WhatIfs(cluster, followed, clock=clock)
+    server = QuestionServer(questions, what_ifs, Settings(**{"token": token, **settings}))
     await server.start()
     try:
         headers = {"Authorization": f"Bearer {token.value}"}

@@ -7,6 +7,21 @@ from itertools import count
 from tests.unit.serve.asking import BIG, OBJECTS, POD, Service, cluster_of, run
 
 from kubesched.framework.plugin import FilterPlugin
+from kubesched.simulate.manifests import loads
+
+STATEFUL_SET = """
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db, namespace: shop}
+spec:
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec: {containers: [{name: db, image: db, volumeMounts: [{name: data, mountPath: /data}]}]}
+  volumeClaimTemplates:
+    - metadata: {name: data}
+      spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+"""
 
 
 def test_pods_are_placed_one_after_another() -> None:
@@ -100,6 +115,23 @@ def test_explanation_has_groups_of_nodes_and_each_node_if_it_is_asked_for() -> N
         assert long["remedies"]["found"]
 
     run(test)
+
+
+def test_workload_stands_for_its_next_pod() -> None:
+    cluster = cluster_of(*OBJECTS, *loads(STATEFUL_SET, workloads=True).objects)
+    known = cluster.objects()
+
+    async def test(service: Service) -> None:
+        found = await service.post("fit", {"pods": ["shop/statefulset/db"]})
+        assert [each["pod"] for each in found["placed"] + found["unplaced"]] == ["shop/db-0"]
+        explained = await service.post("explain", {"pod": "shop/sts/db", "remedies": False})
+        assert explained["pod"] == "shop/db-0"
+        assert await service.errors("explain", {"pod": "shop/deployment/db"}, 422) == [
+            "pod: there is no Deployment shop/db"
+        ]
+        assert cluster.objects() == known  # its claim is gone with the question
+
+    run(test, cluster=cluster)
 
 
 def test_mistakes_are_told_with_the_paths_of_fields() -> None:

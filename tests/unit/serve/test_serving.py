@@ -139,10 +139,12 @@ def test_description_has_every_question_and_its_answer() -> None:
         described = await (await service.session.get("/openapi.json")).json()
         schemas = described["components"]["schemas"]
         posts = {path: each["post"] for path, each in described["paths"].items() if "post" in each}
-        assert set(posts) == {"/v1alpha1/fit", "/v1alpha1/explain", "/v1alpha1/capacity"}
+        assert set(posts) == {"/v1alpha1/fit", "/v1alpha1/explain", "/v1alpha1/capacity", "/v1alpha1/what-if"}
         for path, post in posts.items():
-            question = {"pods": [POD]} if path.endswith("fit") else {"pod": POD}
-            asked = await service.post(path.rpartition("/")[2], question)
+            name = path.rpartition("/")[2]
+            asked = await service.post(
+                name, {"fit": {"pods": [POD]}, "what-if": {"drain": ["a1"]}}.get(name, {"pod": POD})
+            )
             name = post["responses"]["200"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
             assert name == asked["kind"]
             assert name in PARTS
