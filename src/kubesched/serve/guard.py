@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import hmac
 import secrets
@@ -29,7 +30,10 @@ class ProtectionError(UserError):
 
 
 class Token:
-    """A bearer token: made for this run, or from a file, which is read again when it changes."""
+    """A bearer token: made for this run, or from a file, which is read again when it changes.
+
+    While the file is being replaced it may be empty or gone: the last token counts until there is a new one.
+    """
 
     def __init__(self, file: str = "") -> None:
         self._file = file
@@ -40,18 +44,20 @@ class Token:
         """Whether an Authorization header has it."""
         scheme, _, offered = header.partition(" ")
         if self._file and stamp(self._file) != self._stamp:
-            self.value = self._read()
+            with contextlib.suppress(ProtectionError):
+                self.value = self._read()
         is_the_token = hmac.compare_digest(offered.strip().encode(), self.value.encode())
         return scheme.lower() == "bearer" and is_the_token
 
     def _read(self) -> str:
-        self._stamp = stamp(self._file)
+        seen = stamp(self._file)
         try:
             value = Path(self._file).read_text().strip()
         except (OSError, UnicodeDecodeError) as error:
             raise ProtectionError(f"--token-file: {self._file}: {error}") from None
         if not value:
             raise ProtectionError(f"--token-file: {self._file}: there is no token in it")
+        self._stamp = seen
         return value
 
 
