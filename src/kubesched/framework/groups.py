@@ -7,7 +7,7 @@ whole, which of several such placements is best, and how room can be made for it
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -18,6 +18,7 @@ from kubesched.api.custom import CustomObject
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup
 from kubesched.config.features import Features
+from kubesched.framework.decision import Decision
 from kubesched.framework.plugin import Plugin, PostFilterResult
 from kubesched.framework.status import Status
 from kubesched.state.cluster import ClusterState
@@ -108,6 +109,10 @@ class PlacementScorePlugin(Plugin):
 
 class GroupWhatIf(Protocol):
     """A group on the state as it is at the moment, for plugins that make room."""
+
+    @property
+    def decisions(self) -> Mapping[str, Decision]:
+        """By the identity of pods: what was found out about each that was looked at before room was to be made."""
 
     @property
     def assignments(self) -> Sequence[tuple[Pod, int]]:

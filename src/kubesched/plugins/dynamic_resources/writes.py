@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import msgspec
 
 from kubesched.api.device_claims import FINALIZER, AllocationResult, ConsumerReference, ResourceClaim
-from kubesched.api.pod import Pod
 from kubesched.framework.client import ClientError, ClusterClient, Json
 
 _KIND = "ResourceClaim"
@@ -24,7 +23,7 @@ class ClaimGoneAnotherWayError(Exception):
 
 @dataclass(frozen=True)
 class ReserveClaim:
-    """The pod may use the devices of the claim; with an allocation, those are written as well.
+    """The consumer may use the devices of the claim; with an allocation, those are written as well.
 
     A finalizer is added in a write of its own before the status, so that the claim stays while it is allocated.
     """
@@ -40,10 +39,10 @@ class ReserveClaim:
 
 @dataclass(frozen=True)
 class UnreserveClaim:
-    """The pod does not use the claim after all; its devices stay allocated."""
+    """A pod or a group does not use the claim after all; its devices stay allocated."""
 
     claim: ResourceClaim
-    pod_uid: str
+    uid: str
 
 
 @dataclass(frozen=True)
@@ -61,10 +60,6 @@ class DeleteClaim:
 
 
 ClaimWrite = ReserveClaim | UnreserveClaim | DeallocateClaim | DeleteClaim
-
-
-def consumer_of(pod: Pod) -> ConsumerReference:
-    return ConsumerReference(resource="pods", name=pod.name, uid=pod.uid)
 
 
 def with_finalizer(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json) -> Json | None:
@@ -87,9 +82,12 @@ def changed(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json
                 status["allocation"] = msgspec.to_builtins(write.allocation)
             if write.now:
                 status["allocation"] = {"allocationTimestamp": write.now, **status["allocation"]}
-            status["reservedFor"] = [*reserved, msgspec.to_builtins(write.consumer)]
+            if all(
+                one.get("uid") != write.consumer.uid for one in reserved
+            ):  # another pod of the group may have done it
+                status["reservedFor"] = [*reserved, msgspec.to_builtins(write.consumer)]
         case UnreserveClaim():
-            status["reservedFor"] = [one for one in reserved if one.get("uid") != write.pod_uid]
+            status["reservedFor"] = [one for one in reserved if one.get("uid") != write.uid]
         case DeallocateClaim():
             for field in ("allocation", "reservedFor", "devices"):
                 status.pop(field, None)
@@ -150,7 +148,10 @@ async def _change(client: ClusterClient, write: ReserveClaim | UnreserveClaim | 
     kept = with_finalizer(write, stored)
     if kept is not None:
         stored = await client.replace(_KIND, kept)
-    return msgspec.convert(await client.replace(_KIND, changed(write, stored), subresource="status"), ResourceClaim)
+    wanted = changed(write, stored)
+    if wanted != stored:
+        stored = await client.replace(_KIND, wanted, subresource="status")
+    return msgspec.convert(stored, ResourceClaim)
 
 
 async def _delete(client: ClusterClient, claim: ResourceClaim) -> None:

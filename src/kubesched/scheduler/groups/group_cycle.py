@@ -153,7 +153,7 @@ class GroupCycle:
         if status.code is Code.UNSCHEDULABLE:
             pods = [attempt.queued.pod for attempt in attempts]
             members = [Member(pod, answers=attempt.answers) for pod, attempt in zip(pods, attempts, strict=True)]
-            room, answer = profile.post_filter(group, members)
+            room, answer = profile.post_filter(group, members, placed)
             if answer is not None and not answer.is_rejection:
                 said = answer
             elif answer is not None and answer.message:

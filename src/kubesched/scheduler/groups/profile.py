@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup
+from kubesched.framework.decision import Decision
 from kubesched.framework.engine import Engine
 from kubesched.framework.groups import (
     GroupPostFilterResult,
@@ -133,13 +134,14 @@ class GroupProfile:
         return self.placer.without_refused(group, placed)
 
     def post_filter(
-        self, group: PodGroup, members: Sequence[Member]
+        self, group: PodGroup, members: Sequence[Member], placed: Placed
     ) -> tuple[GroupPostFilterResult | None, Status | None]:
-        """Ask the plugins, one after another, whether room can be made for all of the group."""
+        """Ask the plugins, one after another, whether room can be made for all of the group, which was not `placed`."""
         pods = [member.pod for member in members]
+        what_if = _WhatIf(self, group, members, placed.decisions)
         reasons: list[str] = []
         for plugin in self._post_filters:
-            result, status = plugin.pod_group_post_filter(group, pods, self.state, _WhatIf(self, group, members))
+            result, status = plugin.pod_group_post_filter(group, pods, self.state, what_if)
             if status is None:
                 return result, None
             if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
@@ -154,7 +156,10 @@ class GroupProfile:
 class _WhatIf:
     """The group, for plugins that make room for it."""
 
-    def __init__(self, profile: GroupProfile, group: PodGroup, members: Sequence[Member]) -> None:
+    def __init__(
+        self, profile: GroupProfile, group: PodGroup, members: Sequence[Member], decisions: Mapping[str, Decision]
+    ) -> None:
+        self.decisions = decisions
         self._profile = profile
         self._group = group
         self._members = members
