@@ -10,6 +10,7 @@ from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup
 from kubesched.framework.decision import Decision
 from kubesched.framework.engine import Engine
+from kubesched.framework.extender import AnswersMissingError
 from kubesched.framework.groups import (
     GroupPostFilterResult,
     Placement,
@@ -24,7 +25,7 @@ from kubesched.framework.profile import Profile
 from kubesched.framework.status import Code, Status, error, unschedulable
 from kubesched.scheduler.attempt.reserving import Reserving
 from kubesched.scheduler.groups import messages
-from kubesched.scheduler.groups.placing import GroupPlacer, Member, Placed
+from kubesched.scheduler.groups.placing import GroupPlacer, Member, Placed, raise_missing
 
 
 class GroupProfile:
@@ -89,12 +90,18 @@ class GroupProfile:
     def _tried(self, group: PodGroup, members: Sequence[Member], placements: Sequence[Placement]) -> Placed:
         """Try all placements, then take the best of those where the group is feasible."""
         tried = []
+        missing: list[AnswersMissingError] = []
         for placement in placements:
-            placed = self.placer.place(group, members, placement)
+            try:
+                placed = self.placer.place(group, members, placement)
+            except AnswersMissingError as questions:
+                missing.append(questions)
+                continue
             self.placer.undo(placed)
             if placed.status is not None and not placed.status.is_rejection:
                 return placed
             tried.append(placed)
+        raise_missing(missing)
         feasible = [placed for placed in tried if placed.status is None]
         if not feasible:
             rejected = self._rejected(group, tried[0], len(tried))
