@@ -152,6 +152,10 @@ class GroupAliasPlugin(Plugin):
         """The group that an object of a custom resource stands for; None if it stands for none."""
         raise NotImplementedError
 
+    def remark(self, obj: CustomObject) -> str:
+        """What such an object asks for in vain, to be logged once; empty if nothing."""
+        return ""
+
 
 GROUP_POINTS: dict[str, type[Plugin]] = {
     "placement_generate": PlacementGeneratePlugin,
