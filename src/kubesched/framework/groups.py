@@ -7,7 +7,7 @@ whole, which of several such placements is best, and how room can be made for it
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -121,10 +121,10 @@ class GroupWhatIf(Protocol):
     def place(self) -> Status | None:
         """Assume the pods of the group on nodes, until it is to `leave`; or say why it is not feasible."""
 
-    def resettle(self, rows: Collection[int] | None) -> bool:
-        """Somebody came to these rows, or to whichever: whether the pods of the group there can stay, or move.
+    def resettle(self, rows: Collection[int] | None, come: Callable[[], None], go: Callable[[], None]) -> bool:
+        """If somebody were to `come` to these rows, or to whichever: whether the pods of the group can stay, or move.
 
-        If not, they are where they were.
+        If not, who came is to `go`, and they are where they were. Both are never there at once: a port has one holder.
         """
 
     def leave(self) -> None:

@@ -161,23 +161,30 @@ class GroupPlacer:
             placed.standing.append((decision, nominated))
 
     def resettle(
-        self, placed: Placed, rows: Collection[int] | None, answers: Mapping[str, ExtenderAnswers | None]
+        self,
+        placed: Placed,
+        rows: Collection[int] | None,
+        answers: Mapping[str, ExtenderAnswers | None],
+        come: Callable[[], None],
+        go: Callable[[], None],
     ) -> bool:
         """As GroupWhatIf says. A pod that can stay where it is does not move."""
         table = self._state.nodes
         concerned = [each for each in placed.standing if rows is None or table.row_of[each[0].node] in rows]
         if not concerned:
+            come()
             return True
         moved = {decision.pod.identity for decision, _ in concerned}
         staying = [each for each in placed.standing if each[0].pod.identity not in moved]
         self.undo(moving := Placed(None, standing=list(concerned)))
         try:
+            come()
             is_settled = self._settle([decision for decision, _ in concerned], moving, placed.placement, answers)
         except BaseException:  # extenders have to be asked, or a plugin broke
-            self._put_back(moving, concerned)
+            self._put_back(moving, concerned, go)
             raise
         if not is_settled:
-            self._put_back(moving, concerned)
+            self._put_back(moving, concerned, go)
             return False
         placed.standing = staying + moving.standing
         placed.fitting = tuple(decision for decision, _ in placed.standing)
@@ -206,8 +213,9 @@ class GroupPlacer:
                 return False
         return True
 
-    def _put_back(self, moving: Placed, concerned: Sequence[tuple[Decision, str]]) -> None:
+    def _put_back(self, moving: Placed, concerned: Sequence[tuple[Decision, str]], go: Callable[[], None]) -> None:
         self.undo(moving)
+        go()
         self.redo(Placed(None, fitting=tuple(decision for decision, _ in concerned)))
 
     def undo_refused(self, placed: Placed) -> None:

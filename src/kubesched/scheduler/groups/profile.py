@@ -181,9 +181,9 @@ class _WhatIf:
         self._placed = self._profile.place(self._group, self._members)
         return self._placed.status
 
-    def resettle(self, rows: Collection[int] | None) -> bool:
+    def resettle(self, rows: Collection[int] | None, come: Callable[[], None], go: Callable[[], None]) -> bool:
         answers = {member.pod.identity: member.answers for member in self._members}
-        return self._profile.placer.resettle(self._placed, rows, answers)
+        return self._profile.placer.resettle(self._placed, rows, answers, come, go)
 
     def leave(self) -> None:
         self._profile.placer.undo(self._placed)
