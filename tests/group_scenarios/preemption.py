@@ -14,8 +14,8 @@ def _filled(stage: Stage, *priorities: int, cpu: str = "1") -> None:
 
 
 def _preemptor(stage: Stage, min_count: int | None, count: int, *, priority: int = 100, **spec: object) -> None:
-    stage.group("g", min_count, priority=priority)
     stage.members("g", count, priority=priority, **spec)
+    stage.group("g", min_count, priority=priority)
 
 
 def _victim_group(

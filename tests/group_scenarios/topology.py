@@ -13,8 +13,9 @@ def _rack(stage: Stage, name: str, nodes: int, *, cpu: str = "1", taken: int = 0
 
 
 def _group(stage: Stage, name: str, min_count: int | None, count: int, *, key: str = RACK) -> None:
-    stage.group(name, min_count, key=key)
+    """Pods wait for their group: so even those of a basic group are tried together."""
     stage.members(name, count)
+    stage.group(name, min_count, key=key)
 
 
 def _only_feasible_rack(stage: Stage, min_count: int | None) -> None:
@@ -193,9 +194,9 @@ def basic_group_of_which_no_pod_fits_waits(stage: Stage) -> None:
 
 def pods_of_a_basic_group_that_fit_are_scheduled_without_the_others(stage: Stage) -> None:
     _rack(stage, "a", 3)
-    stage.group("g", None, key=RACK)
     stage.members("g", 2)
     stage.members("g", 1, first=2, cpu="64")
+    stage.group("g", None, key=RACK)
     stage.settles(g=2)
     stage.waits("g-2", g=2)
 
