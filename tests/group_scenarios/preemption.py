@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.group_scenarios.gangs import SPREAD_OVER_NODES
 from tests.group_scenarios.stage import RACK, ZONE, Scenario, Stage
 
@@ -13,7 +15,7 @@ def _filled(stage: Stage, *priorities: int, cpu: str = "1") -> None:
         stage.pod(f"v-{i}", cpu=cpu, node=f"n{i}", priority=priority)
 
 
-def _preemptor(stage: Stage, min_count: int | None, count: int, *, priority: int = 100, **spec: object) -> None:
+def _preemptor(stage: Stage, min_count: int | None, count: int, *, priority: int = 100, **spec: Any) -> None:
     stage.members("g", count, priority=priority, **spec)
     stage.group("g", min_count, priority=priority)
 

@@ -78,7 +78,7 @@ class Stage:
             self.pod(f"{group}-{i}", schedulingGroup={"podGroupName": group}, **spec)
 
     def pod(self, name: str, *, cpu: str = "1", node: str = "", **spec: Any) -> None:
-        container = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": cpu}}}
+        container: Json = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": cpu}}}
         if port := spec.pop("hostPort", None):
             container["ports"] = [{"containerPort": port, "hostPort": port, "protocol": "TCP"}]
         spec = {"containers": [container], "terminationGracePeriodSeconds": 0, **spec}

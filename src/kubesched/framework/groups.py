@@ -7,7 +7,7 @@ whole, which of several such placements is best, and how room can be made for it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -18,7 +18,8 @@ from kubesched.api.custom import CustomObject
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup
 from kubesched.config.features import Features
-from kubesched.framework.decision import Decision
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import Plugin, PostFilterResult
 from kubesched.framework.status import Status
 from kubesched.state.cluster import ClusterState
@@ -111,8 +112,8 @@ class GroupWhatIf(Protocol):
     """A group on the state as it is at the moment, for plugins that make room."""
 
     @property
-    def decisions(self) -> Mapping[str, Decision]:
-        """By the identity of pods: what was found out about each that was looked at before room was to be made."""
+    def failed(self) -> Sequence[tuple[Cycle, Diagnosis]]:
+        """The pods that found no node before room was to be made: the notes of each attempt, and why."""
 
     @property
     def assignments(self) -> Sequence[tuple[Pod, int]]:

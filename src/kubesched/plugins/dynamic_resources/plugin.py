@@ -251,11 +251,10 @@ class DynamicResources(
 
         Not for a group whose placement is limited: what is in the way in one place need not be in another.
         """
-        decisions = {} if group.topology_key else what_if.decisions
         failing = [
-            Failing(decision.cycle, attempt, self.in_the_way(attempt, decision.diagnosis))
-            for decision in decisions.values()
-            if decision.diagnosis is not None and (attempt := decision.cycle.find(NOTES)) and attempt.claims
+            Failing(cycle, attempt, self.in_the_way(attempt, diagnosis))
+            for cycle, diagnosis in (() if group.topology_key else what_if.failed)
+            if (attempt := cycle.find(NOTES)) and attempt.claims
         ]
         said, writing = for_group(group, failing, state)
         for one in writing:

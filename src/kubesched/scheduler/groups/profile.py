@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup
-from kubesched.framework.decision import Decision
 from kubesched.framework.engine import Engine
 from kubesched.framework.extender import AnswersMissingError
 from kubesched.framework.groups import (
@@ -145,7 +144,7 @@ class GroupProfile:
     ) -> tuple[GroupPostFilterResult | None, Status | None]:
         """Ask the plugins, one after another, whether room can be made for all of the group, which was not `placed`."""
         pods = [member.pod for member in members]
-        what_if = _WhatIf(self, group, members, placed.decisions)
+        what_if = _WhatIf(self, group, members, placed)
         reasons: list[str] = []
         for plugin in self._post_filters:
             result, status = plugin.pod_group_post_filter(group, pods, self.state, what_if)
@@ -163,10 +162,10 @@ class GroupProfile:
 class _WhatIf:
     """The group, for plugins that make room for it."""
 
-    def __init__(
-        self, profile: GroupProfile, group: PodGroup, members: Sequence[Member], decisions: Mapping[str, Decision]
-    ) -> None:
-        self.decisions = decisions
+    def __init__(self, profile: GroupProfile, group: PodGroup, members: Sequence[Member], before: Placed) -> None:
+        """`before` is what came of placing the group without room being made."""
+        decisions = before.decisions.values()
+        self.failed = [(each.cycle, each.diagnosis) for each in decisions if each.diagnosis is not None]
         self._profile = profile
         self._group = group
         self._members = members
