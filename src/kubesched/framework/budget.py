@@ -78,10 +78,13 @@ class Budget:
         if self._parts:
             self._since = None
             return
-        is_hopeless = spent == math.inf
-        self._spent, self._ends_turns = spent or 0.0, spent is not None and not is_hopeless
-        self._since = self._turn_since = -math.inf if is_hopeless else None
         self.ran_out = None
+        if spent is None:
+            self._spent, self._ends_turns, self._since, self._turn_since = 0.0, False, None, None
+            return
+        is_hopeless = spent == math.inf
+        self._spent, self._ends_turns = spent, not is_hopeless
+        self._since = self._turn_since = -math.inf if is_hopeless else None
 
     @contextmanager
     def together(self, spent: float, parts: int) -> Iterator[None]:
