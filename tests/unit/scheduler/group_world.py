@@ -40,6 +40,15 @@ class GroupWorld(World):
         assert isinstance(self.queue, GroupQueue)
         return self.queue
 
+    def taken_over(self) -> GroupWorld:
+        """A scheduler that has just become the leader: it knows what the API server has, and nothing else."""
+        successor = GroupWorld()
+        successor.now = self.now
+        for obj in self.cluster.objects.values():
+            successor.cluster.put(obj)
+        successor.cluster.tell(successor.scheduler)
+        return successor
+
     def try_all(self, most: int = 100) -> list[Attempt]:
         """Until nobody is to be tried now."""
         attempts: list[Attempt] = []

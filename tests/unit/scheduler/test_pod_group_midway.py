@@ -188,22 +188,13 @@ def test_members_that_cannot_both_reach_a_shared_claim_wait() -> None:
 # -- another replica takes over ----------------------------------------------------------------------------------------
 
 
-def taken_over(world: GroupWorld) -> GroupWorld:
-    """A scheduler that has just become the leader: it knows what the API server has, and nothing else."""
-    successor = GroupWorld()
-    for obj in world.cluster.objects.values():
-        successor.cluster.put(obj)
-    successor.cluster.tell(successor.scheduler)
-    return successor
-
-
 @pytest.mark.parametrize("written", [0, 1, 2, 3])
 def test_gang_that_was_half_bound_when_its_scheduler_died_is_completed_by_the_next(written: int) -> None:
     world = GroupWorld(*nodes(4), make_gang("g", 4), *members("g", 4))
     attempts = world.decided().together
     for each in attempts[:written]:
         Running(world.scheduler.finish(each)).to_the_end()
-    successor = taken_over(world)
+    successor = world.taken_over()
     assert len(successor.bound()) == written
     successor.try_all()
     assert len(successor.bound()) == 4
@@ -214,7 +205,7 @@ def test_what_is_left_of_a_half_bound_gang_waits_if_its_room_is_gone_and_says_so
     world = GroupWorld(*nodes(4), make_gang("g", 4), *members("g", 4))
     for each in world.decided().together[:2]:
         Running(world.scheduler.finish(each)).to_the_end()
-    successor = taken_over(world)
+    successor = world.taken_over()
     stranger = make_pod("stranger").requests(cpu="1").on("n2")
     successor.see(stranger)
     successor.try_all()
