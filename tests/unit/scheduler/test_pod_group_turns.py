@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pytest
+from tests import virtual_time
 from tests.device_builders import DRIVER, device, make_claim, make_class, make_slice, request, with_claims
 from tests.unit.scheduler.group_world import GroupWorld, make_gang, members, nodes
 
@@ -15,6 +17,7 @@ from kubesched.framework.budget import Budget, Expense
 from kubesched.framework.extender import ExtenderError, Filtered, NodeVictims, SparedVictims
 from kubesched.scheduler.attempt.attempt import Asking, Paused
 from kubesched.scheduler.groups.draws import NotedDraws
+from kubesched.scheduler.loop import SchedulingLoop
 from kubesched.testing import make_node, make_pod
 
 RACK = "topology.kubernetes.io/rack"
@@ -212,6 +215,35 @@ def test_pod_that_an_extender_refuses_to_bind_comes_back_and_is_bound_alone() ->
     world.pass_seconds(3)
     world.try_all()
     assert extender.bound_by_it == ["g-0", "g-1"]
+
+
+def test_groups_and_single_pods_take_turns_while_an_extender_is_slow() -> None:
+    """On the loop that runs them live: each question takes a second, and outcomes come in the order of the queue."""
+
+    class Slow(MemoryExtender):
+        async def filter(self, pod: Pod, nodes: Sequence[Node]) -> Filtered:
+            await asyncio.sleep(1)
+            return await super().filter(pod, nodes)
+
+    async def story() -> None:
+        extender = Slow()
+        world = GroupWorld(*nodes(7), extenders=[extender])
+        world.see(make_gang("g", 3), *members("g", 3))
+        world.see(make_pod("alone").requests(cpu="1"))
+        world.see(make_gang("h", 3), *members("h", 3))
+        loop = SchedulingLoop(world.scheduler)
+        running = asyncio.create_task(loop.run())
+        before = asyncio.get_running_loop().time()
+        while len(world.bound()) < 7:
+            await asyncio.sleep(0.1)
+            world.cluster.tell(world.scheduler)
+            assert asyncio.get_running_loop().time() < before + 10, "questions about a group are asked side by side"
+        await loop.stop(within=1)
+        await running
+        assert loop.unfinished == 0
+        assert world.nothing_is_in_flight()
+
+    virtual_time.run(story())
 
 
 # -- long decisions ----------------------------------------------------------------------------------------------------
