@@ -152,8 +152,11 @@ class MemoryCluster(ClusterClient):
         return await self._written(kind, obj, is_refusable=kind == "ResourceClaim" and subresource == "status")
 
     async def patch(self, kind: str, name: str, patch: Json, *, namespace: str = "", subresource: str = "") -> Json:
-        stored = _plain(self._found(kind, name, namespace))
-        return await self._written(kind, merged(stored, patch), is_refusable=False)
+        stored = self._found(kind, name, namespace)
+        version = stored.metadata.resource_version
+        if (patch.get("metadata") or {}).get("resourceVersion", version) != version:
+            raise ClientError(CONFLICT, "it has been modified")
+        return await self._written(kind, merged(_plain(stored), patch), is_refusable=False)
 
     async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
         await _a_moment()

@@ -169,7 +169,8 @@ class ClaimBinding:
             write = ReserveClaim(claim, consumer_of(pod), allocation, self._timestamp(), is_shared)
             what = "allocation and reservation" if allocation is not None else "reservation"
             try:
-                written = await write_claim(self._client, write)
+                known = self._ledger.claim(claim.name, claim.namespace)
+                written = await write_claim(self._client, write, known or claim)
             except ClientError as failure:
                 raise ClientError(failure.reason, f"add {what} to claim {claim.key}: {failure}") from failure
             assert written is not None
