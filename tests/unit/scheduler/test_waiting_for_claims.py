@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from msgspec.structs import replace
+from tests import virtual_time
 from tests.device_builders import allocated, device, make_claim, make_class, make_slice, with_claims
 from tests.unit.scheduler.group_world import GroupWorld, make_gang, members
+from tests.unit.scheduler.living import living
 from tests.unit.scheduler.memory_cluster import MemoryCluster
 from tests.unit.scheduler.world import World, names
 
 from kubesched.api.device_claims import ResourceClaim
 from kubesched.api.meta import KubeObject, OwnerReference
 from kubesched.api.pod import Pod, PodResourceClaim, PodResourceClaimStatus
-from kubesched.framework.client import Json
+from kubesched.framework.client import ClientError, Json
 from kubesched.framework.events import ClusterEvent
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.queued_pod import QueuedPod
@@ -132,3 +136,28 @@ def test_claim_that_changed_meanwhile_is_asked_for_and_written() -> None:
     assert claim is not None
     assert claim.metadata.labels == {"changed": "yes"}
     assert claim.is_reserved_for(world.cluster.pod("p-a").uid)
+
+
+def test_pods_that_share_a_claim_are_written_into_it_one_after_another() -> None:
+    class Strict(MemoryCluster):
+        conflicts = 0
+
+        async def replace(self, kind: str, obj: Json, *, subresource: str = "") -> Json:
+            await asyncio.sleep(1)
+            try:
+                return await super().replace(kind, obj, subresource=subresource)
+            except ClientError:
+                self.conflicts += 1
+                raise
+
+    async def story() -> None:
+        cluster = Strict()
+        async with living(cluster) as world:
+            shared = allocated(make_claim("shared"), "n/d")
+            world.see(make_node("n"), make_class(), DEVICES, shared)
+            world.see(*(with_claims(make_pod(f"p-{i}"), "shared") for i in range(4)))
+            await asyncio.sleep(10)
+            assert world.outcomes == ["bound"] * 4
+            assert cluster.conflicts == 0
+
+    virtual_time.run(story())

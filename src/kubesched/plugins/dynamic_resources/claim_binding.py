@@ -19,7 +19,7 @@ from kubesched.plugins.dynamic_resources.writes import (
     consumer_of,
     write_claim,
 )
-from kubesched.plugins.shared.devices.ledger import Ledger
+from kubesched.plugins.shared.devices.ledger import Ledger, identity_of
 
 BINDING_TIMEOUT = "device binding timeout"
 BINDING_FAILED = "device binding failed"
@@ -111,7 +111,7 @@ class ClaimBinding:
             if not claim.is_reserved_for(self._attempt.pod.uid):
                 # A pod that gives way to another is not stopped in the middle of a write, whose devices would be given
                 # to others though the claim may have them.
-                await self._context.handle.to_the_end(self._bind(index))
+                await self._context.handle.to_the_end(self._bind_in_turn(index))
 
     async def wait_for_devices(self, node_name: str, timeout: float) -> None:
         """Return when all devices are ready; ClientError if they are not in time, or will not be."""
@@ -154,6 +154,11 @@ class ClaimBinding:
         return error(*failed) if failed else None
 
     # -- one claim ----------------------------------------------------------------------------------------------------
+
+    async def _bind_in_turn(self, index: int) -> None:
+        """Pods that share a claim are woken together, and would all but one have written to what is outdated."""
+        async with self._context.handle.turn(identity_of(self._attempt.claims[index])):
+            await self._bind(index)
 
     async def _bind(self, index: int) -> None:
         attempt = self._attempt

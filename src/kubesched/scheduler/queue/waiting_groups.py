@@ -55,9 +55,10 @@ class WaitingGroups:
         tokens = self._tokens[group] = []
         for plugin in group.rejectors:
             self._rejected.setdefault((profile, plugin), {})[group] = None
-            for lookup in () if pod is None else self._lookups(profile, plugin):
-                key = (profile, plugin, lookup)
-                tokens += [(key, token) for token in lookup.waits(pod, self._state)]
+            if pod is not None:
+                for lookup in self._lookups(profile, plugin):
+                    key = (profile, plugin, lookup)
+                    tokens += [(key, token) for token in lookup.waits(pod, self._state)]
         for key, token in tokens:
             self._by_what.setdefault(key, {}).setdefault(token, {})[group] = None
 
