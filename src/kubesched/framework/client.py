@@ -7,6 +7,7 @@ recording notes what it was asked and what it answered. Where there is no cluste
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, TypeVar
 
 import msgspec
@@ -125,6 +126,10 @@ class Handle:
     async def to_the_end(self, work: Awaitable[T]) -> T:
         """Work that is not broken off half done when its pod is stopped."""
         return await work
+
+    def turn(self, about: str) -> AbstractAsyncContextManager[None]:
+        """For work that would get in the way of other work about the same thing: one after another."""
+        return nullcontext()
 
     def count(self, metric: str, *labels: str) -> None:
         """One more, in a counter that `/metrics` has."""

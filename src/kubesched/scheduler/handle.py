@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
+from weakref import WeakValueDictionary
 
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
@@ -31,6 +33,8 @@ class SchedulerHandle(Handle):
         self._queue = queue
         self._pre_binding = pre_binding
         self._listeners = listeners
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """By what the work is about, as long as some is under way."""
 
     def activate(self, pod: Pod) -> None:
         self._queue().activate(pod)
@@ -41,10 +45,13 @@ class SchedulerHandle(Handle):
     def stop_binding(self, pod: Pod, reason: str) -> bool:
         return self._pre_binding.stop(pod, reason)
 
+    def turn(self, about: str) -> AbstractAsyncContextManager[None]:
+        if not _has_loop():  # whatever is done is done at once
+            return super().turn(about)
+        return self._turns.setdefault(about, asyncio.Lock())
+
     async def to_the_end(self, work: Awaitable[T]) -> T:
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:  # without an event loop no pod is stopped
+        if not _has_loop():  # then no pod is stopped
             return await work
         writing = asyncio.ensure_future(work)
         try:
@@ -113,6 +120,14 @@ class ObjectWaiter(SchedulerListener):
         for awaited in ((type(obj), obj.key), type(obj)):
             for shown in self._waiting.get(awaited, ()):
                 _settle(shown, True)
+
+
+def _has_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _settle(future: asyncio.Future[bool], result: bool) -> None:
