@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
@@ -15,8 +16,11 @@ from kubesched.scheduler.attempt.binding_cycle import PreBinding
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 
+S = TypeVar("S")
 T = TypeVar("T")
 
+_AT_ONCE = 16
+"""Writes of one kind for one pod that are under way together, as many as kube-scheduler's."""
 _END_WITHIN = 5.0
 """Seconds that a write is waited for when its pod is stopped, or the whole process."""
 
@@ -42,9 +46,7 @@ class SchedulerHandle(Handle):
         return self._pre_binding.stop(pod, reason)
 
     async def to_the_end(self, work: Awaitable[T]) -> T:
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:  # without an event loop no pod is stopped
+        if not has_event_loop():  # then no pod is stopped
             return await work
         writing = asyncio.ensure_future(work)
         try:
@@ -53,6 +55,25 @@ class SchedulerHandle(Handle):
             await asyncio.wait((writing,), timeout=_END_WITHIN)
             writing.cancel()
             raise
+
+    async def for_each(self, items: Sequence[S], write: Callable[[S], Awaitable[None]]) -> None:
+        waiting = deque(items)
+
+        async def work() -> None:
+            while waiting:
+                try:
+                    await write(waiting.popleft())
+                except BaseException:
+                    waiting.clear()
+                    raise
+
+        if len(items) < 2 or not has_event_loop():
+            await work()
+            return
+        ended = await asyncio.gather(*(work() for _ in range(min(len(items), _AT_ONCE))), return_exceptions=True)
+        for failure in ended:
+            if failure is not None:
+                raise failure
 
     def count(self, metric: str, *labels: str) -> None:
         for listener in self._listeners:
@@ -113,6 +134,15 @@ class ObjectWaiter(SchedulerListener):
         for awaited in ((type(obj), obj.key), type(obj)):
             for shown in self._waiting.get(awaited, ()):
                 _settle(shown, True)
+
+
+def has_event_loop() -> bool:
+    """In virtual time there is none, and nothing to wait for."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _settle(future: asyncio.Future[bool], result: bool) -> None:

@@ -6,10 +6,13 @@ from collections.abc import Iterable
 
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.api.pod_groups import PodGroup, group_key
-from kubesched.framework.client import ClientError
+from kubesched.framework.client import Awaited, ClientError
 from kubesched.framework.plugin import PluginContext
 from kubesched.framework.status import Status, error
 from kubesched.state.cluster import ClusterState
+
+_SHOWN_WITHIN = 10.0
+"""Seconds that the watch has to show that a victim leaves, after the API server said so. Then it is not waited for."""
 
 
 class Evicting:
@@ -69,8 +72,7 @@ class Eviction:
         return None
 
     async def _at_once(self) -> None:
-        for victim in self._victims:
-            await self._evict(victim)
+        await self._context.handle.for_each(self._victims, self._evict)
         await self._clear_nominations()
 
     async def _beside_others(self) -> None:
@@ -79,11 +81,11 @@ class Eviction:
         left_by_itself, failed = False, True
         try:
             not_cleared = await self._clear_nominations()
-            for victim in others:
-                await self._evict(victim)
+            await self._context.handle.for_each(others, self._evict)
             self._evicting.begin(self._held_back, last)
             left_by_itself = self._state.placed(last) is None
             await self._evict(last)
+            await self._shown_leaving(last)
             failed = bool(not_cleared)
         finally:
             self._evicting.end(self._held_back)
@@ -95,6 +97,16 @@ class Eviction:
                 self._context.handle.activate(self._preemptor)
         if not_cleared:
             raise not_cleared[0]
+
+    async def _shown_leaving(self, victim: Pod) -> None:
+        """Until then an attempt would be in vain: to the cache the victim is still there, and always might be."""
+
+        def is_met() -> bool:
+            placed = self._state.placed(victim)
+            return placed is None or placed.assumed or placed.pod.is_terminating
+
+        awaited: Awaited = (Pod, victim.key)
+        await self._client.wait(self._preemptor, is_met, objects=lambda: (awaited,), within=_SHOWN_WITHIN)
 
     async def _clear_nominations(self) -> list[ClientError]:
         """Take the node from lesser pods that are nominated for it. What failed; the victims go all the same."""
