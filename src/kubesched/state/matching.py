@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kubesched.api.selectors import Selector
+from kubesched.state.carried_index import CarriedIndex, MeantTerms
 from kubesched.state.carried_terms import CarriedTerms
 from kubesched.state.columns import ABSENT, Bool, Int64, LabelColumn, is_one_of
 from kubesched.state.facts import PodFacts, StateKey, Term
@@ -92,7 +93,7 @@ class MatchCounts:
         self._counters_version = 0
         self._bytes = 0
         self._carried: dict[tuple[Term, ...], CarriedTerms] = {}
-        self._carried_by_selector: SelectorIndex[tuple[CarriedTerms, int]] = SelectorIndex()
+        self._carried_index = CarriedIndex()
         self.terms_version = 0
         """Changes whenever terms appear that no pod carried, or the last carrier of some goes."""
 
@@ -101,10 +102,9 @@ class MatchCounts:
         """The terms of every kind of placed pod that has any."""
         return self._carried.values()
 
-    def carried_that_may_mean(self, labels: Mapping[str, str]) -> Iterator[tuple[CarriedTerms, Term]]:
-        """The terms of placed pods that mean pods with such labels, and perhaps a few others."""
-        for carried, i in self._carried_by_selector.candidates(labels):
-            yield carried, carried.terms[i]
+    def carried_that_may_mean(self, labels: Mapping[str, str]) -> Iterator[MeantTerms]:
+        """The terms of placed pods that mean pods with such labels, in some namespaces."""
+        return self._carried_index.that_may_mean(labels)
 
     def counter(
         self, namespaces: frozenset[str] | None, selector: Selector, *, with_terminating: bool = True
@@ -241,15 +241,13 @@ class MatchCounts:
             carried = self._carried.get(facts.terms)
             if carried is None:
                 carried = self._carried[facts.terms] = CarriedTerms(facts.terms)
-                for i, term in enumerate(facts.terms):
-                    self._carried_by_selector.put(term.selector, (carried, i))
+                self._carried_index.put(carried)
                 self.terms_version += 1
             facts.keep(_CARRIED, carried)
         carried.count(placed.row, sign, self.length)
         if not carried.carriers:
             del self._carried[facts.terms]
-            for i, term in enumerate(facts.terms):
-                self._carried_by_selector.discard(term.selector, (carried, i))
+            self._carried_index.remove(carried)
             facts.keep(_CARRIED, None)
             self.terms_version += 1
 
