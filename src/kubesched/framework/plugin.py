@@ -7,7 +7,7 @@ the last pod went to, by itself. Names and meaning of the points are those of ku
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from operator import index
@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from kubesched.api.change import Change
 from kubesched.api.pod import Pod
 from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.framework.client import ClusterClient, Handle
@@ -91,6 +92,10 @@ class PreEnqueuePlugin(Plugin):
 
     def pre_enqueue(self, pod: Pod, state: ClusterState) -> Status | None:
         raise NotImplementedError
+
+    def may_open_for(self, change: Change[Any]) -> Collection[str] | None:
+        """The pods (`namespace/name`) of those held back that a change may have let pass; None if any may be."""
+        return None
 
 
 class PreFilterPlugin(Plugin):

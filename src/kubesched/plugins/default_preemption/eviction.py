@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.api.pod_groups import PodGroup, group_key
@@ -21,14 +21,28 @@ class Evicting:
     def __init__(self) -> None:
         self._last_victims: dict[str, Pod | None] = {}
         """By identity of the preemptor, or the key of its group; None until it is the last victim's turn."""
+        self._waiting: dict[str, dict[str, str]] = {}
+        """By identity of the last victim: the names of those who wait for it to leave, by identity."""
 
-    def begin(self, preemptor: str, last: Pod | None) -> None:
+    def begin(self, preemptor: str, name: str, last: Pod | None) -> None:
         """The victims are about to be evicted, or only the last one is left."""
+        self.end(preemptor)
         self._last_victims[preemptor] = last
+        if last is not None:
+            self._waiting.setdefault(last.identity, {})[preemptor] = name
 
     def end(self, preemptor: str) -> None:
         """All evictions were sent, or one failed."""
-        self._last_victims.pop(preemptor, None)
+        last = self._last_victims.pop(preemptor, None)
+        if last is not None:
+            waiting = self._waiting[last.identity]
+            del waiting[preemptor]
+            if not waiting:
+                del self._waiting[last.identity]
+
+    def waiting_for(self, victim: str) -> Collection[str]:
+        """The names of the pods of which this is the last victim."""
+        return self._waiting.get(victim, {}).values()
 
     def holds_back(self, preemptor: str, state: ClusterState) -> bool:
         if preemptor not in self._last_victims:
@@ -62,7 +76,10 @@ class Eviction:
         self._held_back = self._key()
 
     def hold_back(self) -> None:
-        self._evicting.begin(self._held_back, self._victims[0] if len(self._victims) == 1 else None)
+        self._hold_back_for(self._victims[0] if len(self._victims) == 1 else None)
+
+    def _hold_back_for(self, last: Pod | None) -> None:
+        self._evicting.begin(self._held_back, self._preemptor.key, last)
 
     async def carry_out(self) -> Status | None:
         try:
@@ -82,7 +99,7 @@ class Eviction:
         try:
             not_cleared = await self._clear_nominations()
             await self._context.handle.for_each(others, self._evict)
-            self._evicting.begin(self._held_back, last)
+            self._hold_back_for(last)
             left_by_itself = self._state.placed(last) is None
             await self._evict(last)
             await self._shown_leaving(last)
