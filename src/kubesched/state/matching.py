@@ -23,6 +23,8 @@ from kubesched.state.row_counts import RowCounts
 _BYTES_KEPT = 64 << 20
 _BYTES_PER_WANTED = 8000
 """More than they take, so that one pod with thousands of them does not fill memory with what only it asks."""
+_LARGE_SHARE = 16
+"""A question that takes more than this part of all is answered and forgotten: who comes to a node would pay for it."""
 _LISTED = 64
 """Up to so many counters of a group of pods are listed; who asks for more waits until they are found again."""
 
@@ -113,11 +115,13 @@ class MatchCounts:
         return self.total((Wanted(namespaces, selector),), with_terminating=with_terminating)
 
     def total(self, question: Question, *, with_terminating: bool = True) -> MatchCounter:
-        """The column for a question. The first to ask pays for counting; then it is kept up to date."""
+        """The column for a question. The first to ask pays for counting; then, unless it is large, it is kept up to date."""
         key = (question, with_terminating)
         counter = self._counters.pop(key, None)
         if counter is None:
             counter = MatchCounter(question, with_terminating, self._count(question, with_terminating))
+            if counter.size > _BYTES_KEPT // _LARGE_SHARE:
+                return counter
             for i, wanted in enumerate(question):
                 self._by_selector.put(wanted.selector, (counter, i))
             self._bytes += counter.size
