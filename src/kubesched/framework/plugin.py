@@ -119,6 +119,8 @@ class FilterPlugin(Plugin):
     """Says which nodes cannot take the pod."""
 
     filter_scope: ClassVar[Scope] = Scope.CLUSTER
+    heeds_pods: ClassVar[bool] = True
+    """Whether there are pods that it `heeds`: some look far, but never at pods."""
 
     def __init__(self, args: Any = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
@@ -160,7 +162,7 @@ class FilterPlugin(Plugin):
         Asked of filters that look further than at node objects and totals, once for all equivalent pods. What holds
         for nodes without such pods is found out for all of them at once.
         """
-        return True
+        return self.heeds_pods
 
     def reject(self, where: Bool, status: Status) -> Int32:
         """FilterOutcome that reject where the mask is set."""

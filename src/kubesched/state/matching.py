@@ -115,7 +115,7 @@ class MatchCounts:
         return self.total((Wanted(namespaces, selector),), with_terminating=with_terminating)
 
     def total(self, question: Question, *, with_terminating: bool = True) -> MatchCounter:
-        """The column for a question. The first to ask pays for counting; then, unless it is large, it is kept up to date."""
+        """The column for a question. The first to ask pays for counting; what is not large is kept up to date then."""
         key = (question, with_terminating)
         counter = self._counters.pop(key, None)
         if counter is None:
