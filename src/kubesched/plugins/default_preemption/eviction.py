@@ -11,7 +11,7 @@ from kubesched.framework.plugin import PluginContext
 from kubesched.framework.status import Status, error
 from kubesched.state.cluster import ClusterState
 
-_SHOWN_WITHIN = 10.0
+_SHOWN_WITHIN = 30.0
 """Seconds that the watch has to show that a victim leaves, after the API server said so. Then it is not waited for."""
 
 

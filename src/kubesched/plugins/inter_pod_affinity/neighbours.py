@@ -240,6 +240,8 @@ class Neighbours:
 def add_carriers(sums: dict[str, Int64], meant: Meant, times: int, state: ClusterState) -> None:
     """Add the carriers of terms, so many times, to the sums of their topology; begun only if there are any in it."""
     key, table = meant.topology_key, state.nodes
+    if not table.has_label(key):
+        return
     column = table.label(key)
     of_key = sums[key] if key in sums else np.zeros(len(column.values) + 1, dtype=np.int64)
     if meant.carried.add_to(of_key, column, table.size, times):
