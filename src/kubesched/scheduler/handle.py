@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
@@ -17,8 +18,11 @@ from kubesched.scheduler.attempt.binding_cycle import PreBinding
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 
+S = TypeVar("S")
 T = TypeVar("T")
 
+_AT_ONCE = 16
+"""Writes of one kind for one pod that are under way together, as many as kube-scheduler's."""
 _END_WITHIN = 5.0
 """Seconds that a write is waited for when its pod is stopped, or the whole process."""
 
@@ -46,12 +50,12 @@ class SchedulerHandle(Handle):
         return self._pre_binding.stop(pod, reason)
 
     def turn(self, about: str) -> AbstractAsyncContextManager[None]:
-        if not _has_loop():  # whatever is done is done at once
+        if not has_event_loop():  # whatever is done is done at once
             return super().turn(about)
         return self._turns.setdefault(about, asyncio.Lock())
 
     async def to_the_end(self, work: Awaitable[T]) -> T:
-        if not _has_loop():  # then no pod is stopped
+        if not has_event_loop():  # then no pod is stopped
             return await work
         writing = asyncio.ensure_future(work)
         try:
@@ -60,6 +64,25 @@ class SchedulerHandle(Handle):
             await asyncio.wait((writing,), timeout=_END_WITHIN)
             writing.cancel()
             raise
+
+    async def for_each(self, items: Sequence[S], write: Callable[[S], Awaitable[None]]) -> None:
+        waiting = deque(items)
+
+        async def work() -> None:
+            while waiting:
+                try:
+                    await write(waiting.popleft())
+                except BaseException:
+                    waiting.clear()
+                    raise
+
+        if len(items) < 2 or not has_event_loop():
+            await work()
+            return
+        ended = await asyncio.gather(*(work() for _ in range(min(len(items), _AT_ONCE))), return_exceptions=True)
+        for failure in ended:
+            if failure is not None:
+                raise failure
 
     def count(self, metric: str, *labels: str) -> None:
         for listener in self._listeners:
@@ -122,7 +145,8 @@ class ObjectWaiter(SchedulerListener):
                 _settle(shown, True)
 
 
-def _has_loop() -> bool:
+def has_event_loop() -> bool:
+    """In virtual time there is none, and nothing to wait for."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -56,7 +56,6 @@ from kubesched.plugins.shared.devices.demand import SearchTime
 from kubesched.plugins.shared.devices.extended_resources import extended_resources, served_by_devices
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64
-from kubesched.state.pods import PlacedPod
 
 CANNOT_ALLOCATE = unresolvable("cannot allocate all claims")
 INVALID_POOLS = unresolvable("invalid resource pools were encountered")
@@ -168,9 +167,6 @@ class DynamicResources(
         if attempt.rejection_ids is None or len(attempt.rejection_ids) != cycle.state.nodes.size:
             attempt.rejection_ids = self._judge(attempt, cycle)
         return nodes.take(attempt.rejection_ids)
-
-    def heeds(self, cycle: Cycle, pod: PlacedPod) -> bool:
-        return False  # devices are looked at, and claims
 
     def _judge(self, attempt: ClaimAttempt, cycle: Cycle) -> Int32:
         """The rejection ids of every row, the most telling one first."""
