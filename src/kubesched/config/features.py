@@ -92,3 +92,8 @@ class Features:
 
 GATES_BY_FIELD: dict[str, str] = {one.name: one.metadata["gate"] for one in fields(Features)}
 DEFAULT_FEATURES = Features()
+POD_GROUP_GATES = tuple(
+    GATES_BY_FIELD[name]
+    for name in ("pod_groups", "gang_scheduling", "group_preemption", "group_topology", "job_groups")
+)
+"""All that is about pod groups."""
