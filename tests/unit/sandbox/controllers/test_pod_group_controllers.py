@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.living_sandbox import LivingSandbox, template
 from tests.unit.sandbox.controllers.test_job_controller import job
@@ -10,7 +12,7 @@ from kubesched.api.api_error import ApiError
 from kubesched.api.kinds import CORE_EVENTS, JOBS, POD_GROUPS, PODS, WORKLOADS, Object
 from kubesched.controllers.job_groups import group_name, workload_name
 
-GANG = {"completionMode": "Indexed", "parallelism": 3, "completions": 3}
+GANG: dict[str, Any] = {"completionMode": "Indexed", "parallelism": 3, "completions": 3}
 
 
 def gang_of(cluster: LivingSandbox) -> tuple[Object, Object]:
