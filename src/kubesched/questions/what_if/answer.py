@@ -103,7 +103,7 @@ class GroupOutcome:
     runs: bool
     """Whether it has as many as it needs, afterwards."""
     reason: str
-    """Why the others wait, in the words of the first that does."""
+    """What is in the way of those that wait, in the words of one of them."""
 
 
 @dataclass(frozen=True, slots=True)
