@@ -43,7 +43,7 @@ def test_of_two_gangs_in_too_small_a_cluster_one_runs_whole_and_one_waits_whole(
     found = asked(running, Lose(("zone=a",)))
     [waits] = found.groups
     assert (waits.group, waits.before, waits.after, waits.runs) == ("default/g", 3, 0, False)
-    assert "Insufficient cpu" in waits.reason
+    assert "pod group is unschedulable" in waits.reason
     assert {each.pod for each in found.waiting} == {"default/g-0", "default/g-1", "default/g-2"}
     assert "default/g" in page(found)
 

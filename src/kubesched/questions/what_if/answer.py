@@ -103,7 +103,7 @@ class GroupOutcome:
     runs: bool
     """Whether it has as many as it needs, afterwards."""
     reason: str
-    """What is in the way of those that wait, in the words of one of them."""
+    """Why the others wait, in the words of the group's condition."""
 
 
 @dataclass(frozen=True, slots=True)

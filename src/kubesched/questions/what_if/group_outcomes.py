@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 from kubesched.api.pod import Pod
@@ -36,14 +35,15 @@ def _told(before: Outcome, after: Outcome) -> Iterator[GroupOutcome]:
             len(nodes_now),
             sum(key in nodes and nodes[key] != node for key, node in nodes_now.items()),
             len(nodes_now) >= group.min_count,
-            _reason(is_now),
+            _reason(group, is_now),
         )
 
 
-def _reason(members: _Members) -> str:
-    """Pods that fit say no more than that the group does not: what the fewest say is what is in its way."""
-    said = Counter(reason for pod, reason in members.values() if not pod.spec.node_name)
-    return said.most_common()[-1][0] if said else ""
+def _reason(group: PodGroup, members: _Members) -> str:
+    """What the condition of a group says that was tried; else what its pods say."""
+    waiting = [reason for pod, reason in members.values() if not pod.spec.node_name]
+    said = [condition.message for condition in group.status.conditions if condition.status == "False"]
+    return next(filter(None, (*said, *waiting)), "") if waiting else ""
 
 
 def _members(side: Outcome) -> dict[str, _Members]:
