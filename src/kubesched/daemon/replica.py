@@ -21,7 +21,7 @@ from kubesched.daemon.metrics.listener import ClientMetrics, SchedulerMetrics
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.object_handling import ObjectHandling
 from kubesched.daemon.scheduling_log import SchedulingLog
-from kubesched.daemon.shadow import Shadow, log_and_count
+from kubesched.daemon.shadow import Shadow, log_and_count, shadow_of
 from kubesched.daemon.yielding_sink import YieldingSink
 from kubesched.extenders.http_extender import close_all, extenders_of
 from kubesched.extenders.originals import originals_for
@@ -108,7 +108,7 @@ class Replica:
         self.loop = SchedulingLoop(self.scheduler)
         self.shadow: Shadow | None = None
         if options.shadow:
-            self.shadow = Shadow(self.scheduler.engine, clock=time.time, on_comparison=log_and_count(registry))
+            self.shadow = shadow_of(self.scheduler, clock=time.time, on_comparison=log_and_count(registry))
             self.scheduler.listeners.append(self.shadow)
         self.handling = ObjectHandling(
             self.scheduler.handle,
