@@ -87,8 +87,15 @@ class ClusterEvent:
     label: str = field(init=False, compare=False, repr=False)
     """The name in metrics and logs: `NodeUpdateNodeTaint`, `storage.k8s.io/CSINodeAdd`."""
 
+    _hash: int = field(init=False, compare=False, repr=False)
+    """Kept, because enums work theirs out in Python, and every change of the cluster is looked up by its event."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "label", self.name or str(self.kind) + self.action.word)
+        object.__setattr__(self, "_hash", hash((self.kind, self.action, self.name)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @property
     def is_wildcard(self) -> bool:
