@@ -6,6 +6,7 @@ documents.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -45,6 +46,14 @@ Object: TypeAlias = dict[str, Any]
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 
+def _quoted(name: str) -> str:
+    """As part of a path. Nearly all names may stand there as they are."""
+    return name if _PLAIN.match(name) else quote(name, safe="")
+
+
+_PLAIN = re.compile(r"[-.0-9A-Za-z_~]*\Z")
+
+
 class Resource(msgspec.Struct, frozen=True):
     """One resource of the API, as discovery describes it."""
 
@@ -81,9 +90,9 @@ class Resource(msgspec.Struct, frozen=True):
 
     def path_of(self, *, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """The path of all objects, those of a namespace, one of them, or a part of it."""
-        root = f"/{'apis' if self.group else 'api'}/{self.api_version}"
-        within = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
-        one = f"/{quote(name, safe='')}" if name else ""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        within = f"/namespaces/{_quoted(namespace)}" if namespace else ""
+        one = f"/{_quoted(name)}" if name else ""
         part = f"/{subresource}" if subresource else ""
         return f"{root}{within}/{self.plural}{one}{part}"
 
