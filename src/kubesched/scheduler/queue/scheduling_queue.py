@@ -341,9 +341,7 @@ class SchedulingQueue:
         """Ask the gates, the one that held the pod back last first."""
         before = self._stopwatch() if self._listeners else 0.0
         profile, last = queued.pod.spec.scheduler_name, queued.gating_plugin
-        gates = self._gates.get(profile, ())
-        if last:
-            gates = sorted(gates, key=lambda gate: gate.name != last)
+        gates = sorted(self._gates.get(profile, ()), key=lambda gate: gate.name != last)
         held_by = next((gate.name for gate in gates if self._is_closed(gate, queued)), "")
         queued.gating_plugin = held_by
         if held_by:
