@@ -6,8 +6,8 @@ documents.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
@@ -46,6 +46,14 @@ Object: TypeAlias = dict[str, Any]
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 
+def _quoted(name: str) -> str:
+    """As part of a path. Nearly all names may stand there as they are."""
+    return name if _PLAIN.match(name) else quote(name, safe="")
+
+
+_PLAIN = re.compile(r"[-.0-9A-Za-z_~]*\Z")
+
+
 class Resource(msgspec.Struct, frozen=True):
     """One resource of the API, as discovery describes it."""
 
@@ -82,17 +90,11 @@ class Resource(msgspec.Struct, frozen=True):
 
     def path_of(self, *, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """The path of all objects, those of a namespace, one of them, or a part of it."""
-        root = f"/{'apis' if self.group else 'api'}/{self.api_version}"
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         within = f"/namespaces/{_quoted(namespace)}" if namespace else ""
         one = f"/{_quoted(name)}" if name else ""
         part = f"/{subresource}" if subresource else ""
         return f"{root}{within}/{self.plural}{one}{part}"
-
-
-@lru_cache(4096)
-def _quoted(name: str) -> str:
-    """A pod on its way to a node has its name asked for again and again."""
-    return quote(name, safe="")
 
 
 class _Release(msgspec.Struct, frozen=True):
