@@ -25,6 +25,7 @@ from kubesched.scheduler.cluster_events import (
     PENDING_POD_ADDED,
     PENDING_POD_DELETED,
     PENDING_POD_UPDATED,
+    event_of,
     node_events,
     pod_events,
 )
@@ -204,7 +205,7 @@ class EventHandlers:
                 self._say_once(alias.remark(obj), obj)
         kind = obj.resource if isinstance(obj, CustomObject) else _EVENT_KINDS.get(type(obj))
         if kind is not None:
-            self._move_all(ClusterEvent(kind, _ACTIONS[change.verb]), change)
+            self._move_all(event_of(kind, _ACTIONS[change.verb]), change)
 
     def _say_once(self, remark: str, obj: KubeObject) -> None:
         if remark and remark not in self._said:
