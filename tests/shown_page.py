@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
+import os
 import random
 from collections.abc import AsyncIterator, Iterable, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -14,15 +16,18 @@ from kubesched import config
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.node import Node, NodeStatus
 from kubesched.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
+from kubesched.kube.connection import as_kubectl
 from kubesched.plugins.registry import all_plugins
 from kubesched.sandbox.box import Plan, Sandbox
 from kubesched.sandbox.nodes import node_manifests
 from kubesched.sandbox.scenarios import SCENARIOS, Stage, play
+from kubesched.serve.following import following
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.simulation import Simulation
 from kubesched.simulate.workloads import ARRIVAL, DURATION
 from kubesched.testing import make_node, make_pod
 from kubesched.ui.server import PageServer
+from kubesched.ui.sources.following import FollowedCluster, observe_following
 from kubesched.ui.sources.manifests import observe_manifests
 from kubesched.ui.sources.sandbox import observe_sandbox
 from kubesched.ui.travel import TimeTravel
@@ -69,6 +74,21 @@ async def page_of_sandbox(
             playing.cancel()
         await server.stop()
         await box.stop()
+
+
+@contextlib.asynccontextmanager
+async def followed_page(kubeconfig: Path) -> AsyncIterator[PageServer]:
+    """The page of a live cluster that is followed by watches, as `kubesched ui` serves it."""
+    cluster = FollowedCluster(config.default())
+    settings = as_kubectl(str(kubeconfig), "", os.environ)
+    async with following(cluster, settings, os.environ, origin="a cluster") as followed:
+        await followed.wait_synced()
+        server = PageServer(observe_following(cluster, followed, "a cluster"), token=TOKEN)
+        await server.start()
+        try:
+            yield server
+        finally:
+            await server.stop()
 
 
 def large_cluster(nodes: int, pods: int, waiting: int = 200) -> list[KubeObject]:
