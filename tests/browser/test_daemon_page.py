@@ -64,9 +64,10 @@ def shadowing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
         for name, selector in (("a", "ssd"), ("b", "hdd"), ("c", "ssd"), ("d", "ssd")):
             cluster.add_pod(name, nodeSelector={"disk": selector})
         cluster.add_pod("large", cpu="30")
-        cluster.add_pod("free", cpu="3")
+        cluster.add_pod("free", cpu="1")
+        cluster.add_node("tiny-1", cpu="1")
         watched.daemon.wait_for_log("Watching, and binding nothing")
-        bindings = {"a": "ssd-1", "b": "hdd-1", "c": "hdd-1", "d": "hdd-1", "large": "ssd-1"}
+        bindings = {"a": "ssd-1", "b": "hdd-1", "c": "hdd-1", "d": "hdd-1", "large": "tiny-1"}
         for name, node in bindings.items():
             cluster.bind(name, node)
         yield watched

@@ -32,6 +32,10 @@ def _daemon(cluster: LiveCluster, start_daemon: StartDaemon, *flags: str) -> Dae
     return start_daemon(cluster, *reviews, *flags, token=token, with_page=True)
 
 
+def _got(daemon: Daemon, path: str) -> Any:
+    return json.loads(daemon.get(path).text)
+
+
 def test_page_is_for_those_whom_the_cluster_allows(guarded: LiveCluster, start_daemon: StartDaemon) -> None:
     daemon = _daemon(guarded, start_daemon)
     daemon.wait_scheduling()
@@ -53,13 +57,13 @@ def test_page_shows_cache_queue_and_decisions_and_takes_no_question_that_takes_l
     guarded.add_nodes(2)
     daemon = _daemon(guarded, start_daemon)
     daemon.wait_scheduling()
-    about = json.loads(daemon.get("/ui/api/about").text)
+    about = _got(daemon, "/ui/api/about")
     assert (about["source"], about["nodes"]["nodes"], about["schedules"]) == ("daemon", 2, True)
     guarded.add_pods(3)
     guarded.add_pod("large", cpu="100")
-    decided = lambda: json.loads(daemon.get("/ui/api/queue").text)["outcomes"]  # noqa: E731
-    wait_until(lambda: decided() == {"bound": 3, "unschedulable": 1}, "four decisions seen")
-    (group,) = json.loads(daemon.get("/ui/api/pending").text)["groups"]
+    decided = {"bound": 3, "unschedulable": 1}
+    wait_until(lambda: _got(daemon, "/ui/api/queue")["outcomes"] == decided, "four decisions seen")
+    (group,) = _got(daemon, "/ui/api/pending")["groups"]
     assert (group["title"], group["pods"]) == ("Insufficient cpu", 1)
     assert daemon.get("/ui/api/help/pending").status == 404
     assert daemon.stop() == 0
@@ -74,13 +78,12 @@ def test_page_of_a_shadow_has_the_differences_with_both_sides(guarded: LiveClust
     daemon.wait_for_log("Watching, and binding nothing")
     guarded.bind("agreed", "only")
     guarded.bind("objected", "other")
-    shown = lambda: json.loads(daemon.get("/ui/api/shadow").text)  # noqa: E731
-    wait_until(lambda: shown()["pods"] == 2, "two judgements")
-    view = shown()
+    wait_until(lambda: _got(daemon, "/ui/api/shadow")["pods"] == 2, "two judgements")
+    view = _got(daemon, "/ui/api/shadow")
     assert view["agreeing"] == 1
     (cause,) = view["causes"]
     assert cause["title"].startswith("NodeAffinity: ")
-    (difference,) = json.loads(daemon.get(f"/ui/api/shadow?cause={cause['id']}").text)["differences"]
+    (difference,) = _got(daemon, f"/ui/api/shadow?cause={cause['id']}")["differences"]
     assert (difference["theirs"]["node"], difference["ours"]["node"]) == ("other", "only")
     assert difference["theirs"]["rejection"] == cause["title"]
 
@@ -120,9 +123,9 @@ def test_live_cluster_is_followed_and_nothing_is_written(cluster: LiveCluster) -
         assert (about["source"], about["live"], about["schedules"], about["pods"]) == ("live", True, False, 1)
         cluster.add_pod("new", cpu="100")
         cluster.bind("there", "node-0")
-        seen = lambda: _asked(address, "/api/pods/default/there")  # noqa: E731
-        wait_until(lambda: seen()["node"] == "node-0", "the binding")
-        (entry,) = seen()["history"]
+        there = "/api/pods/default/there"
+        wait_until(lambda: _asked(address, there)["node"] == "node-0", "the binding")
+        (entry,) = _asked(address, there)["history"]
         assert (entry["outcome"], entry["node"]) == ("bound", "node-0")
         (group,) = _asked(address, "/api/pending")["groups"]
         assert (group["title"], group["examples"]) == ("Insufficient cpu", ["default/new"])

@@ -59,10 +59,10 @@ def test_nomination_is_seen() -> None:
 def test_pods_that_wait_are_counted_from_what_there_was_on() -> None:
     other = make_pod("q").build()
     seen = SeenDecisions(lambda: 7.0, [POD, other, bound(make_pod("r").build())])
-    assert {pod.key for pod in seen.waiting()} == {"default/p", "default/q"}
+    assert {pod.key for pod in seen.without_node()} == {"default/p", "default/q"}
     seen.handling(Change(POD, bound(POD)))
     seen.handling(Change(other, None))
-    assert list(seen.waiting()) == []
+    assert list(seen.without_node()) == []
     assert seen.of("default/q") == []
 
 
@@ -83,8 +83,7 @@ def test_followed_cluster_is_shown_as_the_watch_has_it() -> None:
     cluster.handle(Change(POD, bound(POD)))
     assert views.queue.counts().unschedulable == 0
     assert views.about().pending == 0
-    (entry,) = views.observed.log.entries if views.observed.log is not None else ()
-    assert entry.at == 1000.0
+    assert [entry.at for entry in cluster.seen.entries] == [1000.0]
 
 
 def test_reason_is_asked_for_again_only_after_a_while_where_something_always_happens() -> None:

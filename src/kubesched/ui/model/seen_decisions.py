@@ -22,7 +22,7 @@ class SeenDecisions(EntryLog, SchedulerListener):
         super().__init__(clock)
         self._waiting = {pod.key: pod for pod in pods if waits(pod)}
 
-    def waiting(self) -> Iterator[Pod]:
+    def without_node(self) -> Iterator[Pod]:
         """Pods that have no node, now."""
         return iter(tuple(self._waiting.values()))
 

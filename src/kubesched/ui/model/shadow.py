@@ -5,10 +5,11 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from dataclasses import dataclass
+from math import ceil
 
 from kubesched.daemon.shadow import AGREEING, SPAN, Judgement, Shadow, ShadowComparison, Standing
 
-_POINTS = 180
+_POINTS = 60
 _SHOWN = 50
 
 JUDGEMENTS: tuple[Judgement, ...] = ("same", "tie", "lower", "rejected", "no-node", "error")
@@ -53,6 +54,8 @@ class ShadowView:
     """How many pods of each judgement, the agreeing first."""
     over_time: tuple[tuple[float, int, int], ...]
     """Times, pods that agree, pods that differ; since the time before."""
+    span_seconds: float
+    """From one of those times to the next."""
     causes: tuple[ShadowCause, ...]
     """The most frequent first."""
     differences: tuple[Difference, ...]
@@ -77,6 +80,7 @@ class ShadowModel:
             agreeing=agreeing,
             judgements=tuple((each, shadow.counts[each]) for each in JUDGEMENTS),
             over_time=self._over_time(),
+            span_seconds=self._span(),
             causes=self._causes(),
             differences=tuple(self._difference(each) for each in differing[:_SHOWN] if each.their_node is not None),
         )
@@ -86,8 +90,7 @@ class ShadowModel:
         spans = self._shadow.spans
         if not spans:
             return ()
-        first, now = spans[0][0], self._shadow.now()
-        width = max(SPAN, (now - first) / _POINTS)
+        first, now, width = spans[0][0], self._shadow.now(), self._span()
         points = int((now - first) / width) + 1
         agreeing, differing = Counter[int](), Counter[int]()
         for begin, counts in spans:
@@ -96,6 +99,11 @@ class ShadowModel:
             agreeing[point] += agrees
             differing[point] += counts.total() - agrees
         return tuple((first + width * (i + 1), agreeing[i], differing[i]) for i in range(points))
+
+    def _span(self) -> float:
+        """Whole multiples of the spans in which judgements are counted."""
+        spans = self._shadow.spans
+        return SPAN * max(ceil((self._shadow.now() - spans[0][0]) / _POINTS / SPAN), 1) if spans else SPAN
 
     def _causes(self) -> tuple[ShadowCause, ...]:
         examples: dict[tuple[str, str], list[str]] = {}

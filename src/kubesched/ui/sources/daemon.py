@@ -7,6 +7,7 @@ import time
 from kubesched.daemon.supervision import Subject
 from kubesched.framework.extender import ignoring_managed_resources
 from kubesched.plugins.registry import all_plugins
+from kubesched.scheduler.listener import SchedulerListener
 from kubesched.ui.model.observed import Observed, engine_for
 from kubesched.ui.model.seen_decisions import SeenDecisions
 from kubesched.ui.sources.scheduler import observe_scheduler
@@ -43,7 +44,7 @@ def attached(subject: Subject) -> Observed:
         clock=time.time,
         plugins=plugins,
         live=True,
-        pods_without_node=seen.waiting,
+        pods_without_node=seen.without_node,
         log=seen,
         shadow=shadow,
         experiments=False,
@@ -52,5 +53,6 @@ def attached(subject: Subject) -> Observed:
 
 def detached(subject: Subject, observed: Observed) -> None:
     """Nothing is kept up for the page any longer."""
-    listeners = subject.replica.scheduler.listeners
-    listeners[:] = [each for each in listeners if each is not observed.log]
+    listeners, log = subject.replica.scheduler.listeners, observed.log
+    if isinstance(log, SchedulerListener):
+        listeners.remove(log)

@@ -43,7 +43,7 @@ def observe_following(cluster: FollowedCluster, followed: Followed, title: str) 
         configuration=cluster.configuration,
         clock=cluster.clock,
         live=True,
-        pods_without_node=cluster.seen.waiting,
+        pods_without_node=cluster.seen.without_node,
         log=cluster.seen,
         saying=lambda: _trouble(followed),
     )

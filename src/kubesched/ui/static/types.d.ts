@@ -88,7 +88,7 @@ export interface Difference {
 }
 export interface ShadowCause { id: string; judgement: string; title: string; pods: number; examples: string[] }
 export interface ShadowView {
-  now: number; pods: number; agreeing: number; judgements: [string, number][]; overTime: [number, number, number][];
+  now: number; pods: number; agreeing: number; judgements: [string, number][]; overTime: [number, number, number][]; spanSeconds: number;
   causes: ShadowCause[]; differences: Difference[];
 }
 export interface Moved { pod: string; fromNode: string; toNode: string; isNew: boolean; unmanaged: boolean }

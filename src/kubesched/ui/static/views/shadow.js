@@ -55,9 +55,11 @@ function agreement(view) {
       h("p", { class: "big" }, `${share === 100 || share === 0 ? share : share.toFixed(share > 99 ? 2 : 1)} %`,
         h("span", {}, ` of ${counted(view.pods, "pod")} bound by the other scheduler`)),
       stackOf(there, view.pods),
-      h("ul", { class: "legend" }, there.map(([name, pods]) => h("li", { title: MEANING[name]?.[1] ?? "" },
-        h("i", { class: `judged-${name}` }), h("b", {}, count(pods)), ` ${MEANING[name]?.[0] ?? name}`)))),
-    panel("Over time", "", chart([
+      h("ul", { class: "judgements" }, there.map(([name, pods]) => h("li", {},
+        h("i", { class: `judged-${name}` }), h("b", {}, count(pods)), h("span", {}, MEANING[name]?.[0] ?? name),
+        h("span", { class: "dim small" }, MEANING[name]?.[1] ?? "")))),
+    ),
+    panel(`Over time, pods per ${duration(view.spanSeconds)}`, "", chart([
       { name: "agree", values: view.overTime.map((point) => point[1]) },
       { name: "differ", values: view.overTime.map((point) => point[2]) },
     ], times, "Pods on which both agree, and on which they differ, over time")));
@@ -96,7 +98,7 @@ function differences(view, chosen) {
 function difference(each) {
   const most = Math.max(each.theirs.total ?? 0, each.ours?.total ?? 0, 1);
   return h("article", { class: "panel difference" },
-    h("h2", {}, podLink(each.pod), h("span", { class: "dim" }, ` ${duration(each.agoSeconds)} ago`)),
+    h("h2", {}, podLink(each.pod), h("span", { class: "when dim" }, ` ${duration(each.agoSeconds)} ago`)),
     h("p", {}, sentence(each)),
     h("div", { class: "sides" },
       side("They chose", each.theirs, most, each.said ? `They had said: ${each.said}` : ""),
