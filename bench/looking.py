@@ -30,18 +30,15 @@ def cpu_us_per_pod(*, serves: bool, looks: bool) -> float:
         server.ask("nodes", count=NODES)
         server.ask("running", count=RUNNING, nodes=NODES)
         port = free_port()
-        flags = ("--ui-port", str(port), "--authorization-always-allow-paths", "/healthz,/ui/*") if serves else ()
-        with SchedulerProcess(server.url, Path(directory), flags=flags) as scheduler:
+        page = ("--ui-port", str(port), "--authorization-always-allow-paths", "/healthz,/ui/*") if serves else ()
+        with SchedulerProcess(server.url, Path(directory), flags=("--leader-elect=false", *page)) as scheduler:
             scheduler.wait_until_ready()
             with _overview(port) if looks else contextlib.nullcontext():
                 before = scheduler.cpu_seconds()
                 server.ask("pods", kind="basic", count=PODS, per_second=0)
-                wait_for(lambda: _is_done(server.ask("tell")), LONGEST_RUN, f"{PODS} pods and events")
+                done = lambda: server.ask("tell")["events"] == PODS or not scheduler.is_alive  # noqa: E731
+                wait_for(done, LONGEST_RUN, f"{PODS} pods and events")
                 return (scheduler.cpu_seconds() - before) * 1e6 / PODS
-
-
-def _is_done(progress: dict[str, Any]) -> bool:
-    return bool(progress["events"] == PODS)
 
 
 @contextlib.contextmanager

@@ -37,11 +37,12 @@ class DecisionLog(EntryLog, SchedulerListener):
             attempt.watch = Stopwatch(self._stopwatch, is_detailed=attempt.number % _IN_DETAIL == 0)
 
     def finished(self, attempt: Attempt) -> None:
-        if attempt.outcome is None or attempt.outcome is AttemptOutcome.SKIPPED:
+        outcome, victims = attempt.outcome, attempt.victims
+        if outcome is None or outcome is AttemptOutcome.SKIPPED:
             return
-        entry = self._entry(attempt, "preempts" if attempt.victims else str(attempt.outcome))
+        entry = self._entry(attempt, "preempts" if victims else outcome.value)
         self.note(entry)
-        if attempt.victims:
+        if victims:
             self._note_preemption(attempt, entry)
         if attempt.watch is not None:
             self._measure(attempt.watch)
@@ -51,11 +52,12 @@ class DecisionLog(EntryLog, SchedulerListener):
             self.forget(change.old.key)
 
     def _entry(self, attempt: Attempt, outcome: str) -> DecisionEntry:
-        queued, failure, decision = attempt.queued, attempt.failure, attempt.decision
+        queued, failure = attempt.queued, attempt.failure
         plugins: tuple[str, ...] = ()
         reasons: tuple[tuple[str, int], ...] = ()
         if failure is not None:
             plugins = tuple(sorted(failure.unschedulable_plugins | failure.pending_plugins))
+            decision = attempt.decision
             diagnosis = decision.diagnosis if decision is not None else None
             if diagnosis is not None and diagnosis.rejected is None:
                 reasons = tuple(Counter(diagnosis.reasons()).most_common())

@@ -12,9 +12,10 @@ _PODS = 20_000
 _ATTEMPTS_OF_A_POD = 12
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DecisionEntry:
-    """One attempt that is over."""
+    """One attempt that is over. It is never changed, but not frozen: that would take four times as long to make, and a
+    scheduler makes one for every attempt while somebody looks."""
 
     number: int
     at: float
@@ -74,18 +75,15 @@ class EntryLog:
         """Seconds by plugin and extension point, of the attempts that were measured in detail."""
         self.in_detail = 0
         """How many those are."""
-        self._of_pods: OrderedDict[str, deque[DecisionEntry]] = OrderedDict()
+        self._of_pods: OrderedDict[str, tuple[DecisionEntry, ...]] = OrderedDict()
 
     def note(self, entry: DecisionEntry) -> None:
         """One more, whose number is the next."""
         self.number = entry.number
         self.outcomes[entry.outcome] += 1
         self.entries.append(entry)
-        known = self._of_pods.pop(entry.pod, None)
-        if known is None:
-            known = deque(maxlen=_ATTEMPTS_OF_A_POD)
-        known.append(entry)
-        self._of_pods[entry.pod] = known
+        known = self._of_pods.pop(entry.pod, ())
+        self._of_pods[entry.pod] = (*known[1 - _ATTEMPTS_OF_A_POD :], entry)
         if len(self._of_pods) > _PODS:
             self._of_pods.popitem(last=False)
 
