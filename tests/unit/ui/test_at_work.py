@@ -115,7 +115,7 @@ def test_allowance_comes_back_with_what_the_thread_does_for_itself_and_not_witho
     allowance = Allowance(share=0.1, most=1.0)
     allowance.spend(1.05, used=100.0)
     assert allowance.pause() == pytest.approx(0.5)
-    allowance.spend(0.0, used=100.5)
+    allowance.spend(0.0, used=100.6)
     assert allowance.pause() == 0.0
     allowance.spend(0.0, used=1000.0)
     allowance.spend(1.5, used=1000.0)
