@@ -11,13 +11,17 @@ from typing import Any, Literal
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
+from kubesched.api.pod_groups import PodGroup
 from kubesched.daemon.log import Log
 from kubesched.daemon.metrics.registry import MetricsRegistry
+from kubesched.daemon.shadow_groups import GroupJudge, InGroup
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
 from kubesched.framework.extender import AnswersMissingError, ExtenderAnswers, Question
 from kubesched.scheduler.attempt.extender_turns import answer
 from kubesched.scheduler.listener import SchedulerListener
+from kubesched.scheduler.scheduler import Scheduler
+from kubesched.state.columns import Bool
 
 Judgement = Literal["same", "tie", "lower", "rejected", "no-node", "error"]
 """same node · another of the equally good ones · a node that scores lower here · one that is rejected here ·
@@ -85,8 +89,11 @@ class Shadow(SchedulerListener):
         *,
         clock: Callable[[], float],
         on_comparison: Callable[[ShadowComparison], None] = lambda comparison: None,
+        groups: GroupJudge | None = None,
     ) -> None:
+        """With `groups`, pods of a group are judged in the light of it."""
         self._engine = engine
+        self._groups = groups
         self.now = clock
         self._on_comparison = on_comparison
         self._is_stopped = False
@@ -103,6 +110,8 @@ class Shadow(SchedulerListener):
         match change:
             case Change(Pod() as old, Pod() as new) if new.spec.node_name and not old.spec.node_name:
                 self._judge(old, new.spec.node_name)
+            case Change(PodGroup() as old, None) if self._groups is not None:
+                self._groups.forget(old)
 
     def to_plain(self) -> dict[str, Any]:
         """For /debug/shadow."""
@@ -121,16 +130,26 @@ class Shadow(SchedulerListener):
         if self._is_stopped or not self._engine.knows(pod.spec.scheduler_name):
             return
         answers = self._engine.answers_for(pod)
+        group = self._groups.judged(pod, theirs) if self._groups is not None else InGroup()
+        if group.judgement:
+            self._note(self._of_group(pod, theirs, group))
+            return
         try:
-            self._compare(pod, theirs, answers)
+            self._compare(pod, theirs, answers, group.within)
         except AnswersMissingError as missing:
             assert answers is not None
-            task = asyncio.create_task(self._judge_with_extenders(pod, theirs, answers, missing.questions))
+            asked = self._judge_with_extenders(pod, theirs, answers, missing.questions, group.within)
+            task = asyncio.create_task(asked)
             self._judging.add(task)
             task.add_done_callback(self._judging.discard)
 
     async def _judge_with_extenders(
-        self, pod: Pod, theirs: str, answers: ExtenderAnswers, questions: Sequence[Question[Any, Any]]
+        self,
+        pod: Pod,
+        theirs: str,
+        answers: ExtenderAnswers,
+        questions: Sequence[Question[Any, Any]],
+        within: Bool | None,
     ) -> None:
         """By the time extenders have answered the pod is on its node: it is taken off for as long as we decide."""
         state = self._engine.state
@@ -140,18 +159,38 @@ class Shadow(SchedulerListener):
             if placed is not None:
                 state.delete(placed.pod)
             try:
-                self._compare(pod, theirs, answers)
+                self._compare(pod, theirs, answers, within)
             except AnswersMissingError as missing:
                 questions = missing.questions
             finally:
                 if placed is not None:
                     state.apply(placed.pod)
 
-    def _compare(self, pod: Pod, theirs: str, answers: ExtenderAnswers | None) -> None:
-        decision = self._engine.decide(pod, explain=True, extender_answers=answers)
-        comparison = compared(decision, theirs, self.now())
+    def _compare(self, pod: Pod, theirs: str, answers: ExtenderAnswers | None, within: Bool | None) -> None:
+        decision = self._engine.decide(pod, explain=True, extender_answers=answers, within=within)
+        self._note(compared(decision, theirs, self.now()))
+
+    def _note(self, comparison: ShadowComparison) -> None:
         self._count(comparison)
         self._on_comparison(comparison)
+
+    def _of_group(self, pod: Pod, theirs: str, group: InGroup) -> ShadowComparison:
+        """A pod that was judged with its group: nodes were not scored for it alone."""
+        assert group.judgement
+        return ShadowComparison(
+            self.now(),
+            pod.key,
+            group.judgement,
+            theirs,
+            group.ours,
+            group.why,
+            cause="the pod's group is placed otherwise",
+            their_node=Standing(theirs, group.why),
+            our_node=Standing(group.ours) if group.ours else None,
+            nodes=self._engine.state.nodes.live_count,
+            message="" if group.ours else group.why,
+            said=_said_of(pod),
+        )
 
     def _count(self, comparison: ShadowComparison) -> None:
         judgement = comparison.judgement
@@ -167,6 +206,16 @@ class Shadow(SchedulerListener):
         if cause not in self.causes and len(self.causes) >= _REMEMBERED:
             cause = judgement, OTHER_CAUSES
         self.causes[cause] += 1
+
+
+def shadow_of(
+    scheduler: Scheduler, *, clock: Callable[[], float], on_comparison: Callable[[ShadowComparison], None]
+) -> Shadow:
+    """A shadow that sees what a scheduler sees, to be one of its listeners."""
+    engine, groups = scheduler.engine, None
+    if engine.state.features.pod_groups:
+        groups = GroupJudge(engine, scheduler.profiles, scheduler.pods.get)
+    return Shadow(engine, clock=clock, on_comparison=on_comparison, groups=groups)
 
 
 def log_and_count(registry: MetricsRegistry) -> Callable[[ShadowComparison], None]:

@@ -102,7 +102,7 @@ function difference(each) {
     h("p", {}, sentence(each)),
     h("div", { class: "sides" },
       side("They chose", each.theirs, most, each.said ? `They had said: ${each.said}` : ""),
-      each.ours ? side("Here it would be", each.ours, most, `best of ${counted(each.fitting, "node")} that ${each.fitting === 1 ? "fits" : "fit"}, of ${count(each.nodes)}`)
+      each.ours ? side("Here it would be", each.ours, most, each.fitting ? `best of ${counted(each.fitting, "node")} that ${each.fitting === 1 ? "fits" : "fit"}, of ${count(each.nodes)}` : "")
         : h("div", { class: "side" }, h("h3", {}, "Here it would wait"), h("p", {}, each.message || "no node fits"))),
     each.ours?.parts.length && each.theirs.parts.length ? points(each.ours, each.theirs) : null);
 }
