@@ -36,8 +36,13 @@ def cpu_us_per_pod(*, serves: bool, looks: bool) -> float:
             with _overview(port) if looks else contextlib.nullcontext():
                 before = scheduler.cpu_seconds()
                 server.ask("pods", kind="basic", count=PODS, per_second=0)
-                done = lambda: server.ask("tell")["events"] == PODS or not scheduler.is_alive  # noqa: E731
-                wait_for(done, LONGEST_RUN, f"{PODS} pods and events")
+
+                def is_done() -> bool:
+                    if not scheduler.is_alive:
+                        raise RuntimeError("the scheduler ended before all pods were bound")
+                    return bool(server.ask("tell")["events"] == PODS)
+
+                wait_for(is_done, LONGEST_RUN, f"{PODS} pods and events")
                 return (scheduler.cpu_seconds() - before) * 1e6 / PODS
 
 
