@@ -12,6 +12,7 @@ from urllib.parse import quote
 from kubesched.config.configuration import ClientConnection
 from kubesched.kube.client import Client, Throttle
 from kubesched.kube.connection import ConnectionSettings
+from kubesched.kube.connection_pool import MOST_CONNECTIONS
 from kubesched.kube.credentials import (
     CertificateFiles,
     Credentials,
@@ -28,7 +29,7 @@ from kubesched.kube.kubeconfig import User
 from kubesched.kube.observer import Observer
 from kubesched.kube.oidc import OidcCredentials
 from kubesched.kube.tls import Certificate
-from kubesched.kube.transport import MOST_CONNECTIONS, Transport, user_agent
+from kubesched.kube.transport import Transport, user_agent
 
 
 def transport_for(
@@ -113,7 +114,8 @@ def _impersonation(user: User) -> str:
     return "".join(f"{name}: {value}\r\n" for name, value in headers if value)
 
 
-_LEASE_CONNECTIONS = 2
+_LEASE_CONNECTIONS = 4
+"""One for each time that a question about the lease is sent (`leader_election.TRIES`)."""
 _NO_LIMIT = -1.0
 
 
@@ -145,6 +147,7 @@ def clients_for(
     JSON in 16 us a pod, so protobuf would save little, and would need the schema of everything.
     """
     # Where the server leaves bindings without an answer, they hold all connections: the lease must not wait for one.
+    # Nor must one question about the lease wait for the connection on which another has no answer yet.
     transport = transport_for(settings, environ, observer=observer, clock=clock)
     of_leases = transport_for(
         settings, environ, observer=observer_of_leases, connections=_LEASE_CONNECTIONS, clock=clock

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import socket
 import ssl
 from collections.abc import Callable
@@ -11,6 +13,7 @@ from urllib.parse import urlsplit
 from kubesched.kube.errors import AnswerTimeoutError, ConnectionSettingsError, UnreachableError
 from kubesched.kube.hedging import first_of_several
 from kubesched.kube.http_connection import HttpConnection
+from kubesched.kube.lookup import Lookup
 from kubesched.kube.proxy import Proxy, TunnelHandshake, parsed_proxy, proxy_authorization
 from kubesched.kube.tls import Certificate, ServerTrust, TlsContexts
 
@@ -20,8 +23,10 @@ NEXT_DIAL_AFTER = 0.5
 PATIENCE = 2.0
 """The third comes a second after the second, and so on: where handshakes are slow because all redial at once (a server
 died, a certificate was replaced), ten for each that is needed would make them slower still."""
-MOST_DIALS = 6
-"""The last of them begins after 15 s."""
+LONGEST_PAUSE = 2.0
+"""Seconds between two at most: a dial outlives the request that it was begun for, and the next relies on it."""
+MOST_DIALS = 12
+"""The last of them begins after 19.5 s."""
 LEAVE_WITHIN = 5.0
 """Seconds that a connection which is not wanted any more has to be made, and closed."""
 
@@ -58,6 +63,10 @@ class Dialer:
         self.request_prefix = f"http://{self.address.host_header}{self.address.path}" if forwards else self.address.path
         self.extra_headers = proxy_authorization(self._proxy) if self._proxy is not None and forwards else ""
         self._tunnels = self._proxy is not None and not forwards
+        self._proxy_context = (
+            ssl.create_default_context() if self._proxy is not None and self._proxy.scheme == "https" else None
+        )
+        self._lookup = Lookup(self._first_host)
         self._leaving: set[asyncio.Task[None]] = set()
 
     async def dial(self, certificate: Certificate | None, lost: Callable[[HttpConnection], None]) -> HttpConnection:
@@ -84,13 +93,18 @@ class Dialer:
     async def _first_of_several(
         self, certificate: Certificate | None, lost: Callable[[HttpConnection], None]
     ) -> HttpConnection:
-        """One address may stand for several servers, of which one has died without a word: then another is tried."""
+        """One address may stand for several servers, of which one has died without a word: then another is tried.
+
+        A name may have several addresses: each try begins with another.
+        """
         context = self._contexts.context(certificate) if self.address.is_tls else None
+        turns = itertools.count()
         return await first_of_several(
-            lambda: self._dial(context, lost),
+            lambda: self._dial(context, lost, next(turns)),
             next_after=NEXT_DIAL_AFTER,
             most=MOST_DIALS,
             patience=PATIENCE,
+            longest=LONGEST_PAUSE,
             leave=self._hang_up,
         )
 
@@ -105,42 +119,44 @@ class Dialer:
 
     async def close(self) -> None:
         """Wait for nothing that is not wanted any more."""
+        await self._lookup.end()
         leaving = tuple(self._leaving)
         for each in leaving:
             each.cancel()
         await asyncio.gather(*leaving, return_exceptions=True)
 
-    async def _dial(self, context: ssl.SSLContext | None, lost: Callable[[HttpConnection], None]) -> HttpConnection:
-        loop = asyncio.get_running_loop()
-        connection = HttpConnection(loop, lost)
+    async def _dial(
+        self, context: ssl.SSLContext | None, lost: Callable[[HttpConnection], None], turn: int
+    ) -> HttpConnection:
+        """At the first address that takes us, beginning with that of the turn."""
+        addresses = await self._lookup.addresses()
+        turn %= len(addresses)
+        *firsts, last = addresses[turn:] + addresses[:turn]
+        for address in firsts:
+            with contextlib.suppress(OSError):
+                return await self._dial_at(address, context, lost)
+        return await self._dial_at(last, context, lost)
+
+    async def _dial_at(
+        self, address: str, context: ssl.SSLContext | None, lost: Callable[[HttpConnection], None]
+    ) -> HttpConnection:
+        connection = HttpConnection(asyncio.get_running_loop(), lost)
         if self._proxy is None:
-            transport, _ = await loop.create_connection(
-                lambda: connection,
-                self.address.host,
-                self.address.port,
-                ssl=context,
-                server_hostname=self._server_name if context is not None else None,
-            )
+            transport = await _connected(connection, address, self.address.port, context, self._server_name)
         elif self._tunnels:
-            transport = await self._tunnel(loop, self._proxy, connection, context)
+            transport = await self._tunnel(address, self._proxy, connection, context)
         else:
-            proxy_context = ssl.create_default_context() if self._proxy.scheme == "https" else None
-            transport, _ = await loop.create_connection(
-                lambda: connection, self._proxy.host, self._proxy.port, ssl=proxy_context
-            )
+            proxy = self._proxy
+            transport = await _connected(connection, address, proxy.port, self._proxy_context, proxy.host)
         _keep_alive(transport.get_extra_info("socket"))
         return connection
 
     async def _tunnel(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        proxy: Proxy,
-        connection: HttpConnection,
-        context: ssl.SSLContext | None,
+        self, address: str, proxy: Proxy, connection: HttpConnection, context: ssl.SSLContext | None
     ) -> asyncio.Transport:
-        outer = ssl.create_default_context() if proxy.scheme == "https" else None
+        loop = asyncio.get_running_loop()
         handshake = TunnelHandshake(proxy, self.address.host, self.address.port)
-        plain, _ = await loop.create_connection(lambda: handshake, proxy.host, proxy.port, ssl=outer)
+        plain = await _connected(handshake, address, proxy.port, self._proxy_context, proxy.host)
         try:
             await handshake.done
             transport: asyncio.Transport | None = plain
@@ -155,6 +171,16 @@ class Dialer:
             raise
         connection.connection_made(transport)
         return transport
+
+
+async def _connected(
+    protocol: asyncio.Protocol, address: str, port: int, context: ssl.SSLContext | None, name: str
+) -> asyncio.Transport:
+    """In the clear without a context; or else the server must prove that it has that name."""
+    transport, _ = await asyncio.get_running_loop().create_connection(
+        lambda: protocol, address, port, ssl=context, server_hostname=name if context is not None else None
+    )
+    return transport
 
 
 async def _leave(dial: asyncio.Task[HttpConnection]) -> None:

@@ -20,13 +20,16 @@ from tests.unit.kube.certificates import authority, server_context
 from tests.unit.kube.scripted_server import Exchange, ScriptedServer, answering, serving, silent, talking_to
 from tests.virtual_time import now, run
 
-from kubesched.config.configuration import LeaderElection
+from kubesched.config.configuration import ClientConnection, LeaderElection
+from kubesched.kube.authentication import clients_for
 from kubesched.kube.client import Client
-from kubesched.kube.credentials import Credentials, FixedAuthorization, SharedWork
+from kubesched.kube.connection import ConnectionSettings
+from kubesched.kube.credentials import Credentials, FixedAuthorization
 from kubesched.kube.dialing import Dialer
 from kubesched.kube.errors import AnswerTimeoutError, UnreachableError
 from kubesched.kube.leader_election import LeaderElector
 from kubesched.kube.lease import LeaseLock
+from kubesched.kube.shared_work import SharedWork
 from kubesched.kube.tls import ServerTrust
 
 LOOPBACK = ("127.0.0.1",)
@@ -311,5 +314,26 @@ def test_lease_is_kept_while_one_of_two_servers_is_dead(tmp_path: Path) -> None:
 
             await elector.run(lead)
             assert balancer.hung > 30, "some dials met a dead server, too"
+
+    run(main())
+
+
+def test_question_about_the_lease_does_not_wait_for_the_connections_of_those_without_an_answer() -> None:
+    """Three servers in a row take the question and die of it."""
+    lease: dict[str, Any] = {"metadata": {"name": "kube-scheduler", "namespace": "kube-system"}, "spec": {}}
+    answer = answering(200, json.dumps(lease).encode())
+
+    async def main() -> None:
+        async with serving(answer, answer, silent, silent, silent, answer) as server:
+            settings = ConnectionSettings(server=f"http://127.0.0.1:{server.port}")
+            clients = clients_for(settings, ClientConnection(), {}, clock=now)
+            lock = LeaseLock(clients.leases, namespace="kube-system", name="kube-scheduler")
+            elector = LeaderElector(lock, "me", LeaderElection(), clock=now)
+            await elector.acquire()
+            began = now()
+            assert await elector._try(deadline=began + 10)
+            assert now() - began == pytest.approx(3.75, abs=0.1), "the fourth, after three quarters of five seconds"
+            await clients.transport.close()
+            await clients.transport_of_leases.close()
 
     run(main())
