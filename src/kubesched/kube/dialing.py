@@ -28,7 +28,7 @@ LONGEST_PAUSE = 2.0
 MOST_DIALS = 12
 """The last of them begins after 19.5 s."""
 LEAVE_WITHIN = 5.0
-"""Seconds that a connection which is not wanted any more has to be made, and closed."""
+"""Seconds that a connection has to be made which is not waited for any more."""
 
 
 class Address:
@@ -67,14 +67,24 @@ class Dialer:
             ssl.create_default_context() if self._proxy is not None and self._proxy.scheme == "https" else None
         )
         self._lookup = Lookup(self._first_host)
+        self._took = 0.0
+        """Seconds for the last connection that was made: where all are slow, it helps nobody to dial more of them."""
         self._leaving: set[asyncio.Task[None]] = set()
 
-    async def dial(self, certificate: Certificate | None, lost: Callable[[HttpConnection], None]) -> HttpConnection:
-        """A new connection, showing this certificate. Raises UnreachableError in words for people."""
+    async def dial(
+        self,
+        certificate: Certificate | None,
+        lost: Callable[[HttpConnection], None],
+        spare: Callable[[HttpConnection], None] = lambda connection: connection.close(),
+    ) -> HttpConnection:
+        """A new connection, showing this certificate. Raises UnreachableError in words for people.
+
+        `lost` is told when a connection ends; `spare` of those that were dialed beside it and are made a little later.
+        """
         where = f"{self.address.host}:{self.address.port}"
         try:
             async with asyncio.timeout(DIAL_TIMEOUT):
-                return await self._first_of_several(certificate, lost)
+                return await self._first_of_several(certificate, lost, spare)
         except TimeoutError:
             raise AnswerTimeoutError(f"dial tcp {where}: no connection within {DIAL_TIMEOUT:g} s") from None
         except ssl.SSLCertVerificationError as error:
@@ -91,7 +101,10 @@ class Dialer:
         return self.address.host if self._proxy is None else self._proxy.host
 
     async def _first_of_several(
-        self, certificate: Certificate | None, lost: Callable[[HttpConnection], None]
+        self,
+        certificate: Certificate | None,
+        lost: Callable[[HttpConnection], None],
+        spare: Callable[[HttpConnection], None],
     ) -> HttpConnection:
         """One address may stand for several servers, of which one has died without a word: then another is tried.
 
@@ -101,19 +114,20 @@ class Dialer:
         turns = itertools.count()
         return await first_of_several(
             lambda: self._dial(context, lost, next(turns)),
-            next_after=NEXT_DIAL_AFTER,
+            next_after=min(max(NEXT_DIAL_AFTER, 2 * self._took), LONGEST_PAUSE),
             most=MOST_DIALS,
             patience=PATIENCE,
             longest=LONGEST_PAUSE,
-            leave=self._hang_up,
+            leave=lambda dial: self._leave(dial, spare),
         )
 
-    def _hang_up(self, dial: asyncio.Task[HttpConnection]) -> None:
+    def _leave(self, dial: asyncio.Task[HttpConnection], spare: Callable[[HttpConnection], None]) -> None:
         """Another one was first, or nobody waits any more.
 
-        It is made all the same, and closed then: uvloop goes on with a handshake that was cancelled, and breaks.
+        It is made all the same, if that does not take long: uvloop goes on with a handshake that was cancelled, and
+        breaks.
         """
-        leaving = asyncio.create_task(_leave(dial))
+        leaving = asyncio.create_task(_left(dial, spare))
         self._leaving.add(leaving)
         leaving.add_done_callback(self._leaving.discard)
 
@@ -140,7 +154,9 @@ class Dialer:
     async def _dial_at(
         self, address: str, context: ssl.SSLContext | None, lost: Callable[[HttpConnection], None]
     ) -> HttpConnection:
-        connection = HttpConnection(asyncio.get_running_loop(), lost)
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        connection = HttpConnection(loop, lost)
         if self._proxy is None:
             transport = await _connected(connection, address, self.address.port, context, self._server_name)
         elif self._tunnels:
@@ -149,6 +165,7 @@ class Dialer:
             proxy = self._proxy
             transport = await _connected(connection, address, proxy.port, self._proxy_context, proxy.host)
         _keep_alive(transport.get_extra_info("socket"))
+        self._took = loop.time() - began
         return connection
 
     async def _tunnel(
@@ -183,14 +200,16 @@ async def _connected(
     return transport
 
 
-async def _leave(dial: asyncio.Task[HttpConnection]) -> None:
+async def _left(dial: asyncio.Task[HttpConnection], spare: Callable[[HttpConnection], None]) -> None:
+    is_spared = False
     try:
         await asyncio.wait((dial,), timeout=LEAVE_WITHIN)
+        is_spared = True
     finally:
         dial.cancel()  # which does nothing to one that is done
         for made in await asyncio.gather(dial, return_exceptions=True):
             if isinstance(made, HttpConnection):
-                made.close()
+                spare(made) if is_spared else made.close()
 
 
 def _keep_alive(sock: socket.socket) -> None:

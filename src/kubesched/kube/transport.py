@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 
 from kubesched import __version__
-from kubesched.kube.connection_pool import MOST_CONNECTIONS, ConnectionPool
+from kubesched.kube.connection_pool import MOST_CONNECTIONS, ConnectionPool, Told
 from kubesched.kube.credentials import Credentials
 from kubesched.kube.dialing import Dialer
 from kubesched.kube.errors import AnswerTimeoutError, UnreachableError
@@ -30,11 +30,13 @@ def user_agent(suffix: str = "") -> str:
 class _Sending:
     """How far a request is."""
 
-    __slots__ = ("began", "may_send")
+    __slots__ = ("began", "may_send", "was_outdated")
 
     def __init__(self, may_send: Callable[[], bool]) -> None:
         self.may_send = may_send
         self.began = False
+        self.was_outdated = False
+        """It was refused on a connection with a certificate that was replaced since."""
 
 
 class Transport:
@@ -82,7 +84,7 @@ class Transport:
                 answer = await self._send(
                     self._request(method, path, body, content_type, agent, authorization), sending
                 )
-                if answer.status == 401 and await self._credentials.renew(authorization):
+                if answer.status == 401 and (sending.was_outdated or await self._credentials.renew(authorization)):
                     # 401 is decided before anything is done, so even a write may be sent again.
                     authorization = await self._authorization()
                     answer = await self._send(
@@ -129,17 +131,20 @@ class Transport:
             if not sending.may_send():
                 raise UnreachableError("not sent, because the lease is lost")
             sending.began = True
-            return await connection.request(data)
+            answer = await connection.request(data)
+            if answer.status == 401:
+                sending.was_outdated = self._pool.refused(connection)
+            return answer
         finally:
             self._pool.give_back(connection)
 
     async def _open(self, path: str, agent: str, authorization: str) -> AnswerStream:
-        connection = await self._dial(self._streams.discard)
+        connection = await self._dialer.dial(self._shown, self._streams.discard)
         self._streams.add(connection)
         return await connection.open_stream(self._request("GET", path, b"", "", agent, authorization))
 
-    async def _dial(self, lost: Callable[[HttpConnection], None]) -> HttpConnection:
-        return await self._dialer.dial(self._shown, lost)
+    async def _dial(self, lost: Told, spare: Told) -> HttpConnection:
+        return await self._dialer.dial(self._shown, lost, spare)
 
     async def _authorization(self) -> str:
         authorization = await self._credentials.authorization()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.virtual_time import now, run
 
-from kubesched.kube.connection_pool import LONGEST_IDLE, MOST_DIALED_AT_ONCE, ConnectionPool
+from kubesched.kube.connection_pool import LONGEST_IDLE, MOST_DIALED_AT_ONCE, ConnectionPool, Told
 from kubesched.kube.errors import UnreachableError
 from kubesched.kube.http_connection import HttpConnection
 
@@ -32,6 +32,12 @@ class Line(asyncio.Transport):
         self._connection.connection_lost(None)
 
 
+def connected(lost: Told = lambda _: None) -> HttpConnection:
+    connection = HttpConnection(asyncio.get_running_loop(), lost)
+    connection.connection_made(Line(connection))
+    return connection
+
+
 class Dials:
     """Makes a connection in so many seconds, or an error."""
 
@@ -42,7 +48,8 @@ class Dials:
         self.under_way = 0
         self.most_at_once = 0
 
-    async def __call__(self, lost: Callable[[HttpConnection], None]) -> HttpConnection:
+    async def __call__(self, lost: Told, spare: Told) -> HttpConnection:
+        self.spare = spare
         takes = self._takes[min(self.begun, len(self._takes) - 1)]
         self.begun += 1
         self.under_way += 1
@@ -53,9 +60,7 @@ class Dials:
             self.under_way -= 1
         if self.error is not None:
             raise self.error
-        connection = HttpConnection(asyncio.get_running_loop(), lost)
-        connection.connection_made(Line(connection))
-        return connection
+        return connected(lost)
 
 
 def pooled(test: Callable[[ConnectionPool, Dials], Coroutine[Any, Any, None]], *takes: float, size: int = 64) -> None:
@@ -97,6 +102,19 @@ def test_dial_goes_on_when_its_request_gives_up() -> None:
         assert (dials.begun, now()) == (1, 7)
 
     pooled(test, 7)
+
+
+def test_connection_that_lost_the_race_is_for_the_next_request() -> None:
+    async def test(pool: ConnectionPool, dials: Dials) -> None:
+        await pool.take()
+        spare = connected()
+        dials.spare(spare)
+        assert await pool.take() is spare
+        too_many = connected()
+        dials.spare(too_many)
+        assert not too_many.usable
+
+    pooled(test, 0, size=2)
 
 
 def test_many_who_wait_have_a_few_connections_dialed() -> None:
@@ -174,26 +192,60 @@ def test_error_of_a_dial_is_freed_with_its_last_use() -> None:
     pooled(test, 0)
 
 
-def test_connection_of_a_replaced_certificate_is_used_by_no_other_request() -> None:
+def test_connection_with_a_replaced_certificate_is_used_until_there_is_one_with_the_new() -> None:
     async def test(pool: ConnectionPool, dials: Dials) -> None:
         used, idle = await pool.take(), await pool.take()
         pool.give_back(idle)
         pool.retire()
+        assert await pool.take() is idle, "nobody waits for a handshake"
+        pool.give_back(idle)
+        await asyncio.sleep(6)
         pool.give_back(used)
         assert not used.usable
         assert not idle.usable
         assert await pool.take() not in (used, idle)
+        assert (dials.begun, now()) == (3, 6)
+
+    pooled(test, 0, 0, 5)
+
+
+def test_connection_with_a_replaced_certificate_is_kept_while_none_can_be_made() -> None:
+    async def test(pool: ConnectionPool, dials: Dials) -> None:
+        connection = await used_for(pool, 0)
+        pool.retire()
+        dials.error = UnreachableError("refused")
+        for _ in range(3):
+            assert await used_for(pool, 1) is connection
+        assert dials.begun == 4, "one for each request, and none without"
 
     pooled(test, 0)
 
 
-def test_connection_dialed_with_a_certificate_that_was_replaced_meanwhile_serves_one_request() -> None:
+def test_connection_that_the_server_refuses_for_its_certificate_is_used_no_more() -> None:
+    async def test(pool: ConnectionPool, dials: Dials) -> None:
+        first, second = await pool.take(), await pool.take()
+        assert not pool.refused(first), "its certificate is the present one: another connection would fare no better"
+        pool.retire()
+        assert pool.refused(first)
+        assert pool.refused(second)
+        for connection in (first, second):
+            pool.give_back(connection)
+            assert not connection.usable
+        assert await pool.take() not in (first, second)
+
+    pooled(test, 0)
+
+
+def test_connection_dialed_with_a_certificate_that_was_replaced_meanwhile_is_used_all_the_same() -> None:
     async def test(pool: ConnectionPool, dials: Dials) -> None:
         waiting = asyncio.create_task(pool.take())
         await asyncio.sleep(1)
         pool.retire()
         connection = await waiting
         assert (connection.usable, now()) == (True, 5), "nobody has to begin anew"
+        pool.give_back(connection)
+        assert await pool.take() is connection
+        await asyncio.sleep(6)
         pool.give_back(connection)
         assert not connection.usable
 

@@ -121,3 +121,17 @@ def test_address_that_refuses_is_followed_by_the_next_at_once(monkeypatch: pytes
         assert (tried, now()) == (["10.0.0.1", "10.0.0.2"], 0.0)
 
     run(main())
+
+
+def test_where_connections_are_slow_the_next_is_dialed_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server with too much to do is not helped by three handshakes for each that is needed."""
+
+    async def main() -> None:
+        dialer, tried = dialing(monkeypatch, {"10.0.0.1": 0.9})
+        NameServer(monkeypatch, "10.0.0.1")
+        dialer._took = 0.9
+        await dialer.dial(None, lambda _: None)
+        assert (len(tried), now()) == (1, 0.9)
+        await dialer.close()
+
+    run(main())
