@@ -38,11 +38,15 @@ def transport_for(
     *,
     observer: Observer | None = None,
     connections: int = MOST_CONNECTIONS,
+    is_urgent: bool = False,
     clock: Callable[[], float] = time.monotonic,
 ) -> Transport:
-    """A transport to that server as that user. Raises ConnectionSettingsError, CredentialsError."""
+    """A transport to that server as that user; if it is urgent, connections are dialed with more effort.
+
+    Raises ConnectionSettingsError, CredentialsError.
+    """
     return Transport(
-        Dialer(settings.server, settings.trust, settings.proxy_url),
+        Dialer(settings.server, settings.trust, settings.proxy_url, is_urgent=is_urgent),
         credentials_for(settings, environ, observer=observer or Observer(), clock=clock),
         headers=_impersonation(settings.user),
         connections=connections,
@@ -150,7 +154,7 @@ def clients_for(
     # Nor must one question about the lease wait for the connection on which another has no answer yet.
     transport = transport_for(settings, environ, observer=observer, clock=clock)
     of_leases = transport_for(
-        settings, environ, observer=observer_of_leases, connections=_LEASE_CONNECTIONS, clock=clock
+        settings, environ, observer=observer_of_leases, connections=_LEASE_CONNECTIONS, is_urgent=True, clock=clock
     )
 
     def client(suffix: str, transport: Transport, observer: Observer | None, qps: float) -> Client:

@@ -12,7 +12,7 @@ from kubesched.kube.errors import UnreachableError
 from kubesched.kube.http_connection import HttpConnection
 
 MOST_CONNECTIONS = 64
-MOST_DIALED_AT_ONCE = 16
+MOST_DIALED_AT_ONCE = 8
 """Where all connections are lost in one moment (a server died, a certificate was replaced), dozens of requests want a
 new one. Most need none of their own: the first few are free again before as many more could be made. And a handshake
 costs the server more than most requests do: who has two cores and 64 of them to make is slow to renew our lease."""

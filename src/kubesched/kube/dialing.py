@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import math
 import socket
 import ssl
 from collections.abc import Callable
@@ -22,11 +23,13 @@ NEXT_DIAL_AFTER = 0.5
 """Seconds without a connection (TLS included) after which another one is dialed beside it; the first made is used."""
 PATIENCE = 2.0
 """The third comes a second after the second, and so on: where handshakes are slow because all redial at once (a server
-died, a certificate was replaced), ten for each that is needed would make them slower still."""
-LONGEST_PAUSE = 2.0
-"""Seconds between two at most: a dial outlives the request that it was begun for, and the next relies on it."""
-MOST_DIALS = 12
-"""The last of them begins after 19.5 s."""
+died), several for each that is needed would make them slower still. So the second waits longer, too, where they are."""
+LONGEST_START = 8.0
+MOST_DIALS = 6
+"""The last of them begins after 15 s."""
+URGENT_PAUSE = 2.0
+"""Seconds between two at most where it is urgent, however slow they are: one for the lease is worth it."""
+MOST_URGENT_DIALS = 12
 LEAVE_WITHIN = 5.0
 """Seconds that a connection has to be made which is not waited for any more."""
 
@@ -52,8 +55,9 @@ class Address:
 class Dialer:
     """Makes connections to one server."""
 
-    def __init__(self, server: str, trust: ServerTrust, proxy_url: str = "") -> None:
+    def __init__(self, server: str, trust: ServerTrust, proxy_url: str = "", *, is_urgent: bool = False) -> None:
         """Raises ConnectionSettingsError if the address cannot be one."""
+        self._is_urgent = is_urgent
         self.address = Address(server)
         self._server_name = trust.server_name or self.address.host
         self._contexts = TlsContexts(trust)
@@ -114,10 +118,10 @@ class Dialer:
         turns = itertools.count()
         return await first_of_several(
             lambda: self._dial(context, lost, next(turns)),
-            next_after=min(max(NEXT_DIAL_AFTER, 2 * self._took), LONGEST_PAUSE),
-            most=MOST_DIALS,
+            next_after=NEXT_DIAL_AFTER if self._is_urgent else min(max(NEXT_DIAL_AFTER, 2 * self._took), LONGEST_START),
+            most=MOST_URGENT_DIALS if self._is_urgent else MOST_DIALS,
             patience=PATIENCE,
-            longest=LONGEST_PAUSE,
+            longest=URGENT_PAUSE if self._is_urgent else math.inf,
             leave=lambda dial: self._leave(dial, spare),
         )
 

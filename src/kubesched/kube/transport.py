@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 
 from kubesched import __version__
-from kubesched.kube.connection_pool import MOST_CONNECTIONS, ConnectionPool, Told
+from kubesched.kube.connection_pool import MOST_CONNECTIONS, MOST_DIALED_AT_ONCE, ConnectionPool, Told
 from kubesched.kube.credentials import Credentials
 from kubesched.kube.dialing import Dialer
 from kubesched.kube.errors import AnswerTimeoutError, UnreachableError
@@ -59,6 +59,7 @@ class Transport:
         self._shown: Certificate | None = None
         self._pool = ConnectionPool(self._dial, size=connections, clock=clock)
         self._streams: set[HttpConnection] = set()
+        self._opening = asyncio.Semaphore(MOST_DIALED_AT_ONCE)
         self._heads: dict[tuple[str, str], str] = {}
 
     async def send(
@@ -139,7 +140,8 @@ class Transport:
             self._pool.give_back(connection)
 
     async def _open(self, path: str, agent: str, authorization: str) -> AnswerStream:
-        connection = await self._dialer.dial(self._shown, self._streams.discard)
+        async with self._opening:
+            connection = await self._dialer.dial(self._shown, self._streams.discard)
         self._streams.add(connection)
         return await connection.open_stream(self._request("GET", path, b"", "", agent, authorization))
 

@@ -83,10 +83,12 @@ def test_name_that_nobody_knows_is_an_error(monkeypatch: pytest.MonkeyPatch) -> 
     run(main())
 
 
-def dialing(monkeypatch: pytest.MonkeyPatch, answers: dict[str, float | OSError]) -> tuple[Dialer, list[str]]:
+def dialing(
+    monkeypatch: pytest.MonkeyPatch, answers: dict[str, float | OSError], *, is_urgent: bool = False
+) -> tuple[Dialer, list[str]]:
     """A dialer whose connections take so many seconds or fail, by address; and the addresses it tried."""
     tried: list[str] = []
-    dialer = Dialer("http://kubernetes:80", ServerTrust())
+    dialer = Dialer("http://kubernetes:80", ServerTrust(), is_urgent=is_urgent)
 
     async def dial(address: str, *_: object) -> HttpConnection:
         tried.append(address)
@@ -123,15 +125,34 @@ def test_address_that_refuses_is_followed_by_the_next_at_once(monkeypatch: pytes
     run(main())
 
 
-def test_where_connections_are_slow_the_next_is_dialed_later(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("is_urgent", "dials"), [(False, 1), (True, 3)])
+def test_where_connections_are_slow_the_next_is_dialed_later_unless_it_is_urgent(
+    monkeypatch: pytest.MonkeyPatch, is_urgent: bool, dials: int
+) -> None:
     """A server with too much to do is not helped by three handshakes for each that is needed."""
 
     async def main() -> None:
-        dialer, tried = dialing(monkeypatch, {"10.0.0.1": 0.9})
         NameServer(monkeypatch, "10.0.0.1")
-        dialer._took = 0.9
+        dialer, tried = dialing(monkeypatch, {"10.0.0.1": 1.9}, is_urgent=is_urgent)
+        dialer._took = 1.9
         await dialer.dial(None, lambda _: None)
-        assert (len(tried), now()) == (1, 0.9)
+        assert (len(tried), now()) == (dials, 1.9)
+        await dialer.close()
+
+    run(main())
+
+
+def test_urgent_dial_is_tried_again_every_other_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It outlives the question about the lease that it was begun for, and the next relies on it."""
+
+    async def main() -> None:
+        NameServer(monkeypatch, "10.0.0.1")
+        dialer, tried = dialing(monkeypatch, {"10.0.0.1": 1000.0}, is_urgent=True)
+        dial = asyncio.create_task(dialer.dial(None, lambda _: None))
+        await asyncio.sleep(10)
+        assert len(tried) == 7, "at 0, 0.5, 1.5, 3.5, 5.5, 7.5 and 9.5"
+        dial.cancel()
+        await asyncio.gather(dial, return_exceptions=True)
         await dialer.close()
 
     run(main())

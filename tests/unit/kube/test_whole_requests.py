@@ -24,6 +24,7 @@ from kubesched.config.configuration import ClientConnection, LeaderElection
 from kubesched.kube.authentication import clients_for
 from kubesched.kube.client import Client
 from kubesched.kube.connection import ConnectionSettings
+from kubesched.kube.connection_pool import MOST_DIALED_AT_ONCE
 from kubesched.kube.credentials import Credentials, FixedAuthorization
 from kubesched.kube.dialing import Dialer
 from kubesched.kube.errors import AnswerTimeoutError, UnreachableError
@@ -335,5 +336,44 @@ def test_question_about_the_lease_does_not_wait_for_the_connections_of_those_wit
             assert now() - began == pytest.approx(3.75, abs=0.1), "the fourth, after three quarters of five seconds"
             await clients.transport.close()
             await clients.transport_of_leases.close()
+
+    run(main())
+
+
+def test_connection_for_the_lease_is_dialed_with_more_effort() -> None:
+    """Nothing is heard of any server: how often is each asked for a connection in ten seconds?"""
+
+    async def main() -> None:
+        balancer = Balancer([1])
+        balancer.kill(0)
+        await balancer.start()
+        settings = ConnectionSettings(server=f"https://127.0.0.1:{balancer.port}", trust=trusting())
+        clients = clients_for(settings, ClientConnection(), {}, clock=now)
+        dials = []
+        for client in (clients.leases, clients.scheduler):
+            before = balancer.hung
+            with pytest.raises(AnswerTimeoutError):
+                await client.get("/x", timeout=10, retries=0)
+            dials.append(balancer.hung - before)
+            await clients.transport_of_leases.close()
+        await clients.transport.close()
+        await balancer.stop()
+        assert dials == [7, 5]
+
+    run(main())
+
+
+def test_watches_that_are_lost_together_are_not_dialed_all_at_once() -> None:
+    async def main() -> None:
+        balancer = Balancer([1])
+        balancer.kill(0)
+        await balancer.start()
+        address = ScriptedServer([silent], port=balancer.port)
+        async with talking_to(address, trust=trusting()) as client:
+            watches = [asyncio.create_task(client.watch("/x", silence=60, timeout=5)) for _ in range(20)]
+            await asyncio.sleep(0.3)
+            assert balancer.hung == MOST_DIALED_AT_ONCE
+            await asyncio.gather(*watches, return_exceptions=True)
+        await balancer.stop()
 
     run(main())
