@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import math
 import random
@@ -257,9 +258,10 @@ class LeaderElector:
             raise AnswerTimeoutError("no time left to renew it")
         began = self._clock()
         until = began + min(self._request_timeout, left)
+        asked = itertools.count()
 
         async def once() -> T | ApiStatusError:
-            if self._clock() > began:
+            if next(asked):
                 self._lock.distrust()
             try:
                 return await ask(until - self._clock())

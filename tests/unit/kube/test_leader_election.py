@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from itertools import count
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -426,6 +427,23 @@ def test_renewal_whose_server_died_is_asked_for_again_beside_it() -> None:
         assert len(lease.writes) == 2
         assert me.slow_paths == 0
         renewing.cancel()
+
+    run(main())
+
+
+def test_connection_on_which_the_lease_was_renewed_is_trusted_with_the_next_renewal() -> None:
+    """On a clock that never stands still: a new connection for every renewal would be one more thing to wait for."""
+
+    async def main() -> None:
+        ticks = count()
+        lock = SharedLease().lock()
+        me = LeaderElector(lock, "me", LeaderElection(), clock=lambda: now() + 1e-6 * next(ticks))
+        await me.acquire()
+        renewing = asyncio.create_task(me._renew())
+        await asyncio.sleep(11)
+        renewing.cancel()
+        assert len(lock.lease.writes) == 6
+        assert lock.distrusted == 0
 
     run(main())
 
