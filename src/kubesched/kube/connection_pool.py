@@ -40,6 +40,8 @@ class ConnectionPool:
         self._idle: deque[HttpConnection] = deque()
         self._waiting: deque[asyncio.Future[HttpConnection]] = deque()
         self._dials: set[asyncio.Task[None]] = set()
+        self._distrusted: set[asyncio.Task[None]] = set()
+        """Of the dials, those that do not count: who should answer may be gone."""
         self._in_use = 0
         self._open: set[HttpConnection] = set()
         """With the present certificate."""
@@ -96,10 +98,11 @@ class ConnectionPool:
         return True
 
     def close_idle(self) -> None:
-        """Keep none for later: who should answer on them may be gone."""
+        """Keep none for later, and do not rely on what is being dialed: who should answer may be gone."""
         for connection in self._idle:
             connection.close()
         self._idle.clear()
+        self._distrusted |= self._dials
 
     async def close(self) -> None:
         """Hang up everywhere."""
@@ -115,13 +118,14 @@ class ConnectionPool:
 
     def _dial_more(self, at_least: int = 0) -> None:
         if wanted := min(max(at_least, len(self._waiting)), MOST_DIALED_AT_ONCE, self._size - self._in_use):
-            for _ in range(wanted - sum(not dial.done() for dial in self._dials)):
+            for _ in range(wanted - sum(not dial.done() for dial in self._dials - self._distrusted)):
                 dial = asyncio.create_task(self._dial_once())
                 self._dials.add(dial)
                 dial.add_done_callback(self._dialed)
 
     def _dialed(self, dial: asyncio.Task[None]) -> None:
         self._dials.remove(dial)
+        self._distrusted.discard(dial)
         self._dial_more()
 
     async def _dial_once(self) -> None:

@@ -104,6 +104,21 @@ def test_dial_goes_on_when_its_request_gives_up() -> None:
     pooled(test, 7)
 
 
+def test_dial_that_is_not_trusted_any_more_keeps_no_other_from_being_begun() -> None:
+    async def test(pool: ConnectionPool, dials: Dials) -> None:
+        first = asyncio.create_task(pool.take())
+        await asyncio.sleep(1)
+        pool.close_idle()
+        second = asyncio.create_task(pool.take())
+        await asyncio.sleep(1)
+        assert dials.begun == 3, "one for each who waits, besides"
+        assert first.done()
+        assert second.done()
+        await pool.close()
+
+    pooled(test, 1000, 0)
+
+
 def test_connection_that_lost_the_race_is_for_the_next_request() -> None:
     async def test(pool: ConnectionPool, dials: Dials) -> None:
         await pool.take()
