@@ -135,9 +135,9 @@ class Client:
     async def delete(self, path: str, body: bytes = b"", *, timeout: float = TIMEOUT, retries: int = RETRIES) -> bytes:
         return await self.request("DELETE", path, body, timeout=timeout, retries=retries)
 
-    def close_idle(self) -> None:
+    def distrust(self) -> None:
         """Send what comes next on new connections: who should answer on the present ones may be gone."""
-        self._transport.close_idle()
+        self._transport.distrust()
 
     async def request(
         self,

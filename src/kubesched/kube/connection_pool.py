@@ -98,10 +98,14 @@ class ConnectionPool:
         return True
 
     def close_idle(self) -> None:
-        """Keep none for later, and do not rely on what is being dialed: who should answer may be gone."""
+        """Keep none for later: who should answer on them may be gone."""
         for connection in self._idle:
             connection.close()
         self._idle.clear()
+
+    def distrust(self) -> None:
+        """Keep none for later, and rely on none that is being dialed."""
+        self.close_idle()
         self._distrusted |= self._dials
 
     async def close(self) -> None:
@@ -118,7 +122,8 @@ class ConnectionPool:
 
     def _dial_more(self, at_least: int = 0) -> None:
         if wanted := min(max(at_least, len(self._waiting)), MOST_DIALED_AT_ONCE, self._size - self._in_use):
-            for _ in range(wanted - sum(not dial.done() for dial in self._dials - self._distrusted)):
+            missing = wanted - sum(not dial.done() for dial in self._dials - self._distrusted)
+            for _ in range(min(missing, MOST_DIALED_AT_ONCE - len(self._dials))):
                 dial = asyncio.create_task(self._dial_once())
                 self._dials.add(dial)
                 dial.add_done_callback(self._dialed)

@@ -113,9 +113,9 @@ class Transport:
         except TimeoutError:
             raise AnswerTimeoutError(f"no answer within {timeout:g} s", maybe_done=True) from None
 
-    def close_idle(self) -> None:
-        """Keep no connection for later."""
-        self._pool.close_idle()
+    def distrust(self) -> None:
+        """Send what comes next on new connections: who should answer on the present ones may be gone."""
+        self._pool.distrust()
 
     async def close(self) -> None:
         """Hang up everywhere."""

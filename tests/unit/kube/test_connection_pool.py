@@ -108,7 +108,7 @@ def test_dial_that_is_not_trusted_any_more_keeps_no_other_from_being_begun() -> 
     async def test(pool: ConnectionPool, dials: Dials) -> None:
         first = asyncio.create_task(pool.take())
         await asyncio.sleep(1)
-        pool.close_idle()
+        pool.distrust()
         second = asyncio.create_task(pool.take())
         await asyncio.sleep(1)
         assert dials.begun == 3, "one for each who waits, besides"
@@ -117,6 +117,20 @@ def test_dial_that_is_not_trusted_any_more_keeps_no_other_from_being_begun() -> 
         await pool.close()
 
     pooled(test, 1000, 0)
+
+
+def test_there_are_only_so_many_dials_however_often_they_are_distrusted() -> None:
+    async def test(pool: ConnectionPool, dials: Dials) -> None:
+        waiting = [asyncio.create_task(pool.take()) for _ in range(3)]
+        for _ in range(20):
+            await asyncio.sleep(1)
+            pool.distrust()
+            waiting.append(asyncio.create_task(pool.take()))
+        assert dials.under_way == MOST_DIALED_AT_ONCE
+        await pool.close()
+        await asyncio.gather(*waiting, return_exceptions=True)
+
+    pooled(test, 1000)
 
 
 def test_connection_that_lost_the_race_is_for_the_next_request() -> None:
