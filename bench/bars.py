@@ -18,10 +18,11 @@ ENGINE_US = {
     "first-of-kind": 1500,
     "preemption": 8000,
 }
-LOOP_US = {"basic": 200, "spread-soft": 400, "preferred-affinity": 400, "daemonset": 400, "beside-gated": 200}
+LOOP_US = {"basic": 200, "spread-soft": 400, "preferred-affinity": 400, "daemonset": 400, "beside-gated": 150}
 TRICKLE_US = {"basic": 450, "spread-hard": 600}
 """CPU of the daemon's process per pod when they come one by one."""
-EVENT_US = 50_000
+EVENT_US = {"node-label": 50_000, "small-node": 50_000, "other-pod-bound": 50_000, "condition-written": 40}
+"""An event that helps none of the pods that wait."""
 WAITING_ATTEMPT_KB = 40
 """What an attempt holds that waits for volumes, its pod and its claim included."""
 BESIDE_WAITING_US = 300
@@ -45,6 +46,10 @@ GANG_EVENT_MS = 50
 """An event that helps none of 1,000 gangs of 10 that wait."""
 HOSTILE_SECONDS, LARGER_HOSTILE_SECONDS = 0.3, 0.5
 """CPU of an attempt at one very large pod."""
+WAIT_SECONDS = 1
+"""CPU until an ordinary pod is decided that comes right behind one as large as the API server accepts."""
+BESIDE_LARGEST_MS = 40
+"""CPU of an ordinary pod with new labels while such pods are placed or wait."""
 HOSTILE_MB_LEFT = 10
 """What may still be held after such pods were deleted."""
 ASSIGNED_POD_MS = {"10,000 different pods": 2, "5,000 pods with affinity": 5}

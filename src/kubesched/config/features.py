@@ -62,6 +62,9 @@ class Features:
     group_topology: bool = _gate("TopologyAwareWorkloadScheduling", default=False)
     """The pods of a group may have to stay within a rack, a zone, or any such domain."""
 
+    job_groups: bool = _gate("WorkloadWithJob", default=False)
+    """A Job makes a group of its pods if all of them run at once: a gate of the controllers, not of the scheduler."""
+
     @classmethod
     def of(cls, gates: Mapping[str, bool]) -> Features:
         """From gates by their Kubernetes names; those not mentioned are at their default, others do not matter."""
@@ -89,3 +92,8 @@ class Features:
 
 GATES_BY_FIELD: dict[str, str] = {one.name: one.metadata["gate"] for one in fields(Features)}
 DEFAULT_FEATURES = Features()
+POD_GROUP_GATES = tuple(
+    GATES_BY_FIELD[name]
+    for name in ("pod_groups", "gang_scheduling", "group_preemption", "group_topology", "job_groups")
+)
+"""All that is about pod groups."""

@@ -10,13 +10,17 @@ from typing import Any, Literal, NamedTuple
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
+from kubesched.api.pod_groups import PodGroup
 from kubesched.daemon.log import Log
 from kubesched.daemon.metrics.registry import MetricsRegistry
+from kubesched.daemon.shadow_groups import GroupJudge, InGroup
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
 from kubesched.framework.extender import AnswersMissingError, ExtenderAnswers, Question
 from kubesched.scheduler.attempt.extender_turns import answer
 from kubesched.scheduler.listener import SchedulerListener
+from kubesched.scheduler.scheduler import Scheduler
+from kubesched.state.columns import Bool
 
 Judgement = Literal["same", "tie", "lower", "rejected", "no-node", "error"]
 """same node · another of the equally good ones · a node that scores lower here · one that is rejected here ·
@@ -52,8 +56,11 @@ class Shadow(SchedulerListener):
         *,
         clock: Callable[[], float],
         on_comparison: Callable[[ShadowComparison], None] = lambda comparison: None,
+        groups: GroupJudge | None = None,
     ) -> None:
+        """With `groups`, pods of a group are judged in the light of it."""
         self._engine = engine
+        self._groups = groups
         self._clock = clock
         self._on_comparison = on_comparison
         self._is_stopped = False
@@ -66,6 +73,8 @@ class Shadow(SchedulerListener):
         match change:
             case Change(Pod() as old, Pod() as new) if new.spec.node_name and not old.spec.node_name:
                 self._judge(old, new.spec.node_name)
+            case Change(PodGroup() as old, None) if self._groups is not None:
+                self._groups.forget(old)
 
     def to_plain(self) -> dict[str, Any]:
         """For /debug/shadow."""
@@ -82,16 +91,26 @@ class Shadow(SchedulerListener):
         if self._is_stopped or not self._engine.knows(pod.spec.scheduler_name):
             return
         answers = self._engine.answers_for(pod)
+        group = self._groups.judged(pod, theirs) if self._groups is not None else InGroup()
+        if group.judgement:
+            self._note(pod, group.judgement, theirs, group.ours, group.why)
+            return
         try:
-            self._compare(pod, theirs, answers)
+            self._compare(pod, theirs, answers, group.within)
         except AnswersMissingError as missing:
             assert answers is not None
-            task = asyncio.create_task(self._judge_with_extenders(pod, theirs, answers, missing.questions))
+            asked = self._judge_with_extenders(pod, theirs, answers, missing.questions, group.within)
+            task = asyncio.create_task(asked)
             self._judging.add(task)
             task.add_done_callback(self._judging.discard)
 
     async def _judge_with_extenders(
-        self, pod: Pod, theirs: str, answers: ExtenderAnswers, questions: Sequence[Question[Any, Any]]
+        self,
+        pod: Pod,
+        theirs: str,
+        answers: ExtenderAnswers,
+        questions: Sequence[Question[Any, Any]],
+        within: Bool | None,
     ) -> None:
         """By the time extenders have answered the pod is on its node: it is taken off for as long as we decide."""
         state = self._engine.state
@@ -101,21 +120,34 @@ class Shadow(SchedulerListener):
             if placed is not None:
                 state.delete(placed.pod)
             try:
-                self._compare(pod, theirs, answers)
+                self._compare(pod, theirs, answers, within)
             except AnswersMissingError as missing:
                 questions = missing.questions
             finally:
                 if placed is not None:
                     state.apply(placed.pod)
 
-    def _compare(self, pod: Pod, theirs: str, answers: ExtenderAnswers | None) -> None:
-        decision = self._engine.decide(pod, explain=True, extender_answers=answers)
+    def _compare(self, pod: Pod, theirs: str, answers: ExtenderAnswers | None, within: Bool | None) -> None:
+        decision = self._engine.decide(pod, explain=True, extender_answers=answers, within=within)
         judgement, why = _judged(decision, theirs)
-        comparison = ShadowComparison(self._clock(), pod.key, judgement, theirs, decision.node, why)
+        self._note(pod, judgement, theirs, decision.node, why)
+
+    def _note(self, pod: Pod, judgement: Judgement, theirs: str, ours: str, why: str) -> None:
+        comparison = ShadowComparison(self._clock(), pod.key, judgement, theirs, ours, why)
         self.counts[judgement] += 1
         if not comparison.agrees:
             self.differing.append(comparison)
         self._on_comparison(comparison)
+
+
+def shadow_of(
+    scheduler: Scheduler, *, clock: Callable[[], float], on_comparison: Callable[[ShadowComparison], None]
+) -> Shadow:
+    """A shadow that sees what a scheduler sees, to be one of its listeners."""
+    engine, groups = scheduler.engine, None
+    if engine.state.features.pod_groups:
+        groups = GroupJudge(engine, scheduler.profiles, scheduler.pods.get)
+    return Shadow(engine, clock=clock, on_comparison=on_comparison, groups=groups)
 
 
 def log_and_count(registry: MetricsRegistry) -> Callable[[ShadowComparison], None]:

@@ -7,11 +7,12 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 
-from kubesched.api.kinds import Kind
+from kubesched.api.kinds import VERSIONS_BY_SERVER, Kind
 from kubesched.daemon.informers import Informers
 from kubesched.kube.authentication import transport_for
 from kubesched.kube.client import Client, Throttle
 from kubesched.kube.connection import ConnectionSettings
+from kubesched.kube.discovered import source_of
 from kubesched.kube.errors import ApiStatusError, KubeError
 from kubesched.kube.transport import user_agent
 from kubesched.questions.sources.live import ESSENTIAL, ROLE, LiveClusterError
@@ -81,7 +82,10 @@ async def readable(client: Client, origin: str) -> tuple[list[Kind], list[Unread
 async def _is_readable(client: Client, kind: Kind, origin: str) -> bool | None:
     """None if the server has no such kind: then there are none of these."""
     try:
-        await client.get(f"{kind.resource.path}?limit=1", timeout=_PATIENCE, retries=_RETRIES)
+        if kind.resource in VERSIONS_BY_SERVER:  # which one is found out, and no version at all means no objects
+            await source_of(client, kind.resource).page(resource_version="", limit=1, more="")
+        else:
+            await client.get(f"{kind.resource.path}?limit=1", timeout=_PATIENCE, retries=_RETRIES)
     except ApiStatusError as error:
         is_essential = kind.resource in ESSENTIAL
         if error.code == 403 and is_essential:

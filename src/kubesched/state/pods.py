@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 import numpy as np
@@ -136,12 +136,22 @@ class PodTable:
         """Whether any placed pod could be preempted by one of this priority."""
         return any(other < priority for other in self.by_priority)
 
+    def with_lower_priority(self, priority: int) -> Iterator[PlacedPod]:
+        """All of them. The column is looked through, for there may be very many."""
+        for index in np.flatnonzero(self._is_lower(priority)).tolist():
+            placed = self.at[index]
+            assert placed is not None
+            yield placed
+
     def rows_with_lower_priority(self, priority: int, length: int) -> Bool:
         """Per row whether a pod of lower priority is on it."""
         found = np.zeros(length, dtype=np.bool_)
-        rows = self.rows[: self.size]
-        found[rows[(rows >= 0) & (self.priority[: self.size] < priority)]] = True
+        found[self.rows[: self.size][self._is_lower(priority)]] = True
         return found
+
+    def _is_lower(self, priority: int) -> Bool:
+        lower: Bool = (self.rows[: self.size] >= 0) & (self.priority[: self.size] < priority)
+        return lower
 
     def _next_index(self) -> int:
         index = self.size

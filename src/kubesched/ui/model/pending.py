@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from kubesched.api.pod import Pod
 from kubesched.framework.decision import Decision, Outcome
+from kubesched.framework.groups import group_of
 from kubesched.framework.profile import interests_of
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.simulate.cluster import created_at
@@ -33,10 +34,14 @@ class Cause(NamedTuple):
     title: str
     plugins: tuple[str, ...] = ()
     reasons: tuple[tuple[str, int], ...] = ()
+    pod_group: str = ""
+    """The group whose pods wait together, whatever each of them lacks."""
 
     @property
     def key(self) -> tuple[str, tuple[str, ...], frozenset[str]]:
         """What is the same for pods that are shown together; on how many nodes changes all the time."""
+        if self.pod_group:
+            return self.pod_group, (), frozenset()
         return self.title, self.plugins, frozenset(text for text, _ in self.reasons)
 
 
@@ -176,10 +181,27 @@ class PendingModel:
 
     def _by_cause(self) -> dict[object, tuple[Cause, list[Waiting]]]:
         found: dict[object, tuple[Cause, list[Waiting]]] = {}
+        in_groups: dict[str, list[Waiting]] = {}
         for waiting in self.all():
+            group = group_of(waiting.pod, self._observed.state) if self._observed.state.features.pod_groups else None
+            if group is not None:
+                in_groups.setdefault(group.key, []).append(waiting)
+                continue
             cause = self.cause_of(waiting)
             found.setdefault(cause.key, (cause, []))[1].append(waiting)
+        for key, members in in_groups.items():
+            cause = self._cause_of_group(key, members)
+            found[cause.key] = (cause, members)
         return found
+
+    def _cause_of_group(self, key: str, members: list[Waiting]) -> Cause:
+        """Some pod of it lacks something; the others wait for that one. What most of them say comes first."""
+        causes = [self.cause_of(waiting) for waiting in members]
+        said = Counter(cause.key for cause in causes if cause.reasons) or Counter(cause.key for cause in causes)
+        first = next(cause for cause in causes if cause.key == said.most_common(1)[0][0])
+        reasons = dict(pair for cause in (first, *causes) for pair in cause.reasons)
+        plugins = dict.fromkeys(plugin for cause in (first, *causes) for plugin in cause.plugins)
+        return Cause(f"Pod group {key}: {first.title}", tuple(plugins), tuple(reasons.items()), key)
 
     def _ask(self, pod: Pod) -> Cause:
         """Equivalent pods get one answer, as long as nothing changes."""
