@@ -11,8 +11,10 @@ import pytest
 from bench.peer.control_plane import ADMIN, ASSETS, ControlPlane, MissingBinaryError, binary
 from click.testing import CliRunner
 from tests.control_plane.conftest import StartKubesched
+from tests.control_plane.group_plane import FLAG, GATES
 from tests.control_plane.real_cluster import RealCluster
-from tests.control_plane.test_real_pod_groups import ALPHA, FLAG, GATES, condition
+from tests.control_plane.test_real_pod_groups import condition
+from tests.group_scenarios.stage import ALPHA
 from tests.integration.live_cluster import wait_until
 
 from kubesched.admission.pod_groups import PROTECTION

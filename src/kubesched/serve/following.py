@@ -44,7 +44,8 @@ class Following:
     ) -> None:
         self._informers = Informers(client, cluster.handle, kinds=kinds, custom=custom)
         self._origin = origin
-        self._unreadable = tuple(map(str, unreadable))
+        self.unreadable = tuple(map(str, unreadable))
+        """Kinds that may not be read, with what follows from that."""
         self._clock = clock
 
     async def run(self) -> None:
@@ -68,7 +69,7 @@ class Following:
             if each.lost_at is not None
         )
         oldest = max((each.seconds for each in behind), default=0.0)
-        return ClusterAge(self._origin, "watch", oldest, behind, self._unreadable)
+        return ClusterAge(self._origin, "watch", oldest, behind, self.unreadable)
 
 
 async def readable(client: Client, origin: str) -> tuple[list[Kind], list[Unreadable]]:

@@ -9,6 +9,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.testing import NodeBuilder, PodBuilder
+from kubesched.ui.laboratory import Laboratory
 from kubesched.ui.model.observed import Observed
 from kubesched.ui.sources.manifests import observe_manifests
 from kubesched.ui.sources.scheduler import observe_scheduler
@@ -27,6 +28,11 @@ def alive(
     """A scheduler that has heard of these objects and tried no pod yet, and its page."""
     world = World(*objects, features=features)
     return world, Views(observed(world))
+
+
+def laboratory_of(views: Views) -> Laboratory:
+    assert views.laboratory is not None
+    return views.laboratory
 
 
 def observed(world: World) -> Observed:

@@ -22,7 +22,7 @@ from kubesched.questions.remedies.requests import requested, spelled
 from kubesched.questions.remedies.trial import changed
 from kubesched.scheduler.attempt.reserving import Reserving
 from kubesched.scheduler.groups import messages
-from kubesched.scheduler.groups.placing import GroupPlacer, Member
+from kubesched.scheduler.groups.placing import GroupPlacer, Member, Placed
 from kubesched.scheduler.groups.profile import GroupProfile
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.explanation import explain_pod
@@ -131,25 +131,27 @@ class _Group:
                 return Outcome.GATED.value, gate.message, ()
         placed = self._state.groups.placed(self._group.key)
         mistake = messages.mistake_in(self._group, list(self._pods), placed, self._state.features)
-        status = mistake or self._try()
+        tried = Placed(None, mistake) if mistake is not None else self._try()
+        status = tried.status
         if status is None:
             return Outcome.SCHEDULED.value, "", ()
         if not status.is_rejection:
             return Outcome.ERROR.value, status.message, ()
-        room, answer = self._profile.post_filter(self._group, self._members())
+        room, answer = self._profile.post_filter(self._group, self._members(), tried)
         if room is None or room.room is None:
-            said = messages.with_post_filter(self._group, status, answer.message, helped=False) if answer else status
-            return Outcome.UNSCHEDULABLE.value, said.message, ()
+            if answer is not None and answer.message:
+                status = messages.with_post_filter(self._group, status, answer.message, helped=False)
+            return Outcome.UNSCHEDULABLE.value, status.message, ()
         return Outcome.UNSCHEDULABLE.value, status.message, tuple(victim.pod.key for victim in room.room.victims)
 
     def _members(self) -> list[Member]:
         return [Member(pod) for pod in self._pods]
 
-    def _try(self) -> Status | None:
-        """Why the group is not feasible as things are; None if it is."""
+    def _try(self) -> Placed:
+        """What comes of placing the group as things are; it is undone."""
         placed = self._profile.place(self._group, self._members())
         self._profile.placer.undo(placed)
-        return placed.status
+        return placed
 
     # -- placement by placement ---------------------------------------------------------------------------------------
 
@@ -219,4 +221,4 @@ class _Group:
         made = (obj for number in range(1, nodes + 1) for obj in one_more(self._state, model, number))
         changes: list[Change[KubeObject]] = [Change(None, obj) for obj in made]
         with changed(self._cluster, changes):
-            return self._try() is None
+            return self._try().status is None

@@ -56,7 +56,7 @@ class LiveCluster:
         self.origin = f"{name} ({settings.server})" if name else settings.server
         self.settings = settings
         self._environ = environ
-        self._timeout = timeout
+        self.timeout = timeout
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._runner = asyncio.Runner()
         self._client: Client | None = None
@@ -98,7 +98,7 @@ class LiveCluster:
         except TimeoutError:
             so_far = f"; {self._count:,} objects were read" if self._count else ""
             raise LiveClusterError(
-                f"{self.origin}: not read within {self._timeout:g} s{so_far} (--request-timeout gives it more time)"
+                f"{self.origin}: not read within {self.timeout:g} s{so_far} (--request-timeout gives it more time)"
             ) from None
         except ApiStatusError as error:
             raise LiveClusterError(f"{self.origin}: {self._in_words(error)}") from None
