@@ -140,9 +140,9 @@ class Client:
     def delete(self, path: str, body: bytes = b"", *, timeout: float = TIMEOUT, retries: int = RETRIES) -> Answered:
         return self.request("DELETE", path, body, timeout=timeout, retries=retries)
 
-    def close_idle(self) -> None:
+    def distrust(self) -> None:
         """Send what comes next on new connections: who should answer on the present ones may be gone."""
-        self._transport.close_idle()
+        self._transport.distrust()
 
     async def request(
         self,
@@ -167,9 +167,7 @@ class Client:
         finally:
             self._observer.finished(method, self._transport.host, self._clock() - started, len(body), received)
         if answer.status >= 300:
-            error = ApiStatusError.of_answer(answer.status, answer.body, _asked_to_wait(answer))
-            error.maybe_done = maybe_done
-            raise error
+            raise _error_of(answer, maybe_done)
         return answer.body
 
     async def _answer(
@@ -208,7 +206,7 @@ class Client:
             code = str(stream.head.status)
             if stream.head.status >= 300:
                 answer = Answer(stream.head.status, stream.head.headers, await _rest_of(stream, timeout))
-                raise ApiStatusError.of_answer(answer.status, answer.body, _asked_to_wait(answer))
+                raise _error_of(answer)
             return WatchStream(stream, silence)
         except UnreachableError as error:
             raise _with_request(error, "GET", self._transport.host, path) from error
@@ -247,6 +245,13 @@ class Client:
 def _is_worth_a_retry(method: str, error: UnreachableError) -> bool:
     """A server that cannot be reached, or is too slow, is the caller's business: it may have better things to do."""
     return method == "GET" and error.maybe_done and not isinstance(error, AnswerTimeoutError)
+
+
+def _error_of(answer: Answer, maybe_done: bool = False) -> ApiStatusError:
+    """Not made where it is raised: in a variable of that frame it would hold itself by its own traceback."""
+    error = ApiStatusError.of_answer(answer.status, answer.body, _asked_to_wait(answer))
+    error.maybe_done = maybe_done
+    return error
 
 
 def _asked_to_wait(answer: Answer) -> float | None:
