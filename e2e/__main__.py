@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     output = options.out or Path(tempfile.mkdtemp(prefix="kubesched-e2e-"))
     output.mkdir(parents=True, exist_ok=True)
-    choice = Choice(options.focus, "") if options.focus else SETS[options.set]
+    choice = Choice((options.focus,)) if options.focus else SETS[options.set]
     specs = run(options.scheduler, choice, options.nodes, output)
     print_table(specs, options.scheduler)
     print(f"Logs and the report are in {output}")

@@ -14,6 +14,7 @@ from bench.processes import Process
 
 from e2e.specs import Choice
 
+_LONGEST = "3h"
 _TAGS = re.compile(r"\s*\[(?!sig-)[^\]]*\]")
 _PREFIX = re.compile(r"^\[It\]\s*")
 
@@ -52,9 +53,9 @@ class Suite(Process):
             f"--kubectl-path={binary('kubectl')}",
             "--allowed-not-ready-nodes=0",
             f"--report-dir={output}",
-            f"-ginkgo.focus={choice.focus}",
-            f"-ginkgo.skip={choice.skip}",
-            "-ginkgo.timeout=6h",
+            *(f"-ginkgo.focus={pattern}" for pattern in choice.focus),
+            *(f"-ginkgo.skip={pattern}" for pattern in choice.skip),
+            f"-ginkgo.timeout={_LONGEST}",
             "-ginkgo.no-color",
         ]
         self.log = output / "e2e.log"
