@@ -48,13 +48,17 @@ _NO_CONTAINERS = {
         "(ConfigMap|Secrets) .*(in volume|mount|be consumable)",
         "OrderedNamespaceDeletion",
     ),
+    "all pods on hollow nodes have the same address": ("Endpoint.* for Pods matching a Service",),
+    "hollow nodes do not report which version of a pod they run": (
+        "Pod Generation (issue 500|pod generation should start)",
+    ),
     "the control plane publishes no endpoints of its own": ("pointing to API Server", "secure master service"),
 }
 """What of the conformance specs is left out, by the reason."""
 
 _OF_OTHER_GROUPS = (
     r"\[sig-network\] (API Server|Endpoint|Ingress|Proxy|Service)",
-    r"\[sig-node\] (ConfigMap|Ephemeral Containers|Lease|Node Lifecycle|PodTemplates|Pods should|RuntimeClass)",
+    r"\[sig-node\] (ConfigMap|Lease|Node Lifecycle|PodTemplates|Pods should|RuntimeClass)",
     r"\[sig-node\] (Pods Extended|Secrets should (fail|patch)|NoExecuteTaintManager|\[DRA\] CRUD)",
     r"\[sig-storage\] (CSI|PersistentVolumes|StorageClasses|VolumeAtt|(ConfigMap|Secrets) should be immutable)",
 )

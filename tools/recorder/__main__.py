@@ -56,6 +56,8 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _files(given: list[Path]) -> Iterator[tuple[str, Path]]:
     for path in given:
+        if not path.exists():
+            raise MissingError(f"there is no {path}")
         inside = sorted(path.rglob("*.jsonl*")) if path.is_dir() else [path]
         for file in inside:
             if file.parent.name in KINDS:
