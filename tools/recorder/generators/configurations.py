@@ -15,10 +15,28 @@ from kubesched.plugins.registry import in_tree
 Values = Sequence[Any] | Callable[[Draw, float], Any]
 """What a field may have: some of these, or whatever this makes. The number is the chance of an odd value."""
 
-_ODD: tuple[Any, ...] = (None, "", "many", 0, -1, 1.5, True, [], {}, ["x"], 101, 2**31, 2**63, "10", "5s")
+_ODD: tuple[Any, ...] = (
+    None,
+    "",
+    "many",
+    0,
+    -1,
+    1.5,
+    True,
+    [],
+    {},
+    ["x"],
+    101,
+    2**31,
+    2**63,
+    "10",
+    "9e2s",
+    "1d",
+    "soon",
+)
 _NAMES = (*in_tree(), "Coscheduling", "EBSLimits", "*", "Nope", "")
 _POINTS = tuple(point_as_written(point) for point, _ in Plugins().sets())
-_DURATIONS = ("15s", "10s", "2s", "1m", "1.5s", "100ms", "1h0m1s", "0s", "0", "-1s", "2us", "1µs", "9e2s", "5", "soon")
+_DURATIONS = ("15s", "10s", "2s", "1m", "1.5s", "100ms", "1h0m1s", "0s", "0", "-1s", "2us", "1µs")
 _RESOURCES = ("cpu", "memory", "ephemeral-storage", "example.com/gpu", "hugepages-2Mi", "a/b/c", "UPPER", "")
 
 
@@ -58,7 +76,7 @@ _field_requirement = _fields(
 _term = _fields({"matchExpressions": _some(_requirement, 2), "matchFields": _some(_field_requirement, 2)}, 0.7)
 _added_affinity = _fields(
     {
-        "requiredDuringSchedulingIgnoredDuringExecution": _fields({"nodeSelectorTerms": _some(_term, 2)}, 0.9),
+        "requiredDuringSchedulingIgnoredDuringExecution": _fields({"nodeSelectorTerms": _some(_term, 2)}, 1.0),
         "preferredDuringSchedulingIgnoredDuringExecution": _some(
             _fields({"weight": (0, 1, 50, 100, 101), "preference": _term}, 0.9), 2
         ),
@@ -143,7 +161,7 @@ _extender = _fields(
                 "serverName": ("extender", ""),
                 "certFile": ("c.pem",),
                 "keyFile": ("k.pem",),
-                "caData": ("", "Zm9v", "no base64!"),
+                "caData": ("", "Zm9v"),
             }
         ),
     }
