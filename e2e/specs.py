@@ -23,6 +23,7 @@ _NO_CONTAINERS = {
     "webhooks and aggregated API servers are containers": (
         "AdmissionWebhook",
         "CustomResourceConversionWebhook",
+        "CustomResourceFieldSelectors",
         "Aggregator",
     ),
     "containers have to end by themselves": (
@@ -30,6 +31,7 @@ _NO_CONTAINERS = {
         "Job with successPolicy",
         "Job should (allow|execute|mark|run|terminate|create pods|adopt|manage|apply|be able)",
         "activeDeadlineSeconds",
+        "pod generation should start at 1",
     ),
     "containers have to serve a port, or answer a probe": (
         "StatefulSet",
@@ -48,10 +50,11 @@ _NO_CONTAINERS = {
         "(ConfigMap|Secrets) .*(in volume|mount|be consumable)",
         "OrderedNamespaceDeletion",
     ),
-    "all pods on hollow nodes have the same address": ("Endpoint.* for Pods matching a Service",),
-    "hollow nodes do not report which version of a pod they run": (
-        "Pod Generation (issue 500|pod generation should start)",
+    "an image that does not exist has to keep its pod from starting": (
+        "rollback without unnecessary restarts",
+        "proportional scaling",
     ),
+    "all pods on hollow nodes have the same address": ("Endpoint.* for Pods matching a Service",),
     "the control plane publishes no endpoints of its own": ("pointing to API Server", "secure master service"),
 }
 """What of the conformance specs is left out, by the reason."""

@@ -57,7 +57,7 @@ def _git(command: list[str], environment: dict[str, str], *, must: bool = True) 
     return done.stderr[-2000:]
 
 
-def _files_of_release(tree: Path) -> list[Path]:
+def files_of_release(tree: Path) -> list[Path]:
     """What depends on the release: the folder of the tree's minor version, or of the last one before it."""
     said = _RELEASE.search((tree / "staging/src/k8s.io/component-base/version/base.go").read_text())
     minor = int(said[1]) if said else 0
@@ -73,7 +73,7 @@ def build(tree: Path, binary: Path, kinds: set[str]) -> None:
         raise MissingError(f"there is no go on the PATH; the tree is built with {wanted}")
     files = {
         tree / _PLACES.get(file.name, "pkg/scheduler") / f"zz_recorder_{file.name}": file
-        for file in (*sorted(GO_FILES.resolve().glob("*.go")), *_files_of_release(tree))
+        for file in (*sorted(GO_FILES.resolve().glob("*.go")), *files_of_release(tree))
         if "queue" in kinds or not _OF_THE_QUEUE.search(file.name)
     }
     overlay = binary.with_suffix(".json")
