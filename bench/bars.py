@@ -45,6 +45,10 @@ GANG_EVENT_MS = 50
 """An event that helps none of 1,000 gangs of 10 that wait."""
 HOSTILE_SECONDS, LARGER_HOSTILE_SECONDS = 0.3, 0.5
 """CPU of an attempt at one very large pod."""
+WAIT_SECONDS = 1
+"""CPU until an ordinary pod is decided that comes right behind one as large as the API server accepts."""
+BESIDE_LARGEST_MS = 40
+"""CPU of an ordinary pod with new labels while such pods are placed or wait."""
 HOSTILE_MB_LEFT = 10
 """What may still be held after such pods were deleted."""
 ASSIGNED_POD_MS = {"10,000 different pods": 2, "5,000 pods with affinity": 5}

@@ -28,6 +28,7 @@ from kubesched.api.devices import (
     ResourceSlice,
     ResourceSliceSpec,
 )
+from kubesched.api.merge_patch import merged
 from kubesched.api.meta import ObjectMeta, OwnerReference
 from kubesched.api.pod import Pod, PodResourceClaim, PodResourceClaimStatus
 from kubesched.framework.client import Json
@@ -101,6 +102,9 @@ class DeviceBinder(Binder):
 
     async def get(self, kind: str, name: str, namespace: str = "") -> Json:
         return _plain(self.claims[f"{namespace}/{name}"])
+
+    async def patch(self, kind: str, name: str, patch: Json, *, namespace: str = "", subresource: str = "") -> Json:
+        return await self.replace(kind, merged(_plain(self.claims[f"{namespace}/{name}"]), patch))
 
     async def replace(self, kind: str, obj: Json, *, subresource: str = "") -> Json:
         self._version += 1

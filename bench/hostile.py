@@ -131,11 +131,11 @@ PODS: dict[str, tuple[HostilePod, int, int, int]] = {
 class Cluster:
     """Nodes, placed pods with many different labels, and a scheduler."""
 
-    def __init__(self, groups: int = GROUPS, nodes: int = NODES) -> None:
+    def __init__(self, groups: int = GROUPS, nodes: int = NODES, *, kind: str = "group") -> None:
         self.loop = Loop(nodes)
         for i in range(MANY_GROUPS):
             name = f"node-{i % nodes:05d}"
-            self.handle(Change(new=clusters.pod(i, f"group-{i % groups}", cpu="10m", node_name=name)))
+            self.handle(Change(new=clusters.pod(i, f"{kind}-{i % groups}", cpu="10m", node_name=name)))
         self._others = 0
         self.ordinary()
 

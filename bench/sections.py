@@ -17,6 +17,7 @@ from bench import (
     devices,
     groups,
     hostile,
+    largest,
     live,
     measure,
     pages,
@@ -150,6 +151,7 @@ def strangers(console: Console, rounds: int) -> Results:
             f"x {large:,}: {second:.3f} s (bar {higher} s, {verdict(second <= higher)}); "
             f"{label_groups:,} groups of labels, an ordinary pod beside them {other / 1000:.1f} ms"
         )
+    results |= _behind_the_largest(console)
     left, different = hostile.left_behind(), hostile.different_pods_mb()
     results |= {"hostile/left-mb/5000": round(left, 1), "hostile/different-pods-mb/50000": round(different, 1)}
     console.print(
@@ -161,6 +163,18 @@ def strangers(console: Console, rounds: int) -> Results:
         spent = hostile.WaitingForOthers(pods, with_affinity=near).assigned_pod_ms()
         results[f"hostile/assigned-pod-ms/{pods}"] = round(spent, 2)
         console.print(f"a pod is bound while {who} wait: {spent:.2f} ms (bar {most} ms, {verdict(spent <= most)})")
+    return results
+
+
+def _behind_the_largest(console: Console) -> Results:
+    """No ordinary pod waits for one as large as the API server accepts, of whatever sort, nor for many of them."""
+    results, bar, beside = Results(), bars.WAIT_SECONDS, bars.BESIDE_LARGEST_MS
+    for name, spent, other in (*largest.alone(), ("a stream of them all", *largest.stream())):
+        results |= {f"largest/{name}-seconds": round(spent, 3), f"largest/beside-{name}-ms": round(other, 2)}
+        console.print(
+            f"behind the largest pod with {name}: an ordinary one waits {spent:.2f} s of CPU (bar {bar} s, "
+            f"{verdict(spent <= bar)}), beside it costs {other:.1f} ms (bar {beside} ms, {verdict(other <= beside)})"
+        )
     return results
 
 

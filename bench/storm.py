@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
@@ -11,6 +12,7 @@ from bench.loop import Binder, Loop
 from bench.measure import cpu_us
 from kubesched.api.change import Change
 from kubesched.api.pod import Pod, PodCondition
+from kubesched.framework.client import Awaited
 from kubesched.scheduler.run_now import run_now
 
 SIZES = (500, 1000)
@@ -43,6 +45,11 @@ class Evictor(Binder):
         marked = self._write(pod, replace(pod, status=status))
         gone_at = replace(marked.metadata, deletion_timestamp="2026-01-01T00:00:30Z")
         self.leaving.append(self._write(marked, replace(marked, metadata=gone_at)))
+
+    async def wait(
+        self, pod: Pod, is_met: Callable[[], bool], *, objects: Callable[[], Iterable[Awaited]], within: float
+    ) -> bool:
+        return True
 
     def _write(self, old: Pod, new: Pod) -> Pod:
         self._writes += 1

@@ -11,7 +11,15 @@ from tests.device_builders import device, make_claim, make_class, make_slice, re
 from kubesched.api.affinity import PodAffinityTerm, TopologySpreadConstraint
 from kubesched.api.meta import KubeObject, LabelSelector, LabelSelectorRequirement
 from kubesched.api.node import Node
-from kubesched.api.pod import PersistentVolumeClaimSource, Pod, Toleration, Volume
+from kubesched.api.pod import (
+    Container,
+    ContainerPort,
+    PersistentVolumeClaimSource,
+    Pod,
+    ResourceRequirements,
+    Toleration,
+    Volume,
+)
 from kubesched.testing import HOSTNAME, ZONE, PodBuilder, make_node, make_pod, node_term
 
 Grow = Callable[[PodBuilder, int], PodBuilder]
@@ -26,6 +34,8 @@ class Trait(NamedTuple):
 
     name: str
     grow: Grow
+    may_reject: bool = False
+    """Whether nodes may be rejected because of it: then what is looked at later costs nothing."""
 
     def __repr__(self) -> str:
         return self.name
@@ -89,28 +99,65 @@ def _terms(operator: Any, *, anti: bool, weight: int, namespaces: bool = False) 
     return _each(add)
 
 
+def _long_term(pod: PodBuilder, size: int) -> PodBuilder:
+    """One term with very many values, in very many namespaces."""
+    values = tuple(f"app-{i}" for i in range(size))
+    selector = LabelSelector(match_expressions=(LabelSelectorRequirement(key="app", operator="In", values=values),))
+    namespaces = tuple(f"ns{i}" for i in range(size))
+    return pod.pod_anti_affinity_term(
+        PodAffinityTerm(topology_key=ZONE, label_selector=selector, namespaces=namespaces), weight=7
+    )
+
+
+def _ports(pod: PodBuilder, size: int) -> PodBuilder:
+    protocols: Any = ("TCP", "UDP", "SCTP")
+    ports = tuple(
+        ContainerPort(container_port=1, host_port=1 + i % 65_535, protocol=protocols[i // 65_535]) for i in range(size)
+    )
+    return pod.spec(containers=(*pod.pod.spec.containers, Container(name="ports", ports=ports)))
+
+
+def _containers(size: int) -> tuple[Container, ...]:
+    asked = ResourceRequirements(requests={"cpu": "1m"})
+    return tuple(Container(name=f"c{i}", resources=asked) for i in range(size))
+
+
 TRAITS = (
     Trait("soft spread", _spread(soft=True, known=False)),
-    Trait("hard spread", _spread(soft=False, known=False)),
-    Trait("hard spread that begins well", _spread(soft=False, known=True)),
+    Trait("hard spread", _spread(soft=False, known=False), may_reject=True),
+    Trait("hard spread that begins well", _spread(soft=False, known=True), may_reject=True),
     Trait("long spread selector", _selector_of_many),
-    Trait("resources", lambda pod, size: pod.requests({f"example.com/r{i}": 1 for i in range(size)})),
-    Trait("node selector", lambda pod, size: pod.node_selector({f"example.com/k{i}": "yes" for i in range(size)})),
+    Trait("resources", lambda pod, size: pod.requests({f"example.com/r{i}": 1 for i in range(size)}), may_reject=True),
+    Trait(
+        "node selector",
+        lambda pod, size: pod.node_selector({f"example.com/k{i}": "yes" for i in range(size)}),
+        may_reject=True,
+    ),
+    Trait(
+        "required nodes",
+        lambda pod, size: pod.requires_node(*(node_term(HOSTNAME, "In", f"absent-{i}") for i in range(size))),
+        may_reject=True,
+    ),
+    Trait(
+        "nodes by name",
+        lambda pod, size: pod.requires_node(node_term(HOSTNAME, "NotIn", *(f"absent-{i:040}" for i in range(size)))),
+    ),
     Trait(
         "preferred nodes",
         _each(lambda pod, i: pod.prefers_node(node_term(HOSTNAME, "Gt", str(i)), weight=1 + i % 100)),
     ),
-    Trait("affinity", _terms("In", anti=False, weight=0)),
-    Trait("anti-affinity", _terms("In", anti=True, weight=0)),
+    Trait("affinity", _terms("In", anti=False, weight=0), may_reject=True),
+    Trait("anti-affinity", _terms("In", anti=True, weight=0), may_reject=True),
     Trait("preferred affinity", _terms("NotIn", anti=False, weight=7)),
     Trait("preferred anti-affinity", _terms("Exists", anti=True, weight=7)),
     Trait("affinity across namespaces", _terms("DoesNotExist", anti=True, weight=1, namespaces=True)),
+    Trait("long anti-affinity term", _long_term),
     Trait("labels", lambda pod, size: pod.label({f"example.com/l{i}": "yes" for i in range(size)})),
     Trait(
         "tolerations",
         lambda pod, size: pod.spec(tolerations=tuple(Toleration(key=f"t{i}", operator="Exists") for i in range(size))),
     ),
-    Trait("ports", _each(lambda pod, i: pod.host_port(1 + i))),
+    Trait("ports", _ports),
     Trait(
         "claims",
         lambda pod, size: pod.spec(
@@ -119,8 +166,10 @@ TRAITS = (
                 for i in range(size)
             )
         ),
+        may_reject=True,
     ),
-    Trait("containers", _each(lambda pod, i: pod.container(f"c{i}", cpu="1m"))),
+    Trait("containers", lambda pod, size: pod.spec(containers=(*pod.pod.spec.containers, *_containers(size)))),
+    Trait("init containers", lambda pod, size: pod.spec(init_containers=_containers(size))),
 )
 
 

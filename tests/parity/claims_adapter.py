@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from kubesched.api.device_claims import AllocatedDevice, AllocationResult, DeviceRequest, ResourceClaim
+from kubesched.api.merge_patch import merged
 from kubesched.framework.client import ClusterClient
 from kubesched.framework.decision import Decision
 from kubesched.framework.plugin import Plugin
@@ -36,8 +37,10 @@ class ClaimApi(ClusterClient):
         return self._store(obj)
 
     async def patch(self, kind: str, name: str, patch: Json, *, namespace: str = "", subresource: str = "") -> Json:
-        """Only the status of pods is patched, which the recordings do not look at."""
-        return {}
+        """What is patched of pods is their status, which the recordings do not look at."""
+        if kind != "ResourceClaim":
+            return {}
+        return self._store(merged(msgspec.to_builtins(self._stored(name, namespace)), patch))
 
     async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
         self._state.delete(self._stored(name, namespace))

@@ -7,6 +7,7 @@ documents.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
@@ -82,10 +83,16 @@ class Resource(msgspec.Struct, frozen=True):
     def path_of(self, *, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """The path of all objects, those of a namespace, one of them, or a part of it."""
         root = f"/{'apis' if self.group else 'api'}/{self.api_version}"
-        within = f"/namespaces/{quote(namespace, safe='')}" if namespace else ""
-        one = f"/{quote(name, safe='')}" if name else ""
+        within = f"/namespaces/{_quoted(namespace)}" if namespace else ""
+        one = f"/{_quoted(name)}" if name else ""
         part = f"/{subresource}" if subresource else ""
         return f"{root}{within}/{self.plural}{one}{part}"
+
+
+@lru_cache(4096)
+def _quoted(name: str) -> str:
+    """A pod on its way to a node has its name asked for again and again."""
+    return quote(name, safe="")
 
 
 class _Release(msgspec.Struct, frozen=True):

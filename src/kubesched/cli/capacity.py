@@ -21,21 +21,12 @@ from kubesched.cli.offline import (
     policy_of,
     seed_option,
 )
-from kubesched.cli.printing import (
-    BAD,
-    FAINT,
-    GOOD,
-    console,
-    counted,
-    print_plain,
-    print_rows,
-    progress_bar,
-    table,
-)
+from kubesched.cli.printing import BAD, FAINT, GOOD, console, print_plain, print_rows, progress_bar, table
 from kubesched.cli.source import source_options
 from kubesched.config import Features
 from kubesched.questions.answers import answer
 from kubesched.questions.what_if.reading import read_applied
+from kubesched.questions.wording import counted
 from kubesched.simulate.capacity import Capacity, model_of
 from kubesched.simulate.capacity import capacity as measure
 from kubesched.simulate.cluster import SimulatedCluster

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import click
 from rich.text import Text
 
@@ -12,41 +9,22 @@ from kubesched.cli.changes import change_options, changed_manifests
 from kubesched.cli.offline import (
     TEXT,
     feature_gates_option,
+    now_in_words,
     output_option,
     policy_of,
     seed_option,
 )
-from kubesched.cli.printing import FAINT, console, counted, heading, print_plain, print_skipped, table
-from kubesched.cli.simulate import moment, run
+from kubesched.cli.printing import FAINT, console, heading, print_plain, print_skipped, table
+from kubesched.cli.simulate import run
 from kubesched.cli.source import source_options
 from kubesched.config import Features
 from kubesched.questions.answers import Skipped, answer
-from kubesched.simulate.report import Comparison, title_of
-from kubesched.simulate.report import compare as put_side_by_side
+from kubesched.questions.wording import counted
+from kubesched.simulate.comparison import Comparison, figures_in_words, short_names
+from kubesched.simulate.comparison import compare as put_side_by_side
+from kubesched.simulate.comparison_html import page
 
 MOST_ROWS = 20
-
-
-def _percent(share: float) -> str:
-    return f"{share:.1%}"
-
-
-def _plain(number: float) -> str:
-    return f"{number:,.0f}"
-
-
-FIGURES: dict[str, tuple[str, Callable[[float], str]]] = {
-    "placed": ("Pods placed", _plain),
-    "pending": ("Pods pending at the end", _plain),
-    "finished": ("Pods finished", _plain),
-    "preemptions": ("Preemptions", _plain),
-    "evicted": ("Pods evicted", _plain),
-    "attempts": ("Attempts", _plain),
-    "seconds": ("Virtual time", moment),
-    "mean_wait": ("Mean wait for a node", moment),
-    "longest_wait": ("Longest wait for a node", moment),
-    "nodes_used": ("Nodes used", _plain),
-}
 
 
 @click.command()
@@ -62,7 +40,7 @@ FIGURES: dict[str, tuple[str, Callable[[float], str]]] = {
 @feature_gates_option
 @seed_option
 @change_options
-@output_option()
+@output_option("html")
 @click.option("--all-pods", is_flag=True, help=f"Show every pod that differs, even if there are more than {MOST_ROWS}.")
 def compare(
     files: tuple[str, ...],
@@ -77,6 +55,9 @@ def compare(
     manifests = changed_manifests(files, *policies)
     reports = [run(manifests, policy, seed) for policy in policies]
     found = put_side_by_side([policy.name for policy in policies], reports)
+    if output == "html":
+        click.echo(page(found, seed=seed, made=now_in_words()), nl=False)
+        return
     if output != TEXT:
         print_plain(answer(found, Skipped(manifests.skipped)), output)
         return
@@ -85,19 +66,10 @@ def compare(
 
 
 def _print(found: Comparison, *, most: int) -> None:
-    out, names = console(), _short(found.policies)
+    out, names = console(), short_names(found.policies)
     rows = table("", *names, right=names)
-    for key, (title, shown) in FIGURES.items():
-        values = [shown(getattr(figures, key)) for figures in found.figures]
-        same = len(set(values)) == 1
-        rows.add_row(title, *values, style=FAINT if same else "")
-    for title, shares in (
-        ("requested, mean", [figures.mean for figures in found.figures]),
-        ("deviation between nodes", [figures.spread for figures in found.figures]),
-    ):
-        for name in shares[0]:
-            values = [_percent(each.get(name, 0.0)) for each in shares]
-            rows.add_row(f"{title_of(name)}, {title}", *values, style=FAINT if len(set(values)) == 1 else "")
+    for title, values in figures_in_words(found):
+        rows.add_row(title, *values, style=FAINT if len(set(values)) == 1 else "")
     out.print(rows)
     out.print()
     if not found.differences:
@@ -110,13 +82,3 @@ def _print(found: Comparison, *, most: int) -> None:
     out.print(rows)
     if len(found.differences) > most:
         out.print(heading(f"... and {len(found.differences) - most} more (--all-pods shows them)"))
-
-
-def _short(policies: tuple[str, ...]) -> list[str]:
-    """The names of the files, or their paths if those are alike; the same file twice is numbered."""
-    names = [Path(policy).name for policy in policies]
-    if len(set(names)) == len(names):
-        return names
-    if len(set(policies)) == len(policies):
-        return list(policies)
-    return [f"{i}: {policy}" for i, policy in enumerate(policies, 1)]

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from kubesched.cli.printing import BAD, FAINT, GOOD, counted, heading, listed, print_rows, table
+from kubesched.cli.printing import BAD, FAINT, GOOD, heading, print_rows, table
 from kubesched.cli.simulate import moment
 from kubesched.questions.what_if.answer import Count, Fullness, Moved, ShareChange, WhatIf
+from kubesched.questions.wording import counted, listed
 from kubesched.simulate.report import title_of
 
 _NAMED = 3

@@ -10,14 +10,16 @@ from rich.text import Text
 from kubesched.api.pod import Pod
 from kubesched.cli.explanation import ExplanationPrinter
 from kubesched.cli.input import refuse
-from kubesched.cli.offline import TEXT, plugin_errors_reported, simulation_options
+from kubesched.cli.offline import TEXT, now_in_words, output_option, plugin_errors_reported, simulation_options
 from kubesched.cli.offline import asked as asked_about
 from kubesched.cli.pending import print_pending
 from kubesched.cli.printing import console, print_plain, print_skipped
 from kubesched.cli.source import namespace, namespace_option
 from kubesched.config import Features
+from kubesched.questions import pending_html
 from kubesched.questions.answers import ExplanationList, Skipped, answer
 from kubesched.questions.explain import explain as explain_pod
+from kubesched.questions.explain import html
 from kubesched.questions.pending import pending_pods
 from kubesched.questions.targets import AskedCluster
 from kubesched.simulate.kinds import DEFAULT_NAMESPACE
@@ -26,6 +28,7 @@ from kubesched.simulate.kinds import DEFAULT_NAMESPACE
 @click.command()
 @click.argument("targets", nargs=-1, metavar="[POD | TYPE/NAME]...")
 @simulation_options
+@output_option("html")
 @namespace_option
 @click.option("--pod", "pods", multiple=True, help="The same as an argument: NAMESPACE/NAME of a pod.")
 @click.option(
@@ -65,9 +68,14 @@ def explain(
             if output == TEXT:
                 print_pending(out, pending)
                 print_skipped(out, manifests.skipped)
+            elif output == "html":
+                click.echo(pending_html.page(pending, made=now_in_words()), nl=False)
             else:
                 print_plain(answer(pending, skipped), output)
             return
+    if output == "html":
+        click.echo(html.page(answers, made=now_in_words()), nl=False)
+        return
     if output != TEXT:
         documents = [answer(each.explanation, each.findings, skipped) for each in answers]
         print_plain(documents[0] if len(documents) == 1 else answer(ExplanationList(tuple(documents))), output)

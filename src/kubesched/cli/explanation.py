@@ -10,17 +10,17 @@ from rich.text import Text
 
 from kubesched.cli.layout import Grid, note, paragraph, unbroken
 from kubesched.cli.pod_group import print_group
-from kubesched.cli.printing import BAD, GOOD, STRONG, counted, heading, listed
+from kubesched.cli.printing import BAD, GOOD, STRONG, heading
 from kubesched.framework.plugin import Section
-from kubesched.questions.explain import Answer, NodeGroup
-from kubesched.questions.explain.grouping import NAMED_ONE_BY_ONE
-from kubesched.simulate.explanation import NodeScore, NodeVerdict, Refusal
+from kubesched.questions.explain import Answer
+from kubesched.questions.explain.words import choice, group_reason, node_reason, nothing_helps, what_would_help, which
+from kubesched.questions.wording import counted, listed
+from kubesched.simulate.explanation import NodeScore
 from kubesched.simulate.preemption import Eviction, Preemption
 
 MOST_SCORES = 15
 MOST_EVICTIONS = 5
 MOST_DETAILED_NODES = 3
-MOST_NAMES = 4
 CHOSEN = "<- chosen"
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -62,25 +62,12 @@ class ExplanationPrinter:
         if it.gate is not None:
             paragraph(self._out, f"Gated by {it.gate.plugin}: {it.gate.text}", BAD)
             paragraph(self._out, "Without the gate:")
-        paragraph(self._out, self._choice(), GOOD if it.node else BAD)
+        paragraph(self._out, choice(it), GOOD if it.node else BAD)
         if it.message:
             paragraph(self._out, it.message)
         if it.pre_filters.nodes is not None:
             only = f"{', '.join(it.pre_filters.narrowed_by)} left only {listed(it.pre_filters.nodes)} to look at."
             paragraph(self._out, only)
-
-    def _choice(self) -> str:
-        it = self._it
-        if not it.node:
-            return "Something broke:" if it.outcome == "error" else "It fits nowhere:"
-        text = f"It goes to {it.node}"
-        if it.nominated:
-            return f"{text}, to which it was nominated earlier and which still fits."
-        if it.ties:
-            return f"{text}, drawn among {len(it.ties)} equally good nodes with seed {it.seed}: {listed(it.ties)}."
-        if len(it.scores) == 1:
-            return f"{text}, the only node that fits."
-        return f"{text}, the best of those that fit." if it.scores else f"{text}."
 
     # -- verdicts -----------------------------------------------------------------------------------------------------
 
@@ -101,14 +88,14 @@ class ExplanationPrinter:
             if verdict.refusal is None:
                 rows.add(verdict.node, "yes", "", "", style=GOOD)
             else:
-                rows.add(verdict.node, "no", verdict.refusal.plugin, _reason(verdict))
+                rows.add(verdict.node, "no", verdict.refusal.plugin, node_reason(verdict))
         rows.print(self._out)
 
     def _groups(self) -> None:
         rows = Grid(("Nodes", "Which", "Verdict"), right=(0,))
         for group in self._answer.groups:
-            verdict, style = ("fit", GOOD) if group.refusal is None else (_group_reason(group), "")
-            rows.add(str(len(group.nodes)), _which(group), verdict, style=style)
+            verdict, style = ("fit", GOOD) if group.refusal is None else (group_reason(group), "")
+            rows.add(str(len(group.nodes)), which(group), verdict, style=style)
         rows.print(self._out)
         if any(len(group.nodes) > 1 for group in self._answer.groups):
             note(self._out, "--nodes shows every node.")
@@ -246,61 +233,18 @@ class ExplanationPrinter:
         if remedies is None:
             return
         self._out.print()
-        if remedies.found:
-            self._out.print(heading("What would help"))
-            for remedy in remedies.found:
-                there = remedy.node in remedy.text or not any(v.node == remedy.node for v in self._it.verdicts)
-                goes = "" if there else f" It would go to {remedy.node}."
-                paragraph(self._out, f"{remedy.text}.{goes}", first="- ", rest="  ")
-        elif remedies.exhaustive:
-            paragraph(self._out, f"No single change helps, and no pair: {remedies.tried} were tried.", BAD)
-        else:
-            paragraph(self._out, f"Nothing was found that helps: {remedies.tried} changes were tried.", BAD)
-
-
-def _which(group: NodeGroup) -> str:
-    names = ", ".join(group.nodes)
-    if len(group.nodes) <= NAMED_ONE_BY_ONE:
-        return names
-    if group.trait is not None:
-        return group.trait.text
-    return listed(group.nodes, most=MOST_NAMES)
-
-
-def _group_reason(group: NodeGroup) -> str:
-    assert group.refusal is not None
-    reason = _said(group.refusal)
-    if group.refusal.plugin:
-        reason += f" ({group.refusal.plugin})"
-    if group.for_nominated:
-        reason += ", with the pods that are nominated to these nodes"
-    if group.also:
-        reason += f"\nalso {'; '.join(map(_objection, group.also))}"
-    return reason
+        helping = what_would_help(self._answer)
+        if not helping:
+            paragraph(self._out, nothing_helps(remedies), BAD)
+            return
+        self._out.print(heading("What would help"))
+        for text in helping:
+            paragraph(self._out, text, first="- ", rest="  ")
 
 
 def _best_and_chosen(scores: tuple[NodeScore, ...], chosen: str) -> tuple[NodeScore, ...]:
     """The first few; a node that the pod was nominated to may be chosen without being among the best."""
     return scores[:MOST_SCORES] + tuple(score for score in scores[MOST_SCORES:] if score.node == chosen)
-
-
-def _reason(verdict: NodeVerdict) -> str:
-    assert verdict.refusal is not None
-    text = _said(verdict.refusal)
-    if verdict.for_nominated:
-        text += " (with the pods that are nominated to this node)"
-    if verdict.also:
-        text += f"\nalso {'; '.join(map(_objection, verdict.also))}"
-    return text
-
-
-def _objection(refusal: Refusal) -> str:
-    return f"{refusal.plugin}: {_said(refusal)}"
-
-
-def _said(refusal: Refusal) -> str:
-    """The reasons without what the table says already: that they are about nodes."""
-    return ", ".join(reason.removeprefix("node(s) ") for reason in refusal.reasons)
 
 
 def _title(plugin: str, weight: int) -> str:

@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import click
@@ -79,9 +80,14 @@ def output_option(*formats: str) -> Callable[[F], F]:
     )
 
 
+def now_in_words() -> str:
+    """When a page was made, to be said on it."""
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
 def simulation_options(command: F) -> F:
     """The options that say which cluster is meant and how it is scheduled."""
-    for option in (output_option(), seed_option, feature_gates_option, config_option, source_options):
+    for option in (seed_option, feature_gates_option, config_option, source_options):
         command = option(command)
     return command
 

@@ -6,8 +6,9 @@ from rich.console import Console
 from rich.text import Text
 
 from kubesched.cli.layout import paragraph
-from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG, counted, listed
-from kubesched.questions.pending import PendingGroup, PendingPods, PoolHelp
+from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG
+from kubesched.questions.pending import PendingGroup, PendingPods
+from kubesched.questions.wording import counted, listed
 
 MOST_REMEDIES = 5
 
@@ -31,17 +32,10 @@ def print_pending(out: Console, answer: PendingPods) -> None:
 def _print_group(out: Console, group: PendingGroup) -> None:
     paragraph(out, f"{counted(len(group.pods), 'pod')}: {group.why}", STRONG)
     paragraph(out, listed(group.pods), FAINT, first="  ", rest="  ")
-    for pool in group.pools:
-        paragraph(out, _pool_text(pool, len(group.pods)), first="  - ", rest="    ")
-    if group.remedies is None:
-        return
-    found = [remedy for remedy in group.remedies.found if remedy.steps[-1].sort.value != "addNode" or not group.pools]
+    for text in group.help_for_all:
+        paragraph(out, text, first="  - ", rest="    ")
+    found = group.help_for_first[:MOST_REMEDIES]
     if found:
         paragraph(out, f"What would help {group.pods[0]}:", first="  ", rest="  ")
-    for remedy in found[:MOST_REMEDIES]:
-        paragraph(out, f"{remedy.text}.", first="  - ", rest="    ")
-
-
-def _pool_text(pool: PoolHelp, waiting: int) -> str:
-    places = "all of them" if pool.places == waiting > 1 else "it" if waiting == 1 else f"{pool.places} of them"
-    return f"{counted(pool.nodes, 'more node')} of pool {pool.pool} would place {places}."
+    for text in found:
+        paragraph(out, text, first="  - ", rest="    ")

@@ -8,21 +8,11 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from kubesched.cli.offline import TEXT, asked, plugin_errors_reported, simulation_options
-from kubesched.cli.printing import (
-    BAD,
-    FAINT,
-    GOOD,
-    console,
-    counted,
-    listed,
-    print_plain,
-    print_rows,
-    print_skipped,
-    table,
-)
+from kubesched.cli.offline import TEXT, asked, output_option, plugin_errors_reported, simulation_options
+from kubesched.cli.printing import BAD, FAINT, GOOD, console, print_plain, print_rows, print_skipped, table
 from kubesched.config import Features
 from kubesched.questions.answers import Skipped, answer
+from kubesched.questions.wording import counted, listed
 from kubesched.simulate.placement import Placed, PlacementReport, Unplaced
 from kubesched.simulate.placement import place as place_all
 
@@ -31,6 +21,7 @@ MOST_ROWS = 40
 
 @click.command()
 @simulation_options
+@output_option()
 @click.option("-n", "--namespace", "only", default="", help="Show only pods of this namespace; all are placed.")
 @click.option("--all-pods", is_flag=True, help=f"Show every pod, even if there are more than {MOST_ROWS}.")
 def place(

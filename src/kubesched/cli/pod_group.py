@@ -6,8 +6,10 @@ from rich.console import Console
 from rich.text import Text
 
 from kubesched.cli.layout import Grid, note, paragraph
-from kubesched.cli.printing import BAD, GOOD, STRONG, counted, heading, listed
-from kubesched.questions.explain.pod_groups import GroupExplanation, GroupHelp
+from kubesched.cli.printing import BAD, GOOD, STRONG, heading
+from kubesched.questions.explain.pod_groups import GroupExplanation
+from kubesched.questions.explain.words import nodes_that_help, outcome_of_group
+from kubesched.questions.wording import counted
 
 
 def print_group(out: Console, it: GroupExplanation) -> None:
@@ -16,7 +18,7 @@ def print_group(out: Console, it: GroupExplanation) -> None:
     running = f", {it.running} are running" if it.running else ""
     words = f"  {fits} of {counted(it.waiting, 'waiting pod')} fit{running}; it needs {it.needed}"
     out.print(Text.assemble((f"podgroup {it.group}", STRONG), words), soft_wrap=True)
-    paragraph(out, _outcome(it), GOOD if it.outcome == "scheduled" else BAD)
+    paragraph(out, outcome_of_group(it), GOOD if it.outcome == "scheduled" else BAD)
     if it.message:
         paragraph(out, it.message)
     if it.outcome == "scheduled":
@@ -33,21 +35,4 @@ def print_group(out: Console, it: GroupExplanation) -> None:
         out.print()
         out.print(heading("What would help the whole group"))
         for help_ in it.pools:
-            paragraph(out, _pool_text(help_), first="- ", rest="  ")
-
-
-def _outcome(it: GroupExplanation) -> str:
-    if it.outcome == "scheduled":
-        return "The group is scheduled."
-    if it.outcome == "gated":
-        return "The group is held back:"
-    if it.outcome == "error":
-        return "Something is wrong with the group:"
-    if it.would_evict:
-        return f"The group waits until the scheduler has made room for it, by evicting {listed(it.would_evict)}:"
-    return "The group waits as a whole:"
-
-
-def _pool_text(help_: GroupHelp) -> str:
-    where = f" in {listed(help_.zones)}" if help_.zones else ""
-    return f"{counted(help_.nodes, 'more node')} of pool {help_.pool}{where}."
+            paragraph(out, nodes_that_help(help_), first="- ", rest="  ")

@@ -79,18 +79,6 @@ def bar(share: float, width: int = 20) -> Text:
     return Text.assemble((filled.ljust(width, "·"), style), f" {share:4.0%}")
 
 
-def counted(count: int, noun: str) -> str:
-    """`1 node`, `2 nodes`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def listed(names: Sequence[str], most: int = 4) -> str:
-    """`a, b, c and 9 more`."""
-    if len(names) <= most + 1:
-        return ", ".join(names)
-    return f"{', '.join(names[:most])} and {len(names) - most} more"
-
-
 def print_skipped(out: Console, skipped: Mapping[str, int]) -> None:
     """Which objects of the input played no part."""
     if skipped:

@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from kubesched.api.kinds import PODS
-from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG, bar, counted, heading, table
+from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG, bar, heading, table
+from kubesched.questions.wording import counted
 from kubesched.sandbox.box import Sandbox
 from kubesched.sandbox.chronicle import EVICTED, Chronicle, Entry
 from kubesched.scheduler.scheduler import Scheduler

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import IO
 
 import click
@@ -18,6 +17,7 @@ from kubesched.cli.offline import (
     Policy,
     config_option,
     feature_gates_option,
+    now_in_words,
     output_option,
     policy_of,
     seed_option,
@@ -28,9 +28,7 @@ from kubesched.cli.printing import (
     GOOD,
     bar,
     console,
-    counted,
     heading,
-    listed,
     print_plain,
     print_rows,
     print_skipped,
@@ -40,6 +38,7 @@ from kubesched.cli.printing import (
 from kubesched.cli.source import source_options
 from kubesched.config import Duration, Features
 from kubesched.questions.answers import Skipped, Summary, answer
+from kubesched.questions.wording import counted, listed
 from kubesched.scheduler.recording.recording import open_recording
 from kubesched.scheduler.run_now import StillWaitingError
 from kubesched.simulate.html import page
@@ -87,8 +86,7 @@ def simulate(
         case "json" | "yaml":
             print_plain(answer(report, Summary(figures_of(report)), Skipped(manifests.skipped)), output)
         case "html":
-            made = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-            click.echo(page(report, configuration=policy.name, made=made), nl=False)
+            click.echo(page(report, configuration=policy.name, made=now_in_words()), nl=False)
         case _:
             out = console()
             ResultPrinter(out, report, all_pods=all_pods, all_nodes=all_nodes).print()

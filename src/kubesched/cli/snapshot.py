@@ -7,12 +7,12 @@ import sys
 import click
 
 from kubesched.cli.offline import config_option, feature_gates_option, policy_of
-from kubesched.cli.printing import counted
 from kubesched.cli.source import live_options, source
 from kubesched.config import Features
 from kubesched.questions.sources.anonymize import anonymized
 from kubesched.questions.sources.reading import ClusterReading
 from kubesched.questions.sources.snapshot import write_snapshot, write_to
+from kubesched.questions.wording import counted
 from kubesched.scheduler import garbage
 
 

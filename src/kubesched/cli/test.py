@@ -21,13 +21,14 @@ from kubesched.cli.offline import (
     plugin_errors_reported,
     settings_of,
 )
-from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG, console, counted, print_plain
+from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG, console, print_plain
 from kubesched.config import Features, SchedulerConfiguration
 from kubesched.questions.answers import answer
 from kubesched.questions.placement_tests.case import read_cases
 from kubesched.questions.placement_tests.first_case import first_case
 from kubesched.questions.placement_tests.junit import junit
 from kubesched.questions.placement_tests.running import CaseResult, TestResults, results, run_case
+from kubesched.questions.wording import counted
 
 
 @click.command()

@@ -22,6 +22,7 @@ from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.object_handling import ObjectHandling
 from kubesched.daemon.scheduling_log import SchedulingLog
 from kubesched.daemon.shadow import Shadow, log_and_count
+from kubesched.daemon.yielding_sink import YieldingSink
 from kubesched.extenders.http_extender import close_all, extenders_of
 from kubesched.extenders.originals import originals_for
 from kubesched.framework.budget import TURN, Budget
@@ -62,7 +63,7 @@ class Replica:
         self._listens_late = configuration.delay_cache_until_active and completed.elects
         self._stopping = asyncio.Event()
         self.events = EventRecorder(
-            connections.events,
+            YieldingSink(connections.events, lambda: self.scheduler.writes.under_way),
             configuration.profiles[0].scheduler_name,
             observer=WorkQueueMetrics(registry, "events"),
         )

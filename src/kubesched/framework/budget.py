@@ -71,10 +71,13 @@ class Budget:
 
         Infinity if it is known to take too long: then it is given up at the first look.
         """
-        is_hopeless = spent == math.inf
-        self._spent, self._ends_turns = spent or 0.0, spent is not None and not is_hopeless
-        self._since = -math.inf if is_hopeless else None
         self.ran_out = None
+        if spent is None:
+            self._spent, self._ends_turns, self._since = 0.0, False, None
+            return
+        is_hopeless = spent == math.inf
+        self._spent, self._ends_turns = spent, not is_hopeless
+        self._since = -math.inf if is_hopeless else None
 
     @property
     def spent(self) -> float:

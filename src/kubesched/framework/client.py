@@ -6,7 +6,8 @@ recording notes what it was asked and what it answered. Where there is no cluste
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, TypeVar
 
 import msgspec
@@ -15,6 +16,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod, PodCondition
 
 Json = dict[str, Any]
+S = TypeVar("S")
 T = TypeVar("T")
 
 Awaited = type[KubeObject] | tuple[type[KubeObject], str]
@@ -125,6 +127,15 @@ class Handle:
     async def to_the_end(self, work: Awaitable[T]) -> T:
         """Work that is not broken off half done when its pod is stopped."""
         return await work
+
+    def turn(self, about: str) -> AbstractAsyncContextManager[None]:
+        """For work that would get in the way of other work about the same thing: one after another."""
+        return nullcontext()
+
+    async def for_each(self, items: Sequence[S], write: Callable[[S], Awaitable[None]]) -> None:
+        """Write about each item, several at once where that takes time. A failure is raised; after it none is begun."""
+        for item in items:
+            await write(item)
 
     def count(self, metric: str, *labels: str) -> None:
         """One more, in a counter that `/metrics` has."""

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from kubesched.api.pod import Pod
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import Diagnosis, FilterOutcome
-from kubesched.framework.filters import PreFilterOutcome
 from kubesched.framework.plugin import PostFilterResult
+from kubesched.framework.pre_filtering import PreFilterOutcome
 from kubesched.framework.scores import Scores
 from kubesched.framework.status import Status
 

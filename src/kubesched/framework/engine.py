@@ -20,7 +20,7 @@ from kubesched.framework.diagnosis import Diagnosis, FilterOutcome
 from kubesched.framework.equivalence import EquivalenceCache
 from kubesched.framework.errors import PluginError, blaming
 from kubesched.framework.extender import AnswersOutdatedError, Extender, ExtenderAnswers, ExtenderError, Point
-from kubesched.framework.filters import FilterRunner, PreFilterOutcome
+from kubesched.framework.filters import FilterRunner
 from kubesched.framework.plugin import (
     FilterPlugin,
     PostFilterPlugin,
@@ -29,10 +29,11 @@ from kubesched.framework.plugin import (
     PreFilterPlugin,
     PreScorePlugin,
 )
+from kubesched.framework.pre_filtering import PreFilterOutcome
 from kubesched.framework.profile import Profile
 from kubesched.framework.sampling import Sample, Sampler
 from kubesched.framework.scores import ScoreRunner
-from kubesched.framework.status import Code, Status, error, unresolvable, unschedulable
+from kubesched.framework.status import Code, Status, error, unschedulable
 from kubesched.framework.stopwatch import Stopwatch
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int64
@@ -142,7 +143,8 @@ class Engine:
         cycle = Cycle(pod, self.state, watch, extender_answers, self.budget)
         if find is not None:
             cycle.latest = find(pod.key)
-        cycle.within, cycle.makes_room = within, makes_room
+        if within is not None or not makes_room:
+            cycle.within, cycle.makes_room = within, makes_room
         decision = Decision(pod, profile.name, Outcome.SCHEDULED, cycle)
         try:
             self._decide(decision, cycle, profile, explain)
@@ -190,7 +192,8 @@ class Engine:
             if not explain:
                 return
         pre_filter = decision.trace.pre_filter = profile.filters.pre_filter(cycle)
-        cycle.lap("PreFilter", pre_filter.rejected)
+        if cycle.watch is not None:
+            cycle.lap("PreFilter", pre_filter.rejected)
         if not self.state.nodes.live_count:
             return
         if pre_filter.rejected is not None:
@@ -238,19 +241,19 @@ class Engine:
         outcome = None
         # The quick search gives no reasons; should extenders leave no node, those of all filters are due.
         if not explain and pre_filter.names is None and cycle.extender_answers is None:
-            outcome = profile.filters.search(cycle)
+            outcome = profile.filters.search(cycle, pre_filter.plan)
             if outcome is not None and cycle.within is not None:
                 outcome.restrict(outcome.feasible & cycle.within)
         if outcome is None or (cycle.within is not None and not outcome.feasible.any()):
             considered, few = self._considered(cycle, pre_filter), self._few(cycle, pre_filter)
             outcome = profile.filters.run(cycle, considered, few=few, exhaustive=explain)
         decision.trace.filter_outcome = outcome
-        cycle.lap("Filter", outcome.broken)
+        if cycle.watch is not None:
+            cycle.lap("Filter", outcome.broken)
         if outcome.broken is not None and not decision.node:
             decision.outcome, decision.status = Outcome.ERROR, outcome.broken
             return
-        narrowed = pre_filter.names is not None or cycle.within is not None
-        answers = cycle.extender_answers
+        narrowed, answers = pre_filter.names is not None or cycle.within is not None, cycle.extender_answers
         if answers is None:
             sample = self._sampler.sample(outcome, profile.percentage, narrowed, profile.one_is_enough)
         else:
@@ -354,10 +357,7 @@ class Engine:
         pre_filter: PreFilterOutcome,
         nominated: int | tuple[int, Status] | None,
     ) -> None:
-        diagnosis.unschedulable_plugins |= pre_filter.narrowed_by
-        if pre_filter.names is not None:
-            names = " ".join(sorted(pre_filter.narrowed_by))
-            diagnosis.outside = unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
+        pre_filter.tell(diagnosis)
         if isinstance(nominated, tuple) and not outcome.considered[nominated[0]]:
             diagnosis.extra[nominated[0]] = nominated[1]
         rejections = (status for status, _ in outcome.tally)

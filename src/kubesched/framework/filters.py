@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -17,42 +16,12 @@ from kubesched.framework.errors import NotDecidedError, PluginError
 from kubesched.framework.nodes import FewNodes, Nodes, WhatIf
 from kubesched.framework.nominated import NominatedColumns
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, Scope
+from kubesched.framework.pre_filtering import Plan, PreFilterOutcome
 from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Code, Status, error, unresolvable
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64, Rows
 from kubesched.state.facts import StateKey
 from kubesched.state.pods import PlacedPod
-
-
-class PreFilterOutcome:
-    """What the pre-filters said together."""
-
-    __slots__ = ("names", "narrowed_by", "rejected")
-
-    def __init__(self) -> None:
-        self.rejected: Status | None = None
-        self.names: frozenset[str] | None = None
-        """The only nodes worth a look; None for all."""
-        self.narrowed_by: set[str] = set()
-
-    @property
-    def is_rejected_for_good(self) -> bool:
-        """Whether one plugin ruled the pod out, so that it does not matter to which nodes others kept it."""
-        rejected = self.rejected
-        return rejected is not None and bool(rejected.plugin) and rejected.code is not Code.UNSCHEDULABLE
-
-
-class Plan(NamedTuple):
-    """The plugins to ask about pods of an equivalence class: all but those that skip all of them (SKIP_EQUIVALENT)."""
-
-    skipped: frozenset[str]
-    pre_filters: tuple[PreFilterPlugin, ...]
-    filters: tuple[FilterPlugin, ...]
-    narrow: tuple[FilterPlugin, ...]
-    """The filters that look at one node at a time, which are answered together."""
-    narrow_names: frozenset[str]
-    wide: tuple[FilterPlugin, ...]
-    """The others."""
 
 
 class FilterRunner:
@@ -79,9 +48,10 @@ class FilterRunner:
 
     def pre_filter(self, cycle: Cycle) -> PreFilterOutcome:
         """Ask all pre-filters. A hard rejection ends it; a soft one waits for the others, since preemption may help."""
-        self.state.give_columns(cycle.facts)
-        outcome = PreFilterOutcome()
+        if cycle.facts.extended:
+            self.state.give_columns(cycle.facts)
         plan, watch = cycle.facts.find(self._plan_key), cycle.watch_of_plugins
+        outcome = PreFilterOutcome(plan)
         for_all: list[str] = []
         if plan is not None:
             cycle.skipped_filters.update(plan.skipped)
@@ -120,7 +90,8 @@ class FilterRunner:
                     self._forget_skips_after(plugin, cycle)
                     return outcome
         if plan is None:
-            cycle.facts.keep(self._plan_key, self._plan(frozenset(for_all)))
+            outcome.plan = self._plan(frozenset(for_all))
+            cycle.facts.keep(self._plan_key, outcome.plan)
         return outcome
 
     def _forget_skips_after(self, last: PreFilterPlugin, cycle: Cycle) -> None:
@@ -152,12 +123,11 @@ class FilterRunner:
 
     # -- all rows -----------------------------------------------------------------------------------------------------
 
-    def search(self, cycle: Cycle) -> FilterOutcome | None:
+    def search(self, cycle: Cycle, plan: Plan | None) -> FilterOutcome | None:
         """The live rows that fit, without the rejections of the others; None if that must be asked in full.
 
         The usual case, made short: filters of narrow scope are answered together for all equivalent pods.
         """
-        plan = cycle.facts.find(self._plan_key)
         if plan is None or not plan.narrow_names.isdisjoint(cycle.skipped_filters):
             return None
         passing = self._equivalence.passing_rows(cycle, self, plan.narrow)

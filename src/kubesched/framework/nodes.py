@@ -157,13 +157,8 @@ class Nodes:
     def totals_at(self, i: int) -> NodeTotals:
         """Offers and sums of one node as plain numbers, which for one node are faster than arrays."""
         table, row = self._table, self.row(i)
-        return NodeTotals(
-            table.allocatable[:, row].tolist(),
-            table.requested[:, row].tolist(),
-            table.scoring_requested[:, row].tolist(),
-            table.pod_count.item(row),
-            table.allowed_pods.item(row),
-        )
+        offered, requested, scoring = table.amounts[:, :, row].tolist()
+        return NodeTotals(offered, requested, scoring, table.pod_count.item(row), table.allowed_pods.item(row))
 
     def ports_in_use(self, protocol: str, port: int) -> Iterator[tuple[int, set[str]]]:
         """The rows where a port is taken, with the addresses it is taken on."""
@@ -227,8 +222,9 @@ class WhatIf(Nodes):
 
     def __init__(self, state: ClusterState, rows: Rows) -> None:
         super().__init__(state, rows)
-        self._requested = self._table.requested[:, rows]
-        self._scoring = self._table.scoring_requested[:, rows]
+        self._loads = self._table.loads[:, :, rows]
+        self._requested: Int64 = self._loads[0]
+        self._scoring: Int64 = self._loads[1]
         self._pod_count = self._table.pod_count[rows]
         self._pods: dict[int, list[PlacedPod]] = {}
         self._ports: dict[int, set[HostPort]] = {}
@@ -245,13 +241,9 @@ class WhatIf(Nodes):
 
     def totals_at(self, i: int) -> NodeTotals:
         table, row = self._table, self.row(i)
-        return NodeTotals(
-            table.allocatable[:, row].tolist(),
-            self._requested[:, i].tolist(),
-            self._scoring[:, i].tolist(),
-            self._pod_count.item(i),
-            table.allowed_pods.item(row),
-        )
+        offered = table.allocatable[:, row].tolist()
+        requested, scoring = self._loads[:, :, i].tolist()
+        return NodeTotals(offered, requested, scoring, self._pod_count.item(i), table.allowed_pods.item(row))
 
     def pods(self, i: int) -> list[PlacedPod]:
         if i not in self._pods:
@@ -291,9 +283,8 @@ class WhatIf(Nodes):
         return self._ports[i]
 
     def _count(self, i: int, pod: PlacedPod, sign: int) -> None:
-        requests, scoring = pod.facts.requests, pod.facts.scoring
-        self._requested[: len(requests), i] += sign * requests
-        self._scoring[: len(scoring), i] += sign * scoring
+        added = pod.facts.loads
+        self._loads[:, : added.shape[1], i] += sign * added
         self._pod_count[i] += sign
 
 

@@ -7,7 +7,7 @@ the last pod went to, by itself. Names and meaning of the points are those of ku
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from operator import index
@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from kubesched.api.change import Change
 from kubesched.api.pod import Pod
 from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.framework.client import ClusterClient, Handle
@@ -92,6 +93,10 @@ class PreEnqueuePlugin(Plugin):
     def pre_enqueue(self, pod: Pod, state: ClusterState) -> Status | None:
         raise NotImplementedError
 
+    def may_open_for(self, change: Change[Any]) -> Collection[str] | None:
+        """The pods (`namespace/name`) of those held back that a change may have let pass; None if any may be."""
+        return None
+
 
 class PreFilterPlugin(Plugin):
     """Looks at the pod once before any node is."""
@@ -114,6 +119,8 @@ class FilterPlugin(Plugin):
     """Says which nodes cannot take the pod."""
 
     filter_scope: ClassVar[Scope] = Scope.CLUSTER
+    heeds_pods: ClassVar[bool] = True
+    """Whether there are pods that it `heeds`: some look far, but never at pods."""
 
     def __init__(self, args: Any = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
@@ -155,7 +162,7 @@ class FilterPlugin(Plugin):
         Asked of filters that look further than at node objects and totals, once for all equivalent pods. What holds
         for nodes without such pods is found out for all of them at once.
         """
-        return True
+        return self.heeds_pods
 
     def reject(self, where: Bool, status: Status) -> Int32:
         """FilterOutcome that reject where the mask is set."""

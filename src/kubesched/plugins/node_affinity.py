@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from hashlib import blake2b
 
 import msgspec
 import numpy as np
@@ -31,6 +32,8 @@ NOT_ENFORCED = unresolvable("node(s) didn't match scheduler-enforced node affini
 CONFLICT = unresolvable("pod affinity terms conflict")
 
 EXPENSE = Expense("NodeAffinity", "the terms of its node affinity")
+_LARGE = 1000
+"""Bytes of what a pod says about nodes."""
 
 WeightedTerm = tuple[int, NodeTerm]
 
@@ -113,8 +116,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         return queue_if(old is None or not required.allow(old))
 
     def _terms(self, cycle: Cycle) -> list[WeightedTerm]:
-        affinity = _node_affinity(cycle.pod)
-        return _weighted(affinity.preferred_during_scheduling_ignored_during_execution if affinity else ())
+        return cycle.facts.derived(_preferred_terms, cycle.pod)
 
 
 def _node_affinity(pod: Pod) -> NodeAffinityOfPod | None:
@@ -127,7 +129,14 @@ def _question(cycle: Cycle) -> Hashable:
 
 
 def _encoded(pod: Pod) -> bytes:
-    return msgspec.json.encode((pod.spec.node_selector, _node_affinity(pod)))
+    """Of large ones a digest: their answers need not be forgotten for the sake of the question."""
+    written = msgspec.json.encode((pod.spec.node_selector, _node_affinity(pod)))
+    return written if len(written) < _LARGE else blake2b(written).digest()
+
+
+def _preferred_terms(pod: Pod) -> list[WeightedTerm]:
+    affinity = _node_affinity(pod)
+    return _weighted(affinity.preferred_during_scheduling_ignored_during_execution if affinity else ())
 
 
 def _weighted(terms: Iterable[PreferredSchedulingTerm]) -> list[WeightedTerm]:

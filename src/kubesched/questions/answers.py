@@ -13,9 +13,10 @@ from kubesched.questions.pending import PendingPods
 from kubesched.questions.placement_tests.running import TestResults
 from kubesched.questions.what_if.answer import WhatIf
 from kubesched.simulate.capacity import Capacity
+from kubesched.simulate.comparison import Comparison
 from kubesched.simulate.explanation import Explanation
 from kubesched.simulate.placement import PlacementReport
-from kubesched.simulate.report import Comparison, Figures, SimulationReport
+from kubesched.simulate.report import Figures, SimulationReport
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,9 @@ from kubesched.framework.engine import Engine
 from kubesched.questions.explain.answer import Answer, explain
 from kubesched.questions.pools import Pool, one_more, pools_of
 from kubesched.questions.remedies import Remedies
+from kubesched.questions.remedies.remedy import Sort
 from kubesched.questions.remedies.trial import changed
+from kubesched.questions.wording import counted
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.placement import Placed, Unplaced, place_one
 
@@ -47,6 +49,23 @@ class PendingGroup:
     """The fewest nodes first, of those that place most."""
     remedies: Remedies | None = None
     """For the first of them."""
+
+    @property
+    def help_for_all(self) -> list[str]:
+        """How many more nodes would place how many of them, in sentences."""
+        said = []
+        for pool in self.pools:
+            places = f"{pool.places} of them"
+            if pool.places == len(self.pods):
+                places = "it" if len(self.pods) == 1 else "all of them"
+            said.append(f"{counted(pool.nodes, 'more node')} of pool {pool.pool} would place {places}.")
+        return said
+
+    @property
+    def help_for_first(self) -> list[str]:
+        """What else would help the first of them, in sentences."""
+        found = self.remedies.found if self.remedies is not None else ()
+        return [f"{each.text}." for each in found if each.steps[-1].sort is not Sort.ADD_NODE or not self.pools]
 
 
 @dataclass(frozen=True, slots=True)

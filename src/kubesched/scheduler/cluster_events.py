@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.requests import pod_requests
 from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.framework.events import Action, ClusterEvent, Kind
+
+event_of = cache(ClusterEvent)
+"""Nearly every change is an event, and there are few different ones: each is made once."""
 
 ASSIGNED_POD_ADDED = ClusterEvent(Kind.ASSIGNED_POD, Action.ADD)
 ASSIGNED_POD_UPDATED = ClusterEvent(Kind.ASSIGNED_POD, Action.UPDATE)
@@ -36,7 +41,7 @@ def node_events(old: Node, new: Node, features: Features = DEFAULT_FEATURES) -> 
         actions.append(Action.UPDATE_NODE_ANNOTATION)
     if features.declared_features and old.status.declared_features != new.status.declared_features:
         actions.append(Action.UPDATE_NODE_DECLARED_FEATURE)
-    return [ClusterEvent(Kind.NODE, action) for action in actions]
+    return [event_of(Kind.NODE, action) for action in actions]
 
 
 def pod_events(old: Pod, new: Pod, features: Features = DEFAULT_FEATURES) -> list[ClusterEvent]:
@@ -53,7 +58,7 @@ def pod_events(old: Pod, new: Pod, features: Features = DEFAULT_FEATURES) -> lis
     if _generated_claims(old) != _generated_claims(new):
         actions.append(Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
     kind = Kind.ASSIGNED_POD if new.spec.node_name else Kind.PENDING_POD
-    return [ClusterEvent(kind, action) for action in actions or [Action.UPDATE]]
+    return [event_of(kind, action) for action in actions or [Action.UPDATE]]
 
 
 def _generated_claims(pod: Pod) -> tuple[object, ...]:

@@ -24,6 +24,7 @@ from kubesched.scheduler.cluster_events import (
     PENDING_POD_ADDED,
     PENDING_POD_DELETED,
     PENDING_POD_UPDATED,
+    event_of,
     node_events,
     pod_events,
 )
@@ -199,7 +200,7 @@ class EventHandlers:
                 self._other_changed(groups)
         kind = obj.resource if isinstance(obj, CustomObject) else _EVENT_KINDS.get(type(obj))
         if kind is not None:
-            self._move_all(ClusterEvent(kind, _ACTIONS[change.verb]), change)
+            self._move_all(event_of(kind, _ACTIONS[change.verb]), change)
 
     def _move_all(
         self, event: ClusterEvent, change: Change[KubeObject], concerns: Callable[[Pod], bool] | None = None

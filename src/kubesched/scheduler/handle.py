@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
+from weakref import WeakValueDictionary
 
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
@@ -15,8 +18,11 @@ from kubesched.scheduler.attempt.binding_cycle import PreBinding
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 
+S = TypeVar("S")
 T = TypeVar("T")
 
+_AT_ONCE = 16
+"""Writes of one kind for one pod that are under way together, as many as kube-scheduler's."""
 _END_WITHIN = 5.0
 """Seconds that a write is waited for when its pod is stopped, or the whole process."""
 
@@ -31,6 +37,8 @@ class SchedulerHandle(Handle):
         self._queue = queue
         self._pre_binding = pre_binding
         self._listeners = listeners
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """By what the work is about, as long as some is under way."""
 
     def activate(self, pod: Pod) -> None:
         self._queue().activate(pod)
@@ -41,10 +49,13 @@ class SchedulerHandle(Handle):
     def stop_binding(self, pod: Pod, reason: str) -> bool:
         return self._pre_binding.stop(pod, reason)
 
+    def turn(self, about: str) -> AbstractAsyncContextManager[None]:
+        if not has_event_loop():  # whatever is done is done at once
+            return super().turn(about)
+        return self._turns.setdefault(about, asyncio.Lock())
+
     async def to_the_end(self, work: Awaitable[T]) -> T:
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:  # without an event loop no pod is stopped
+        if not has_event_loop():  # then no pod is stopped
             return await work
         writing = asyncio.ensure_future(work)
         try:
@@ -53,6 +64,25 @@ class SchedulerHandle(Handle):
             await asyncio.wait((writing,), timeout=_END_WITHIN)
             writing.cancel()
             raise
+
+    async def for_each(self, items: Sequence[S], write: Callable[[S], Awaitable[None]]) -> None:
+        waiting = deque(items)
+
+        async def work() -> None:
+            while waiting:
+                try:
+                    await write(waiting.popleft())
+                except BaseException:
+                    waiting.clear()
+                    raise
+
+        if len(items) < 2 or not has_event_loop():
+            await work()
+            return
+        ended = await asyncio.gather(*(work() for _ in range(min(len(items), _AT_ONCE))), return_exceptions=True)
+        for failure in ended:
+            if failure is not None:
+                raise failure
 
     def count(self, metric: str, *labels: str) -> None:
         for listener in self._listeners:
@@ -113,6 +143,15 @@ class ObjectWaiter(SchedulerListener):
         for awaited in ((type(obj), obj.key), type(obj)):
             for shown in self._waiting.get(awaited, ()):
                 _settle(shown, True)
+
+
+def has_event_loop() -> bool:
+    """In virtual time there is none, and nothing to wait for."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _settle(future: asyncio.Future[bool], result: bool) -> None:

@@ -20,6 +20,10 @@ def whole_page(title: str, remark: str, sections: Iterable[str]) -> str:
     return _PAGE.substitute(title=escape(title), remark=escape(remark), sections=inside, version=escape(__version__))
 
 
+class Bad(str):
+    """A cell or a paragraph that says something bad."""
+
+
 def cards(figures: Mapping[str, str]) -> str:
     """Figures, each with its name below it."""
     inside = "".join(f"<div><b>{escape(value)}</b><span>{escape(name)}</span></div>" for name, value in figures.items())
@@ -30,14 +34,19 @@ def section(title: str, inside: str) -> str:
     return f"<section><h2>{escape(title)}</h2>{inside}</section>"
 
 
+def paragraphs(*texts: str) -> str:
+    """A paragraph each; those that are empty are left out."""
+    return "".join(f"<p{' class=bad' if isinstance(text, Bad) else ''}>{escape(text)}</p>" for text in texts if text)
+
+
+def bullets(texts: Iterable[str]) -> str:
+    return f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in texts)}</ul>"
+
+
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     head = "".join(f"<th>{escape(column)}</th>" for column in columns)
     body = "".join("<tr>" + "".join(_cell(cell) for cell in row) + "</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-class Bad(str):
-    """A cell that says something bad."""
 
 
 def _cell(text: str) -> str:
@@ -118,6 +127,26 @@ def bars(rows: Sequence[tuple[str, Sequence[tuple[str, float, str]]]], *, label_
         parts.append(f'<text x="{label_width + space + 6}" y="{y + 13}">{escape(shown)}</text>')
         y += _ROW
     return _svg(y + 4, parts)
+
+
+def stacks(rows: Sequence[tuple[str, Sequence[tuple[str, str, float]], str]], *, label_width: int = 180) -> str:
+    """A row per name, in it parts of (label, style, value) one after the other, and a text behind them."""
+    space = WIDTH - label_width - 70
+    longest = max((sum(value for _, _, value in parts) for _, parts, _ in rows), default=0.0) or 1.0
+    shapes, y = [], 4
+    for name, parts, text in rows:
+        label = escape(_short(name, label_width // 7))
+        shapes.append(f'<text x="{label_width - 8}" y="{y + 13}" text-anchor="end">{label}</text>')
+        x = float(label_width)
+        for what, style, value in parts:
+            long = value / longest * space
+            tip = f"<title>{escape(name)}: {escape(what)} {value:g}</title>"
+            size = f'width="{long:.1f}" height="15"'
+            shapes.append(f'<rect class="fill {style}" x="{x:.1f}" y="{y}" {size}>{tip}</rect>')
+            x += long
+        shapes.append(f'<text x="{x + 6:.1f}" y="{y + 13}">{escape(text)}</text>')
+        y += _ROW
+    return _svg(y + 4, shapes)
 
 
 class _Plot:

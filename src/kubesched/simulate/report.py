@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import pstdev
@@ -189,34 +188,3 @@ def spread_of(report: SimulationReport, resource: str) -> float:
     """The standard deviation between the nodes that offer the resource."""
     shares = [node.resources[resource].mean for node in report.by_node if resource in node.resources]
     return round(pstdev(shares), 4) if shares else 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A pod that is not where it would be under another policy; an empty name is pending."""
-
-    pod: str
-    nodes: tuple[str, ...]
-    """Per policy."""
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """Per policy its name and its figures, and the pods that went elsewhere."""
-
-    policies: tuple[str, ...]
-    figures: tuple[Figures, ...]
-    differences: tuple[Difference, ...]
-    pods: int
-
-
-def compare(policies: Sequence[str], reports: Sequence[SimulationReport]) -> Comparison:
-    """Put reports of the same input side by side. Of a pod that was evicted and made anew, the last one counts."""
-    placed = [{story.pod: story.node for story in report.pods} for report in reports]
-    names = list(dict.fromkeys(pod for nodes in placed for pod in nodes))
-    differences = []
-    for pod in names:
-        nodes = tuple(each.get(pod, "") for each in placed)
-        if len(set(nodes)) > 1:
-            differences.append(Difference(pod, nodes))
-    return Comparison(tuple(policies), tuple(map(figures_of, reports)), tuple(differences), len(names))

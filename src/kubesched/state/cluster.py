@@ -123,9 +123,8 @@ class ClusterState:
 
     def give_columns(self, facts: PodFacts) -> None:
         """A pod is about to be decided: the resources that it asks for have columns, as far as nodes offer them."""
-        if facts.extended:
-            self.nodes.give_columns(facts.extended)
-            self._follow_resources()
+        self.nodes.give_columns(facts.extended)
+        self._follow_resources()
 
     def companion(self, make: Callable[[ClusterState], T]) -> T:
         """What plugins keep about this cluster and share among profiles; made when it is first asked for."""
@@ -208,16 +207,12 @@ class ClusterState:
 
     def _count(self, placed: PlacedPod, sign: int) -> None:
         nodes, facts, row = self.nodes, placed.facts, placed.row
-        requests, scoring = facts.requests, facts.scoring
-        # Views by name: `requested[...] += ...` would write the sum a second time.
-        requested = nodes.requested[: len(requests), row]
-        scoring_requested = nodes.scoring_requested[: len(scoring), row]
+        added = facts.loads
+        loads = nodes.loads[:, : added.shape[1], row]  # by name: `nodes.loads[...] += ...` would write the sum twice
         if sign > 0:
-            requested += requests
-            scoring_requested += scoring
+            loads += added
         else:
-            requested -= requests
-            scoring_requested -= scoring
+            loads -= added
         nodes.pod_count[row] += sign
         nodes.load_changed(row)
 

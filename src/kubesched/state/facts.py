@@ -25,7 +25,7 @@ from kubesched.state.resources import FIXED_RESOURCES, ResourceColumns
 S = TypeVar("S")
 T = TypeVar("T")
 
-_NOTHING: Int64 = np.zeros(0, dtype=np.int64)
+_NOTHING: Int64 = np.zeros((2, 0), dtype=np.int64)
 
 TermKind = Literal["required-affinity", "required-anti-affinity", "preferred-affinity", "preferred-anti-affinity"]
 _TERM_KINDS: tuple[TermKind, ...] = get_args(TermKind)
@@ -70,8 +70,8 @@ class PodFacts:
         "_columns",
         "_kept",
         "_laid_out_at",
-        "_requests",
-        "_scoring",
+        "_loads",
+        "_takes",
         "_terms_by_kind",
         "amounts",
         "claims",
@@ -99,7 +99,8 @@ class PodFacts:
         """The resources among these that have no fixed column."""
         self._columns = nodes
         self._laid_out_at = -1
-        self._requests = self._scoring = _NOTHING
+        self._loads = _NOTHING
+        self._takes: tuple[tuple[int, int], ...] = ()
         self.ports = tuple(_host_ports(pod))
         self.claims = tuple(f"{pod.namespace}/{name}" for name in claim_names(pod))
         self.terms = tuple(affinity_terms(pod))
@@ -111,16 +112,28 @@ class PodFacts:
     @property
     def requests(self) -> Int64:
         """What the pod takes from its node, by the id of the resource, as far as it asks for any that has a column."""
-        if self._laid_out_at != self._columns.resources_version:
-            self._lay_out()
-        return self._requests
+        requests: Int64 = self.loads[0]
+        return requests
 
     @property
     def scoring(self) -> Int64:
         """The same as scoring counts it, with defaults of cpu and memory."""
+        scoring: Int64 = self.loads[1]
+        return scoring
+
+    @property
+    def loads(self) -> Int64:
+        """The two above in one."""
         if self._laid_out_at != self._columns.resources_version:
             self._lay_out()
-        return self._scoring
+        return self._loads
+
+    @property
+    def takes(self) -> tuple[tuple[int, int], ...]:
+        """The same as `requests`: id and amount of each resource of which it is more than nothing."""
+        if self._laid_out_at != self._columns.resources_version:
+            self._lay_out()
+        return self._takes
 
     def amount_of(self, resource: str) -> int:
         """What the pod takes of a resource, whether or not any node offers it."""
@@ -132,7 +145,8 @@ class PodFacts:
         both = np.zeros((2, max((one[0] for one in known), default=-1) + 1), dtype=np.int64)
         for resource_id, amount, scoring in known:
             both[:, resource_id] = amount, scoring
-        self._requests, self._scoring = both
+        self._loads = both
+        self._takes = tuple((resource_id, amount) for resource_id, amount, _ in known if amount)
         self._laid_out_at = self._columns.resources_version
 
     def derived(self, make: Callable[[S], T], source: S) -> T:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kubesched.api.selectors import Selector
+from kubesched.state.carried_index import CarriedIndex, MeantTerms
 from kubesched.state.carried_terms import CarriedTerms
 from kubesched.state.columns import ABSENT, Bool, Int64, LabelColumn, is_one_of
 from kubesched.state.facts import PodFacts, StateKey, Term
@@ -22,6 +23,8 @@ from kubesched.state.row_counts import RowCounts
 _BYTES_KEPT = 64 << 20
 _BYTES_PER_WANTED = 8000
 """More than they take, so that one pod with thousands of them does not fill memory with what only it asks."""
+_LARGE_SHARE = 16
+"""A question that takes more than this part of all is answered and forgotten: who comes to a node would pay for it."""
 _LISTED = 64
 """Up to so many counters of a group of pods are listed; who asks for more waits until they are found again."""
 
@@ -92,7 +95,7 @@ class MatchCounts:
         self._counters_version = 0
         self._bytes = 0
         self._carried: dict[tuple[Term, ...], CarriedTerms] = {}
-        self._carried_by_selector: SelectorIndex[tuple[CarriedTerms, int]] = SelectorIndex()
+        self._carried_index = CarriedIndex()
         self.terms_version = 0
         """Changes whenever terms appear that no pod carried, or the last carrier of some goes."""
 
@@ -101,10 +104,9 @@ class MatchCounts:
         """The terms of every kind of placed pod that has any."""
         return self._carried.values()
 
-    def carried_that_may_mean(self, labels: Mapping[str, str]) -> Iterator[tuple[CarriedTerms, Term]]:
-        """The terms of placed pods that mean pods with such labels, and perhaps a few others."""
-        for carried, i in self._carried_by_selector.candidates(labels):
-            yield carried, carried.terms[i]
+    def carried_that_may_mean(self, labels: Mapping[str, str]) -> Iterator[MeantTerms]:
+        """The terms of placed pods that mean pods with such labels, in some namespaces."""
+        return self._carried_index.that_may_mean(labels)
 
     def counter(
         self, namespaces: frozenset[str] | None, selector: Selector, *, with_terminating: bool = True
@@ -113,11 +115,13 @@ class MatchCounts:
         return self.total((Wanted(namespaces, selector),), with_terminating=with_terminating)
 
     def total(self, question: Question, *, with_terminating: bool = True) -> MatchCounter:
-        """The column for a question. The first to ask pays for counting; then it is kept up to date."""
+        """The column for a question. The first to ask pays for counting; what is not large is kept up to date then."""
         key = (question, with_terminating)
         counter = self._counters.pop(key, None)
         if counter is None:
             counter = MatchCounter(question, with_terminating, self._count(question, with_terminating))
+            if counter.size > _BYTES_KEPT // _LARGE_SHARE:
+                return counter
             for i, wanted in enumerate(question):
                 self._by_selector.put(wanted.selector, (counter, i))
             self._bytes += counter.size
@@ -241,15 +245,13 @@ class MatchCounts:
             carried = self._carried.get(facts.terms)
             if carried is None:
                 carried = self._carried[facts.terms] = CarriedTerms(facts.terms)
-                for i, term in enumerate(facts.terms):
-                    self._carried_by_selector.put(term.selector, (carried, i))
+                self._carried_index.put(carried)
                 self.terms_version += 1
             facts.keep(_CARRIED, carried)
         carried.count(placed.row, sign, self.length)
         if not carried.carriers:
             del self._carried[facts.terms]
-            for i, term in enumerate(facts.terms):
-                self._carried_by_selector.discard(term.selector, (carried, i))
+            self._carried_index.remove(carried)
             facts.keep(_CARRIED, None)
             self.terms_version += 1
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 import numpy as np
@@ -34,7 +34,7 @@ class PlacedPod:
         self.index = -1
         self.place = -1
         """Where it is among the pods of its row."""
-        self.start = start_time(pod)
+        self.start = start_time(pod) if pod.status.start_time else NO_START_TIME
 
     @property
     def importance(self) -> tuple[int, float]:
@@ -78,9 +78,10 @@ class PodTable:
         self.priority[index] = priority
         self.start[index] = placed.start
         self.by_priority[priority] = self.by_priority.get(priority, 0) + 1
-        self.terminating[index] = placed.pod.is_terminating
+        if placed.pod.is_terminating:
+            self.terminating[index] = True
         if self._requests_of == self._resources.resources_version:
-            self._write_requests(index, placed.facts.requests)
+            self._write_requests(index, placed.facts.takes)
         if placed.facts.ports:
             self._claim_ports(placed)
         for claim in placed.facts.claims:
@@ -101,6 +102,7 @@ class PodTable:
         index = placed.index
         self.at[index] = None
         self.rows[index] = -1
+        self.terminating[index] = False
         self._free.append(index)
         for column in self._requests.values():
             column[index] = 0
@@ -134,12 +136,22 @@ class PodTable:
         """Whether any placed pod could be preempted by one of this priority."""
         return any(other < priority for other in self.by_priority)
 
+    def with_lower_priority(self, priority: int) -> Iterator[PlacedPod]:
+        """All of them. The column is looked through, for there may be very many."""
+        for index in np.flatnonzero(self._is_lower(priority)).tolist():
+            placed = self.at[index]
+            assert placed is not None
+            yield placed
+
     def rows_with_lower_priority(self, priority: int, length: int) -> Bool:
         """Per row whether a pod of lower priority is on it."""
         found = np.zeros(length, dtype=np.bool_)
-        rows = self.rows[: self.size]
-        found[rows[(rows >= 0) & (self.priority[: self.size] < priority)]] = True
+        found[self.rows[: self.size][self._is_lower(priority)]] = True
         return found
+
+    def _is_lower(self, priority: int) -> Bool:
+        lower: Bool = (self.rows[: self.size] >= 0) & (self.priority[: self.size] < priority)
+        return lower
 
     def _next_index(self) -> int:
         index = self.size
@@ -161,16 +173,15 @@ class PodTable:
             self._requests, self._requests_of = {}, self._resources.resources_version
             for index, placed in enumerate(self.at):
                 if placed is not None:
-                    self._write_requests(index, placed.facts.requests)
+                    self._write_requests(index, placed.facts.takes)
         return self._requests
 
-    def _write_requests(self, index: int, requests: Int64) -> None:
-        for resource, amount in enumerate(requests.tolist()):
-            if amount:
-                column = self._requests.get(resource)
-                if column is None:
-                    column = self._requests[resource] = np.zeros(len(self.rows), dtype=np.int64)
-                column[index] = amount
+    def _write_requests(self, index: int, takes: Iterable[tuple[int, int]]) -> None:
+        for resource, amount in takes:
+            column = self._requests.get(resource)
+            if column is None:
+                column = self._requests[resource] = np.zeros(len(self.rows), dtype=np.int64)
+            column[index] = amount
 
     def _put_on_row(self, placed: PlacedPod) -> None:
         on_row = self.on_row[placed.row]

@@ -32,10 +32,8 @@ class ResourceColumns:
         """The resources that have a column, and the ids of these."""
         self.resources_version = 0
         """Changes whenever an id gets or loses its meaning."""
-        self.allocatable: Int64 = np.zeros((_FIRST_COLUMNS, rows), dtype=np.int64)
-        self.requested: Int64 = np.zeros((_FIRST_COLUMNS, rows), dtype=np.int64)
-        self.scoring_requested: Int64 = np.zeros((_FIRST_COLUMNS, rows), dtype=np.int64)
-        """The same as scoring counts it: with defaults of cpu and memory for containers that request none."""
+        self.amounts = self._set(np.zeros((3, _FIRST_COLUMNS, rows), dtype=np.int64))
+        """The three tables below in one: a pod is counted, and a node read, in one step instead of two or three."""
         self.most_columns = _MOST_COLUMNS
         """So many names have a column at a time; more only if one pod asks for more."""
         self._offers: dict[str, dict[int, int]] = {}
@@ -44,6 +42,15 @@ class ResourceColumns:
         """The names, but for the fixed ones, that have a column; the one asked for last comes last."""
         self._free = list(range(_FIRST_COLUMNS - 1, NOWHERE, -1))
         self._fresh: set[str] = set()
+
+    def _set(self, amounts: Int64) -> Int64:
+        self.allocatable: Int64 = amounts[0]
+        self.requested: Int64 = amounts[1]
+        self.scoring_requested: Int64 = amounts[2]
+        """The same as scoring counts it: with defaults of cpu and memory for containers that request none."""
+        self.loads: Int64 = amounts[1:]
+        """What is requested, and the same as scoring counts it."""
+        return amounts
 
     def resource_id(self, name: str) -> int:
         """The id of a resource, which is the index of its column; NOWHERE if it has none."""
@@ -88,9 +95,7 @@ class ResourceColumns:
 
     def extend_resources(self, rows: int) -> None:
         """The table has grown to this many rows."""
-        self.allocatable = grown(self.allocatable, rows)
-        self.requested = grown(self.requested, rows)
-        self.scoring_requested = grown(self.scoring_requested, rows)
+        self.amounts = self._set(grown(self.amounts, rows))
 
     def _acquire(self, name: str) -> None:
         if not self._free:
@@ -113,7 +118,7 @@ class ResourceColumns:
     def _release(self, name: str) -> None:
         freed = self.resources.pop(name)
         del self._recent[name]
-        self.allocatable[freed] = self.requested[freed] = self.scoring_requested[freed] = 0
+        self.amounts[:, freed] = 0
         self._free.append(freed)
         self.resources_version += 1
         if len(self._free) > max(_FIRST_COLUMNS, len(self.allocatable) * 3 // 4):
@@ -123,17 +128,14 @@ class ResourceColumns:
         """Most columns are free: the others move together, and the memory is given back."""
         ids = sorted([*self.resources.values(), NOWHERE])
         self.resources = {name: ids.index(known) for name, known in self.resources.items()}
-        self.allocatable = self.allocatable[ids]
-        self.requested = self.requested[ids]
-        self.scoring_requested = self.scoring_requested[ids]
+        self.amounts = self._set(self.amounts[:, ids])
         self._free = []
         self._resize(max(_FIRST_COLUMNS, 2 * len(ids)))
         self.resources_version += 1
 
     def _resize(self, length: int) -> None:
-        known, rows = self.allocatable.shape
-        more = np.zeros((length - known, rows), dtype=np.int64)
-        self.allocatable = np.vstack((self.allocatable, more))
-        self.requested = np.vstack((self.requested, more))
-        self.scoring_requested = np.vstack((self.scoring_requested, more))
+        _, known, rows = self.amounts.shape
+        wider = np.zeros((3, length, rows), dtype=np.int64)
+        wider[:, :known] = self.amounts
+        self.amounts = self._set(wider)
         self._free += range(length - 1, known - 1, -1)

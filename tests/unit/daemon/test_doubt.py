@@ -16,6 +16,7 @@ from tests.unit.kube.scripted_server import Script, ScriptedServer, answering, h
 from tests.virtual_time import now, run
 
 from kubesched.api.device_claims import AllocatedDevice, AllocationResult, DeviceAllocation, ResourceClaim
+from kubesched.api.merge_patch import merged
 from kubesched.api.pod import Pod
 from kubesched.daemon.doubt import certain
 from kubesched.daemon.live_client import LiveClient
@@ -30,7 +31,7 @@ from kubesched.kube.errors import (
     UnreachableError,
 )
 from kubesched.kube.events import EventRecorder
-from kubesched.plugins.dynamic_resources.writes import ReserveClaim, changed, consumer_of, with_finalizer, write_claim
+from kubesched.plugins.dynamic_resources.writes import ReserveClaim, changed, consumer_of, finalizer_patch, write_claim
 from kubesched.scheduler.handle import ObjectWaiter
 from kubesched.testing import make_pod
 
@@ -190,8 +191,7 @@ def answered(claim: dict[str, Any]) -> Script:
 
 def test_allocation_that_took_effect_after_all_is_kept() -> None:
     before = stored("1")
-    kept = with_finalizer(RESERVING, before)
-    assert kept is not None
+    kept = merged(before, finalizer_patch(RESERVING, before))
     after = changed(RESERVING, kept)
     written = reserving(answered(before), answered(kept), BROKEN, BROKEN, answered(after))
     assert written is not None
@@ -200,8 +200,7 @@ def test_allocation_that_took_effect_after_all_is_kept() -> None:
 
 def test_allocation_that_did_not_take_effect_is_an_error() -> None:
     before = stored("1")
-    kept = with_finalizer(RESERVING, before)
-    assert kept is not None
+    kept = merged(before, finalizer_patch(RESERVING, before))
     with pytest.raises(ClientError, match="500"):
         reserving(answered(before), answered(kept), BROKEN, answered(kept))
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 import pytest
 from tests.unit.scheduler.memory_cluster import Refusal, Running
 from tests.unit.scheduler.world import World, names
 
+from kubesched.api.pod import Pod, PodCondition
+from kubesched.framework.client import ClientError
 from kubesched.scheduler.attempt.attempt import Attempt
+from kubesched.scheduler.attempt.binding_cycle import PreBinding
+from kubesched.scheduler.handle import SchedulerHandle
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.testing import make_node, make_pod
@@ -166,3 +171,71 @@ def test_preemptors_whose_victims_are_being_evicted_are_not_moved_about_when_oth
         each.to_the_end()
     world.cluster.tell(world.scheduler)
     assert all(is_bound_soon(world, f"vip-{i}") for i in range(3))
+
+
+async def a_while() -> None:
+    for _ in range(100):
+        await asyncio.sleep(0)
+
+
+def test_preemptor_is_held_back_until_the_watch_shows_that_its_last_victim_leaves() -> None:
+    """The API server has long said so: but to the cache the victim is there, and an attempt would be in vain."""
+
+    async def run() -> None:
+        world, attempt = preempting("a", "b")
+        finishing = asyncio.create_task(world.scheduler.finish(attempt))
+        await a_while()
+        assert sorted(world.cluster.evicted) == ["a", "b"]
+        world.cluster.tell(world.scheduler, most=len(world.cluster.unseen) - 1)
+        await a_while()
+        assert names(world.queue.unschedulable()) == ["vip"]
+        assert not finishing.done()
+        world.cluster.tell(world.scheduler)
+        await finishing
+        assert names(world.queue.backoff()) == ["vip"]
+
+    asyncio.run(run())
+
+
+def test_victims_are_evicted_side_by_side_and_the_last_one_after_the_others() -> None:
+    async def run() -> list[set[str]]:
+        world, attempt = preempting("a", "b", "c", "d")
+        going: set[str] = set()
+        together: list[set[str]] = []
+        evict = world.cluster.evict
+
+        async def noted(pod: Pod, condition: PodCondition) -> None:
+            going.add(pod.name)
+            together.append(set(going))
+            await evict(pod, condition)
+            going.discard(pod.name)
+
+        world.cluster.evict = noted  # type: ignore[method-assign]
+        finishing = asyncio.create_task(world.scheduler.finish(attempt))
+        await a_while()
+        world.cluster.tell(world.scheduler)
+        await finishing
+        return together
+
+    together = asyncio.run(run())
+    assert [len(each) for each in together] == [1, 2, 3, 1]
+
+
+def test_after_a_write_that_failed_no_other_is_begun_and_those_under_way_are_waited_for() -> None:
+    begun, ended = [], []
+
+    async def write(item: int) -> None:
+        begun.append(item)
+        await a_while()
+        if item == 3:
+            raise ClientError("InternalError", "refused")
+        ended.append(item)
+
+    async def run() -> None:
+        handle = SchedulerHandle(lambda: World().queue, PreBinding(), [])
+        await handle.for_each(range(100), write)
+
+    with pytest.raises(ClientError):
+        asyncio.run(run())
+    assert len(begun) < 40
+    assert len(ended) == len(begun) - 1

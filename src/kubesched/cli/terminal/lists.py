@@ -8,10 +8,11 @@ from typing import TypeVar
 from rich.text import Text
 
 from kubesched.cli.layout import wrap
-from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG, counted, listed
+from kubesched.cli.printing import BAD, FAINT, GOOD, STRONG
 from kubesched.cli.terminal.browsing import Browsing, Found
 from kubesched.cli.terminal.node_map import SELECTED
 from kubesched.cli.terminal.picture import WaitingGroup
+from kubesched.questions.wording import counted, listed
 from kubesched.sandbox.chronicle import Entry
 
 T = TypeVar("T")

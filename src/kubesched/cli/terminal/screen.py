@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from kubesched.cli.printing import BAD, FAINT, STRONG, counted
+from kubesched.cli.printing import BAD, FAINT, STRONG
 from kubesched.cli.terminal.browsing import DECISIONS, NODES, WAITING, Browsing, Found, Page
 from kubesched.cli.terminal.lists import decision_list, title, waiting_list
 from kubesched.cli.terminal.node_map import node_map
 from kubesched.cli.terminal.picture import NodeShape, Picture
+from kubesched.questions.wording import counted
 
 _SIDE_BY_SIDE_FROM = 120
 _ROOM_FOR_HINTS = 34

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
@@ -85,7 +86,7 @@ class SchedulerMetrics(SchedulerListener):
 
     def held_back(self, pods: Sequence[QueuedPod], event: str, seconds: float) -> None:
         self._incoming.child(_QUEUES["Unschedulable"], event).inc(len(pods))
-        for profile, count in Counter(queued.pod.spec.scheduler_name for queued in pods).items():
+        for profile, count in Counter(map(_PROFILE, pods)).items():
             self._points.child("PreEnqueue", str(Code.SUCCESS), profile).observe(seconds, count)
 
     def hinted(self, queued: QueuedPod, plugin: str, event: ClusterEvent, hint: str, seconds: float) -> None:
@@ -239,6 +240,7 @@ def _watch_of(attempt: Attempt) -> Stopwatch:
     return attempt.watch
 
 
+_PROFILE = attrgetter("pod.spec.scheduler_name")
 _QUEUES = {"Active": "active", "Backoff": "backoff", "Unschedulable": "unschedulable"}
 
 

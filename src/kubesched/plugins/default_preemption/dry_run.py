@@ -125,17 +125,18 @@ def dry_run(cycle: Cycle, what_if: WhatIfRunner, potential: Rows, *, enough: int
 def _heeded(cycle: Cycle, filters: Filters, ahead: Ahead) -> Bool:
     """Per row whether a filter heeds a pod there that could leave, or one of those nominated there."""
     found = np.zeros(cycle.state.nodes.size, dtype=np.bool_)
-    wide = [plugin for plugin in filters if plugin.looks_at_pods]
+    wide = [plugin for plugin in filters if plugin.looks_at_pods and plugin.heeds_pods]
     if not wide:
         return found
 
     def heeds(pod: PlacedPod) -> bool:
         return any(plugin.heeds(cycle, pod) for plugin in wide)
 
-    lesser = [pod for pod in cycle.state.pods.at if pod is not None and pod.pod.priority < cycle.priority]
+    lesser = list(cycle.state.pods.with_lower_priority(cycle.priority))
     one_of_each: dict[PodFacts, PlacedPod] = {pod.facts: pod for pod in lesser}
     heeded = {facts for facts, pod in one_of_each.items() if heeds(pod)}
-    found[[pod.row for pod in lesser if pod.facts in heeded]] = True
+    if heeded:
+        found[[pod.row for pod in lesser if pod.facts in heeded]] = True
     found[ahead.rows[ahead.heeded(heeds)]] = True
     return found
 

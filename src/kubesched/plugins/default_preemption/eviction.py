@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from kubesched.api.pod import Pod, PodCondition
 from kubesched.api.pod_groups import PodGroup, group_key
-from kubesched.framework.client import ClientError
+from kubesched.framework.client import Awaited, ClientError
 from kubesched.framework.plugin import PluginContext
 from kubesched.framework.status import Status, error
 from kubesched.state.cluster import ClusterState
+
+_SHOWN_WITHIN = 30.0
+"""Seconds that the watch has to show that a victim leaves, after the API server said so. Then it is not waited for."""
 
 
 class Evicting:
@@ -18,14 +21,28 @@ class Evicting:
     def __init__(self) -> None:
         self._last_victims: dict[str, Pod | None] = {}
         """By identity of the preemptor, or the key of its group; None until it is the last victim's turn."""
+        self._waiting: dict[str, dict[str, str]] = {}
+        """By identity of the last victim: the names of those who wait for it to leave, by identity."""
 
-    def begin(self, preemptor: str, last: Pod | None) -> None:
+    def begin(self, preemptor: str, name: str, last: Pod | None) -> None:
         """The victims are about to be evicted, or only the last one is left."""
+        self.end(preemptor)
         self._last_victims[preemptor] = last
+        if last is not None:
+            self._waiting.setdefault(last.identity, {})[preemptor] = name
 
     def end(self, preemptor: str) -> None:
         """All evictions were sent, or one failed."""
-        self._last_victims.pop(preemptor, None)
+        last = self._last_victims.pop(preemptor, None)
+        if last is not None:
+            waiting = self._waiting[last.identity]
+            del waiting[preemptor]
+            if not waiting:
+                del self._waiting[last.identity]
+
+    def waiting_for(self, victim: str) -> Collection[str]:
+        """The names of the pods of which this is the last victim."""
+        return self._waiting.get(victim, {}).values()
 
     def holds_back(self, preemptor: str, state: ClusterState) -> bool:
         if preemptor not in self._last_victims:
@@ -59,7 +76,10 @@ class Eviction:
         self._held_back = self._key()
 
     def hold_back(self) -> None:
-        self._evicting.begin(self._held_back, self._victims[0] if len(self._victims) == 1 else None)
+        self._hold_back_for(self._victims[0] if len(self._victims) == 1 else None)
+
+    def _hold_back_for(self, last: Pod | None) -> None:
+        self._evicting.begin(self._held_back, self._preemptor.key, last)
 
     async def carry_out(self) -> Status | None:
         try:
@@ -69,8 +89,7 @@ class Eviction:
         return None
 
     async def _at_once(self) -> None:
-        for victim in self._victims:
-            await self._evict(victim)
+        await self._context.handle.for_each(self._victims, self._evict)
         await self._clear_nominations()
 
     async def _beside_others(self) -> None:
@@ -79,11 +98,11 @@ class Eviction:
         left_by_itself, failed = False, True
         try:
             not_cleared = await self._clear_nominations()
-            for victim in others:
-                await self._evict(victim)
-            self._evicting.begin(self._held_back, last)
+            await self._context.handle.for_each(others, self._evict)
+            self._hold_back_for(last)
             left_by_itself = self._state.placed(last) is None
             await self._evict(last)
+            await self._shown_leaving(last)
             failed = bool(not_cleared)
         finally:
             self._evicting.end(self._held_back)
@@ -95,6 +114,16 @@ class Eviction:
                 self._context.handle.activate(self._preemptor)
         if not_cleared:
             raise not_cleared[0]
+
+    async def _shown_leaving(self, victim: Pod) -> None:
+        """Until then an attempt would be in vain: to the cache the victim is still there, and always might be."""
+
+        def is_met() -> bool:
+            placed = self._state.placed(victim)
+            return placed is None or placed.assumed or placed.pod.is_terminating
+
+        awaited: Awaited = (Pod, victim.key)
+        await self._client.wait(self._preemptor, is_met, objects=lambda: (awaited,), within=_SHOWN_WITHIN)
 
     async def _clear_nominations(self) -> list[ClientError]:
         """Take the node from lesser pods that are nominated for it. What failed; the victims go all the same."""

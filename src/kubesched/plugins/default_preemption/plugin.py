@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from kubesched.api.change import Change
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup, group_key
 from kubesched.config.args import DefaultPreemptionArgs
@@ -72,6 +74,9 @@ class DefaultPreemption(PostFilterPlugin, PodGroupPostFilterPlugin, PreEnqueuePl
             return STILL_EVICTING
         key = group_key(pod)
         return STILL_EVICTING_FOR_GROUP if key and self._evicting.holds_back(f"podgroup/{key}", state) else None
+
+    def may_open_for(self, change: Change[Any]) -> Collection[str] | None:
+        return None if self.context.features.pod_groups else self._evicting.waiting_for(change.obj.identity)
 
     def post_filter(
         self, cycle: Cycle, diagnosis: Diagnosis, what_if: WhatIfRunner

@@ -19,7 +19,7 @@ from kubesched.plugins.dynamic_resources.writes import (
     consumer_of,
     write_claim,
 )
-from kubesched.plugins.shared.devices.ledger import Ledger
+from kubesched.plugins.shared.devices.ledger import Ledger, identity_of
 
 BINDING_TIMEOUT = "device binding timeout"
 BINDING_FAILED = "device binding failed"
@@ -111,7 +111,7 @@ class ClaimBinding:
             if not claim.is_reserved_for(self._attempt.pod.uid):
                 # A pod that gives way to another is not stopped in the middle of a write, whose devices would be given
                 # to others though the claim may have them.
-                await self._context.handle.to_the_end(self._bind(index))
+                await self._context.handle.to_the_end(self._bind_in_turn(index))
 
     async def wait_for_devices(self, node_name: str, timeout: float) -> None:
         """Return when all devices are ready; ClientError if they are not in time, or will not be."""
@@ -155,6 +155,11 @@ class ClaimBinding:
 
     # -- one claim ----------------------------------------------------------------------------------------------------
 
+    async def _bind_in_turn(self, index: int) -> None:
+        """Pods that share a claim are woken together, and would all but one have written to what is outdated."""
+        async with self._context.handle.turn(identity_of(self._attempt.claims[index])):
+            await self._bind(index)
+
     async def _bind(self, index: int) -> None:
         attempt = self._attempt
         pod, claim, allocation = attempt.pod, attempt.claims[index], attempt.allocations.get(index)
@@ -169,7 +174,8 @@ class ClaimBinding:
             write = ReserveClaim(claim, consumer_of(pod), allocation, self._timestamp(), is_shared)
             what = "allocation and reservation" if allocation is not None else "reservation"
             try:
-                written = await write_claim(self._client, write)
+                known = self._ledger.claim(claim.name, claim.namespace)
+                written = await write_claim(self._client, write, known or claim)
             except ClientError as failure:
                 raise ClientError(failure.reason, f"add {what} to claim {claim.key}: {failure}") from failure
             assert written is not None

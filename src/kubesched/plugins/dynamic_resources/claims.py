@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterator
+
 from kubesched.api.device_claims import DeviceRequest, ResourceClaim
 from kubesched.api.devices import DeviceClass
 from kubesched.api.pod import Pod, PodResourceClaim
 from kubesched.framework.cycle import Cycle
-from kubesched.framework.events import Action, Hint, Interest, Kind
+from kubesched.framework.events import Action, Hint, Interest, Kind, Lookup
 from kubesched.framework.status import Status, error, unresolvable
 from kubesched.plugins.shared.devices.answers import DeviceView
 from kubesched.plugins.shared.devices.ledger import Ledger
@@ -72,7 +74,7 @@ _NEW_OR_CHANGED = Action.ADD | Action.UPDATE
 def interests() -> tuple[Interest, ...]:
     return (
         waits_for(Kind.NODE, Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE),
-        waits_for(Kind.RESOURCE_CLAIM, _NEW_OR_CHANGED, after_claim),
+        waits_for(Kind.RESOURCE_CLAIM, _NEW_OR_CHANGED, after_claim, Lookup(_claims_named, _claim_brought)),
         waits_for(Kind.POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM, after_pod),
         waits_for(Kind.DEVICE_CLASS, _NEW_OR_CHANGED),
         waits_for(Kind.RESOURCE_SLICE, _NEW_OR_CHANGED),
@@ -85,11 +87,26 @@ def after_claim(pod: Pod, old: ResourceClaim | None, new: ResourceClaim, state: 
         claims = claims_of(pod, state.companion(DeviceView).ledger)
     except ClaimNotReadyError:
         return Hint.SKIP
-    if old is not None and old.status.allocation is not None and new.status.allocation is None:
+    if _gave_back_devices(old, new):
         return Hint.QUEUE
     if all(claim.metadata.uid != new.metadata.uid for claim in claims):
         return Hint.SKIP
     return queue_if(old is None or old.status != new.status)
+
+
+def _gave_back_devices(old: ResourceClaim | None, new: ResourceClaim) -> bool:
+    return old is not None and old.status.allocation is not None and new.status.allocation is None
+
+
+def _claims_named(pod: Pod, state: ClusterState) -> Iterator[Hashable]:
+    """The claims of the pod by key, as far as they have a name yet. A pod with claims waits by itself."""
+    made = (status.resource_claim_name for status in pod.status.resource_claim_statuses)
+    named = (entry.resource_claim_name for entry in pod.spec.resource_claims)
+    return (f"{pod.namespace}/{name}" for name in (*named, *made) if name is not None)
+
+
+def _claim_brought(old: ResourceClaim | None, new: ResourceClaim, state: ClusterState) -> tuple[Hashable, ...] | None:
+    return None if _gave_back_devices(old, new) else (new.key,)
 
 
 def after_pod(pod: Pod, old: Pod, new: Pod, state: ClusterState) -> Hint:

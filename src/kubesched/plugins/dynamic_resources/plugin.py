@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -55,7 +56,6 @@ from kubesched.plugins.shared.devices.demand import SearchTime
 from kubesched.plugins.shared.devices.extended_resources import extended_resources, served_by_devices
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64
-from kubesched.state.pods import PlacedPod
 
 CANNOT_ALLOCATE = unresolvable("cannot allocate all claims")
 INVALID_POOLS = unresolvable("invalid resource pools were encountered")
@@ -167,9 +167,6 @@ class DynamicResources(
         if attempt.rejection_ids is None or len(attempt.rejection_ids) != cycle.state.nodes.size:
             attempt.rejection_ids = self._judge(attempt, cycle)
         return nodes.take(attempt.rejection_ids)
-
-    def heeds(self, cycle: Cycle, pod: PlacedPod) -> bool:
-        return False  # devices are looked at, and claims
 
     def _judge(self, attempt: ClaimAttempt, cycle: Cycle) -> Int32:
         """The rejection ids of every row, the most telling one first."""
@@ -319,15 +316,13 @@ class DynamicResources(
     def allocations_on(self, cycle: Cycle, row: int) -> list[AllocationResult] | None:
         """What the claims that are to be allocated would get on a row; None if they cannot be."""
         variant = self._attempt(cycle).variant_at(row)
-        if variant.answer is None:
-            return None
-        found = variant.answer.outcomes[row].found
+        found = None if variant.answer is None else variant.answer.outcomes[row].found
         if found is None:
             return None
         view, state = self._view(cycle), cycle.state
-        classes = {one.name: one for one in state.objects.all(DeviceClass)}
+        class_of = partial(state.objects.get, DeviceClass)
         attempt = f"{cycle.pod.uid}/{state.objects.version(ResourceClaim)}"
-        return allocations(found, view.inventories.of(row), state.nodes.names[row], variant.claims, classes, attempt)
+        return allocations(found, view.inventories.of(row), state.nodes.names[row], variant.claims, class_of, attempt)
 
     def unreserve(self, cycle: Cycle, pod: Pod, node_name: str) -> None:
         """What was set aside is free again; what was written already is to be taken back."""

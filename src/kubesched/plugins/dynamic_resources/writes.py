@@ -1,7 +1,7 @@
 """What must be written to the API about claims, as data; what each write makes of a claim as it is there; the write.
 
-`write_claim` reads a claim, writes what `with_finalizer` makes of it, if that is something, and then the status of what
-`changed` makes of it; on a conflict, again.
+`write_claim` adds the finalizer, if it is needed, and then writes the status of what `changed` makes of the claim; on a
+conflict, again.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from kubesched.api.device_claims import FINALIZER, AllocationResult, ConsumerReference, ResourceClaim
+from kubesched.api.merge_patch import merged
 from kubesched.api.pod import Pod
 from kubesched.framework.client import ClientError, ClusterClient, Json
 
@@ -67,13 +68,15 @@ def consumer_of(pod: Pod) -> ConsumerReference:
     return ConsumerReference(resource="pods", name=pod.name, uid=pod.uid)
 
 
-def with_finalizer(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json) -> Json | None:
-    """The claim, as JSON, as it must be written before its status is; None if it need not be."""
+def finalizer_patch(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json) -> Json | None:
+    """What must be added to the claim before its status is written; None if nothing. Only if it is still as it was."""
     _check(write, stored)
-    finalizers = stored["metadata"].get("finalizers") or []
+    meta = stored["metadata"]
+    finalizers = meta.get("finalizers") or []
     if not isinstance(write, ReserveClaim) or write.allocation is None or FINALIZER in finalizers:
         return None
-    return {**stored, "metadata": {**stored["metadata"], "finalizers": [*finalizers, FINALIZER]}}
+    as_it_was = {name: meta[name] for name in ("uid", "resourceVersion") if meta.get(name)}
+    return {"metadata": {**as_it_was, "finalizers": [*finalizers, FINALIZER]}}
 
 
 def changed(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json) -> Json:
@@ -99,7 +102,7 @@ def changed(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json
 def applied(write: ReserveClaim | UnreserveClaim | DeallocateClaim, claim: ResourceClaim) -> ResourceClaim:
     """The same for a claim at hand, where there is no API to go through."""
     plain = msgspec.to_builtins(claim)
-    return msgspec.convert(changed(write, with_finalizer(write, plain) or plain), ResourceClaim)
+    return msgspec.convert(changed(write, merged(plain, finalizer_patch(write, plain) or {})), ResourceClaim)
 
 
 def _check(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json) -> None:
@@ -128,28 +131,39 @@ def _is_the_same(write: ReserveClaim, stored: Json) -> bool:
     return write.is_shared and there.devices == write.allocation.devices
 
 
-async def write_claim(client: ClusterClient, write: ClaimWrite) -> ResourceClaim | None:
+async def write_claim(
+    client: ClusterClient, write: ClaimWrite, known: ResourceClaim | None = None
+) -> ResourceClaim | None:
     """One change of a claim: the claim as it is now; None if it is gone.
 
-    Conflicts are tried again; a claim that has gone another way meanwhile raises ClaimGoneAnotherWayError.
+    `known` is the claim as it was last seen or written, if that is at hand: it saves a question. Conflicts are tried
+    again; a claim that has gone another way meanwhile raises ClaimGoneAnotherWayError.
     """
     for attempt in range(1, _TRIES + 1):
         try:
             if isinstance(write, DeleteClaim):
                 await _delete(client, write.claim)
                 return None
-            return await _change(client, write)
+            return await _change(client, write, known)
         except ClientError as error:
             if not error.is_conflict or attempt == _TRIES:
                 raise
+            known = None
     raise AssertionError("unreachable")
 
 
-async def _change(client: ClusterClient, write: ReserveClaim | UnreserveClaim | DeallocateClaim) -> ResourceClaim:
-    stored = await client.get(_KIND, write.claim.name, write.claim.namespace)
-    kept = with_finalizer(write, stored)
-    if kept is not None:
-        stored = await client.replace(_KIND, kept)
+async def _change(
+    client: ClusterClient, write: ReserveClaim | UnreserveClaim | DeallocateClaim, known: ResourceClaim | None
+) -> ResourceClaim:
+    """Where the finalizer is to be added, the answer to that has all of the claim, of which a record has only parts."""
+    name, namespace = write.claim.name, write.claim.namespace
+    stored = None if known is None else msgspec.to_builtins(known)
+    patch = None if stored is None else finalizer_patch(write, stored)
+    if stored is None or patch is None:
+        stored = await client.get(_KIND, name, namespace)
+        patch = finalizer_patch(write, stored)
+    if patch is not None:
+        stored = await client.patch(_KIND, name, patch, namespace=namespace)
     return msgspec.convert(await client.replace(_KIND, changed(write, stored), subresource="status"), ResourceClaim)
 
 

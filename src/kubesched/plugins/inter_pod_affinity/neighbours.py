@@ -89,8 +89,12 @@ def by_topology(terms: Iterable[Term], cycle: Cycle) -> dict[str, list[Wanted]]:
 
 def means(term: Term, facts: PodFacts, namespace_labels: dict[str, str]) -> bool:
     """Whether a term of a placed pod means the pod with these facts."""
-    inside = facts.namespace in term.namespaces or term.namespace_selector.matches(namespace_labels)
-    return inside and term.selector.matches(facts.labels)
+    return _looks_into(term, facts, namespace_labels) and term.selector.matches(facts.labels)
+
+
+def _looks_into(term: Term, facts: PodFacts, namespace_labels: dict[str, str]) -> bool:
+    """Whether a term of a placed pod is about the namespace of these facts."""
+    return facts.namespace in term.namespaces or term.namespace_selector.matches(namespace_labels)
 
 
 class Meant(NamedTuple):
@@ -113,11 +117,11 @@ def carried_terms_that_mean(cycle: Cycle) -> dict[TermKind, list[Meant]]:
 def _find_carried_terms(cycle: Cycle) -> dict[TermKind, list[Meant]]:
     labels = cycle.state.namespace_labels(cycle.facts.namespace)
     sums: dict[tuple[TermKind, CarriedTerms, str], list[int]] = {}
-    for carried, term in cycle.state.matches.carried_that_may_mean(cycle.facts.labels):
-        if means(term, cycle.facts, labels):
+    for carried, term, number, weight in cycle.state.matches.carried_that_may_mean(cycle.facts.labels):
+        if _looks_into(term, cycle.facts, labels):
             number_and_weight = sums.setdefault((term.kind, carried, term.topology_key), [0, 0])
-            number_and_weight[0] += 1
-            number_and_weight[1] += term.weight
+            number_and_weight[0] += number
+            number_and_weight[1] += weight
     found: dict[TermKind, list[Meant]] = {}
     for (kind, carried, key), (number, weight) in sums.items():
         found.setdefault(kind, []).append(Meant(carried, key, number, weight))
@@ -236,6 +240,8 @@ class Neighbours:
 def add_carriers(sums: dict[str, Int64], meant: Meant, times: int, state: ClusterState) -> None:
     """Add the carriers of terms, so many times, to the sums of their topology; begun only if there are any in it."""
     key, table = meant.topology_key, state.nodes
+    if not table.has_label(key):
+        return
     column = table.label(key)
     of_key = sums[key] if key in sums else np.zeros(len(column.values) + 1, dtype=np.int64)
     if meant.carried.add_to(of_key, column, table.size, times):

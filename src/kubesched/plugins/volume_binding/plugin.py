@@ -32,7 +32,6 @@ from kubesched.plugins.volume_binding.writes import RESERVED, VolumeWrites, bind
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32, Int64
 from kubesched.state.facts import StateKey
-from kubesched.state.pods import PlacedPod
 
 _REASONS = (
     "node(s) didn't match PersistentVolume's node affinity",
@@ -52,6 +51,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
     """Bound volumes must be in reach; for claims that wait for their first consumer one must be found or made."""
 
     name = "VolumeBinding"
+    heeds_pods = False
 
     def __init__(self, args: VolumeBindingArgs | None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)
@@ -95,9 +95,6 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
         for rows, reason in findings.untranslatable:
             found[rows] = self.rejections.id_of(error(reason))
         return found
-
-    def heeds(self, cycle: Cycle, pod: PlacedPod) -> bool:
-        return False  # volumes are looked at, and claims
 
     def _number_troubles(self) -> Int32:
         """The rejection id of every combination of troubles, a bit each."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
+from kubesched.api.change import Change
+from kubesched.framework.events import ClusterEvent
 from kubesched.framework.plugin import PreEnqueuePlugin
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.queued_pod import QueuedPod
@@ -15,14 +18,72 @@ _ERRORS = "kubesched_handler_errors_total"
 log = logging.getLogger(__name__)
 
 
-def holds_back(
-    gate: PreEnqueuePlugin, queued: QueuedPod, state: ClusterState, listeners: Iterable[SchedulerListener]
-) -> bool:
-    """Whether the gate is closed for the pod. One that breaks is, as in kube-scheduler one that answers an error."""
-    try:
-        return gate.pre_enqueue(queued.pod, state) is not None
-    except Exception:  # of a plugin: its pod waits, and nobody else
-        log.exception("PreEnqueue plugin %s broke for pod %s, which waits", gate.name, queued.key)
-        for listener in listeners:
-            listener.counted(_ERRORS, ("Pod",))
-        return True
+class Gates:
+    """Those of all profiles."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        gates: Mapping[str, Sequence[PreEnqueuePlugin]],
+        listeners: Sequence[SchedulerListener],
+        stopwatch: Callable[[], float],
+    ) -> None:
+        self._state = state
+        self._of_profile = gates
+        self._named = {(profile, gate.name): gate for profile, named in gates.items() for gate in named}
+        self._listeners = listeners
+        self._stopwatch = stopwatch
+
+    def hold_back(self, queued: QueuedPod) -> bool:
+        """Ask the gates, the one that held the pod back last first, and note on the pod which one does."""
+        before = self._stopwatch() if self._listeners else 0.0
+        profile, last = queued.pod.spec.scheduler_name, queued.gating_plugin
+        gates = sorted(self._of_profile.get(profile, ()), key=lambda gate: gate.name != last)
+        held_by = next((gate.name for gate in gates if self._is_closed(gate, queued)), "")
+        queued.gating_plugin = held_by
+        if held_by:
+            queued.unschedulable_plugins.add(held_by)
+        if self._listeners:
+            seconds = self._stopwatch() - before
+            for listener in self._listeners:
+                listener.pre_enqueued(profile, seconds)
+        return bool(held_by)
+
+    def passing(
+        self, waiting: Mapping[str, QueuedPod], event: ClusterEvent, change: Change[Any] | None
+    ) -> list[QueuedPod]:
+        """Those of the pods that the gate which held them back last lets pass, if one did.
+
+        The others stay where they are. Many preemptors wait so while victims leave, and each that leaves wakes them:
+        hence if there is a change, of all those who have the same gate only the ones are asked for that it may open.
+        """
+        before = self._stopwatch() if self._listeners else 0.0
+        gate = self._gate_of(next(iter(waiting.values())))
+        opened = None if change is None or gate is None else gate.may_open_for(change)
+        asked = waiting if opened is None else {key: waiting[key] for key in opened if key in waiting}
+        passing = {key: queued for key, queued in asked.items() if not self._is_held(queued)}
+        if len(passing) < len(waiting):
+            held = [queued for key, queued in waiting.items() if key not in passing]
+            for queued in held if opened is None else ():
+                queued.flushed = False
+            seconds = (self._stopwatch() - before) / len(waiting) if self._listeners else 0.0
+            for listener in self._listeners:
+                listener.held_back(held, event.label, seconds)
+        return [*passing.values()]
+
+    def _gate_of(self, queued: QueuedPod) -> PreEnqueuePlugin | None:
+        return self._named.get((queued.pod.spec.scheduler_name, queued.gating_plugin))
+
+    def _is_held(self, queued: QueuedPod) -> bool:
+        gate = self._gate_of(queued)
+        return gate is not None and self._is_closed(gate, queued)
+
+    def _is_closed(self, gate: PreEnqueuePlugin, queued: QueuedPod) -> bool:
+        """Whether it is for the pod. One that breaks is, as in kube-scheduler one that answers an error."""
+        try:
+            return gate.pre_enqueue(queued.pod, self._state) is not None
+        except Exception:  # of a plugin: its pod waits, and nobody else
+            log.exception("PreEnqueue plugin %s broke for pod %s, which waits", gate.name, queued.key)
+            for listener in self._listeners:
+                listener.counted(_ERRORS, ("Pod",))
+            return True

@@ -193,7 +193,7 @@ class UnschedulablePods:
         if group not in self._groups:
             self._arrivals += 1
             self._groups[group] = (self._arrivals, {})
-            self._waiting.put(group, pod.pod)
+            self._waiting.put(group, None if pod.stands_alone else pod.pod)
         self._groups[group][1][pod.key] = pod
 
     def remove(self, key: str) -> QueuedPod | None:

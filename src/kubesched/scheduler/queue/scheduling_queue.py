@@ -21,7 +21,7 @@ from kubesched.framework.events import Action, ClusterEvent, Interest, Kind
 from kubesched.framework.plugin import PreEnqueuePlugin, QueueSortPlugin
 from kubesched.scheduler.cluster_events import PENDING_POD_ADDED, PENDING_POD_UPDATED, pod_events
 from kubesched.scheduler.listener import SchedulerListener
-from kubesched.scheduler.queue.gates import holds_back
+from kubesched.scheduler.queue.gates import Gates
 from kubesched.scheduler.queue.hints import QueueingHints, QueueingStrategy
 from kubesched.scheduler.queue.in_flight import InFlight, InFlightEvent
 from kubesched.scheduler.queue.queued_pod import Backoff, OrderedPods, QueuedPod, UnschedulablePods
@@ -67,8 +67,7 @@ class SchedulingQueue:
         """
         self._state = state
         self._sorter = sorter
-        self._gates = gates
-        self._gate_named = {(profile, gate.name): gate for profile, named in gates.items() for gate in named}
+        self._gates = Gates(state, gates, listeners, stopwatch)
         self._clock = clock
         self._find = find
         self._may_cut_backoff_short = state.features.backoff_cut_short
@@ -230,20 +229,16 @@ class SchedulingQueue:
         """An event in the cluster, and the change behind it: requeue the pods that it may help, if it concerns them."""
         if not self._hints.is_awaited(event):
             return
-        changed: set[str] | None = None  # pods that are the subject of the change, if it may help anybody
         for members in self._unschedulable.awaiting(event, change):
-            if changed is None:
-                changed = {obj.identity for obj in change if isinstance(obj, Pod)}
-            if concerns is None and not changed:  # one answer for the whole group
-                if strategy := self._hints.strategy(next(iter(members.values())), event, change):
-                    self._requeue_all(list(members.values()), event, strategy)
-                continue
-            concerned = [q for q in members.values() if concerns is None or concerns(q.pod)]
-            alike = [queued for queued in concerned if queued.identity not in changed]
-            itself = [queued for queued in concerned if queued.identity in changed]
-            for pods in (alike, itself):
-                if pods and (strategy := self._hints.strategy(pods[0], event, change)):
-                    self._requeue_all(pods, event, strategy)
+            concerned = members if concerns is None else {k: q for k, q in members.items() if concerns(q.pod)}
+            itself = _subjects(change, concerned)
+            alike = {k: q for k, q in concerned.items() if k not in itself} if itself else concerned
+            for pods in (
+                alike,
+                itself,
+            ):  # one answer for the whole group, but for a pod that is the subject of the change
+                if pods and (strategy := self._hints.strategy(next(iter(pods.values())), event, change)):
+                    self._requeue_all(pods, event, strategy, change)
         self._in_flight.record(InFlightEvent(event, change))
 
     def flush_backoff(self) -> None:
@@ -262,7 +257,8 @@ class SchedulingQueue:
         for queued in late:
             queued.flushed, queued.flushed_at = True, now
         if late:
-            self._requeue_all(late, WAITED_TOO_LONG, QueueingStrategy.AFTER_BACKOFF)
+            pods = {queued.key: queued for queued in late}
+            self._requeue_all(pods, WAITED_TOO_LONG, QueueingStrategy.AFTER_BACKOFF)
             self._in_flight.record(InFlightEvent(WAITED_TOO_LONG, Change()))
 
     def backoff_until(self, queued: QueuedPod) -> float:
@@ -289,8 +285,18 @@ class SchedulingQueue:
         first = place.first()
         return None if first is None or self._waits.is_under_way(first) else place.pop()
 
-    def _requeue_all(self, waiting: Sequence[QueuedPod], event: ClusterEvent, strategy: QueueingStrategy) -> None:
-        for queued in self._past_their_gate(waiting, event) if self._may_cut_backoff_short else waiting:
+    def _requeue_all(
+        self,
+        waiting: Mapping[str, QueuedPod],
+        event: ClusterEvent,
+        strategy: QueueingStrategy,
+        change: Change[Any] | None = None,
+    ) -> None:
+        """Pods by name. If a change is behind the event, all of them have the same gate."""
+        passing = [*waiting.values()]
+        if self._may_cut_backoff_short:
+            passing = self._gates.passing(waiting, event, change)
+        for queued in passing:
             self._unschedulable.remove(queued.key)
             self._requeue(queued, event.label, strategy)
 
@@ -338,42 +344,7 @@ class SchedulingQueue:
             listener.moved(queued, label, place)
 
     def _is_gated(self, queued: QueuedPod) -> bool:
-        """Ask the gates, the one that held the pod back last first."""
-        before = self._stopwatch() if self._listeners else 0.0
-        profile, last = queued.pod.spec.scheduler_name, queued.gating_plugin
-        gates = sorted(self._gates.get(profile, ()), key=lambda gate: gate.name != last)
-        held_by = next((gate.name for gate in gates if self._is_closed(gate, queued)), "")
-        queued.gating_plugin = held_by
-        if held_by:
-            queued.unschedulable_plugins.add(held_by)
-        if self._listeners:
-            seconds = self._stopwatch() - before
-            for listener in self._listeners:
-                listener.pre_enqueued(profile, seconds)
-        return bool(held_by)
-
-    def _is_closed(self, gate: PreEnqueuePlugin, queued: QueuedPod) -> bool:
-        return holds_back(gate, queued, self._state, self._listeners)
-
-    def _past_their_gate(self, waiting: Sequence[QueuedPod], event: ClusterEvent) -> list[QueuedPod]:
-        """Those of the pods that the gate which held them back last lets pass, if one did.
-
-        The others stay where they are. Many preemptors wait so while victims leave, and each that leaves wakes them.
-        """
-        before = self._stopwatch() if self._listeners else 0.0
-        passing: list[QueuedPod] = []
-        held: list[QueuedPod] = []
-        for queued in waiting:
-            gate = self._gate_named.get((queued.pod.spec.scheduler_name, queued.gating_plugin))
-            is_held = gate is not None and self._is_closed(gate, queued)
-            (held if is_held else passing).append(queued)
-        if held:
-            seconds = (self._stopwatch() - before) / len(waiting) if self._listeners else 0.0
-            for queued in held:
-                queued.flushed = False
-            for listener in self._listeners:
-                listener.held_back(held, event.label, seconds)
-        return passing
+        return self._gates.hold_back(queued)
 
     def _strategy_after_flight(self, queued: QueuedPod) -> QueueingStrategy:
         """What the events of the time when it was in flight mean to a pod that failed."""
@@ -398,3 +369,12 @@ class SchedulingQueue:
         kept = known if not old.status.nominated_node_name and not new.status.nominated_node_name else None
         self._state.nominated.remove(old)
         self.nominate(new, kept or None)
+
+
+def _subjects(change: Change[Any], pods: Mapping[str, QueuedPod]) -> dict[str, QueuedPod]:
+    """Those of the pods, by name, that a change is about."""
+    return {
+        obj.key: queued
+        for obj in change
+        if isinstance(obj, Pod) and (queued := pods.get(obj.key)) is not None and queued.identity == obj.identity
+    }

@@ -41,11 +41,12 @@ class WaitingGroups:
         self._by_what: dict[tuple[str, str, Lookup], dict[Hashable, Groups]] = {}
         self._tokens: dict[Group, list[tuple[tuple[str, str, Lookup], Hashable]]] = {}
 
-    def put(self, group: Group, pod: Pod) -> None:
-        """A group of pods like this one is new."""
+    def put(self, group: Group, pod: Pod | None) -> None:
+        """A group of pods like this one is new; None if no one pod can tell what it waits for."""
         self._all[group] = None
         profile = group.facts.scheduler_name
-        if group.gating_plugin:
+        if group.gating_plugin and (pod is None or len(group.rejectors) > 1):
+            # Only events that its gate waits for wake it, but then all who rejected it are asked.
             self._gated.setdefault((profile, group.gating_plugin), {})[group] = None
             return
         if not group.rejectors or profile not in self._interests:
@@ -54,9 +55,10 @@ class WaitingGroups:
         tokens = self._tokens[group] = []
         for plugin in group.rejectors:
             self._rejected.setdefault((profile, plugin), {})[group] = None
-            for lookup in self._lookups(profile, plugin):
-                key = (profile, plugin, lookup)
-                tokens += [(key, token) for token in lookup.waits(pod, self._state)]
+            if pod is not None:
+                for lookup in self._lookups(profile, plugin):
+                    key = (profile, plugin, lookup)
+                    tokens += [(key, token) for token in lookup.waits(pod, self._state)]
         for key, token in tokens:
             self._by_what.setdefault(key, {}).setdefault(token, {})[group] = None
 

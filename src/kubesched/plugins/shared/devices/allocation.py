@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from kubesched.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from kubesched.api.device_claims import (
@@ -28,7 +28,7 @@ def allocations(
     inventory: Inventory,
     node_name: str,
     claims: Sequence[ResourceClaim],
-    classes: Mapping[str, DeviceClass],
+    class_of: Callable[[str], DeviceClass | None],
     attempt: str = "",
 ) -> list[AllocationResult]:
     """An allocation per claim. `attempt` tells the shares of this pod from those that it may have had before."""
@@ -39,7 +39,7 @@ def allocations(
                     _device(chosen, inventory.spots[chosen.spot], f"{claim.key}/{claim.metadata.uid}/{attempt}/{i}")
                     for i, chosen in enumerate(devices)
                 ),
-                config=tuple(_configuration(claim, selected, classes)),
+                config=tuple(_configuration(claim, selected, class_of)),
             ),
             node_selector=node_selector([inventory.spots[chosen.spot] for chosen in devices], node_name),
         )
@@ -105,7 +105,7 @@ def _device(chosen: Chosen, spot: Spot, share: str) -> AllocatedDevice:
 
 
 def _configuration(
-    claim: ResourceClaim, selected: Sequence[Wanted], classes: Mapping[str, DeviceClass]
+    claim: ResourceClaim, selected: Sequence[Wanted], class_of: Callable[[str], DeviceClass | None]
 ) -> list[AllocationConfiguration]:
     """The parameters of each class once, for all requests of it; then those of the claim."""
     requests_of: dict[str, list[str]] = {}
@@ -114,7 +114,8 @@ def _configuration(
     configuration = [
         AllocationConfiguration(source="FromClass", requests=tuple(requests), opaque=given.opaque)
         for class_name, requests in requests_of.items()
-        for given in (classes[class_name].spec.config if class_name in classes else ())
+        for known in (class_of(class_name),)
+        for given in (() if known is None else known.spec.config)
     ]
     for own in claim.spec.devices.config:
         times = 1 if not own.requests else sum(w.request in own.requests or w.name in own.requests for w in selected)

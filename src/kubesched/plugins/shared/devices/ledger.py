@@ -198,9 +198,10 @@ class Ledger:
             if gone is not None and _is_for_extended_resources(gone):
                 self._index(gone, is_there=gone is claim)
         self._count_claim(key)
-        for one in (before, claim):
-            if one is not None and identity_of(one) in self._pending:
-                self._count_pending(identity_of(one))
+        if self._pending:
+            for identity in {identity_of(one) for one in (before, claim) if one is not None}:
+                if identity in self._pending:
+                    self._count_pending(identity)
 
     def _index(self, claim: ResourceClaim, *, is_there: bool) -> None:
         owner = claim.metadata.controller
@@ -234,11 +235,13 @@ class Ledger:
         return tuple(held if self._shares else (msgspec.structs.replace(device, share_id=None) for device in held))
 
     def _hold(self, holder: str, devices: tuple[AllocatedDevice, ...]) -> None:
-        before = self._held.pop(holder, ())
-        if devices:
-            self._held[holder] = devices
+        before = self._held.get(holder, ())
         if before == devices:
             return
+        if devices:
+            self._held[holder] = devices
+        else:
+            del self._held[holder]
         for sign, counted in ((-1, before), (1, devices)):
             for device in counted:
                 pool = (device.driver, device.pool)

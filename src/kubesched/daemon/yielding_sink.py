@@ -1,0 +1,43 @@
+"""Events let what decides go first: while writes queue up for the API server, they wait a little."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from kubesched.kube.events import EventSink
+from kubesched.kube.transport import MOST_CONNECTIONS
+
+LONGEST_WAIT = 1.0
+"""Seconds that one event waits at most: with more than the API server can ever do, some are written all the same."""
+_LOOK_EVERY = 0.05
+
+
+class YieldingSink(EventSink):
+    """Writes events to another sink, after the bindings and evictions of a burst where there are very many of those."""
+
+    def __init__(
+        self,
+        sink: EventSink,
+        under_way: Callable[[], int],
+        *,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """`under_way` has the number of other writes; of those beyond the number of connections, each waits for one."""
+        self._sink = sink
+        self._under_way = under_way
+        self._sleep = sleep
+
+    async def post(self, path: str, body: bytes) -> bytes:
+        await self._turn()
+        return await self._sink.post(path, body)
+
+    async def patch(self, path: str, body: bytes, *, content_type: str) -> bytes:
+        await self._turn()
+        return await self._sink.patch(path, body, content_type=content_type)
+
+    async def _turn(self) -> None:
+        waited = 0.0
+        while self._under_way() > MOST_CONNECTIONS and waited < LONGEST_WAIT:
+            await self._sleep(_LOOK_EVERY)
+            waited += _LOOK_EVERY

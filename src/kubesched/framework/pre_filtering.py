@@ -1,0 +1,48 @@
+"""What the pre-filters of a profile say of a pod, and which plugins are to be asked about pods like it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin
+from kubesched.framework.status import Code, Status, unresolvable
+
+
+class Plan(NamedTuple):
+    """The plugins to ask about pods of an equivalence class: all but those that skip all of them (SKIP_EQUIVALENT)."""
+
+    skipped: frozenset[str]
+    pre_filters: tuple[PreFilterPlugin, ...]
+    filters: tuple[FilterPlugin, ...]
+    narrow: tuple[FilterPlugin, ...]
+    """The filters that look at one node at a time, which are answered together."""
+    narrow_names: frozenset[str]
+    wide: tuple[FilterPlugin, ...]
+    """The others."""
+
+
+class PreFilterOutcome:
+    """What the pre-filters said together."""
+
+    __slots__ = ("names", "narrowed_by", "plan", "rejected")
+
+    def __init__(self, plan: Plan | None) -> None:
+        self.plan = plan
+        self.rejected: Status | None = None
+        self.names: frozenset[str] | None = None
+        """The only nodes worth a look; None for all."""
+        self.narrowed_by: set[str] = set()
+
+    @property
+    def is_rejected_for_good(self) -> bool:
+        """Whether one plugin ruled the pod out, so that it does not matter to which nodes others kept it."""
+        rejected = self.rejected
+        return rejected is not None and bool(rejected.plugin) and rejected.code is not Code.UNSCHEDULABLE
+
+    def tell(self, diagnosis: Diagnosis) -> None:
+        """Who narrowed the choice, and why the nodes outside of it do not count."""
+        diagnosis.unschedulable_plugins |= self.narrowed_by
+        if self.names is not None:
+            names = " ".join(sorted(self.narrowed_by))
+            diagnosis.outside = unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
