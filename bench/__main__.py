@@ -28,6 +28,7 @@ EVENTS: dict[str, Callable[[loop.Waiting], float]] = {
     "node-label": loop.Waiting.node_label_changes,
     "small-node": loop.Waiting.small_node_comes,
     "other-pod-bound": loop.Waiting.other_pod_is_bound,
+    "condition-written": loop.Waiting.conditions_are_written,
 }
 
 Turns = dict[tuple[str, int], Callable[[], float]]

@@ -18,10 +18,11 @@ ENGINE_US = {
     "first-of-kind": 1500,
     "preemption": 8000,
 }
-LOOP_US = {"basic": 200, "spread-soft": 400, "preferred-affinity": 400, "daemonset": 400, "beside-gated": 200}
+LOOP_US = {"basic": 200, "spread-soft": 400, "preferred-affinity": 400, "daemonset": 400, "beside-gated": 150}
 TRICKLE_US = {"basic": 450, "spread-hard": 600}
 """CPU of the daemon's process per pod when they come one by one."""
-EVENT_US = 50_000
+EVENT_US = {"node-label": 50_000, "small-node": 50_000, "other-pod-bound": 50_000, "condition-written": 40}
+"""An event that helps none of the pods that wait."""
 WAITING_ATTEMPT_KB = 40
 """What an attempt holds that waits for volumes, its pod and its claim included."""
 BESIDE_WAITING_US = 300
@@ -78,6 +79,7 @@ PAGE_FIRST_PICTURE_SECONDS = 2
 PAGE_FRAMES_PER_SECOND = 50
 PAGE_EDIT_MS = 100
 PAGE_DECISION_MS = 300
+PAGE_LOOKED_AT_PERCENT = 3
 
 KUBE_SCHEDULER_US = {
     "basic": {5000: 27_000, 15_000: 89_000},

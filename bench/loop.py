@@ -22,6 +22,7 @@ from kubesched.scheduler.scheduler import Scheduler
 
 PODS = 10_000
 WARM = 20
+CONDITIONS = 1000
 BOUND = PodCondition(type="PodScheduled", status="True")
 
 
@@ -144,6 +145,21 @@ class Waiting:
         self._events += 1
         pod = clusters.pod(self._events, "other", node_name=self.loop.nodes[0].name)
         return self._spent_on(lambda: self.loop.scheduler.handle(Change(new=pod)))
+
+    def conditions_are_written(self) -> float:
+        """The watch shows why a pod was rejected, which every rejected pod pays once: for each of many."""
+        self._events += 1
+        why = PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message=f"no {self._events}")
+        changes = []
+        for old in [queued.pod for queued in self.loop.scheduler.queue.unschedulable()[:CONDITIONS]]:
+            meta = replace(old.metadata, resource_version=str(self._events))
+            changes.append(Change(old, replace(old, metadata=meta, status=replace(old.status, conditions=(why,)))))
+
+        def handle_all() -> None:
+            for change in changes:
+                self.loop.scheduler.handle(change)
+
+        return self._spent_on(handle_all) / CONDITIONS
 
     def _another_node(self) -> Node:
         self.loop.nodes.append(clusters.node(len(self.loop.nodes)))

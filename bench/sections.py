@@ -19,6 +19,7 @@ from bench import (
     hostile,
     largest,
     live,
+    looking,
     measure,
     pages,
     serving,
@@ -305,6 +306,23 @@ def web_page(console: Console, rounds: int) -> Results:
     }
 
 
+def looking_on(console: Console, rounds: int) -> Results:
+    """What a page of the daemon costs it: served and looked at, served and not, and not served; in turns."""
+    kinds = {"without": (False, False), "unseen": (True, False), "seen": (True, True)}
+    spent: dict[str, list[float]] = {name: [] for name in kinds}
+    for _ in range(max(rounds, 3)):
+        for name, (serves, looks) in kinds.items():
+            spent[name].append(looking.cpu_us_per_pod(serves=serves, looks=looks))
+    without, unseen, seen = (statistics.median(values) for values in spent.values())
+    idle, more, most = 100 * (unseen / without - 1), 100 * (seen / without - 1), bars.PAGE_LOOKED_AT_PERCENT
+    console.print(
+        f"a daemon with {looking.NODES:,} nodes: {without:.0f} us of CPU per bound pod without a page, {unseen:.0f} us "
+        f"with one that nobody looks at ({idle:+.1f} %), {seen:.0f} us while somebody does "
+        f"({more:+.1f} %, bar {most} %, {verdict(more <= most)})"
+    )
+    return {f"ui/daemon-{name}-us/{looking.NODES}": round(statistics.median(spent[name]), 1) for name in kinds}
+
+
 SECTIONS: dict[str, Callable[[Console, int], Results]] = {
     "memory": memory,
     "churn": hour_of_churn,
@@ -321,4 +339,5 @@ SECTIONS: dict[str, Callable[[Console, int], Results]] = {
     "serving": api_server,
     "sandbox": whole_sandbox,
     "ui": web_page,
+    "looking": looking_on,
 }

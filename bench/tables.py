@@ -37,7 +37,7 @@ def loop_table(medians: Mapping[tuple[str, str, int], float]) -> Table:
     for column in ("benchmark", "nodes or pods", "us", "bar", ""):
         table.add_column(column, justify="left" if column == "benchmark" else "right")
     for (group, name, size), value in medians.items():
-        limit = bars.LOOP_US[name] if group == "loop" else bars.EVENT_US
+        limit = bars.LOOP_US[name] if group == "loop" else bars.EVENT_US[name]
         table.add_row(f"{group}/{name}", f"{size:,}", f"{value:,.1f}", f"{limit:,}", verdict(value <= limit))
     return table
 

@@ -41,6 +41,7 @@ def browser() -> Iterator[WebDriver]:
     """A browser with a profile of its own, whose console can be read."""
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM or ""
+    options.accept_insecure_certs = True  # daemons have certificates of their own making
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         for argument in (*_QUIET, f"--user-data-dir={profile}"):

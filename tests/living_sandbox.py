@@ -56,13 +56,20 @@ class LivingSandbox:
     """Time passes only when `run` says so."""
 
     def __init__(
-        self, nodes: int | Sequence[Object] = 3, *, seed: int = 1, binder: bool = True, node_grace: float = 50.0
+        self,
+        nodes: int | Sequence[Object] = 3,
+        *,
+        seed: int = 1,
+        binder: bool = True,
+        node_grace: float = 50.0,
+        job_groups: bool = False,
     ) -> None:
         self.now = START
         self.api = fresh_api(clock=lambda: self.now, seed=seed)
         self.hollow = HollowNodes(self.api, random.Random(seed))
         self.hollow.add(node_manifests(nodes))
-        everyone: list[Controller] = [*standard_controllers(self.api, node_grace=node_grace), self.hollow]
+        controllers = standard_controllers(self.api, node_grace=node_grace, job_groups=job_groups)
+        everyone: list[Controller] = [*controllers, self.hollow]
         if binder:
             everyone.append(RoundRobin(self.api))
         self.dispatch = Dispatch(self.api, everyone)

@@ -16,6 +16,7 @@ from tests.background_loop import in_background
 from tests.sandbox_server import fresh_api, serving
 
 from kubesched import config
+from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.sandbox.api import Api
 from kubesched.sandbox.controllers import Runner, standard_controllers
 from kubesched.sandbox.http import Server
@@ -58,12 +59,12 @@ class Sandbox:
 
 
 @contextlib.asynccontextmanager
-async def _running(nodes: int) -> AsyncIterator[Sandbox]:
+async def _running(nodes: int, features: Features) -> AsyncIterator[Sandbox]:
     api = fresh_api()
     hollow = HollowNodes(api, random.Random(1), pace=FAST)
     hollow.add(node_manifests(nodes))
-    runner = Runner(api, [*standard_controllers(api), hollow])
-    inside = SchedulerInside(api, config.default())
+    runner = Runner(api, [*standard_controllers(api, job_groups=features.job_groups), hollow])
+    inside = SchedulerInside(api, config.default(features))
     async with serving(api) as server:
         runner.start()
         scheduling = asyncio.create_task(inside.run())
@@ -74,7 +75,7 @@ async def _running(nodes: int) -> AsyncIterator[Sandbox]:
 
 
 @contextlib.contextmanager
-def running_sandbox(nodes: int = 4) -> Iterator[Sandbox]:
+def running_sandbox(nodes: int = 4, features: Features = DEFAULT_FEATURES) -> Iterator[Sandbox]:
     """A cluster in a thread of its own."""
-    with in_background(_running(nodes)) as (sandbox, _):
+    with in_background(_running(nodes, features)) as (sandbox, _):
         yield sandbox

@@ -5,24 +5,36 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
+import os
 import random
+import time
 from collections.abc import AsyncIterator, Iterable, Sequence
+from pathlib import Path
 
 import msgspec
+from tests.unit.scheduler.memory_cluster import MemoryCluster
 
 from kubesched import config
+from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.node import Node, NodeStatus
 from kubesched.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
-from kubesched.plugins.registry import all_plugins
+from kubesched.daemon.shadow import Shadow
+from kubesched.kube.connection import as_kubectl
+from kubesched.plugins.registry import all_plugins, in_tree
 from kubesched.sandbox.box import Plan, Sandbox
 from kubesched.sandbox.nodes import node_manifests
 from kubesched.sandbox.scenarios import SCENARIOS, Stage, play
+from kubesched.scheduler.scheduler import Scheduler
+from kubesched.serve.following import following
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.simulation import Simulation
 from kubesched.simulate.workloads import ARRIVAL, DURATION
 from kubesched.testing import make_node, make_pod
+from kubesched.ui.model.observed import Observed, engine_for
+from kubesched.ui.model.seen_decisions import SeenDecisions
 from kubesched.ui.server import PageServer
+from kubesched.ui.sources.following import FollowedCluster, observe_following
 from kubesched.ui.sources.manifests import observe_manifests
 from kubesched.ui.sources.sandbox import observe_sandbox
 from kubesched.ui.travel import TimeTravel
@@ -69,6 +81,87 @@ async def page_of_sandbox(
             playing.cancel()
         await server.stop()
         await box.stop()
+
+
+@contextlib.asynccontextmanager
+async def followed_page(kubeconfig: Path) -> AsyncIterator[PageServer]:
+    """The page of a live cluster that is followed by watches, as `kubesched ui` serves it."""
+    cluster = FollowedCluster(config.default())
+    settings = as_kubectl(str(kubeconfig), "", os.environ)
+    async with following(cluster, settings, os.environ, origin="a cluster") as followed:
+        await followed.wait_synced()
+        server = PageServer(observe_following(cluster, followed, "a cluster"), token=TOKEN)
+        await server.start()
+        try:
+            yield server
+        finally:
+            await server.stop()
+
+
+@contextlib.asynccontextmanager
+async def page_of_shadow(bindings: int = 400) -> AsyncIterator[PageServer]:
+    """A shadow beside a scheduler that takes the first node which will do: mostly they agree, and often not."""
+    watched = ShadowedCluster(bindings)
+    server = PageServer(watched.observed, token=TOKEN)
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+class ShadowedCluster:
+    """Nodes of three kinds, and pods that somebody binds without looking at labels, loads or devices."""
+
+    def __init__(self, bindings: int) -> None:
+        scheduler = Scheduler(
+            config.default(), MemoryCluster(), clock=time.time, draw=lambda among: 0, plugins=in_tree(), now=time.time
+        )
+        shadow = Shadow(scheduler.engine, clock=lambda: self._at)
+        self._at = time.time() - 3_600
+        scheduler.listeners.append(shadow)
+        rng = random.Random(3)
+        for i in range(60):
+            kind = ("ssd", "ssd", "hdd")[i % 3]
+            node = (
+                make_node(f"{kind}-{i:02}")
+                .zone(f"zone-{i % 3}")
+                .label({"disk": kind})
+                .capacity(cpu="16", memory="64Gi")
+            )
+            scheduler.handle(Change(new=node.build()))
+        for i in range(bindings):
+            self._at = time.time() - 3_600 + 3_600 * i / bindings
+            pod = make_pod(f"{rng.choice(('web', 'cart', 'batch', 'db'))}-{i:03}").requests(cpu="2", memory="4Gi")
+            pod = pod.node_selector(disk="ssd") if i % 5 == 0 else pod
+            pod = pod.requests(cpu="40") if i % 97 == 50 else pod
+            built = pod.build()
+            scheduler.handle(Change(new=built))
+            ours = scheduler.engine.decide(built).node or "ssd-00"
+            theirs = ours if rng.random() < 0.9 else f"{('ssd', 'ssd', 'hdd')[(n := rng.randrange(60)) % 3]}-{n:02}"
+            scheduler.handle(Change(built, msgspec.structs.replace(built, spec=_placed(built.spec, theirs))))
+        self._at = time.time()
+        engine, profiles = engine_for(scheduler.state, config.default(), None)
+        seen = SeenDecisions(time.time, scheduler.pods.values())
+        self.observed = Observed(
+            kind="shadow",
+            title="kubesched run --shadow",
+            state=scheduler.state,
+            pods=scheduler.pods,
+            engine=engine,
+            profiles=profiles,
+            configuration=config.default(),
+            clock=time.time,
+            live=True,
+            pods_without_node=seen.without_node,
+            log=seen,
+            shadow=shadow,
+            experiments=False,
+        )
+
+
+def _placed(spec: PodSpec, node: str) -> PodSpec:
+    return msgspec.structs.replace(spec, node_name=node)
 
 
 def large_cluster(nodes: int, pods: int, waiting: int = 200) -> list[KubeObject]:

@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))
 from tests.background_loop import in_background  # noqa: E402
 from tests.browser.page import Page  # noqa: E402
 from tests.chromium import MISSING, WebDriver, browser, look  # noqa: E402
-from tests.shown_page import large_cluster, page_of, page_of_sandbox  # noqa: E402
+from tests.shown_page import large_cluster, page_of, page_of_sandbox, page_of_shadow  # noqa: E402
 
 from kubesched.api.meta import KubeObject  # noqa: E402
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod  # noqa: E402
@@ -54,6 +54,8 @@ def for_docs(driver: WebDriver, folder: Path) -> None:
         page = Page(driver, server)
         shoot(page, "#/overview", folder / "overview.png")
         shoot(page, "#/pods/default/app7-7", folder / "pod.png")
+    with in_background(page_of_shadow()) as (server, _):
+        shoot(Page(driver, server), "#/shadow", folder / "shadow.png")
 
 
 def all_views(driver: WebDriver, folder: Path, theme: str) -> None:
@@ -77,6 +79,13 @@ def all_views(driver: WebDriver, folder: Path, theme: str) -> None:
             for view in ("overview", "pending", "queue", "what-if?drain=node-a1", "nodes/node-a1"):
                 shown = view.partition("?")[0].replace("/", "-")
                 shoot(page, f"#/{view}", folder / f"batch-{shown}-{name}-{theme}.png")
+
+    with in_background(page_of_shadow()) as (server, _):
+        page = Page(driver, server)
+        for name, size in SIZES.items():
+            look(driver, *size, theme)
+            for view in ("shadow", "overview", "queue"):
+                shoot(page, f"#/{view}", folder / f"shadow-{view}-{name}-{theme}.png")
 
 
 def shoot(page: Page, address: str, file: Path) -> None:

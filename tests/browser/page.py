@@ -8,15 +8,22 @@ from tests.chromium import WebDriver, until
 
 from kubesched.ui.server import PageServer
 
+_READY = "document.documentElement.dataset.ready === 'true'"
+
 
 class Page:
     """The page, in the words of somebody who looks at it."""
 
-    def __init__(self, driver: WebDriver, server: PageServer) -> None:
+    def __init__(self, driver: WebDriver, server: PageServer | str) -> None:
+        """`server` may be an address, too: then it may be asked for a token first."""
         self.driver = driver
-        self._root = server.url.partition("?")[0]
-        driver.get(server.url)
-        self.wait("document.documentElement.dataset.ready === 'true'")
+        driver.get(server if isinstance(server, str) else server.url)
+        self.wait(f"{_READY} || document.querySelector('#token') !== null")
+        if isinstance(server, PageServer):
+            self.ready()
+
+    def ready(self) -> None:
+        self.wait(_READY)
 
     def js(self, expression: str, *arguments: Any) -> Any:
         return self.driver.execute_script(f"return {expression}", *arguments)

@@ -32,8 +32,11 @@ class RealCluster:
         with urllib.request.urlopen(request, timeout=30, context=self._context) as answer:
             return json.loads(answer.read())
 
-    def create(self, api_version: str, kind: str, name: str, **fields: Any) -> Object:
-        resource = BUILT_IN[api_version, kind]
+    def create(
+        self, api_version: str, kind: str, name: str, *, resource: Resource | None = None, **fields: Any
+    ) -> Object:
+        """The resource need not be given for what v1.36 has."""
+        resource = resource or BUILT_IN[api_version, kind]
         namespace = NAMESPACE if resource.namespaced else ""
         metadata = {"name": name, **fields.pop("metadata", {})}
         obj = {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}

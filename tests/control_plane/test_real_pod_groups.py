@@ -1,29 +1,22 @@
-"""Pod groups on a real API server of v1.36, with the rights of kube-scheduler; and beside kube-scheduler itself."""
+"""Pod groups on a real API server of v1.36, with the rights of kube-scheduler; also with a scheduler that dies."""
 
 from __future__ import annotations
 
 import os
-import random
+import signal
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from bench.peer.control_plane import ASSETS, ControlPlane
-from bench.peer.schedulers import KUBE_SCHEDULER, Scheduler
 from tests.control_plane.conftest import StartKubesched
+from tests.control_plane.group_plane import FLAG, GATES, RealStage
 from tests.control_plane.real_cluster import RealCluster
+from tests.group_scenarios.stage import ALPHA
 from tests.integration.live_cluster import wait_until
 
 from kubesched.api.kinds import POD_GROUPS, PODS
 
-GATES = {
-    "GenericWorkload": True,
-    "GangScheduling": True,
-    "TopologyAwareWorkloadScheduling": True,
-    "WorkloadAwarePreemption": True,
-}
-FLAG = "--feature-gates=" + ",".join(f"{gate}=true" for gate in GATES)
-ALPHA = "scheduling.k8s.io/v1alpha2"
 RACK = "example.com/rack"
 
 
@@ -96,31 +89,19 @@ def test_gang_goes_to_one_rack_and_preempts_a_whole_group(
     assert bound(cluster, "low") == []
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_the_same_groups_are_scheduled_as_by_kube_scheduler(
-    seed: int, cluster: RealCluster, start_kubesched: StartKubesched, plane: ControlPlane
+def test_gang_is_completed_by_the_next_scheduler_when_the_first_is_killed(
+    cluster: RealCluster, start_kubesched: StartKubesched
 ) -> None:
-    dice = random.Random(seed)
-    wanted = {f"g{i}": (dice.randint(1, 4), dice.randint(0, 2)) for i in range(8)}
-    room = {name: dice.randint(1, 5) for name in wanted}
-
-    def fill() -> None:
-        for name, (min_count, more) in wanted.items():
-            for i in range(room[name]):
-                cluster.add_node(f"{name}n{i}", cpu="1", labels={"pool": name})
-            add_gang(cluster, name, min_count)
-            add_members(cluster, name, min_count + more, nodeSelector={"pool": name})
-
-    def outcome() -> dict[str, int]:
-        expected = {name: min(room[name], sum(wanted[name])) if room[name] >= wanted[name][0] else 0 for name in wanted}
-        wait_until(lambda: {name: len(bound(cluster, name)) for name in wanted} == expected, "rest", within=30)
-        return {name: len(bound(cluster, name)) for name in wanted}
-
-    with Scheduler(KUBE_SCHEDULER, plane, gates=GATES) as theirs:
-        theirs.wait_until_ready()
-        fill()
-        by_kube_scheduler = outcome()
-    cluster.clear()
-    start_kubesched(FLAG)
-    fill()
-    assert outcome() == by_kube_scheduler
+    """Wherever it was in the middle of its bindings."""
+    stage = RealStage(cluster)
+    stage.nodes(60, cpu="1")
+    first = start_kubesched(FLAG)
+    stage.group("g", 60)
+    stage.members("g", 60)
+    wait_until(lambda: stage.where("g"), "a pod bound", within=60)
+    first.send(signal.SIGKILL)
+    bound_by_the_first = len(stage.where("g"))
+    start_kubesched(FLAG, name="successor")
+    stage.settles(g=60)
+    assert len(set(stage.where("g").values())) == 60
+    assert bound_by_the_first

@@ -40,6 +40,7 @@ class Daemon:
         environ: Mapping[str, str] | None = None,
         qps: int = _UNLIMITED,
         token: str | None = None,
+        with_page: bool = False,
         name: str = "daemon",
     ) -> None:
         """`config` are fields of the configuration; `token` goes with every question asked on the secure port."""
@@ -56,6 +57,9 @@ class Daemon:
             *("--secure-port", str(self.port), "--permit-port-sharing", "--bind-address", "127.0.0.1"),
             *("-v", "2", *flags),
         )
+        self._page_reservation, self.ui_port = _reserved_port()
+        if with_page:
+            arguments = (*arguments, "--ui-port", str(self.ui_port))
         self.process = start_command(arguments, self.log_file, environ)
 
     @property
@@ -98,12 +102,16 @@ class Daemon:
             self.process.kill()
         self.process.wait(10)
         self._reservation.close()
+        self._page_reservation.close()
 
-    def get(self, path: str, *, token: str | None = None) -> Answered:
-        """Ask the secure port. An empty token is none at all."""
+    def get(
+        self, path: str, *, token: str | None = None, headers: Mapping[str, str] | None = None, method: str = "GET"
+    ) -> Answered:
+        """Ask the secure port, or that of the page about what is under /ui. An empty token is none at all."""
         shown = self._token if token is None else token
-        headers = {"Authorization": f"Bearer {shown}"} if shown else {}
-        request = urllib.request.Request(f"https://127.0.0.1:{self.port}{path}", headers=headers)
+        sent = {**({"Authorization": f"Bearer {shown}"} if shown else {}), **(headers or {})}
+        port = self.ui_port if path.startswith("/ui") else self.port
+        request = urllib.request.Request(f"https://127.0.0.1:{port}{path}", headers=sent, method=method)
         trusting = ssl.create_default_context()
         trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
         try:

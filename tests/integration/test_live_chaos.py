@@ -7,5 +7,5 @@ from soak import chaos
 
 
 def test_scheduler_lives_through_chaos_and_loses_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    code = chaos.main(seconds=15, seed=3)
+    code = chaos.main(seconds=15, seed=3, is_patient=True)
     assert code == 0, capsys.readouterr().out

@@ -13,6 +13,7 @@ from kubesched.framework.decision import Decision
 from kubesched.framework.plugin import Plugin
 from kubesched.plugins.dynamic_resources import DynamicResources
 from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt
+from kubesched.plugins.dynamic_resources.giving_back import idle_of
 from kubesched.plugins.shared.devices.answers import DeviceView
 from kubesched.state.cluster import ClusterState
 
@@ -87,7 +88,8 @@ def deallocatable(decision: Decision, plugin: Plugin | None) -> list[str]:
     attempt = attempt_of(decision)
     if attempt is None or decision.diagnosis is None or not isinstance(plugin, DynamicResources):
         return []
-    return sorted(claim.name for claim in plugin.deallocatable(decision.cycle, decision.diagnosis))
+    unavailable = plugin.in_the_way(attempt, decision.diagnosis)
+    return sorted(claim.name for claim in idle_of(unavailable, decision.pod.uid))
 
 
 def in_use(state: ClusterState) -> Json:

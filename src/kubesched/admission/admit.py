@@ -75,6 +75,10 @@ def admit_update(resource: Resource, old: Object, new: Object, subresource: str,
                 path = field.split(".")
                 mistakes.immutable(field, value_at(result, *path), value_at(old, *path))
             rules.check_update(result, old, mistakes)
+            try:
+                rules.admit_update(result, old, reader)
+            except ApiError as error:
+                mistakes.refusal = error
     mistakes.raise_for(resource, result)
     _count_generation(rules, result, old)
     return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubesched.admission.metadata import metadata_of, name_of
 from kubesched.admission.mistakes import Mistakes
-from kubesched.admission.reading import fill, filled, mapping, text
+from kubesched.admission.reading import fill, filled, mapping, sequence, text
 from kubesched.admission.rules import Reader, Rules
 from kubesched.admission.selectors import check_label_selector, matches
 from kubesched.admission.workloads import (
@@ -14,8 +14,8 @@ from kubesched.admission.workloads import (
     fill_template,
     template_labels,
 )
-from kubesched.api.api_error import bad_request
-from kubesched.api.kinds import Object
+from kubesched.api.api_error import bad_request, forbidden
+from kubesched.api.kinds import JOBS, POD_GROUPS, Object
 
 _UID, _OLD_UID = "batch.kubernetes.io/controller-uid", "controller-uid"
 _NAME, _OLD_NAME = "batch.kubernetes.io/job-name", "job-name"
@@ -109,6 +109,33 @@ def _lasting(template: Object | None) -> Object:
     return {"spec": {key: value for key, value in pod.items() if key not in _STARTING}}
 
 
+def _keep_gang(new: Object, old: Object, reader: Reader) -> None:
+    """A gang needs as many pods as its group was made for."""
+    if new["spec"].get("parallelism") == mapping(old, "spec").get("parallelism"):
+        return
+    namespace = text(metadata_of(old), "namespace")
+    template = mapping(mapping(mapping(old, "spec"), "template"), "spec")
+    named = text(mapping(template, "schedulingGroup"), "podGroupName")
+    if named:
+        groups = filter(None, [reader.find(POD_GROUPS, namespace, named)])
+    else:
+        groups = filter(lambda group: _is_controlled_by(group, old), reader.select(POD_GROUPS, namespace))
+    for group in groups:
+        if "gang" in mapping(mapping(group, "spec"), "schedulingPolicy"):
+            why = f'cannot change parallelism for a Job referencing gang-scheduled PodGroup "{name_of(group)}"'
+            raise forbidden(JOBS, name_of(old), why)
+
+
+def _is_controlled_by(obj: Object, job: Object) -> bool:
+    owners = sequence(metadata_of(obj), "ownerReferences")
+    return any(owner.get("controller") and owner.get("uid") == metadata_of(job).get("uid") for owner in owners)
+
+
 RULES = Rules(
-    defaults=_defaults, admit=_select_by_uid, check=_check, check_update=_check_update, counts_generations=True
+    defaults=_defaults,
+    admit=_select_by_uid,
+    check=_check,
+    check_update=_check_update,
+    admit_update=_keep_gang,
+    counts_generations=True,
 )

@@ -11,6 +11,8 @@ from kubesched.api.api_error import forbidden
 from kubesched.api.kinds import POD_GROUPS, PRIORITY_CLASSES, WORKLOADS, Object
 from kubesched.api.well_known import SYSTEM_PRIORITY_CLASSES
 
+PROTECTION = "scheduling.k8s.io/podgroup-protection"
+"""The finalizer that holds a group for as long as its pods need it."""
 _MOST_TEMPLATES = 8
 _MOST_CLAIMS = 4
 _PRIORITIES = (-2_147_483_648, 1_000_000_000)
@@ -21,15 +23,12 @@ def _fill_group(group: Object) -> None:
     fill(group["spec"], "disruptionMode", "Pod")
 
 
-def _fill_workload(workload: Object) -> None:
-    fill_spec(workload)
-    for template in sequence(workload["spec"], "podGroupTemplates"):
-        fill(template, "disruptionMode", "Pod")
-
-
 def _admit_group(group: Object, reader: Reader) -> None:
-    """Its Workload must exist, and its priority is that of its class."""
+    """Its Workload must exist, its priority is that of its class, and it stays until its pods are gone."""
     _find_template(group, reader)
+    finalizers = sequence(group["metadata"], "finalizers")
+    if PROTECTION not in finalizers:
+        group["metadata"]["finalizers"] = [*finalizers, PROTECTION]
     spec = group["spec"]
     wanted = text(spec, "priorityClassName")
     if not wanted:
@@ -92,7 +91,7 @@ def _check_spec(spec: Object, path: str, mistakes: Mistakes) -> None:
     claims = sequence(spec, "resourceClaims")
     if len(claims) > _MOST_CLAIMS:
         mistakes.too_many(f"{path}.resourceClaims", len(claims), _MOST_CLAIMS)
-    mistakes.one_of(f"{path}.disruptionMode", text(spec, "disruptionMode"), ("Pod", "PodGroup"))
+    mistakes.one_of(f"{path}.disruptionMode", text(spec, "disruptionMode") or "Pod", ("Pod", "PodGroup"))
     priority = spec.get("priority")
     if priority is not None and not _PRIORITIES[0] <= priority <= _PRIORITIES[1]:
         lowest, highest = _PRIORITIES
@@ -102,4 +101,4 @@ def _check_spec(spec: Object, path: str, mistakes: Mistakes) -> None:
 POD_GROUP = Rules(
     defaults=_fill_group, admit=_admit_group, check=_check_group, immutable=("spec",), counts_generations=True
 )
-WORKLOAD = Rules(defaults=_fill_workload, check=_check_workload, immutable=("spec",), counts_generations=True)
+WORKLOAD = Rules(defaults=fill_spec, check=_check_workload, immutable=("spec",), counts_generations=True)

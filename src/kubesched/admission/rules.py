@@ -30,6 +30,8 @@ CarryOver = Callable[[Object, Object], None]
 Check = Callable[[Object, Mistakes], None]
 CheckUpdate = Callable[[Object, Object, Mistakes], None]
 """Takes the new object, then the old."""
+AdmitUpdate = Callable[[Object, Object, Reader], None]
+"""May refuse an update because of other objects; takes the new object, then the old."""
 Take = Callable[[Object, Object, Mistakes], Object]
 """What is left of a write to a subresource: takes the new object, then the old, gives what is to be stored."""
 
@@ -59,6 +61,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """Fields that an update may not change."""
     check_update: CheckUpdate = _nothing
     """What is asked of updates besides."""
+    admit_update: AdmitUpdate = _nothing
     new_status: NewStatus | None = _no_status
     """The status of a new object of a kind that has one as a subresource; None: as the client says."""
     takes: Mapping[str, Take] = {}

@@ -139,7 +139,7 @@ class AllocationResult(Record, frozen=True):
 
 
 class ConsumerReference(Record, frozen=True):
-    """Who may use the devices of a claim: a pod."""
+    """Who may use the devices of a claim: a pod, or all pods of a group."""
 
     api_group: str = ""
     resource: str = ""

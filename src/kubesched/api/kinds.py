@@ -6,8 +6,8 @@ documents.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
@@ -20,7 +20,7 @@ from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import VERSIONS as POD_GROUP_VERSIONS
-from kubesched.api.pod_groups import PodGroup
+from kubesched.api.pod_groups import PodGroup, Workload
 from kubesched.api.storage import (
     CSIDriver,
     CSINode,
@@ -44,6 +44,14 @@ Object: TypeAlias = dict[str, Any]
 """A Kubernetes object as JSON."""
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+def _quoted(name: str) -> str:
+    """As part of a path. Nearly all names may stand there as they are."""
+    return name if _PLAIN.match(name) else quote(name, safe="")
+
+
+_PLAIN = re.compile(r"[-.0-9A-Za-z_~]*\Z")
 
 
 class Resource(msgspec.Struct, frozen=True):
@@ -82,17 +90,11 @@ class Resource(msgspec.Struct, frozen=True):
 
     def path_of(self, *, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """The path of all objects, those of a namespace, one of them, or a part of it."""
-        root = f"/{'apis' if self.group else 'api'}/{self.api_version}"
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         within = f"/namespaces/{_quoted(namespace)}" if namespace else ""
         one = f"/{_quoted(name)}" if name else ""
         part = f"/{subresource}" if subresource else ""
         return f"{root}{within}/{self.plural}{one}{part}"
-
-
-@lru_cache(4096)
-def _quoted(name: str) -> str:
-    """A pod on its way to a node has its name asked for again and again."""
-    return quote(name, safe="")
 
 
 class _Release(msgspec.Struct, frozen=True):
@@ -153,8 +155,16 @@ RESOURCE_CLAIM_TEMPLATES = BUILT_IN["resource.k8s.io/v1", "ResourceClaimTemplate
 DEVICE_CLASSES = BUILT_IN["resource.k8s.io/v1", "DeviceClass"]
 POD_GROUPS = BUILT_IN["scheduling.k8s.io/v1alpha2", "PodGroup"]
 WORKLOADS = BUILT_IN["scheduling.k8s.io/v1alpha2", "Workload"]
-POD_GROUPS_BY_VERSION = tuple(msgspec.structs.replace(POD_GROUPS, version=version) for version in POD_GROUP_VERSIONS)
-"""The same stored pod groups, in each version that some API server has; the newest first."""
+POD_GROUPS_BY_VERSION, WORKLOADS_BY_VERSION = (
+    tuple(msgspec.structs.replace(resource, version=version) for version in POD_GROUP_VERSIONS)
+    for resource in (POD_GROUPS, WORKLOADS)
+)
+"""The same stored objects, in each version that some API server has; the newest first."""
+VERSIONS_BY_SERVER: dict[Resource, tuple[Resource, ...]] = {
+    POD_GROUPS: POD_GROUPS_BY_VERSION,
+    WORKLOADS: WORKLOADS_BY_VERSION,
+}
+"""Resources of which each API server has another version, or none."""
 CUSTOM_RESOURCE_DEFINITIONS = BUILT_IN["apiextensions.k8s.io/v1", "CustomResourceDefinition"]
 
 
@@ -177,11 +187,11 @@ _RECORDS: dict[str, tuple[type[KubeObject], ...]] = {
     "policy/v1": (PodDisruptionBudget,),
     "resource.k8s.io/v1": (DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice),
     "scheduling.k8s.io/v1": (PriorityClass,),
-    "scheduling.k8s.io/v1alpha2": (PodGroup,),
+    "scheduling.k8s.io/v1alpha2": (PodGroup, Workload),
     "storage.k8s.io/v1": (CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment),
 }
-_GATES: dict[type[KubeObject], str] = {PodGroup: "GenericWorkload"}
-_UNWATCHED = (PriorityClass, ResourceClaimTemplate)
+_GATES: dict[type[KubeObject], str] = {PodGroup: "GenericWorkload", Workload: "GenericWorkload"}
+_UNWATCHED = (PriorityClass, ResourceClaimTemplate, Workload)
 _WITHOUT_EVENTS = (
     *_UNWATCHED,
     Namespace,
@@ -211,7 +221,7 @@ WATCHED: tuple[Kind, ...] = tuple(kind for kind in KINDS.values() if kind.watche
 
 def watched(gates: Callable[[str], bool]) -> tuple[Kind, ...]:
     """All that decisions depend on under these feature gates."""
-    return WATCHED + tuple(kind for kind in KINDS.values() if kind.gate and gates(kind.gate))
+    return WATCHED + tuple(kind for kind in KINDS.values() if kind.watched and kind.gate and gates(kind.gate))
 
 
 def resource_named(name: str) -> Resource | None:

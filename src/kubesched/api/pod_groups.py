@@ -38,9 +38,33 @@ class SchedulingConstraints(Record, frozen=True):
     topology: tuple[TopologyConstraint, ...] = ()
 
 
+class WorkloadTemplateReference(Record, frozen=True):
+    """Which template of which Workload; v1alpha2 and v1beta1 have other words for the template."""
+
+    workload_name: str = ""
+    pod_group_template_name: str = ""
+    template_name: str = ""
+
+
+class PodGroupTemplateReference(Record, frozen=True):
+    """Where v1alpha2 says what a group was made from."""
+
+    workload: WorkloadTemplateReference | None = None
+
+
+class PodGroupTemplate(Record, frozen=True):
+    """How the pods of a group are scheduled, as far as a Workload says it."""
+
+    name: str = ""
+    scheduling_policy: SchedulingPolicy = SchedulingPolicy()
+
+
 class PodGroupSpec(Record, frozen=True):
     """How the pods of a group are scheduled."""
 
+    pod_group_template_ref: PodGroupTemplateReference | None = None
+    workload_ref: WorkloadTemplateReference | None = None
+    """What v1beta1 has in its place."""
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
     scheduling_constraints: SchedulingConstraints | None = None
     disruption_mode: str | dict[str, Any] = ""
@@ -97,6 +121,13 @@ class PodGroup(KubeObject, frozen=True):
         return constraints.topology[0].key if constraints is not None and constraints.topology else ""
 
     @property
+    def workload_name(self) -> str:
+        """The Workload that it was made from; empty if it stands alone."""
+        spec = self.spec
+        reference = spec.workload_ref or (spec.pod_group_template_ref and spec.pod_group_template_ref.workload)
+        return reference.workload_name if reference else ""
+
+    @property
     def is_native(self) -> bool:
         """Whether Kubernetes itself has it, rather than a custom resource that stands for one."""
         return self.api_version.partition("/")[0] == GROUP
@@ -105,6 +136,27 @@ class PodGroup(KubeObject, frozen=True):
     def is_alpha(self) -> bool:
         """Whether an API server of v1.36 has it: conditions and messages are that release's then."""
         return self.api_version.endswith("/v1alpha2")
+
+
+class ControllerReference(Record, frozen=True):
+    """What manages the pods of a Workload."""
+
+    api_group: str = ""
+    kind: str = ""
+    name: str = ""
+
+
+class WorkloadSpec(Record, frozen=True):
+    """Templates of groups, and whose pods they are for."""
+
+    controller_ref: ControllerReference | None = None
+    pod_group_templates: tuple[PodGroupTemplate, ...] = ()
+
+
+class Workload(KubeObject, frozen=True):
+    """Templates of pod groups. No scheduler reads it; the controllers that make groups do."""
+
+    spec: WorkloadSpec = field(default_factory=WorkloadSpec)
 
 
 def group_key(pod: Pod) -> str:

@@ -22,7 +22,9 @@ class DifferencePrinter:
     def __init__(self, out: Console, found: WhatIf, *, most: int | None) -> None:
         self._out = out
         self._it = found
-        self._most = most if most is not None else len(found.moved) + len(found.placed) + len(found.waiting)
+        self._most = (
+            most if most is not None else len(found.moved) + len(found.placed) + len(found.waiting) + len(found.groups)
+        )
 
     def print(self) -> None:
         self._summary()
@@ -33,6 +35,7 @@ class DifferencePrinter:
         if self._it.gone:
             self._out.print()
             self._out.print(Text(f"No longer there: {listed(self._it.gone)}"))
+        self._groups()
         self._evictions()
         self._budgets()
         if not self._it.is_nothing or self._it.total.nodes.before != self._it.total.nodes.after:
@@ -84,6 +87,21 @@ class DifferencePrinter:
             nodes = list(dict.fromkeys(each.from_node or "new" for each in pods))
             rows.add_row("\n".join(shown), str(len(pods)), listed(nodes, _NAMED), Text(reason, style=BAD))
         print_rows(self._out, rows, len(self._it.reasons) - self._most)
+
+    def _groups(self) -> None:
+        if not self._it.groups:
+            return
+        numbers = ("Needs", "Run before", "Run after", "Moved")
+        rows = table("Pod group", *numbers, "", right=numbers)
+        for each in self._it.groups[: self._most]:
+            remark = Text("runs", style=GOOD)
+            if not each.runs:
+                short = f"{each.needed - each.after} too few run" if each.after else "waits as a whole"
+                remark = Text(f"{short}: {each.reason}" if each.reason else short, style=BAD)
+            elif each.after < each.pods:
+                remark = Text(f"runs, {counted(each.pods - each.after, 'pod')} beyond what it needs wait")
+            rows.add_row(each.group, *map(str, (each.needed, each.before, each.after, each.moved)), remark)
+        print_rows(self._out, rows, len(self._it.groups) - self._most)
 
     def _evictions(self) -> None:
         if not self._it.evictions:

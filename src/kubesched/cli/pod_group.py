@@ -24,9 +24,11 @@ def print_group(out: Console, it: GroupExplanation) -> None:
     if it.outcome == "scheduled":
         return
     out.print()
-    rows = Grid((it.topology_key or "Placement", "Nodes", "Fit", "Pod that does not", "Nearest miss"), right=(1, 2))
+    titles = (it.topology_key or "Placement", "Nodes", "Fit", "Lacks", "Pod that does not", "Nearest miss")
+    rows = Grid(titles, right=(1, 2))
     for each in it.placements:
-        rows.add(each.name or "all nodes", str(each.nodes), str(each.fits), each.first_without, each.why)
+        lacks = ", ".join(f"{lack.amount} {lack.resource}" for lack in each.lacking)
+        rows.add(each.name or "all nodes", str(each.nodes), str(each.fits), lacks, each.first_without, each.why)
     if it.placements:
         rows.print(out)
     if it.not_shown:

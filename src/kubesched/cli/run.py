@@ -9,6 +9,8 @@ from click.shell_completion import CompletionItem
 
 from kubesched.daemon.flags.parsing import FLAGS
 from kubesched.daemon.run import main
+from kubesched.daemon.serving.page import Page
+from kubesched.daemon.supervision import Subject
 
 
 class _Run(click.Command):
@@ -31,4 +33,10 @@ class _Run(click.Command):
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def run(arguments: tuple[str, ...]) -> None:
     """Schedule on a live cluster, with kube-scheduler's flags."""
-    sys.exit(main(arguments))
+    sys.exit(main(arguments, make_page=_page))
+
+
+def _page(subject: Subject) -> Page:
+    from kubesched.ui.daemon_page import DaemonPage  # only with --ui-port: a scheduler without it need not load it
+
+    return DaemonPage(subject)

@@ -29,6 +29,7 @@ from kubesched.cli.terminal.screen import Surroundings
 from kubesched.cli.terminal.show import TerminalView
 from kubesched.cli.ui import started
 from kubesched.config import Features
+from kubesched.config.features import POD_GROUP_GATES
 from kubesched.framework.profile import ProfileError
 from kubesched.plugins.registry import all_plugins
 from kubesched.sandbox.box import Plan, Sandbox
@@ -56,6 +57,9 @@ _SOON = 5.0
 @click.option("--scenario", type=click.Choice(list(SCENARIOS)), help="Scenario to play; it has its own nodes.")
 @config_option
 @feature_gates_option
+@click.option(
+    "--pod-groups", is_flag=True, help=f"Turn on all about pod groups: the gates {', '.join(POD_GROUP_GATES)}."
+)
 @click.option("--no-scheduler", is_flag=True, help="Do not schedule: wait for a scheduler that connects.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to listen on; 0 picks a free one.")
@@ -77,6 +81,7 @@ def sandbox(
     scenario: str | None,
     config_file: str | None,
     features: Features,
+    pod_groups: bool,
     no_scheduler: bool,
     host: str,
     port: int,
@@ -97,8 +102,8 @@ def sandbox(
     it prints the address of a web page that shows the cluster, the queue and every decision.
     """
     story = SCENARIOS[scenario] if scenario else None
-    if story is not None:
-        features = Features.of({**features.changed, **dict.fromkeys(story.gates, True)})
+    gates = (*(story.gates if story else ()), *(POD_GROUP_GATES if pod_groups else ()))
+    features = Features.of({**features.changed, **dict.fromkeys(gates, True)})
     settings = settings_of(config_file, features)
     nodes = nodes_of(node_file) if node_file else node_manifests(story.nodes if story else count)
     plan = Plan(

@@ -1,23 +1,31 @@
-"""`kubesched ui`: the web page of a live cluster as it is now, of manifests, a dump or a snapshot."""
+"""`kubesched ui`: the web page of a live cluster, of manifests, a dump or a snapshot, or of a recording."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import signal
 import webbrowser
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 
 import click
 import uvloop
 
 from kubesched.api.errors import UserError, located
 from kubesched.cli.input import describe, read, refuse
-from kubesched.cli.offline import asked, config_option, feature_gates_option, seed_option
+from kubesched.cli.offline import Policy, asked, config_option, feature_gates_option, policy_of, seed_option
 from kubesched.cli.printing import console
 from kubesched.cli.source import source, source_options
 from kubesched.config import Features
 from kubesched.plugins.registry import all_plugins
+from kubesched.questions.sources.live import LiveCluster, LiveClusterError
+from kubesched.scheduler import garbage
 from kubesched.scheduler.recording.replay import ReplayError
+from kubesched.serve.following import following
 from kubesched.ui.server import PageServer
+from kubesched.ui.sources.following import FollowedCluster, observe_following
 from kubesched.ui.sources.manifests import observe_manifests
 from kubesched.ui.travel import TimeTravel
 
@@ -41,18 +49,41 @@ def ui(
 ) -> None:
     """Show a cluster as a web page: its nodes, who waits and why, every decision, and pods to try.
 
-    A live cluster is read once, and shown as it was then. With --recording it is any moment of a recording, as this
-    version of the scheduler replays it with the configuration that was recorded. The page is on
-    127.0.0.1 and needs the token of the printed address. It changes nothing.
+    A live cluster is followed by watches: what happens there is seen as it happens. With --recording it is any
+    moment of a recording, as this version of the scheduler replays it with the configuration that was recorded.
+    The page is on 127.0.0.1 and needs the token of the printed address. It changes nothing.
     """
+    served: AbstractAsyncContextManager[PageServer]
     if recording is not None:
         if files or config_file is not None:
             refuse(["--recording: it has its own cluster and configuration, so -f and --config mean nothing beside it"])
-        server = PageServer(_travel(recording), port=port)
+        served = contextlib.nullcontext(PageServer(_travel(recording), port=port))
+    elif (live := source().live) is not None:
+        served = _of_live(live, policy_of(config_file, features), seed, port)
     else:
         found, _ = asked(files, config_file, features, seed)
-        server = PageServer(observe_manifests(found.cluster, source().origin), port=port)
-    uvloop.run(_serve(server, opens=not no_browser))
+        served = contextlib.nullcontext(PageServer(observe_manifests(found.cluster, source().origin), port=port))
+    uvloop.run(_serve(served, opens=not no_browser))
+
+
+@contextlib.asynccontextmanager
+async def _of_live(live: LiveCluster, policy: Policy, seed: int, port: int) -> AsyncIterator[PageServer]:
+    """The page of a cluster that watches keep current. LiveClusterError if it cannot be read."""
+    cluster = FollowedCluster(policy.settings, profiles=policy.profiles, seed=seed)
+    garbage.collect_seldom()
+    custom, origin = policy.custom_resources, live.origin
+    async with following(cluster, live.settings, os.environ, custom=custom, origin=origin) as followed:
+        for warning in followed.unreadable:
+            click.echo(f"Warning: {warning}", err=True)
+        try:
+            async with asyncio.timeout(live.timeout):
+                await followed.wait_synced()
+        except TimeoutError:
+            raise LiveClusterError(
+                f"{origin}: could not be read within {live.timeout:g} s (--request-timeout)"
+            ) from None
+        garbage.freeze()
+        yield PageServer(observe_following(cluster, followed, origin), port=port)
 
 
 def _travel(file: str) -> TimeTravel:
@@ -61,18 +92,19 @@ def _travel(file: str) -> TimeTravel:
         return TimeTravel(text.splitlines(), origin, all_plugins())
 
 
-async def _serve(server: PageServer, *, opens: bool) -> None:
-    ended = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, ended.set)
-    await started(server)
-    try:
-        console().print(f"{server.url}\nCtrl-C ends it.", soft_wrap=True)
-        if opens:
-            await asyncio.to_thread(webbrowser.open, server.url)
-        await ended.wait()
-    finally:
-        await server.stop()
+async def _serve(served: AbstractAsyncContextManager[PageServer], *, opens: bool) -> None:
+    async with served as server:
+        ended = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, ended.set)
+        await started(server)
+        try:
+            console().print(f"{server.url}\nCtrl-C ends it.", soft_wrap=True)
+            if opens:
+                await asyncio.to_thread(webbrowser.open, server.url)
+            await ended.wait()
+        finally:
+            await server.stop()
 
 
 async def started(server: PageServer) -> None:

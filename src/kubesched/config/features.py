@@ -61,6 +61,11 @@ class Features:
     """A group has a priority, and may be preempted only as a whole."""
     group_topology: bool = _gate("TopologyAwareWorkloadScheduling", default=False)
     """The pods of a group may have to stay within a rack, a zone, or any such domain."""
+    group_claims: bool = _gate("DRAWorkloadResourceClaims", default=False)
+    """A group may have device claims, which are reserved for it rather than for each of its pods."""
+
+    job_groups: bool = _gate("WorkloadWithJob", default=False)
+    """A Job makes a group of its pods if all of them run at once: a gate of the controllers, not of the scheduler."""
 
     @classmethod
     def of(cls, gates: Mapping[str, bool]) -> Features:
@@ -89,3 +94,8 @@ class Features:
 
 GATES_BY_FIELD: dict[str, str] = {one.name: one.metadata["gate"] for one in fields(Features)}
 DEFAULT_FEATURES = Features()
+POD_GROUP_GATES = tuple(
+    GATES_BY_FIELD[name]
+    for name in ("pod_groups", "gang_scheduling", "group_preemption", "group_topology", "job_groups")
+)
+"""All that is about pod groups."""

@@ -10,7 +10,7 @@ from kubesched.api.kinds import Object, Resource
 
 POD_TEMPLATE_HASH = "pod-template-hash"
 REVISION_HASH = "controller-revision-hash"
-_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _LENGTH = 10
 _LONGEST_PREFIX = 253 - 5
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -37,7 +37,7 @@ def pod_from(template: Object, *, prefix: str = "", name: str = "") -> Object:
 def hash_of(value: object, collisions: int = 0) -> str:
     """A short name for a value, the same for equal values; another one after a collision."""
     digest = hashlib.sha256(_encode([value, collisions] if collisions else value)).digest()
-    return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[:_LENGTH])
+    return "".join(NAME_ALPHABET[byte % len(NAME_ALPHABET)] for byte in digest[:_LENGTH])
 
 
 def is_same_template(one: Object, other: Object) -> bool:

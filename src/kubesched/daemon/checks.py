@@ -58,6 +58,10 @@ def _serving(options: Options) -> Iterator[str]:
     port = options.secure_port
     if not 0 <= port <= 65535:
         yield f"--secure-port {port} must be between 0 and 65535, inclusive. 0 for turning off secure port"
+    if not 0 <= options.ui_port <= 65535:
+        yield f"--ui-port {options.ui_port} must be between 0 and 65535, inclusive. 0 for no web page"
+    elif options.ui_port and options.ui_port == port:
+        yield f"--ui-port {options.ui_port} is the secure port already"
     if options.tls_min_version and options.tls_min_version not in TLS_VERSIONS:
         yield f'unknown tls version "{options.tls_min_version}"'
     for path in options.authorization_always_allow_paths:

@@ -72,7 +72,7 @@ class Completed:
 
     @property
     def serves(self) -> bool:
-        return self.options.secure_port != 0
+        return self.options.secure_port != 0 or self.options.ui_port != 0
 
 
 def completed(options: Options) -> Completed:

@@ -133,7 +133,6 @@ NOT_FOLLOWED = (
     "DRADeviceTaintRules",
     "DRAListTypeAttributes",
     "DRANodeAllocatableResources",
-    "DRAWorkloadResourceClaims",
 )
 """Gates that are off by default, and that change what kube-scheduler does where they are turned on."""
 

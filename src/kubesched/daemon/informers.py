@@ -10,16 +10,15 @@ from typing import Any
 
 from kubesched.api.change import Change
 from kubesched.api.custom import CustomObject, read_custom
-from kubesched.api.kinds import POD_GROUPS_BY_VERSION, WATCHED, Kind, Resource
+from kubesched.api.kinds import WATCHED, Kind, Resource
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
-from kubesched.api.pod_groups import PodGroup
 from kubesched.extenders.originals import Originals
 from kubesched.kube.client import Client
-from kubesched.kube.decoding import Codec, DictCodec, Identity, Raw, RecordCodec, WithOriginal, WithOriginalCodec
-from kubesched.kube.discovered import DiscoveredSource, VersionedCodec
-from kubesched.kube.listing import UNFINISHED, ApiSource, Source
+from kubesched.kube.decoding import Codec, DictCodec, Identity, Raw, WithOriginal, WithOriginalCodec
+from kubesched.kube.discovered import codec_of, source_of
+from kubesched.kube.listing import ApiSource, Source
 from kubesched.kube.reflector import Handler, OnUnreadable, Reflector, log_unreadable
 
 
@@ -47,14 +46,13 @@ class Informers:
             self.reflectors[name] = Reflector(name, source, codec, handle, on_unreadable=on_unreadable)
 
         for kind in kinds:
-            name, source = kind.resource.kind, _source(client, kind)
+            name, source = kind.resource.kind, source_of(client, kind.resource)
             if originals is not None and originals.wants_any(kind.record):
                 codec = WithOriginalCodec(kind.record, kind.resource.api_version, originals.wants)
                 handle_whole = partial(self._handle_whole, originals)
                 reflect(name, source, codec, handle_whole)
             else:
-                codec_of = VersionedCodec if kind.record is PodGroup else RecordCodec
-                reflect(name, source, codec_of(kind.record), handle)
+                reflect(name, source, codec_of(kind.resource, kind.record), handle)
         for name in custom:
             reflect(name, ApiSource(client, _resource(name)), CustomCodec(name), handle)
 
@@ -114,12 +112,6 @@ class Informers:
 
 def _records(objects: Mapping[str, Any]) -> dict[str, Any]:
     return {key: obj.record if isinstance(obj, WithOriginal) else obj for key, obj in objects.items()}
-
-
-def _source(client: Client, kind: Kind) -> Source:
-    if kind.record is PodGroup:
-        return DiscoveredSource(client, POD_GROUPS_BY_VERSION)
-    return ApiSource(client, kind.resource, field_selector=UNFINISHED if kind.record is Pod else "")
 
 
 def _resource(custom: str) -> Resource:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Iterable
-from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import msgspec
@@ -23,7 +23,7 @@ from kubesched.framework.client import (
 )
 from kubesched.kube.client import MERGE_PATCH, STRATEGIC_MERGE_PATCH, Client
 from kubesched.kube.errors import ApiStatusError, KubeError, UnreadableAnswerError
-from kubesched.kube.event_record import reference
+from kubesched.kube.event_record import reference, to_the_second
 from kubesched.kube.events import EventRecorder
 from kubesched.scheduler.handle import ObjectWaiter
 
@@ -119,7 +119,7 @@ class LiveClient(ClusterClient):
         """A refusal, or no answer, need not mean that the pod is not bound: then the pod itself is asked."""
         path = PODS.path_of(namespace=pod.namespace, name=pod.name, subresource="binding")
         try:
-            await self._measured("pod_binding", lambda: self._client.post(path, _encode(binding(pod, node_name))))
+            await self._measured("pod_binding", self._client.post(path, _encode(binding(pod, node_name))))
         except KubeError as error:
             if not await self._is_bound_after_all(pod, node_name, error):
                 raise _as_client_error(error) from error
@@ -129,8 +129,8 @@ class LiveClient(ClusterClient):
     ) -> None:
         patch = _encode(pod_status_patch(pod, condition, nominated_node_name, _now()))
         path = PODS.path_of(namespace=pod.namespace, name=pod.name, subresource="status")
-        call = lambda: self._client.patch(path, patch, content_type=STRATEGIC_MERGE_PATCH)  # noqa: E731
         try:
+            call = self._client.patch(path, patch, content_type=STRATEGIC_MERGE_PATCH)
             await self._measured("pod_status_patch", call)
         except KubeError as error:
             raise _as_client_error(error) from error
@@ -190,15 +190,15 @@ class LiveClient(ClusterClient):
             return None
         return found.spec.node_name if found.metadata.uid == pod.uid else None
 
-    async def _measured(self, call: str, made: Callable[[], Awaitable[object]]) -> None:
+    async def _measured(self, call: str, answer: Awaitable[object]) -> None:
         observer = self._observer
         if observer is None:
-            await made()
+            await answer
             return
         started, result = observer.now(), "error"
         observer.writing(call, 1)
         try:
-            await made()
+            await answer
             result = "success"
         finally:
             observer.writing(call, -1)
@@ -228,4 +228,4 @@ def _as_client_error(error: KubeError) -> ClientError:
 
 
 def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{to_the_second(int(time.time()))}Z"

@@ -45,14 +45,13 @@ class ObjectHandling:
         """By kind and key, the change that the scheduler has not handled, or not wholly."""
 
     def __call__(self, change: Change[KubeObject]) -> None:
-        which = _kind_of(change.obj), change.obj.key
-        if self.skipped and (missed := self.skipped.pop(which, None)) is not None:
+        if self.skipped and (missed := self.skipped.pop(_which(change), None)) is not None:
             change = _joined(missed, change)
         try:
             self._handle(change)
         except Exception as error:  # a mistake of ours or of a plugin: about this object, and no reason to stop
-            self.skipped[which] = change
-            kind, key = which
+            kind, key = _which(change)
+            self.skipped[kind, key] = change
             log.error("Failed to handle a change, the object is skipped", err=error, with_stack=True,
                       kind=kind, name=key, change=change.verb)  # fmt: skip
             known = KINDS.get(kind)
@@ -80,8 +79,10 @@ class ObjectHandling:
             self._events.record(about, type="Warning", reason=REASON, action=ACTION, note=note)
 
 
-def _kind_of(obj: KubeObject) -> str:
-    return obj.resource if isinstance(obj, CustomObject) else type(obj).__name__
+def _which(change: Change[KubeObject]) -> tuple[str, str]:
+    """Kind and key of the object."""
+    obj = change.obj
+    return obj.resource if isinstance(obj, CustomObject) else type(obj).__name__, obj.key
 
 
 def _joined(missed: Change[KubeObject], change: Change[KubeObject]) -> Change[KubeObject]:

@@ -97,6 +97,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     record: str = ""
     record_annotations: bool = False
     shadow: bool = False
+    ui_port: int = 0
 
     help: bool = False
     version: str = "false"

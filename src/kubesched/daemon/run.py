@@ -15,6 +15,7 @@ import msgspec
 import uvloop
 
 from kubesched.api.errors import UserError
+from kubesched.daemon import allocator
 from kubesched.daemon.checks import OptionsError
 from kubesched.daemon.completion import POLICY_KEY, Completed, completed, with_policy, write_configuration
 from kubesched.daemon.flags.parsing import FlagError
@@ -25,7 +26,7 @@ from kubesched.daemon.metrics.registry import registry_of
 from kubesched.daemon.options import ArgumentsError, Options, help_text, parse_options
 from kubesched.daemon.own_thread import OwnThread
 from kubesched.daemon.replica import Replica
-from kubesched.daemon.supervision import Supervisor
+from kubesched.daemon.supervision import MakePage, Supervisor
 from kubesched.daemon.version import version_text
 from kubesched.kube.authentication import Clients, clients_for, transport_for
 from kubesched.kube.client import Client, Throttle
@@ -46,8 +47,11 @@ _NO_LIMIT = -1.0
 log = Log(__name__)
 
 
-def main(arguments: Sequence[str], command: str = "kubesched run") -> int:
-    """Run the scheduler and return the code to exit with: 0 after a signal to stop, 1 for everything else."""
+def main(arguments: Sequence[str], command: str = "kubesched run", *, make_page: MakePage | None = None) -> int:
+    """Run the scheduler and return the code to exit with: 0 after a signal to stop, 1 for everything else.
+
+    `make_page` makes the web page of --ui-port.
+    """
     options = options_or_exit_code(arguments, command, sys.stdout, sys.stderr)
     if isinstance(options, int):
         return options
@@ -65,8 +69,9 @@ def main(arguments: Sequence[str], command: str = "kubesched run") -> int:
             log.info("Wrote configuration to", file=write_configuration(settings))
             return 0
         garbage.collect_seldom()
+        allocator.map_large_buffers()
         with OwnThread("scheduling") as scheduling:
-            uvloop.run(_run(settings, logging, os.environ, scheduling))
+            uvloop.run(_run(settings, logging, os.environ, scheduling, make_page))
         log.info("Requested to terminate, exiting")
         return 0
     except LeaseLostError as error:
@@ -104,7 +109,13 @@ def options_or_exit_code(arguments: Sequence[str], command: str, out: TextIO, er
     return options
 
 
-async def _run(settings: Completed, logging: Logging, environ: Mapping[str, str], scheduling: OwnThread) -> None:
+async def _run(
+    settings: Completed,
+    logging: Logging,
+    environ: Mapping[str, str],
+    scheduling: OwnThread,
+    make_page: MakePage | None,
+) -> None:
     """The main thread has the lease, the endpoints and the signals; all the rest has the thread that schedules."""
     options = settings.options
     registry = registry_of(options, settings.gates)
@@ -119,7 +130,7 @@ async def _run(settings: Completed, logging: Logging, environ: Mapping[str, str]
             replica = await scheduling.call(
                 lambda: Replica(settings, connections, registry, plugins=all_plugins(), record=record)
             )
-            supervisor = Supervisor(settings, replica, connections, registry, scheduling)
+            supervisor = Supervisor(settings, replica, connections, registry, scheduling, make_page)
 
             def reviewing(kubeconfig: str) -> Client | None:
                 return _review_client(kubeconfig, environ, from_main) if settings.serves else None

@@ -5,30 +5,56 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
+from kubesched.api.pod_groups import PodGroup
 from kubesched.daemon.log import Log
 from kubesched.daemon.metrics.registry import MetricsRegistry
+from kubesched.daemon.shadow_groups import GroupJudge, InGroup
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
 from kubesched.framework.extender import AnswersMissingError, ExtenderAnswers, Question
 from kubesched.scheduler.attempt.extender_turns import answer
 from kubesched.scheduler.listener import SchedulerListener
+from kubesched.scheduler.scheduler import Scheduler
+from kubesched.state.columns import Bool
 
 Judgement = Literal["same", "tie", "lower", "rejected", "no-node", "error"]
 """same node · another of the equally good ones · a node that scores lower here · one that is rejected here ·
 no node fits here · no decision could be made"""
 
+AGREEING: tuple[Judgement, ...] = ("same", "tie")
+
 _REMEMBERED = 500
+SPAN = 10.0
+"""Seconds for which judgements are counted together."""
+_SPANS = 2_160
+"""As many are remembered: six hours in which something was bound all the time."""
+OTHER_CAUSES = "other causes"
+_MOST_SAID = 1_000
+"""Characters of what the other scheduler said that are kept."""
 
 
 log = Log(__name__)
 
 
-class ShadowComparison(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a node stands here: why it would not be taken, or what each plugin gives it."""
+
+    node: str
+    rejection: str = ""
+    total: int | None = None
+    parts: tuple[tuple[str, int], ...] = ()
+    """Weighted scores by plugin; none if the node was not scored."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowComparison:
     """One pod that was bound, and what would have become of it here."""
 
     at: float
@@ -37,10 +63,21 @@ class ShadowComparison(NamedTuple):
     theirs: str
     ours: str
     why: str
+    cause: str = ""
+    """Who differs, in a few words: the same for pods that differ for the same reason."""
+    their_node: Standing | None = None
+    our_node: Standing | None = None
+    """Both as they stand here; the latter is missing where no node fits, and both where pods agree."""
+    nodes: int = 0
+    fitting: int = 0
+    message: str = ""
+    """Why no node fits here."""
+    said: str = ""
+    """What the other scheduler had said of the pod while that waited."""
 
     @property
     def agrees(self) -> bool:
-        return self.judgement in ("same", "tie")
+        return self.judgement in AGREEING
 
 
 class Shadow(SchedulerListener):
@@ -52,24 +89,35 @@ class Shadow(SchedulerListener):
         *,
         clock: Callable[[], float],
         on_comparison: Callable[[ShadowComparison], None] = lambda comparison: None,
+        groups: GroupJudge | None = None,
     ) -> None:
+        """With `groups`, pods of a group are judged in the light of it."""
         self._engine = engine
-        self._clock = clock
+        self._groups = groups
+        self.now = clock
         self._on_comparison = on_comparison
         self._is_stopped = False
         self._judging: set[asyncio.Task[None]] = set()
         self.counts: Counter[str] = Counter()
         self.differing: deque[ShadowComparison] = deque(maxlen=_REMEMBERED)
         """The latest pods on which the two did not agree."""
+        self.causes: Counter[tuple[Judgement, str]] = Counter()
+        """How many differences there were of each cause."""
+        self.spans: deque[tuple[float, Counter[Judgement]]] = deque(maxlen=_SPANS)
+        """Judgements over time, by the beginning of each span in which there were any."""
 
     def handling(self, change: Change[KubeObject]) -> None:
         match change:
             case Change(Pod() as old, Pod() as new) if new.spec.node_name and not old.spec.node_name:
                 self._judge(old, new.spec.node_name)
+            case Change(PodGroup() as old, None) if self._groups is not None:
+                self._groups.forget(old)
 
     def to_plain(self) -> dict[str, Any]:
         """For /debug/shadow."""
-        return {"counts": dict(self.counts), "differing": [comparison._asdict() for comparison in self.differing]}
+        shown = ("at", "pod", "judgement", "theirs", "ours", "why")
+        differing = [{name: getattr(comparison, name) for name in shown} for comparison in self.differing]
+        return {"counts": dict(self.counts), "differing": differing}
 
     async def stop(self) -> None:
         """Judge no more."""
@@ -82,16 +130,26 @@ class Shadow(SchedulerListener):
         if self._is_stopped or not self._engine.knows(pod.spec.scheduler_name):
             return
         answers = self._engine.answers_for(pod)
+        group = self._groups.judged(pod, theirs) if self._groups is not None else InGroup()
+        if group.judgement:
+            self._note(self._of_group(pod, theirs, group))
+            return
         try:
-            self._compare(pod, theirs, answers)
+            self._compare(pod, theirs, answers, group.within)
         except AnswersMissingError as missing:
             assert answers is not None
-            task = asyncio.create_task(self._judge_with_extenders(pod, theirs, answers, missing.questions))
+            asked = self._judge_with_extenders(pod, theirs, answers, missing.questions, group.within)
+            task = asyncio.create_task(asked)
             self._judging.add(task)
             task.add_done_callback(self._judging.discard)
 
     async def _judge_with_extenders(
-        self, pod: Pod, theirs: str, answers: ExtenderAnswers, questions: Sequence[Question[Any, Any]]
+        self,
+        pod: Pod,
+        theirs: str,
+        answers: ExtenderAnswers,
+        questions: Sequence[Question[Any, Any]],
+        within: Bool | None,
     ) -> None:
         """By the time extenders have answered the pod is on its node: it is taken off for as long as we decide."""
         state = self._engine.state
@@ -101,21 +159,63 @@ class Shadow(SchedulerListener):
             if placed is not None:
                 state.delete(placed.pod)
             try:
-                self._compare(pod, theirs, answers)
+                self._compare(pod, theirs, answers, within)
             except AnswersMissingError as missing:
                 questions = missing.questions
             finally:
                 if placed is not None:
                     state.apply(placed.pod)
 
-    def _compare(self, pod: Pod, theirs: str, answers: ExtenderAnswers | None) -> None:
-        decision = self._engine.decide(pod, explain=True, extender_answers=answers)
-        judgement, why = _judged(decision, theirs)
-        comparison = ShadowComparison(self._clock(), pod.key, judgement, theirs, decision.node, why)
-        self.counts[judgement] += 1
-        if not comparison.agrees:
-            self.differing.append(comparison)
+    def _compare(self, pod: Pod, theirs: str, answers: ExtenderAnswers | None, within: Bool | None) -> None:
+        decision = self._engine.decide(pod, explain=True, extender_answers=answers, within=within)
+        self._note(compared(decision, theirs, self.now()))
+
+    def _note(self, comparison: ShadowComparison) -> None:
+        self._count(comparison)
         self._on_comparison(comparison)
+
+    def _of_group(self, pod: Pod, theirs: str, group: InGroup) -> ShadowComparison:
+        """A pod that was judged with its group: nodes were not scored for it alone."""
+        assert group.judgement
+        return ShadowComparison(
+            self.now(),
+            pod.key,
+            group.judgement,
+            theirs,
+            group.ours,
+            group.why,
+            cause="the pod's group is placed otherwise",
+            their_node=Standing(theirs, group.why),
+            our_node=Standing(group.ours) if group.ours else None,
+            nodes=self._engine.state.nodes.live_count,
+            message="" if group.ours else group.why,
+            said=_said_of(pod),
+        )
+
+    def _count(self, comparison: ShadowComparison) -> None:
+        judgement = comparison.judgement
+        self.counts[judgement] += 1
+        begin = comparison.at - comparison.at % SPAN
+        if not self.spans or self.spans[-1][0] != begin:
+            self.spans.append((begin, Counter()))
+        self.spans[-1][1][judgement] += 1
+        if comparison.agrees:
+            return
+        self.differing.append(comparison)
+        cause = judgement, comparison.cause
+        if cause not in self.causes and len(self.causes) >= _REMEMBERED:
+            cause = judgement, OTHER_CAUSES
+        self.causes[cause] += 1
+
+
+def shadow_of(
+    scheduler: Scheduler, *, clock: Callable[[], float], on_comparison: Callable[[ShadowComparison], None]
+) -> Shadow:
+    """A shadow that sees what a scheduler sees, to be one of its listeners."""
+    engine, groups = scheduler.engine, None
+    if engine.state.features.pod_groups:
+        groups = GroupJudge(engine, scheduler.profiles, scheduler.pods.get)
+    return Shadow(engine, clock=clock, on_comparison=on_comparison, groups=groups)
 
 
 def log_and_count(registry: MetricsRegistry) -> Callable[[ShadowComparison], None]:
@@ -133,16 +233,42 @@ def log_and_count(registry: MetricsRegistry) -> Callable[[ShadowComparison], Non
     return note
 
 
-def _judged(decision: Decision, theirs: str) -> tuple[Judgement, str]:
+def compared(decision: Decision, theirs: str, at: float) -> ShadowComparison:
+    """What to say about a pod that the other scheduler bound, by the decision that was made for it here."""
+    judgement, why, cause = _judged(decision, theirs)
+    pod, ours = decision.pod.key, decision.node
+    if judgement in AGREEING:
+        return ShadowComparison(at, pod, judgement, theirs, ours, why)
+    outcome = decision.trace.filter_outcome
+    live = decision.cycle.state.nodes.live
+    return ShadowComparison(
+        at,
+        pod,
+        judgement,
+        theirs,
+        ours,
+        why,
+        cause,
+        their_node=_standing(decision, theirs),
+        our_node=_standing(decision, ours) if ours else None,
+        nodes=decision.cycle.state.nodes.live_count,
+        fitting=0 if outcome is None else int((outcome.feasible & live[: len(outcome.feasible)]).sum()),
+        message="" if ours else decision.message,
+        said=_said_of(decision.pod),
+    )
+
+
+def _judged(decision: Decision, theirs: str) -> tuple[Judgement, str, str]:
+    """The judgement, why, and what pods that differ for the same reason have in common."""
     if decision.outcome is Outcome.ERROR:
-        return "error", decision.message
+        return "error", decision.message, decision.status.plugin if decision.status is not None else ""
     if decision.node == theirs:
-        return "same", ""
+        return "same", "", ""
     rejection = _rejection(decision, theirs)
     if decision.outcome is not Outcome.SCHEDULED:
-        return "no-node", rejection or decision.message
+        return "no-node", rejection or decision.message, rejection
     if rejection:
-        return "rejected", rejection
+        return "rejected", rejection, rejection
     return _compared_by_score(decision, theirs)
 
 
@@ -161,21 +287,34 @@ def _rejection(decision: Decision, node: str) -> str:
     return "" if outcome.considered[row] else "left out by a pre-filter"
 
 
-def _compared_by_score(decision: Decision, theirs: str) -> tuple[Judgement, str]:
-    scores, cycle = decision.trace.scores, decision.cycle
-    if decision.pod.status.nominated_node_name == decision.node or scores is None or scores.broken:
-        return "lower", f"the pod had been nominated to {decision.node}"
-    names = cycle.state.nodes.names
-    place = {names[row]: i for i, row in enumerate(scores.nodes.row_ids.tolist())}
-    mine, other = place[decision.node], place[theirs]
-    total = scores.total
-    if int(total[mine]) == int(total[other]):
-        return "tie", ""
-    parts = []
-    for part in scores.parts:
-        if isinstance(part.weighted, int):
-            continue
-        difference = int(part.weighted[mine]) - int(part.weighted[other])
-        if difference:
-            parts.append(f"{part.plugin} {difference:+d}")
-    return "lower", f"{decision.node} scores {int(total[mine])}, {theirs} {int(total[other])}: {', '.join(parts)}"
+def _compared_by_score(decision: Decision, theirs: str) -> tuple[Judgement, str, str]:
+    mine, other = _standing(decision, decision.node), _standing(decision, theirs)
+    is_nominated = decision.pod.status.nominated_node_name == decision.node
+    if is_nominated or mine.total is None or other.total is None:
+        return "lower", f"the pod had been nominated to {decision.node}", "the pod had been nominated elsewhere"
+    if mine.total == other.total:
+        return "tie", "", ""
+    differences = [(plugin, a - b) for (plugin, a), (_, b) in zip(mine.parts, other.parts) if a != b]
+    words = ", ".join(f"{plugin} {difference:+d}" for plugin, difference in differences)
+    against = max(differences, key=lambda each: each[1])[0]
+    why = f"{decision.node} scores {mine.total}, {theirs} {other.total}: {words}"
+    return "lower", why, f"{against} prefers another node"
+
+
+def _standing(decision: Decision, node: str) -> Standing:
+    scores, table = decision.trace.scores, decision.cycle.state.nodes
+    rejection = _rejection(decision, node)
+    if scores is None or scores.broken or rejection:
+        return Standing(node, rejection)
+    place = (scores.nodes.row_ids == table.row_of.get(node, -1)).nonzero()[0]
+    if not len(place):
+        return Standing(node)
+    i = int(place[0])
+    parts = tuple((p.plugin, p.weighted if isinstance(p.weighted, int) else int(p.weighted[i])) for p in scores.parts)
+    return Standing(node, "", int(scores.total[i]), parts)
+
+
+def _said_of(pod: Pod) -> str:
+    """The last word of the other scheduler about a pod that it could not place at once."""
+    said = (each.message for each in pod.status.conditions if each.type == "PodScheduled" and each.status == "False")
+    return next(said, "")[:_MOST_SAID]

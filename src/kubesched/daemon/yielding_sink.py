@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from kubesched.kube.connection_pool import MOST_CONNECTIONS
 from kubesched.kube.events import EventSink
-from kubesched.kube.transport import MOST_CONNECTIONS
 
 LONGEST_WAIT = 1.0
 """Seconds that one event waits at most: with more than the API server can ever do, some are written all the same."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
@@ -23,6 +25,20 @@ log = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 
 
+@dataclass(slots=True)
+class AnswerTimes:
+    """How long answers to one verb took, those that never came included."""
+
+    questions: int = 0
+    failures: int = 0
+    seconds: float = 0.0
+
+    @property
+    def mean(self) -> float:
+        """Seconds per question."""
+        return self.seconds / max(self.questions, 1)
+
+
 class HTTPExtender:
     """One extender of a configuration: an answer is waited for, but no longer than its timeout."""
 
@@ -39,6 +55,8 @@ class HTTPExtender:
         self.preempts = bool(config.preempt_verb)
         self.binds = bool(config.bind_verb)
         self.keeps_accounts = self.binds or any(r.ignored_by_scheduler for r in config.managed_resources)
+        self.times: dict[str, AnswerTimes] = {}
+        """By verb, as the configuration calls it."""
         self._config = config
         self._managed = managed_resources(config)
         self._questions = wire.Questions(names_only=config.node_cache_capable, originals=originals)
@@ -86,10 +104,15 @@ class HTTPExtender:
         ignored: bool = False,
         repeatable: bool = True,
     ) -> Answer:
+        times, began = self.times.setdefault(verb, AnswerTimes()), time.perf_counter()
         try:
             body = await self._client.post(verb, question, repeatable=repeatable)
         except PostError as error:
+            times.failures += 1
             raise self._failure(str(error), ignored) from None
+        finally:
+            times.questions += 1
+            times.seconds += time.perf_counter() - began
         try:
             return read(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from typing import NamedTuple, TypeVar
 
@@ -51,7 +52,7 @@ class BudgetExceededError(NotDecidedError):
 class Budget:
     """Of all decisions, one after another. Its clock is read for the first time when a plugin first looks."""
 
-    __slots__ = ("_clock", "_ends_turns", "_limit", "_since", "_spent", "_turn", "ran_out")
+    __slots__ = ("_clock", "_ends_turns", "_limit", "_parts", "_since", "_spent", "_turn", "_turn_since", "ran_out")
 
     def __init__(
         self, clock: Callable[[], float] = lambda: 0.0, *, turn: float = math.inf, limit: float = math.inf
@@ -62,6 +63,9 @@ class Budget:
         self._limit = limit
         self._spent = 0.0
         self._since: float | None = None
+        self._turn_since: float | None = None
+        self._parts = 0
+        """How many decisions are made in one turn; 0 if each has its own."""
         self._ends_turns = False
         self.ran_out: Expense | None = None
         """What the decision was given up for."""
@@ -71,18 +75,31 @@ class Budget:
 
         Infinity if it is known to take too long: then it is given up at the first look.
         """
+        if self._parts:
+            self._since = None
+            return
         self.ran_out = None
         if spent is None:
-            self._spent, self._ends_turns, self._since = 0.0, False, None
+            self._spent, self._ends_turns, self._since, self._turn_since = 0.0, False, None, None
             return
         is_hopeless = spent == math.inf
         self._spent, self._ends_turns = spent, not is_hopeless
-        self._since = -math.inf if is_hopeless else None
+        self._since = self._turn_since = -math.inf if is_hopeless else None
+
+    @contextmanager
+    def together(self, spent: float, parts: int) -> Iterator[None]:
+        """So many decisions are one, with one turn: what each may take as a whole they may take together."""
+        self.begin(spent)
+        self._parts = parts
+        try:
+            yield
+        finally:
+            self._parts = 0
 
     @property
     def spent(self) -> float:
         """Seconds in all turns of the decision, since a plugin first looked."""
-        return self._spent + self._seconds()
+        return self._spent + self._seconds_of_turn()
 
     @property
     def is_first_turn(self) -> bool:
@@ -90,7 +107,7 @@ class Budget:
 
     def end_turn(self, expense: Expense) -> None:
         """TurnOverError if other pods have waited long enough. What was found out until then must be kept."""
-        if self._ends_turns and self._seconds() > self._turn:
+        if self._ends_turns and self._seconds_of_turn() > self._turn:
             raise TurnOverError(expense)
 
     def check(self, expense: Expense) -> None:
@@ -107,17 +124,25 @@ class Budget:
 
     def is_exceeded(self, limit: float, expense: Expense, spent: float | None = None) -> bool:
         """Whether all turns together took longer than a limit that a plugin has of its own: then it must give up."""
-        spent = self.spent if spent is None else spent
+        if spent is None:
+            spent, limit = self.spent, limit * max(self._parts, 1)
         if spent <= limit and spent < math.inf:
             return False
         self.ran_out = expense
         return True
 
     def _seconds(self) -> float:
+        """Of this decision, in this turn."""
         now = self._clock()
         if self._since is None:
             self._since = now
         return now - self._since
+
+    def _seconds_of_turn(self) -> float:
+        now = self._clock()
+        if self._turn_since is None:
+            self._turn_since = now
+        return now - self._turn_since
 
 
 UNLIMITED = Budget()

@@ -176,12 +176,12 @@ class Engine:
         cycle = Cycle(pod, self.state, budget=self.budget)
         return self._profiles[pod.spec.scheduler_name].filters.capacities(cycle)
 
-    def answers_for(self, pod: Pod) -> ExtenderAnswers | None:
+    def answers_for(self, pod: Pod, kind: type[ExtenderAnswers] = ExtenderAnswers) -> ExtenderAnswers | None:
         """For the answers of extenders in one attempt at a pod; None if no extender has a say."""
         if not self._deciding:
             return None
         interested = [extender for extender in self._deciding if extender.is_interested(pod)]
-        return ExtenderAnswers(interested, self._node_of) if interested else None
+        return kind(interested, self._node_of) if interested else None
 
     def _node_of(self, name: str) -> Node:
         return self.state.nodes.node(self.state.nodes.row_of[name])
@@ -302,8 +302,8 @@ class Engine:
     ) -> Sample:
         """The nodes found. The search moves on once in an attempt: what was offered to extenders stays offered."""
         names = self.state.nodes.names
-        if answers.offered is not None:
-            rows = [row for row in np.flatnonzero(outcome.feasible).tolist() if names[row] in answers.offered]
+        rows = answers.left_of_offered(outcome.feasible, names)
+        if rows is not None:
             feasible = np.zeros(len(outcome.feasible), dtype=np.bool_)
             feasible[rows] = True
             sample = Sample(feasible, len(rows), answers.evaluated)

@@ -87,17 +87,22 @@ class ClusterEvent:
     label: str = field(init=False, compare=False, repr=False)
     """The name in metrics and logs: `NodeUpdateNodeTaint`, `storage.k8s.io/CSINodeAdd`."""
 
+    is_wildcard: bool = field(init=False, compare=False, repr=False)
+    """Whether it wakes every pod without asking any plugin."""
+    _hash: int = field(init=False, compare=False, repr=False)
+    """Kept, because enums work theirs out in Python, and every change of the cluster is looked up by its event."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "label", self.name or str(self.kind) + self.action.word)
+        object.__setattr__(self, "is_wildcard", self.kind is Kind.ANY and self.action == Action.ALL)
+        object.__setattr__(self, "_hash", hash((self.kind, self.action, self.name)))
 
-    @property
-    def is_wildcard(self) -> bool:
-        """Whether it wakes every pod without asking any plugin."""
-        return self.kind is Kind.ANY and self.action == Action.ALL
+    def __hash__(self) -> int:
+        return self._hash
 
     def covers(self, happened: ClusterEvent) -> bool:
         """Whether a plugin that registered this waits for what happened."""
-        if self.kind is Kind.ANY and self.action == Action.ALL:
+        if self.is_wildcard:
             return True
         pods = self.kind is Kind.POD and happened.kind in (Kind.ASSIGNED_POD, Kind.PENDING_POD)
         # A general update is not among the special ones, though it has all their bits.

@@ -12,6 +12,7 @@ from enum import Enum
 from functools import partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+import numpy as np
 from msgspec.structs import replace
 
 from kubesched.api.errors import UserError
@@ -22,6 +23,7 @@ from kubesched.config.args import NodeResourcesFitArgs
 from kubesched.config.configuration import Profile
 from kubesched.framework.errors import NotDecidedError
 from kubesched.framework.status import Status, unresolvable, unschedulable
+from kubesched.state.columns import Bool
 
 EXTENDER = "Extender"
 """The plugin that the rejections of all extenders count for. Any event may help a pod that they rejected."""
@@ -182,6 +184,12 @@ class ExtenderAnswers:
         """To be called before anything is drawn or changed."""
         if self.looks_ahead:
             raise AnswersMissingError(())
+
+    def left_of_offered(self, feasible: Bool, names: Sequence[str]) -> list[int] | None:
+        """The rows of nodes that were offered and still fit; None if there is to be a search first."""
+        if self.offered is None:
+            return None
+        return [row for row in np.flatnonzero(feasible).tolist() if names[row] in self.offered]
 
     def offer(self, found: Sequence[str], evaluated: int, *, is_whole: bool) -> None:
         """These nodes were found, or are left of those that were. `is_whole`: there are no others that fit."""

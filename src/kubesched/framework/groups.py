@@ -7,7 +7,7 @@ whole, which of several such placements is best, and how room can be made for it
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -18,6 +18,8 @@ from kubesched.api.custom import CustomObject
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup
 from kubesched.config.features import Features
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import Plugin, PostFilterResult
 from kubesched.framework.status import Status
 from kubesched.state.cluster import ClusterState
@@ -110,16 +112,20 @@ class GroupWhatIf(Protocol):
     """A group on the state as it is at the moment, for plugins that make room."""
 
     @property
+    def failed(self) -> Sequence[tuple[Cycle, Diagnosis]]:
+        """The pods that found no node before room was to be made: the notes of each attempt, and why."""
+
+    @property
     def assignments(self) -> Sequence[tuple[Pod, int]]:
         """The pods of the group that are assumed, and their rows."""
 
     def place(self) -> Status | None:
         """Assume the pods of the group on nodes, until it is to `leave`; or say why it is not feasible."""
 
-    def resettle(self, rows: Collection[int] | None) -> bool:
-        """Somebody came to these rows, or to whichever: whether the pods of the group there can stay, or move.
+    def resettle(self, rows: Collection[int] | None, come: Callable[[], None], go: Callable[[], None]) -> bool:
+        """If somebody were to `come` to these rows, or to whichever: whether the pods of the group can stay, or move.
 
-        If not, they are where they were.
+        If not, who came is to `go`, and they are where they were. Both are never there at once: a port has one holder.
         """
 
     def leave(self) -> None:
@@ -146,6 +152,10 @@ class GroupAliasPlugin(Plugin):
     def as_group(self, obj: CustomObject) -> PodGroup | None:
         """The group that an object of a custom resource stands for; None if it stands for none."""
         raise NotImplementedError
+
+    def remark(self, obj: CustomObject) -> str:
+        """What such an object asks for in vain, to be logged once; empty if nothing."""
+        return ""
 
 
 GROUP_POINTS: dict[str, type[Plugin]] = {

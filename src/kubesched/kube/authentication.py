@@ -12,6 +12,7 @@ from urllib.parse import quote
 from kubesched.config.configuration import ClientConnection
 from kubesched.kube.client import Client, Throttle
 from kubesched.kube.connection import ConnectionSettings
+from kubesched.kube.connection_pool import MOST_CONNECTIONS
 from kubesched.kube.credentials import (
     CertificateFiles,
     Credentials,
@@ -28,7 +29,7 @@ from kubesched.kube.kubeconfig import User
 from kubesched.kube.observer import Observer
 from kubesched.kube.oidc import OidcCredentials
 from kubesched.kube.tls import Certificate
-from kubesched.kube.transport import MOST_CONNECTIONS, Transport, user_agent
+from kubesched.kube.transport import Transport, user_agent
 
 
 def transport_for(
@@ -37,11 +38,15 @@ def transport_for(
     *,
     observer: Observer | None = None,
     connections: int = MOST_CONNECTIONS,
+    is_urgent: bool = False,
     clock: Callable[[], float] = time.monotonic,
 ) -> Transport:
-    """A transport to that server as that user. Raises ConnectionSettingsError, CredentialsError."""
+    """A transport to that server as that user; if it is urgent, connections are dialed with more effort.
+
+    Raises ConnectionSettingsError, CredentialsError.
+    """
     return Transport(
-        Dialer(settings.server, settings.trust, settings.proxy_url),
+        Dialer(settings.server, settings.trust, settings.proxy_url, is_urgent=is_urgent),
         credentials_for(settings, environ, observer=observer or Observer(), clock=clock),
         headers=_impersonation(settings.user),
         connections=connections,
@@ -113,7 +118,8 @@ def _impersonation(user: User) -> str:
     return "".join(f"{name}: {value}\r\n" for name, value in headers if value)
 
 
-_LEASE_CONNECTIONS = 2
+_LEASE_CONNECTIONS = 4
+"""One for each time that a question about the lease is sent (`leader_election.TRIES`)."""
 _NO_LIMIT = -1.0
 
 
@@ -145,9 +151,10 @@ def clients_for(
     JSON in 16 us a pod, so protobuf would save little, and would need the schema of everything.
     """
     # Where the server leaves bindings without an answer, they hold all connections: the lease must not wait for one.
+    # Nor must one question about the lease wait for the connection on which another has no answer yet.
     transport = transport_for(settings, environ, observer=observer, clock=clock)
     of_leases = transport_for(
-        settings, environ, observer=observer_of_leases, connections=_LEASE_CONNECTIONS, clock=clock
+        settings, environ, observer=observer_of_leases, connections=_LEASE_CONNECTIONS, is_urgent=True, clock=clock
     )
 
     def client(suffix: str, transport: Transport, observer: Observer | None, qps: float) -> Client:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
 from kubesched.kube.errors import AnswerTimeoutError, ApiStatusError, KubeError, UnreachableError
 from kubesched.kube.http_connection import Answer, AnswerStream
@@ -96,6 +97,10 @@ _PAUSE = 1.0  # seconds before a connection is tried again
 log = logging.getLogger(__name__)
 
 
+Answered = Coroutine[Any, Any, bytes]
+"""The body of a good answer, to be awaited."""
+
+
 class Client:
     """One user of a transport, with limits of its own."""
 
@@ -118,26 +123,26 @@ class Client:
         self.may_write: Callable[[], bool] = lambda: True
         """Asked before the first byte of anything but a question: a replica that lost the lease writes no more."""
 
-    async def get(self, path: str, *, timeout: float = TIMEOUT, retries: int = RETRIES) -> bytes:
-        return await self.request("GET", path, timeout=timeout, retries=retries)
+    def get(self, path: str, *, timeout: float = TIMEOUT, retries: int = RETRIES) -> Answered:
+        return self.request("GET", path, timeout=timeout, retries=retries)
 
-    async def post(self, path: str, body: bytes, *, timeout: float = TIMEOUT, retries: int = RETRIES) -> bytes:
-        return await self.request("POST", path, body, timeout=timeout, retries=retries)
+    def post(self, path: str, body: bytes, *, timeout: float = TIMEOUT, retries: int = RETRIES) -> Answered:
+        return self.request("POST", path, body, timeout=timeout, retries=retries)
 
-    async def put(self, path: str, body: bytes, *, timeout: float = TIMEOUT, retries: int = RETRIES) -> bytes:
-        return await self.request("PUT", path, body, timeout=timeout, retries=retries)
+    def put(self, path: str, body: bytes, *, timeout: float = TIMEOUT, retries: int = RETRIES) -> Answered:
+        return self.request("PUT", path, body, timeout=timeout, retries=retries)
 
-    async def patch(
+    def patch(
         self, path: str, body: bytes, *, content_type: str, timeout: float = TIMEOUT, retries: int = RETRIES
-    ) -> bytes:
-        return await self.request("PATCH", path, body, content_type=content_type, timeout=timeout, retries=retries)
+    ) -> Answered:
+        return self.request("PATCH", path, body, content_type=content_type, timeout=timeout, retries=retries)
 
-    async def delete(self, path: str, body: bytes = b"", *, timeout: float = TIMEOUT, retries: int = RETRIES) -> bytes:
-        return await self.request("DELETE", path, body, timeout=timeout, retries=retries)
+    def delete(self, path: str, body: bytes = b"", *, timeout: float = TIMEOUT, retries: int = RETRIES) -> Answered:
+        return self.request("DELETE", path, body, timeout=timeout, retries=retries)
 
-    def close_idle(self) -> None:
+    def distrust(self) -> None:
         """Send what comes next on new connections: who should answer on the present ones may be gone."""
-        self._transport.close_idle()
+        self._transport.distrust()
 
     async def request(
         self,
@@ -162,9 +167,7 @@ class Client:
         finally:
             self._observer.finished(method, self._transport.host, self._clock() - started, len(body), received)
         if answer.status >= 300:
-            error = ApiStatusError.of_answer(answer.status, answer.body, _asked_to_wait(answer))
-            error.maybe_done = maybe_done
-            raise error
+            raise _error_of(answer, maybe_done)
         return answer.body
 
     async def _answer(
@@ -203,7 +206,7 @@ class Client:
             code = str(stream.head.status)
             if stream.head.status >= 300:
                 answer = Answer(stream.head.status, stream.head.headers, await _rest_of(stream, timeout))
-                raise ApiStatusError.of_answer(answer.status, answer.body, _asked_to_wait(answer))
+                raise _error_of(answer)
             return WatchStream(stream, silence)
         except UnreachableError as error:
             raise _with_request(error, "GET", self._transport.host, path) from error
@@ -213,8 +216,11 @@ class Client:
     async def _attempt(
         self, method: str, path: str, body: bytes, content_type: str, timeout: float | None, attempt: int
     ) -> Answer:
-        await self._wait_for_turn(method)
         observer, host = self._observer, self._transport.host
+        wait = self._throttle.reserve()
+        if wait:
+            await self._wait_for_turn(wait)
+        observer.throttled(method, host, wait)
         may_send = _always if method == "GET" else self.may_write
         code = NO_ANSWER
         try:
@@ -228,20 +234,24 @@ class Client:
             if attempt:
                 observer.retried(method, host, code)
 
-    async def _wait_for_turn(self, method: str) -> None:
-        wait = self._throttle.reserve()
-        if wait:
-            try:
-                await self._sleep(wait)
-            except asyncio.CancelledError:
-                self._throttle.give_back()
-                raise
-        self._observer.throttled(method, self._transport.host, wait)
+    async def _wait_for_turn(self, seconds: float) -> None:
+        try:
+            await self._sleep(seconds)
+        except asyncio.CancelledError:
+            self._throttle.give_back()
+            raise
 
 
 def _is_worth_a_retry(method: str, error: UnreachableError) -> bool:
     """A server that cannot be reached, or is too slow, is the caller's business: it may have better things to do."""
     return method == "GET" and error.maybe_done and not isinstance(error, AnswerTimeoutError)
+
+
+def _error_of(answer: Answer, maybe_done: bool = False) -> ApiStatusError:
+    """Not made where it is raised: in a variable of that frame it would hold itself by its own traceback."""
+    error = ApiStatusError.of_answer(answer.status, answer.body, _asked_to_wait(answer))
+    error.maybe_done = maybe_done
+    return error
 
 
 def _asked_to_wait(answer: Answer) -> float | None:

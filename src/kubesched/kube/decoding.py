@@ -1,11 +1,11 @@
-"""Bytes of lists and watches to objects: the type of an event first, then its object, with only what is needed."""
+"""Bytes of lists and watches to objects, with only what is needed of them; step by step where they are odd."""
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -43,6 +43,13 @@ class Page(NamedTuple, Generic[T]):
     unreadable: Sequence[Unreadable] = ()
 
 
+class ObjectEvent(msgspec.Struct, Generic[T], frozen=True, gc=False):
+    """A line of a watch that is about an object."""
+
+    type: Literal["ADDED", "MODIFIED", "DELETED"]
+    object: T
+
+
 class Codec(ABC, Generic[T]):
     """How objects of one kind are read."""
 
@@ -51,6 +58,10 @@ class Codec(ABC, Generic[T]):
 
     @abstractmethod
     def identity(self, obj: T) -> Identity: ...
+
+    def event(self, line: bytes) -> ObjectEvent[T] | None:
+        """A line of a watch, type and object at once; None if it is none of these, or has to be read step by step."""
+        return None
 
     def decode_item(self, raw: Raw, header: dict[str, str]) -> T:
         """One object of a list, which does not repeat what is in the header: its apiVersion and kind."""
@@ -152,6 +163,7 @@ class RecordCodec(Codec[K]):
     def __init__(self, kind: type[K]) -> None:
         self._kind = kind
         self._objects = msgspec.json.Decoder(kind)
+        self._events: msgspec.json.Decoder[ObjectEvent[K]] = msgspec.json.Decoder(ObjectEvent[kind])  # type: ignore[valid-type]
         self._lists: msgspec.json.Decoder[_List[K]] = msgspec.json.Decoder(_List[kind])  # type: ignore[valid-type]
 
     def decode(self, raw: Raw) -> K:
@@ -161,6 +173,12 @@ class RecordCodec(Codec[K]):
             return self._leniently(raw)
         except msgspec.DecodeError as error:
             raise UnreadableAnswerError(f"a {self._kind.__name__} cannot be read: {error}") from None
+
+    def event(self, line: bytes) -> ObjectEvent[K] | None:
+        try:
+            return self._events.decode(line)
+        except (msgspec.DecodeError, RecursionError):
+            return None
 
     def page(self, body: bytes) -> Page[K]:
         try:

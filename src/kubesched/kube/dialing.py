@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
+import math
 import socket
 import ssl
 from collections.abc import Callable
@@ -11,6 +14,7 @@ from urllib.parse import urlsplit
 from kubesched.kube.errors import AnswerTimeoutError, ConnectionSettingsError, UnreachableError
 from kubesched.kube.hedging import first_of_several
 from kubesched.kube.http_connection import HttpConnection
+from kubesched.kube.lookup import Lookup
 from kubesched.kube.proxy import Proxy, TunnelHandshake, parsed_proxy, proxy_authorization
 from kubesched.kube.tls import Certificate, ServerTrust, TlsContexts
 
@@ -19,11 +23,15 @@ NEXT_DIAL_AFTER = 0.5
 """Seconds without a connection (TLS included) after which another one is dialed beside it; the first made is used."""
 PATIENCE = 2.0
 """The third comes a second after the second, and so on: where handshakes are slow because all redial at once (a server
-died, a certificate was replaced), ten for each that is needed would make them slower still."""
+died), several for each that is needed would make them slower still. So the second waits longer, too, where they are."""
+LONGEST_START = 8.0
 MOST_DIALS = 6
 """The last of them begins after 15 s."""
+URGENT_PAUSE = 2.0
+"""Seconds between two at most where it is urgent, however slow they are: one for the lease is worth it."""
+MOST_URGENT_DIALS = 12
 LEAVE_WITHIN = 5.0
-"""Seconds that a connection which is not wanted any more has to be made, and closed."""
+"""Seconds that a connection has to be made which is not waited for any more."""
 
 
 class Address:
@@ -47,8 +55,9 @@ class Address:
 class Dialer:
     """Makes connections to one server."""
 
-    def __init__(self, server: str, trust: ServerTrust, proxy_url: str = "") -> None:
+    def __init__(self, server: str, trust: ServerTrust, proxy_url: str = "", *, is_urgent: bool = False) -> None:
         """Raises ConnectionSettingsError if the address cannot be one."""
+        self._is_urgent = is_urgent
         self.address = Address(server)
         self._server_name = trust.server_name or self.address.host
         self._contexts = TlsContexts(trust)
@@ -58,14 +67,28 @@ class Dialer:
         self.request_prefix = f"http://{self.address.host_header}{self.address.path}" if forwards else self.address.path
         self.extra_headers = proxy_authorization(self._proxy) if self._proxy is not None and forwards else ""
         self._tunnels = self._proxy is not None and not forwards
+        self._proxy_context = (
+            ssl.create_default_context() if self._proxy is not None and self._proxy.scheme == "https" else None
+        )
+        self._lookup = Lookup(self._first_host)
+        self._took = 0.0
+        """Seconds for the last connection that was made: where all are slow, it helps nobody to dial more of them."""
         self._leaving: set[asyncio.Task[None]] = set()
 
-    async def dial(self, certificate: Certificate | None, lost: Callable[[HttpConnection], None]) -> HttpConnection:
-        """A new connection, showing this certificate. Raises UnreachableError in words for people."""
+    async def dial(
+        self,
+        certificate: Certificate | None,
+        lost: Callable[[HttpConnection], None],
+        spare: Callable[[HttpConnection], None] = lambda connection: connection.close(),
+    ) -> HttpConnection:
+        """A new connection, showing this certificate. Raises UnreachableError in words for people.
+
+        `lost` is told when a connection ends; `spare` of those that were dialed beside it and are made a little later.
+        """
         where = f"{self.address.host}:{self.address.port}"
         try:
             async with asyncio.timeout(DIAL_TIMEOUT):
-                return await self._first_of_several(certificate, lost)
+                return await self._first_of_several(certificate, lost, spare)
         except TimeoutError:
             raise AnswerTimeoutError(f"dial tcp {where}: no connection within {DIAL_TIMEOUT:g} s") from None
         except ssl.SSLCertVerificationError as error:
@@ -82,65 +105,79 @@ class Dialer:
         return self.address.host if self._proxy is None else self._proxy.host
 
     async def _first_of_several(
-        self, certificate: Certificate | None, lost: Callable[[HttpConnection], None]
+        self,
+        certificate: Certificate | None,
+        lost: Callable[[HttpConnection], None],
+        spare: Callable[[HttpConnection], None],
     ) -> HttpConnection:
-        """One address may stand for several servers, of which one has died without a word: then another is tried."""
+        """One address may stand for several servers, of which one has died without a word: then another is tried.
+
+        A name may have several addresses: each try begins with another.
+        """
         context = self._contexts.context(certificate) if self.address.is_tls else None
+        turns = itertools.count()
         return await first_of_several(
-            lambda: self._dial(context, lost),
-            next_after=NEXT_DIAL_AFTER,
-            most=MOST_DIALS,
+            lambda: self._dial(context, lost, next(turns)),
+            next_after=NEXT_DIAL_AFTER if self._is_urgent else min(max(NEXT_DIAL_AFTER, 2 * self._took), LONGEST_START),
+            most=MOST_URGENT_DIALS if self._is_urgent else MOST_DIALS,
             patience=PATIENCE,
-            leave=self._hang_up,
+            longest=URGENT_PAUSE if self._is_urgent else math.inf,
+            leave=lambda dial: self._leave(dial, spare),
         )
 
-    def _hang_up(self, dial: asyncio.Task[HttpConnection]) -> None:
+    def _leave(self, dial: asyncio.Task[HttpConnection], spare: Callable[[HttpConnection], None]) -> None:
         """Another one was first, or nobody waits any more.
 
-        It is made all the same, and closed then: uvloop goes on with a handshake that was cancelled, and breaks.
+        It is made all the same, if that does not take long: uvloop goes on with a handshake that was cancelled, and
+        breaks.
         """
-        leaving = asyncio.create_task(_leave(dial))
+        leaving = asyncio.create_task(_left(dial, spare))
         self._leaving.add(leaving)
         leaving.add_done_callback(self._leaving.discard)
 
     async def close(self) -> None:
         """Wait for nothing that is not wanted any more."""
+        await self._lookup.end()
         leaving = tuple(self._leaving)
         for each in leaving:
             each.cancel()
         await asyncio.gather(*leaving, return_exceptions=True)
 
-    async def _dial(self, context: ssl.SSLContext | None, lost: Callable[[HttpConnection], None]) -> HttpConnection:
+    async def _dial(
+        self, context: ssl.SSLContext | None, lost: Callable[[HttpConnection], None], turn: int
+    ) -> HttpConnection:
+        """At the first address that takes us, beginning with that of the turn."""
+        addresses = await self._lookup.addresses()
+        turn %= len(addresses)
+        *firsts, last = addresses[turn:] + addresses[:turn]
+        for address in firsts:
+            with contextlib.suppress(OSError):
+                return await self._dial_at(address, context, lost)
+        return await self._dial_at(last, context, lost)
+
+    async def _dial_at(
+        self, address: str, context: ssl.SSLContext | None, lost: Callable[[HttpConnection], None]
+    ) -> HttpConnection:
         loop = asyncio.get_running_loop()
+        began = loop.time()
         connection = HttpConnection(loop, lost)
         if self._proxy is None:
-            transport, _ = await loop.create_connection(
-                lambda: connection,
-                self.address.host,
-                self.address.port,
-                ssl=context,
-                server_hostname=self._server_name if context is not None else None,
-            )
+            transport = await _connected(connection, address, self.address.port, context, self._server_name)
         elif self._tunnels:
-            transport = await self._tunnel(loop, self._proxy, connection, context)
+            transport = await self._tunnel(address, self._proxy, connection, context)
         else:
-            proxy_context = ssl.create_default_context() if self._proxy.scheme == "https" else None
-            transport, _ = await loop.create_connection(
-                lambda: connection, self._proxy.host, self._proxy.port, ssl=proxy_context
-            )
+            proxy = self._proxy
+            transport = await _connected(connection, address, proxy.port, self._proxy_context, proxy.host)
         _keep_alive(transport.get_extra_info("socket"))
+        self._took = loop.time() - began
         return connection
 
     async def _tunnel(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        proxy: Proxy,
-        connection: HttpConnection,
-        context: ssl.SSLContext | None,
+        self, address: str, proxy: Proxy, connection: HttpConnection, context: ssl.SSLContext | None
     ) -> asyncio.Transport:
-        outer = ssl.create_default_context() if proxy.scheme == "https" else None
+        loop = asyncio.get_running_loop()
         handshake = TunnelHandshake(proxy, self.address.host, self.address.port)
-        plain, _ = await loop.create_connection(lambda: handshake, proxy.host, proxy.port, ssl=outer)
+        plain = await _connected(handshake, address, proxy.port, self._proxy_context, proxy.host)
         try:
             await handshake.done
             transport: asyncio.Transport | None = plain
@@ -157,14 +194,26 @@ class Dialer:
         return transport
 
 
-async def _leave(dial: asyncio.Task[HttpConnection]) -> None:
+async def _connected(
+    protocol: asyncio.Protocol, address: str, port: int, context: ssl.SSLContext | None, name: str
+) -> asyncio.Transport:
+    """In the clear without a context; or else the server must prove that it has that name."""
+    transport, _ = await asyncio.get_running_loop().create_connection(
+        lambda: protocol, address, port, ssl=context, server_hostname=name if context is not None else None
+    )
+    return transport
+
+
+async def _left(dial: asyncio.Task[HttpConnection], spare: Callable[[HttpConnection], None]) -> None:
+    is_spared = False
     try:
         await asyncio.wait((dial,), timeout=LEAVE_WITHIN)
+        is_spared = True
     finally:
         dial.cancel()  # which does nothing to one that is done
         for made in await asyncio.gather(dial, return_exceptions=True):
             if isinstance(made, HttpConnection):
-                made.close()
+                spare(made) if is_spared else made.close()
 
 
 def _keep_alive(sock: socket.socket) -> None:

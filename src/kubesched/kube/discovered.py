@@ -8,15 +8,27 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from kubesched.api.kinds import Resource
+from kubesched.api.kinds import PODS, VERSIONS_BY_SERVER, Resource
 from kubesched.kube.client import Client
 from kubesched.kube.decoding import K, Page, RecordCodec, raw_list_of
 from kubesched.kube.errors import ApiStatusError, UnreadableAnswerError
-from kubesched.kube.listing import ApiSource, EventStream
+from kubesched.kube.listing import UNFINISHED, ApiSource, EventStream, Source
 
 ASK_AGAIN = 30.0
 """Seconds after which a server that serves none of the versions is asked again: a restart may have changed that."""
 _NOTHING = b'{"items":[],"metadata":{"resourceVersion":"0"}}'
+
+
+def source_of(client: Client, resource: Resource) -> Source:
+    """All objects of a resource that may matter, in the version that the server has."""
+    if resource in VERSIONS_BY_SERVER:
+        return DiscoveredSource(client, VERSIONS_BY_SERVER[resource])
+    return ApiSource(client, resource, field_selector=UNFINISHED if resource is PODS else "")
+
+
+def codec_of(resource: Resource, record: type[K]) -> RecordCodec[K]:
+    """How the objects of `source_of` are read."""
+    return VersionedCodec(record) if resource in VERSIONS_BY_SERVER else RecordCodec(record)
 
 
 class _Served(msgspec.Struct):

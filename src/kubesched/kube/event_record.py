@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -71,6 +72,8 @@ def event_name(name: str, nanoseconds: int) -> str:
 
 
 def shortened(note: str) -> str:
+    if len(note) <= LONGEST_NOTE and note.isascii():
+        return note
     written = note.encode()
     return note if len(written) <= LONGEST_NOTE else written[: LONGEST_NOTE - 3].decode(errors="ignore") + "..."
 
@@ -106,4 +109,11 @@ def new_event(
 
 def micro_time(seconds: float) -> str:
     """Seconds since 1970 as a MicroTime: `2026-01-01T00:00:00.000000Z`."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    whole, micros = divmod(round(seconds * 1e6), 1_000_000)
+    return f"{to_the_second(whole)}.{micros:06}Z"
+
+
+@lru_cache(maxsize=8)
+def to_the_second(seconds: int) -> str:
+    """Seconds since 1970 as `2026-01-01T00:00:00`. Much is written within one, and the text is dear to make."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")

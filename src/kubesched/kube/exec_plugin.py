@@ -15,10 +15,11 @@ from typing import Any
 
 import msgspec
 
-from kubesched.kube.credentials import Credentials, SharedWork, bearer
+from kubesched.kube.credentials import Credentials, bearer
 from kubesched.kube.errors import CredentialsError
 from kubesched.kube.kubeconfig import ExecPlugin
 from kubesched.kube.observer import Observer
+from kubesched.kube.shared_work import SharedWork
 from kubesched.kube.tls import Certificate
 
 TIMEOUT = 60.0

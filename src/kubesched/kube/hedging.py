@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -15,13 +16,14 @@ async def first_of_several(
     next_after: float,
     most: int,
     patience: float = 1.0,
+    longest: float = math.inf,
     leave: Callable[[asyncio.Task[T]], None] | None = None,
 ) -> T:
     """The first that succeeds: one more is asked after `next_after` seconds, up to so many at once.
 
-    The time between two grows by the factor `patience`: who is slow because too much is asked must not be asked more
-    and more. If all have failed, the last error is raised. The others are handed to `leave`, without which they are
-    cancelled.
+    The time between two grows by the factor `patience`, up to the `longest`: who is slow because too much is asked must
+    not be asked more and more. If all have failed, the last error is raised. The others are handed to `leave`, without
+    which they are cancelled.
     """
     asked: list[asyncio.Task[T]] = []
     try:
@@ -33,7 +35,7 @@ async def first_of_several(
                     return first.result()
                 finally:
                     del first  # an error has this frame in its traceback, and would hold itself by it
-            next_after *= patience
+            next_after = min(next_after * patience, longest)
     finally:
         for task in asked:
             if leave is None:

@@ -55,12 +55,16 @@ class HttpConnection(asyncio.Protocol):
             return await self._exchange(data, answer)
         finally:
             self._answer = None
+            del answer  # see `_exchange`
 
     async def open_stream(self, data: bytes) -> AnswerStream:
         """Send the bytes of a request and wait for the head of the answer. The stream owns the connection then."""
         stream = self._stream = AnswerStream(self, self._loop)
-        await self._exchange(data, stream.opened)
-        return stream
+        try:
+            await self._exchange(data, stream.opened)
+            return stream
+        finally:
+            del stream  # see `_exchange`
 
     def close(self) -> None:
         """Hang up now, without waiting for the other side."""
@@ -86,6 +90,8 @@ class HttpConnection(asyncio.Protocol):
         except asyncio.CancelledError:
             self.close()
             raise
+        finally:
+            del awaited  # an error has this frame in its traceback, and would hold itself by it, and all that came
 
     def _fail(self, error: UnreachableError) -> None:
         answer, stream = self._answer, self._stream
@@ -127,6 +133,7 @@ class HttpConnection(asyncio.Protocol):
         if self._parser is not None and not self._parser.complete:
             self._fail(UnreachableError(f"the connection was lost{f': {exc}' if exc else ''}", maybe_done=True))
         self._transport = None
+        self._stream = None  # which has the connection: they would hold each other
         self._lost(self)
 
     def _progress(self, parser: ResponseParser) -> None:
@@ -176,7 +183,7 @@ class AnswerStream:
         if self._pieces:
             return self._taken()
         if self._error is not None:
-            raise self._error
+            raise _another(self._error)
         return b""
 
     def _taken(self) -> bytes:
@@ -245,3 +252,8 @@ class AnswerStream:
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+
+
+def _another(error: UnreachableError) -> UnreachableError:
+    """The same: one that is kept by what raises it would hold that by its traceback, and all that came."""
+    return type(error)(str(error), maybe_done=error.maybe_done)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 LONGEST_HEAD = 64 * 1024
@@ -173,10 +174,7 @@ def _parsed_head(data: bytes) -> Head:
         raise HttpSyntaxError(f"{first[:40]!r} is not the first line of an HTTP/1.1 answer")
     headers: dict[str, str] = {}
     for line in lines:
-        name, colon, value = line.partition(":")
-        if not colon or not name or name[0] in " \t":
-            raise HttpSyntaxError(f"{line[:40]!r} is not a header")
-        key, value = name.lower(), value.strip()
+        key, value = _header(line)
         if key not in headers:
             headers[key] = value
         elif key == "content-length":
@@ -187,3 +185,12 @@ def _parsed_head(data: bytes) -> Head:
     connection = headers.get("connection", "").lower()
     keep_alive = "close" not in connection if status_line[1] == "1" else "keep-alive" in connection
     return Head(int(status_line[2]), headers, keep_alive)
+
+
+@lru_cache(maxsize=64)
+def _header(line: str) -> tuple[str, str]:
+    """Name and value. Most lines are the same in every answer of a server."""
+    name, colon, value = line.partition(":")
+    if not colon or not name or name[0] in " \t":
+        raise HttpSyntaxError(f"{line[:40]!r} is not a header")
+    return name.lower(), value.strip()

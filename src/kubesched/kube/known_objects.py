@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Generic, TypeVar
 
 from kubesched.api.change import Change
@@ -31,27 +31,22 @@ class KnownObjects(Generic[T]):
     def objects(self) -> Mapping[str, T]:
         return self._objects
 
-    def seen(self, obj: T, identity: Identity) -> Iterator[Change[T]]:
-        """The object exists and looks like this. Take all changes: the view moves on with each."""
+    def seen(self, obj: T, identity: Identity) -> Sequence[Change[T]]:
+        """The object exists and looks like this: what is new about that."""
         key, uid, version = identity
-        self.unreadable.discard(key)
+        if self.unreadable:
+            self.unreadable.discard(key)
         known = self._objects.get(key)
         if known is None:
             known_uid, newest = uid, self._tombstones.get(key, 0)
         else:
             _, known_uid, newest = self._codec.identity(known)
-        if not version or version > newest:
-            yield from self._put(key, known, obj, is_another=uid != known_uid)
-
-    def _put(self, key: str, known: T | None, obj: T, *, is_another: bool) -> Iterator[Change[T]]:
-        if known is not None and is_another:
-            del self._objects[key]
-            yield Change(old=known)
-            known = None
+        if version and version <= newest:
+            return ()
         self._objects[key] = obj
-        yield Change(known, obj)
+        return (Change(known, obj),) if uid == known_uid else (Change(old=known), Change(new=obj))
 
-    def gone(self, identity: Identity) -> Iterator[Change[T]]:
+    def gone(self, identity: Identity) -> Sequence[Change[T]]:
         """The object was deleted, or no longer matches what we asked for."""
         key, uid, version = identity
         self.unreadable.discard(key)
@@ -60,29 +55,32 @@ class KnownObjects(Generic[T]):
             _, known_uid, known_version = self._codec.identity(known)
             is_older = version < known_version if uid == known_uid else version <= known_version
             if version and is_older:
-                return
+                return ()
             del self._objects[key]
         self._remember_deletion(key, version)
-        if known is not None:
-            yield Change(old=known)
+        return () if known is None else (Change(old=known),)
 
     def replaced(self, truth: Mapping[str, T], unreadable: Set[str] = frozenset()) -> Iterator[Change[T]]:
         """All there is, from a list: what it lacks is deleted, even if the server forgot its past and counts anew.
 
-        What cannot be read is there all the same: what was known of it stays.
+        What cannot be read is there all the same: what was known of it stays. Take all changes: the view moves on with
+        each.
         """
         self._tombstones.clear()
         self.unreadable = set(unreadable)
         for key in [key for key in self._objects if key not in truth and key not in unreadable]:
             yield Change(old=self._objects.pop(key))
         for key, obj in truth.items():
-            known, is_another = self._objects.get(key), False
+            known = self._objects.get(key)
             if known is not None:
                 before, after = self._codec.identity(known), self._codec.identity(obj)
                 if before == after and after.version:
                     continue
-                is_another = before.uid != after.uid
-            yield from self._put(key, known, obj, is_another=is_another)
+                if before.uid != after.uid:
+                    yield Change(old=self._objects.pop(key))
+                    known = None
+            self._objects[key] = obj
+            yield Change(known, obj)
 
     def _remember_deletion(self, key: str, version: int) -> None:
         self._tombstones[key] = max(version, self._tombstones.pop(key, 0))

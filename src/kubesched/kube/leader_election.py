@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import math
 import random
@@ -79,6 +80,8 @@ class LeaderElector:
         self._chance = chance
         self._observed = LeaseRecord()
         self._observed_at = float("-inf")
+        self._in_doubt_since = math.inf
+        """When we first sent a record of which we do not know what became of it."""
         self._reported = ""
         self._complaint = ""
         """What to say if the request under way fails."""
@@ -209,7 +212,9 @@ class LeaderElector:
             await self._write(self._lock.create, self._record(acquire_time="", transitions=0), deadline)
             return True
         if current != self._observed:
-            self._observe(current, self._clock())
+            # One of ours that had no answer: others may have seen it as soon as it was sent.
+            is_ours = current.holder_identity == self._identity
+            self._observe(current, min(self._in_doubt_since, self._clock()) if is_ours else self._clock())
         if current.holder_identity and self.is_lease_valid and not self.is_leader:
             return False
         if self.is_leader:
@@ -236,28 +241,39 @@ class LeaderElector:
         self, write: Callable[[LeaseRecord, float], Coroutine[Any, Any, None]], ours: LeaseRecord, deadline: float
     ) -> None:
         sent_at = self._clock()
+        self._in_doubt_since = min(self._in_doubt_since, sent_at)
         await self._answered(lambda timeout: write(ours, timeout), deadline)
         self._observe(ours, sent_at)
+        self._in_doubt_since = math.inf
 
     async def _answered(self, ask: Callable[[float], Coroutine[Any, Any, T]], deadline: float) -> T:
         """The first good answer.
 
         Who should give it may have died without a word, before or after we asked: so it is asked for again beside the
         first time, well before that is given up. A server that is merely slow loses nothing by it. Writes are
-        compare-and-swap: of several only one takes effect, and one that did without our hearing of it is found
-        by the next read.
+        compare-and-swap: of several only one takes effect, and one that did without our hearing of it makes the next
+        a conflict. That is an answer: it is not worth waiting any longer for one that does not come.
         """
         if (left := deadline - self._clock()) <= 0:
             raise AnswerTimeoutError("no time left to renew it")
         began = self._clock()
         until = began + min(self._request_timeout, left)
+        asked = itertools.count()
 
-        async def once() -> T:
-            if self._clock() > began:
+        async def once() -> T | ApiStatusError:
+            if next(asked):
                 self._lock.distrust()
-            return await ask(until - self._clock())
+            try:
+                return await ask(until - self._clock())
+            except ApiStatusError as error:
+                if error.code == 409:
+                    return error
+                raise  # perhaps of a server that is ill: another may be well
 
-        return await first_of_several(once, next_after=(until - began) / TRIES, most=TRIES)
+        answer = await first_of_several(once, next_after=(until - began) / TRIES, most=TRIES)
+        if isinstance(answer, ApiStatusError):
+            raise answer
+        return answer
 
     def _record(self, *, acquire_time: str, transitions: int) -> LeaseRecord:
         now = micro_time(self._wall_clock())

@@ -97,7 +97,7 @@ class LeaseLock:
         self._keep(await self._client.put(path, msgspec.json.encode(lease), timeout=timeout, retries=0))
 
     def distrust(self) -> None:
-        self._client.close_idle()
+        self._client.distrust()
 
     def _keep(self, body: bytes) -> None:
         try:

@@ -10,11 +10,12 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
-from kubesched.kube.credentials import Credentials, FixedAuthorization, SharedWork, basic, bearer
+from kubesched.kube.credentials import Credentials, FixedAuthorization, basic, bearer
 from kubesched.kube.dialing import Dialer
 from kubesched.kube.errors import ConnectionSettingsError, CredentialsError, UnreachableError
 from kubesched.kube.http_connection import Answer
 from kubesched.kube.proxy import proxy_of_environment
+from kubesched.kube.shared_work import SharedWork
 from kubesched.kube.tls import ServerTrust
 from kubesched.kube.transport import Transport, user_agent
 

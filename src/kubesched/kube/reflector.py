@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import closing
 from typing import Generic, TypeVar
 
@@ -262,16 +262,14 @@ class Reflector(Generic[T]):
         try:
             while lines := await stream.lines():
                 for number, line in enumerate(lines, start=1):
-                    event = watch_event(line)
-                    if event.type == "BOOKMARK":
-                        reached, is_end = bookmark(event.object)
+                    changes = self._changes(line, fresh)
+                    if changes is None:
+                        reached, is_end = bookmark(watch_event(line).object)
                         if not is_end:
                             raise NoStreamedListsError("the server sent a bookmark that does not end the list")
                         await self._replace(fresh.objects, fresh.unreadable, reached)
                         await self._deliver_events(lines[number:])
                         return stream
-                    for _ in self._changes(event.type, event.object, fresh):
-                        pass
             raise UnreachableError("the watch ended before the list did")
         except BaseException:
             stream.close()
@@ -300,25 +298,38 @@ class Reflector(Generic[T]):
             if start:
                 await self._sleep(0)
             for line in lines[start : start + BATCH]:
-                event = watch_event(line)
-                if event.type == "BOOKMARK":
-                    self._reach(version_number(bookmark(event.object)[0]))
+                changes = self._changes(line, self._known)
+                if changes is None:
+                    self._reach(version_number(bookmark(watch_event(line).object)[0]))
                     continue
-                for change in self._changes(event.type, event.object, self._known):
+                for change in changes:
                     self._handle(change)
 
-    def _changes(self, type_: str, raw: bytes, known: KnownObjects[T]) -> Iterable[Change[T]]:
-        if type_ == "ERROR":
-            raise ApiStatusError.of_event(raw)
-        obj, identity = self._read(type_, raw, known)
-        if type_ == "DELETED":
-            yield from known.gone(identity)
-        elif type_ not in ("ADDED", "MODIFIED"):
-            log.error("%s: unknown watch event %s", self.name, type_)
-        elif obj is not None:
-            yield from known.seen(obj, identity)
+    def _changes(self, line: bytes, known: KnownObjects[T]) -> Sequence[Change[T]] | None:
+        """What a line of a watch changes about what is known; None if it is a bookmark."""
+        event = self._codec.event(line)
+        if event is None:
+            return self._changes_step_by_step(line, known)
+        obj, identity = event.object, self._codec.identity(event.object)
         if known is self._known:
             self._reach(identity.version)
+        return known.gone(identity) if event.type == "DELETED" else known.seen(obj, identity)
+
+    def _changes_step_by_step(self, line: bytes, known: KnownObjects[T]) -> Sequence[Change[T]] | None:
+        event = watch_event(line)
+        if event.type == "BOOKMARK":
+            return None
+        if event.type == "ERROR":
+            raise ApiStatusError.of_event(event.object)
+        obj, identity = self._read(event.type, event.object, known)
+        if known is self._known:
+            self._reach(identity.version)
+        if event.type == "DELETED":
+            return known.gone(identity)
+        if event.type not in ("ADDED", "MODIFIED"):
+            log.error("%s: unknown watch event %s", self.name, event.type)
+            return ()
+        return () if obj is None else known.seen(obj, identity)
 
     def _read(self, type_: str, raw: bytes, known: KnownObjects[T]) -> tuple[T | None, Identity]:
         """The object of an event. If that cannot be read, what is known of it stays; to delete it, its name will do."""

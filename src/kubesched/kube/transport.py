@@ -5,72 +5,15 @@ from __future__ import annotations
 import asyncio
 import platform
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 from kubesched import __version__
+from kubesched.kube.connection_pool import MOST_CONNECTIONS, MOST_DIALED_AT_ONCE, ConnectionPool, Told
 from kubesched.kube.credentials import Credentials
 from kubesched.kube.dialing import Dialer
 from kubesched.kube.errors import AnswerTimeoutError, UnreachableError
 from kubesched.kube.http_connection import Answer, AnswerStream, HttpConnection
 from kubesched.kube.tls import Certificate
-
-MOST_CONNECTIONS = 64
-LONGEST_IDLE = 60.0  # seconds; servers close idle connections too, and a request sent at that moment is lost
-
-Dial = Callable[[Callable[[HttpConnection], None]], Awaitable[HttpConnection]]
-
-
-class ConnectionPool:
-    """At most so many connections; a request that needs one more waits for its turn."""
-
-    def __init__(self, dial: Dial, *, size: int = MOST_CONNECTIONS, clock: Callable[[], float]) -> None:
-        self._dial = dial
-        self._clock = clock
-        self._turns = asyncio.Semaphore(size)
-        self._idle: list[HttpConnection] = []
-        self._open: set[HttpConnection] = set()
-
-    async def take(self) -> HttpConnection:
-        """A connection for one request. Give it back, whatever happens to it."""
-        await self._turns.acquire()
-        try:
-            while self._idle:
-                connection = self._idle.pop()
-                if connection.usable and self._clock() - connection.idle_since < LONGEST_IDLE:
-                    return connection
-                connection.close()
-            connection = await self._dial(self._open.discard)
-            self._open.add(connection)
-            return connection
-        except BaseException:
-            self._turns.release()
-            raise
-
-    def give_back(self, connection: HttpConnection) -> None:
-        if connection.usable and connection in self._open:
-            connection.idle_since = self._clock()
-            self._idle.append(connection)
-        else:
-            connection.close()
-        self._turns.release()
-
-    def retire(self) -> None:
-        """Use none of the present connections again: their certificate is outdated."""
-        self.close_idle()
-        self._open.clear()
-
-    def close_idle(self) -> None:
-        """Keep none for later: who should answer on them may be gone."""
-        for connection in self._idle:
-            connection.close()
-        self._idle.clear()
-
-    def close(self) -> None:
-        """Hang up everywhere."""
-        for connection in tuple(self._open):
-            connection.close()
-        self._idle.clear()
-
 
 JSON = "application/json"
 
@@ -87,11 +30,13 @@ def user_agent(suffix: str = "") -> str:
 class _Sending:
     """How far a request is."""
 
-    __slots__ = ("began", "may_send")
+    __slots__ = ("began", "may_send", "was_outdated")
 
     def __init__(self, may_send: Callable[[], bool]) -> None:
         self.may_send = may_send
         self.began = False
+        self.was_outdated = False
+        """It was refused on a connection with a certificate that was replaced since."""
 
 
 class Transport:
@@ -114,6 +59,7 @@ class Transport:
         self._shown: Certificate | None = None
         self._pool = ConnectionPool(self._dial, size=connections, clock=clock)
         self._streams: set[HttpConnection] = set()
+        self._opening = asyncio.Semaphore(MOST_DIALED_AT_ONCE)
         self._heads: dict[tuple[str, str], str] = {}
 
     async def send(
@@ -139,7 +85,7 @@ class Transport:
                 answer = await self._send(
                     self._request(method, path, body, content_type, agent, authorization), sending
                 )
-                if answer.status == 401 and await self._credentials.renew(authorization):
+                if answer.status == 401 and (sending.was_outdated or await self._credentials.renew(authorization)):
                     # 401 is decided before anything is done, so even a write may be sent again.
                     authorization = await self._authorization()
                     answer = await self._send(
@@ -167,14 +113,14 @@ class Transport:
         except TimeoutError:
             raise AnswerTimeoutError(f"no answer within {timeout:g} s", maybe_done=True) from None
 
-    def close_idle(self) -> None:
-        """Keep no connection for later."""
-        self._pool.close_idle()
+    def distrust(self) -> None:
+        """Send what comes next on new connections: who should answer on the present ones may be gone."""
+        self._pool.distrust()
 
     async def close(self) -> None:
         """Hang up everywhere."""
         await self._credentials.close()
-        self._pool.close()
+        await self._pool.close()
         await self._dialer.close()
         for connection in tuple(self._streams):
             connection.close()
@@ -186,17 +132,21 @@ class Transport:
             if not sending.may_send():
                 raise UnreachableError("not sent, because the lease is lost")
             sending.began = True
-            return await connection.request(data)
+            answer = await connection.request(data)
+            if answer.status == 401:
+                sending.was_outdated = self._pool.refused(connection)
+            return answer
         finally:
             self._pool.give_back(connection)
 
     async def _open(self, path: str, agent: str, authorization: str) -> AnswerStream:
-        connection = await self._dial(self._streams.discard)
+        async with self._opening:
+            connection = await self._dialer.dial(self._shown, self._streams.discard)
         self._streams.add(connection)
         return await connection.open_stream(self._request("GET", path, b"", "", agent, authorization))
 
-    async def _dial(self, lost: Callable[[HttpConnection], None]) -> HttpConnection:
-        return await self._dialer.dial(self._shown, lost)
+    async def _dial(self, lost: Told, spare: Told) -> HttpConnection:
+        return await self._dialer.dial(self._shown, lost, spare)
 
     async def _authorization(self) -> str:
         authorization = await self._credentials.authorization()

@@ -1,7 +1,8 @@
 """Coscheduling: gangs as the scheduler-plugins project has them, with a label on pods and a custom resource.
 
-They are scheduled just as gangs of Kubernetes' own API are. No pod ever waits on a node for the others, so that
-`scheduleTimeoutSeconds` has nothing to end, and is not looked at.
+They are scheduled just as gangs of Kubernetes' own API are. There, pods wait on their nodes for the others, for so many
+seconds (`scheduleTimeoutSeconds`); then all give up their nodes and back off. Here no pod ever has a node before enough
+have, so there is nothing to wait for and nothing to give up: a gang that does not fit backs off at once, as a whole.
 """
 
 from __future__ import annotations
@@ -34,6 +35,11 @@ class Coscheduling(GangScheduling, GroupAliasPlugin):
         if not name or pod.spec.scheduling_group is not None:
             return pod
         return replace(pod, spec=replace(pod.spec, scheduling_group=SchedulingGroup(pod_group_name=name)))
+
+    def remark(self, obj: CustomObject) -> str:
+        if "scheduleTimeoutSeconds" not in (obj.content.get("spec") or {}):
+            return ""
+        return "scheduleTimeoutSeconds of a PodGroup has no effect: no pod waits on a node for the others"
 
     def as_group(self, obj: CustomObject) -> PodGroup | None:
         if obj.resource != RESOURCE:

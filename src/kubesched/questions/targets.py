@@ -136,7 +136,7 @@ def asked_cluster(
     workloads: dict[tuple[type[KubeObject], str], Workload] = {
         (type(obj), obj.key): obj for obj in given if isinstance(obj, Workload)
     }
-    expansion = expand(given)
+    expansion = expand(given, job_groups=settings.features.job_groups)
     pods = [pod for series in expansion.series for pod in series.pods]
     cluster = SimulatedCluster([*expansion.objects, *pods], settings, seed=seed, profiles=profiles)
     return AskedCluster(cluster, workloads)

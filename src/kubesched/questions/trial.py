@@ -14,6 +14,7 @@ from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
+from kubesched.api.pod_groups import group_key
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.devices import claims_of, made_for
@@ -96,6 +97,7 @@ class Trial:
                 self._undo.callback(self.cluster.handle, Change(change.new, change.old))
             case Pod():
                 self._keep_pods()
+                self._keep_group(obj)
                 self._keep_nomination(obj)
                 self._keep_row(obj)
             case _:
@@ -137,6 +139,21 @@ class Trial:
             assert again.row == row
             again.assumed = assumed
             state.pods.arrange(row, identities)
+
+        self._undo.callback(put_back)
+
+    def _keep_group(self, pod: Pod) -> None:
+        """The pending pods of its group, in their order."""
+        groups, key = self._state.groups, group_key(pod)
+        if not key:
+            return
+        before = list(groups.pending(key))
+
+        def put_back() -> None:
+            for each in list(groups.pending(key)):
+                groups.gone(each)
+            for each in before:
+                groups.seen(each)
 
         self._undo.callback(put_back)
 

@@ -64,7 +64,10 @@ class Sandbox:
         faults = Faults(plan.faults, seed=plan.seed or 0)
         self.server = Server(self.api, host=plan.host, port=plan.port, token=plan.token, tls=self._tls(), faults=faults)
         self.nodes = HollowNodes(self.api, rng, lease_period=plan.node_grace / 4 if plan.node_grace < 40 else None)
-        self._controllers = Runner(self.api, (*standard_controllers(self.api, node_grace=plan.node_grace), self.nodes))
+        controllers = standard_controllers(
+            self.api, node_grace=plan.node_grace, job_groups=plan.configuration.features.job_groups
+        )
+        self._controllers = Runner(self.api, (*controllers, self.nodes))
         self._rng = rng
         self.kubeconfig = plan.kubeconfig or Path(self._folder.name, "kubeconfig")
 

@@ -67,10 +67,19 @@ def _generated_claims(pod: Pod) -> tuple[object, ...]:
 
 
 def _scaled_down(old: Pod, new: Pod, features: Features) -> bool:
+    if _says_of_resources(old) == _says_of_resources(new):
+        return False
     before, after = (
         pod_requests(pod, from_status=True, pod_level_resize=features.pod_level_resize) for pod in (old, new)
     )
     return any(name not in after or amount.milli() > after[name].milli() for name, amount in before.items())
+
+
+def _says_of_resources(pod: Pod) -> tuple[object, ...]:
+    """All that requests follow from. Most updates change none of it: the condition of a pod that was rejected, say."""
+    spec, status = pod.spec, pod.status
+    actual = (status.container_statuses, status.init_container_statuses, status.resources)
+    return spec, actual, (status.allocated_resources, status.conditions) if any(actual) else ()
 
 
 def _amounts(node: Node) -> dict[str, int]:

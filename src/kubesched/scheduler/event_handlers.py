@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -32,6 +33,8 @@ from kubesched.scheduler.queue.group_queue import GroupQueue
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.state.cluster import ClusterState
 
+log = logging.getLogger(__name__)
+
 _EVENT_KINDS = {kind.record: Kind(kind.event) for kind in KINDS.values() if kind.event}
 _ACTIONS = {"added": Action.ADD, "updated": Action.UPDATE, "deleted": Action.DELETE}
 
@@ -56,6 +59,7 @@ class EventHandlers:
         self._is_ours = is_ours
         self._has_groups = isinstance(queue, GroupQueue)
         self._aliases = aliases
+        self._said: set[str] = set()
         self._events: list[ClusterEvent] = []
 
     def handle(self, change: Change[KubeObject]) -> list[ClusterEvent]:
@@ -198,9 +202,15 @@ class EventHandlers:
             groups = Change(*(None if each is None else alias.as_group(each) for each in change))
             if groups != Change():
                 self._other_changed(groups)
+                self._say_once(alias.remark(obj), obj)
         kind = obj.resource if isinstance(obj, CustomObject) else _EVENT_KINDS.get(type(obj))
         if kind is not None:
             self._move_all(event_of(kind, _ACTIONS[change.verb]), change)
+
+    def _say_once(self, remark: str, obj: KubeObject) -> None:
+        if remark and remark not in self._said:
+            self._said.add(remark)
+            log.warning("%s, as in %s; this is said only once", remark, obj.key)
 
     def _move_all(
         self, event: ClusterEvent, change: Change[KubeObject], concerns: Callable[[Pod], bool] | None = None

@@ -47,6 +47,8 @@ class SchedulingLoop(SchedulerListener):
         scheduler.listeners.append(self)
         self._slice = slice_seconds
         self._awake = asyncio.Event()
+        self._clock_strikes: asyncio.TimerHandle | None = None
+        """Wakes the loop when backoffs may be over: one for all that happens until then."""
         self._extender_turns = ExtenderTurns(self.wake)
         self._paused = PausedAttempts()
         self._unfinished: set[asyncio.Task[None]] = set()
@@ -62,6 +64,10 @@ class SchedulingLoop(SchedulerListener):
 
     def wake(self) -> None:
         """There may be pods to try."""
+        self._awake.set()
+
+    def _strike(self) -> None:
+        self._clock_strikes = None
         self._awake.set()
 
     def handled(self, change: Change[KubeObject], events: Sequence[ClusterEvent], seconds: float) -> None:
@@ -93,11 +99,9 @@ class SchedulingLoop(SchedulerListener):
             if await self._decide_for_a_slice(until=now() + self._slice):
                 await asyncio.sleep(0)
                 continue
-            try:
-                async with asyncio.timeout(max(next_backoff - now(), 0.0)):
-                    await self._awake.wait()
-            except TimeoutError:
-                pass
+            if self._clock_strikes is None:
+                self._clock_strikes = asyncio.get_running_loop().call_at(next_backoff, self._strike)
+            await self._awake.wait()
 
     async def stop(self, within: float) -> None:
         """Take no more pods, and finish what is decided. What takes longer than `within` seconds is cut off."""

@@ -249,12 +249,16 @@ class Scheduler:
     def _decide_group(self, attempt: Attempt, turn: GroupTurn) -> None:
         assert self._groups is not None
         before = self._stopwatch() if self.listeners else 0.0
-        turn.draws = self._draws.begin()
-        asking = self._groups.decide(turn)
+        turn.draws = self._draws.begin(turn.draws if isinstance(attempt.state, Paused) else ())
+        undecided = self._groups.decide(turn)
         self._draws.end()
-        if asking is not None:
-            attempt.state = asking
+        if undecided is not None:
+            attempt.state, attempt.spent = undecided, turn.spent
+            if isinstance(undecided, Paused):
+                self._count_expense(undecided.expense, "paused")
             return
+        if (ran_out := self.engine.budget.ran_out) is not None:
+            self._count_expense(ran_out, "given up")
         turn.seconds = self._stopwatch() - before if self.listeners else 0.0
         for listener in self.listeners:
             listener.group_decided(turn)

@@ -7,11 +7,12 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 
-from kubesched.api.kinds import Kind
+from kubesched.api.kinds import VERSIONS_BY_SERVER, Kind
 from kubesched.daemon.informers import Informers
 from kubesched.kube.authentication import transport_for
 from kubesched.kube.client import Client, Throttle
 from kubesched.kube.connection import ConnectionSettings
+from kubesched.kube.discovered import source_of
 from kubesched.kube.errors import ApiStatusError, KubeError
 from kubesched.kube.transport import user_agent
 from kubesched.questions.sources.live import ESSENTIAL, ROLE, LiveClusterError
@@ -43,7 +44,8 @@ class Following:
     ) -> None:
         self._informers = Informers(client, cluster.handle, kinds=kinds, custom=custom)
         self._origin = origin
-        self._unreadable = tuple(map(str, unreadable))
+        self.unreadable = tuple(map(str, unreadable))
+        """Kinds that may not be read, with what follows from that."""
         self._clock = clock
 
     async def run(self) -> None:
@@ -67,7 +69,7 @@ class Following:
             if each.lost_at is not None
         )
         oldest = max((each.seconds for each in behind), default=0.0)
-        return ClusterAge(self._origin, "watch", oldest, behind, self._unreadable)
+        return ClusterAge(self._origin, "watch", oldest, behind, self.unreadable)
 
 
 async def readable(client: Client, origin: str) -> tuple[list[Kind], list[Unreadable]]:
@@ -81,7 +83,10 @@ async def readable(client: Client, origin: str) -> tuple[list[Kind], list[Unread
 async def _is_readable(client: Client, kind: Kind, origin: str) -> bool | None:
     """None if the server has no such kind: then there are none of these."""
     try:
-        await client.get(f"{kind.resource.path}?limit=1", timeout=_PATIENCE, retries=_RETRIES)
+        if kind.resource in VERSIONS_BY_SERVER:  # which one is found out, and no version at all means no objects
+            await source_of(client, kind.resource).page(resource_version="", limit=1, more="")
+        else:
+            await client.get(f"{kind.resource.path}?limit=1", timeout=_PATIENCE, retries=_RETRIES)
     except ApiStatusError as error:
         is_essential = kind.resource in ESSENTIAL
         if error.code == 403 and is_essential:

@@ -89,6 +89,8 @@ class SimulatedCluster:
             known = self.pods
         elif isinstance(obj, ResourceClaimTemplate):
             known = self.templates
+        if isinstance(change.old, Pod) and not change.old.spec.node_name:
+            self.state.groups.gone(change.old)
         if is_gone:
             self.state.delete(obj)
             if known is not None:
@@ -98,11 +100,14 @@ class SimulatedCluster:
         if known is not None:
             known[obj.key] = obj
         if isinstance(obj, Pod) and not obj.spec.node_name and not obj.is_finished:
-            self._follow_nomination(obj)
+            self._pending_pod_changed(obj)
 
-    def _follow_nomination(self, pod: Pod) -> None:
-        node_name = pod.status.nominated_node_name
-        if node_name and self.engine.knows(pod.spec.scheduler_name):
+    def _pending_pod_changed(self, pod: Pod) -> None:
+        """It counts for its group, and on the node that it is nominated to, if it is ours to schedule."""
+        is_ours, node_name = self.engine.knows(pod.spec.scheduler_name), pod.status.nominated_node_name
+        if is_ours:
+            self.state.groups.seen(pod)
+        if is_ours and node_name:
             self.state.nominated.add(pod, node_name)
         else:
             self.state.nominated.remove(pod)

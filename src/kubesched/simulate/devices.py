@@ -19,7 +19,7 @@ from kubesched.controllers.volumes import resource_claim
 from kubesched.framework.decision import Decision
 from kubesched.plugins.dynamic_resources.attempt import NOTES
 from kubesched.plugins.dynamic_resources.extended import IN_MEMORY_NAME
-from kubesched.plugins.dynamic_resources.writes import ReserveClaim, UnreserveClaim, applied, consumer_of
+from kubesched.plugins.dynamic_resources.writes import ReserveClaim, UnreserveClaim, applied
 from kubesched.plugins.shared.devices.answers import DeviceView
 from kubesched.simulate.volumes import Notify
 from kubesched.state.cluster import ClusterState
@@ -153,9 +153,9 @@ def settle_claims(decision: Decision, state: ClusterState) -> None:
     ledger = state.companion(DeviceView).ledger
     for index, claim in enumerate(attempt.claims):
         allocation = attempt.allocations.get(index)
-        if claim.is_reserved_for(decision.pod.uid) or (allocation is None and claim.status.allocation is None):
+        if attempt.is_reserved(claim) or (allocation is None and claim.status.allocation is None):
             continue
-        written = applied(ReserveClaim(claim, consumer_of(decision.pod), allocation, now=""), claim)
+        written = applied(ReserveClaim(claim, attempt.consumers[index], allocation, now=""), claim)
         if claim.name == IN_MEMORY_NAME:
             meta = replace(written.metadata, name=f"{decision.pod.name}-extended-resources")
             written = replace(written, metadata=meta)

@@ -112,9 +112,8 @@ def record_of(kind: str, *, workloads: bool = False) -> ReadAs:
 
 
 def kinds_read(*, workloads: bool = False) -> dict[str, ReadAs]:
-    """Every kind that is read from any cluster, by its name: not those that only some API servers have."""
-    everywhere = {name: read for name, read in _KINDS.items() if not KINDS[name].gate}
-    return {**everywhere, **_WORKLOADS} if workloads else everywhere
+    """Every kind that is read from a cluster, by its name. A server may lack some: then there are none of them."""
+    return {**_KINDS, **_WORKLOADS} if workloads else _KINDS
 
 
 def kind_of(api_version: Any, kind: Any, *, workloads: bool = False) -> ReadAs | Mistake | None:

@@ -76,7 +76,7 @@ class Simulation:
 
         `operation` is what is done to the cluster while time passes, such as an upgrade of its nodes.
         """
-        expansion = expand(objects)
+        expansion = expand(objects, job_groups=configuration.features.job_groups)
         self.now = 0.0
         self._seed = seed
         self._world = World(expansion.objects, lambda: self.now)

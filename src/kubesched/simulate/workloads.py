@@ -19,10 +19,12 @@ from kubesched.api.schema import Mistake
 from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.config import Duration
 from kubesched.controllers.daemon_sets import Eligibility, affinity_to, daemon_pod, target_of
+from kubesched.controllers.job_groups import grouped
 from kubesched.controllers.jobs import index_of, new_pods, remaining_pods, wanted_pods
 from kubesched.controllers.pod_templates import hash_of, owner_reference, pod_from, revision_data
 from kubesched.controllers.rollout import new_replica_set
 from kubesched.controllers.stateful_sets import claim_of, claim_templates, ordinals_of, stateful_pod
+from kubesched.simulate.job_groups import job_groups_among
 from kubesched.simulate.kinds import DaemonSet, Deployment, Job, ReplicaSet, StatefulSet, Workload
 
 T = TypeVar("T", bound=KubeObject)
@@ -48,10 +50,13 @@ class Expansion:
     """The pending pods; each one of its own is a series too."""
 
 
-def expand(objects: Iterable[KubeObject]) -> Expansion:
-    """Make the pods that workloads lack. Pods that are there already and name their owner count as made."""
+def expand(objects: Iterable[KubeObject], *, job_groups: bool = False) -> Expansion:
+    """Make the pods that workloads lack. Pods that are there already and name their owner count as made.
+
+    With `job_groups`, Jobs whose pods run all or not at all make groups of them.
+    """
     given = list(objects)
-    expander = _Expander(given)
+    expander = _Expander(given, job_groups=job_groups)
     for obj in given:
         expander.take(obj)
     return Expansion(tuple(expander.objects), tuple(expander.series))
@@ -72,8 +77,9 @@ _OWNERS: dict[type[Workload], type[api.ReplicaSet] | type[api.StatefulSet]] = {
 
 
 class _Expander:
-    def __init__(self, given: Sequence[KubeObject]) -> None:
+    def __init__(self, given: Sequence[KubeObject], *, job_groups: bool) -> None:
         self.objects: list[KubeObject] = []
+        self._groups = job_groups_among(given, self.objects.append) if job_groups else None
         self.series: list[Series] = []
         self._nodes = [obj for obj in given if isinstance(obj, Node)]
         self._names = {obj.key for obj in given if isinstance(obj, Pod | PersistentVolumeClaim)}
@@ -165,7 +171,9 @@ class _Expander:
         at_once, missing = wanted_pods(job, active=len(active)), remaining_pods(job) - len(active)
         if at_once and missing > 0:
             indexes = (index_of(msgspec.to_builtins(pod)) for pod in active)
-            pods: Iterator[Pod] = (_pod(JOBS, job, pod) for pod in new_pods(job, indexes))
+            group = self._groups.group_of(job, has_pods=bool(active)) if self._groups is not None else None
+            made = new_pods(job, indexes)
+            pods: Iterator[Pod] = (_pod(JOBS, job, pod if group is None else grouped(pod, group)) for pod in made)
             if workload.spec.completion_mode != "Indexed":
                 pods = self._copies(next(pods), workload)
             self.series.append(Series(tuple(islice(pods, missing)), max(at_once - len(active), 1), "finished"))

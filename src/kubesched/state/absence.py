@@ -30,7 +30,7 @@ class Absence:
     ) -> None:
         self.bring_back(list(self._absent.values()))
         for row, pods in self._on_row.items():
-            self._pods.on_row[row][:] = pods
+            self._pods.restore(row, pods)
 
     def take(self, pods: Iterable[PlacedPod]) -> None:
         """What would be if these were not there?"""

@@ -128,6 +128,12 @@ class PodTable:
         for place, placed in enumerate(on_row):
             placed.place = place
 
+    def restore(self, row: int, pods: Sequence[PlacedPod]) -> None:
+        """The pods of a row, in the order that they had before some of them left and came back."""
+        self.on_row[row][:] = pods
+        for place, placed in enumerate(pods):
+            placed.place = place
+
     def pods_on(self, row: int) -> list[PlacedPod]:
         """The pods of a row. The list is the table's own: read it, do not keep it."""
         return self.on_row[row] if row < len(self.on_row) else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -13,25 +14,29 @@ from kubesched.framework.errors import PluginError
 from kubesched.questions.output import document, plain
 from kubesched.questions.what_if.html import page
 from kubesched.ui.guard import Handler
+from kubesched.ui.laboratory import Laboratory
 from kubesched.ui.model.asking import TryError
 from kubesched.ui.model.help import help_for, help_for_all
 from kubesched.ui.model.what_if import Question
+from kubesched.ui.shown import Shown
 from kubesched.ui.stream import stream
 from kubesched.ui.travel import TimeTravel
 from kubesched.ui.views import Views
 
-VIEWS: web.AppKey[Callable[[], Views]] = web.AppKey("views")
-"""Those of the moment that is shown."""
+SHOWN: web.AppKey[Shown] = web.AppKey("shown")
+"""What the page looks at."""
 TRAVEL = web.AppKey("travel", TimeTravel)
 """Only with a recording."""
 
 T = TypeVar("T")
 
 _MOST_ROWS = 300
+_PATIENCE = 30.0
+"""Seconds for the body of a question to arrive."""
 
 
 def routes() -> list[web.AbstractRouteDef]:
-    """All paths under /api. Shadow mode and reports are to have theirs here."""
+    """All paths under api/."""
     return [
         web.get("/api/about", about),
         web.get("/api/map", node_map),
@@ -44,6 +49,7 @@ def routes() -> list[web.AbstractRouteDef]:
         web.get("/api/help/pending", help_for_pending),
         web.get("/api/help/pods/{namespace}/{name}", help_for_pod),
         web.get("/api/queue", queue),
+        web.get("/api/shadow", shadow),
         web.get("/api/search", search),
         web.get("/api/stream", stream_of_changes),
         web.post("/api/try", try_it),
@@ -68,75 +74,88 @@ async def errors_as_documents(request: web.Request, handler: Handler) -> web.Str
 
 
 async def about(request: web.Request) -> web.Response:
-    return _answer("About", _views(request).about())
+    return _answer("About", await _ask(request, Views.about))
 
 
 async def node_map(request: web.Request) -> web.Response:
-    return _answer("NodeMap", _views(request).map.whole(request.query.get("group", "")))
+    group = request.query.get("group", "")
+    return _answer("NodeMap", await _ask(request, lambda views: views.map.whole(group)))
 
 
 async def slices(request: web.Request) -> web.Response:
     rows = [_number(part) for part in request.query.get("rows", "").split(",")[:_MOST_ROWS] if part]
-    return _answer("NodeSlices", _views(request).nodes.slices(rows))
+    return _answer("NodeSlices", await _ask(request, lambda views: views.nodes.slices(rows)))
 
 
 async def headroom(request: web.Request) -> web.Response:
-    return _json({"kind": "Headroom", "rooms": plain(_views(request).headroom.rooms())})
+    rooms = await _ask(request, lambda views: views.headroom.rooms())
+    return _json({"kind": "Headroom", "rooms": plain(rooms)})
 
 
 async def pending(request: web.Request) -> web.Response:
-    return _answer("Pending", _views(request).pending.groups())
+    return _answer("Pending", await _ask(request, lambda views: views.pending.groups()))
 
 
 async def pending_pods(request: web.Request) -> web.Response:
-    offset = _number(request.query.get("offset", "0"))
-    total, pods = _views(request).pending.pods_of(request.match_info["group"], offset)
+    offset, group = _number(request.query.get("offset", "0")), request.match_info["group"]
+    total, pods = await _ask(request, lambda views: views.pending.pods_of(group, offset))
     return _json({"kind": "PendingPods", "total": total, "offset": offset, "pods": plain(pods)})
 
 
 async def pod(request: web.Request) -> web.Response:
-    key = f"{request.match_info['namespace']}/{request.match_info['name']}"
-    found = _views(request).pods.view(key)
+    key = _key(request)
+    found = await _ask(request, lambda views: views.pods.view(key))
     if found is None:
-        raise web.HTTPNotFound(text=f"There is no pod {key}; it may be gone, or have finished.")
+        raise _no_pod(key)
     return _answer("PodView", found)
 
 
 async def help_for_pod(request: web.Request) -> web.Response:
     """What would help a pod that fits nowhere. Takes seconds in a large cluster, so it is asked for by itself."""
-    key = f"{request.match_info['namespace']}/{request.match_info['name']}"
-    if key not in _views(request).observed.pods:
-        raise web.HTTPNotFound(text=f"There is no pod {key}; it may be gone, or have finished.")
-    ask = _views(request).laboratory.ask
-    return _answer("PodHelp", await ask(lambda cluster: help_for(cluster, key), leaves_it_as_it_is=True))
+    key = _key(request)
+    if not await _ask(request, lambda views: key in views.observed.pods):
+        raise _no_pod(key)
+    laboratory = await _laboratory(request)
+    found = await laboratory.ask(lambda cluster: help_for(cluster, key), leaves_it_as_it_is=True)
+    return _answer("PodHelp", found)
 
 
 async def help_for_pending(request: web.Request) -> web.Response:
     """What would help all pods that wait."""
-    return _answer("PendingHelp", await _views(request).laboratory.ask(help_for_all))
+    return _answer("PendingHelp", await (await _laboratory(request)).ask(help_for_all))
 
 
 async def node(request: web.Request) -> web.Response:
-    name = request.match_info["name"]
-    found = _views(request).nodes.view(name, _number(request.query.get("offset", "0")))
+    name, offset = request.match_info["name"], _number(request.query.get("offset", "0"))
+    found = await _ask(request, lambda views: views.nodes.view(name, offset))
     if found is None:
         raise web.HTTPNotFound(text=f"There is no node {name}; it may be gone.")
     return _answer("NodeView", found)
 
 
 async def queue(request: web.Request) -> web.Response:
-    return _answer("QueueView", _views(request).queue.view())
+    return _answer("QueueView", await _ask(request, lambda views: views.queue.view()))
+
+
+async def shadow(request: web.Request) -> web.Response:
+    """How often the scheduler in charge and this one agree, and where they do not."""
+    cause = request.query.get("cause", "")
+    found = await _ask(request, lambda views: views.shadow and views.shadow.view(cause))
+    if found is None:
+        raise web.HTTPNotFound(text="This is not shadow mode: there is nobody to compare with.")
+    return _answer("ShadowView", found)
 
 
 async def search(request: web.Request) -> web.Response:
-    return _answer("Found", _views(request).pods.search(request.query.get("q", "")))
+    text = request.query.get("q", "")
+    return _answer("Found", await _ask(request, lambda views: views.pods.search(text)))
 
 
 async def try_it(request: web.Request) -> web.Response:
     """A pod as somebody is editing it, as YAML or JSON: what would become of it. Changes nothing."""
-    asked = await _body(request, _Try)
+    asked = await read_body(request, _Try)
     try:
-        verdict = _views(request).pods.try_it(asked.manifest, asked.pod)
+        verdict = await _ask(request, lambda views: views.pods.try_it(asked.manifest, asked.pod))
     except TryError as error:  # an answer, since every pod is wrong while somebody types
         return _json({"kind": "Trial", "mistakes": error.lines})
     return _json({"kind": "Trial", "mistakes": [], "verdict": plain(verdict)})
@@ -144,13 +163,15 @@ async def try_it(request: web.Request) -> web.Response:
 
 async def what_if(request: web.Request) -> web.Response:
     """What changes to the cluster would come to: two maps and the difference. Changes nothing."""
-    view, _ = await _views(request).laboratory.what_if(await _body(request, Question))
+    question = await read_body(request, Question)
+    view, _ = await (await _laboratory(request)).what_if(question)
     return _answer("WhatIfView", view)
 
 
 async def what_if_page(request: web.Request) -> web.Response:
     """The whole difference as one page of HTML, to be sent to others."""
-    _, found = await _views(request).laboratory.what_if(await _body(request, Question))
+    question = await read_body(request, Question)
+    _, found = await (await _laboratory(request)).what_if(question)
     return web.Response(text=page(found), content_type="text/html", charset="utf-8")
 
 
@@ -160,11 +181,11 @@ async def timeline(request: web.Request) -> web.Response:
 
 async def go_to_moment(request: web.Request) -> web.Response:
     """Show another moment of a recording, to all pages that are open."""
-    return _answer("Timeline", await _travel(request).go((await _body(request, _Moment)).moment))
+    return _answer("Timeline", await _travel(request).go((await read_body(request, _Moment)).moment))
 
 
 async def stream_of_changes(request: web.Request) -> web.StreamResponse:
-    return await stream(request, request.app[VIEWS])
+    return await stream(request, request.app[SHOWN])
 
 
 class _Try(msgspec.Struct):
@@ -177,17 +198,39 @@ class _Moment(msgspec.Struct):
     moment: float
 
 
-async def _body(request: web.Request, kind: type[T]) -> T:
+async def read_body(request: web.Request, kind: type[T]) -> T:
+    """What the body of a request says. It refuses whatever a form of another site could send."""
     if request.content_type != "application/json":
         raise web.HTTPUnsupportedMediaType(text="expected application/json")
     try:
-        return msgspec.json.decode(await request.read(), type=kind)
+        async with asyncio.timeout(_PATIENCE):
+            body = await request.read()
+        return msgspec.json.decode(body, type=kind)
     except msgspec.DecodeError as error:
         raise web.HTTPBadRequest(text=str(error)) from error
+    except TimeoutError:
+        raise web.HTTPRequestTimeout(text="the body of the request did not come") from None
 
 
-def _views(request: web.Request) -> Views:
-    return request.app[VIEWS]()
+async def _ask(request: web.Request, question: Callable[[Views], T]) -> T:
+    return await request.app[SHOWN].ask(question)
+
+
+async def _laboratory(request: web.Request) -> Laboratory:
+    laboratory = await _ask(request, lambda views: views.laboratory)
+    if laboratory is None:
+        raise web.HTTPNotFound(
+            text="A scheduler at work has no time for what takes seconds: ask `kubesched ui` on the same cluster."
+        )
+    return laboratory
+
+
+def _key(request: web.Request) -> str:
+    return f"{request.match_info['namespace']}/{request.match_info['name']}"
+
+
+def _no_pod(key: str) -> web.HTTPNotFound:
+    return web.HTTPNotFound(text=f"There is no pod {key}; it may be gone, or have finished.")
 
 
 def _travel(request: web.Request) -> TimeTravel:

@@ -11,7 +11,7 @@ from aiohttp.typedefs import Middleware
 
 from kubesched.api.api_error import ApiError
 from kubesched.api.errors import UserError
-from kubesched.sandbox.http.security import check_origin, is_loopback
+from kubesched.sandbox.http.security import check_origin, host_name, is_loopback
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -88,14 +88,21 @@ async def _answer(guard: TokenGuard, request: web.Request, handler: Handler) -> 
     return await handler(request)
 
 
-def why_foreign(request: web.Request) -> str:
-    """What a page of another site, or a name that was pointed at this address, gives away; empty if nothing does."""
+def why_foreign(request: web.Request, is_this_server: Callable[[str], bool] = is_loopback) -> str:
+    """What a page of another site, or a name that was pointed at this address, gives away; empty if nothing does.
+
+    `is_this_server` knows the names and addresses that requests may be addressed to.
+    """
+    asked = request.headers.get("Host", "")
+    if not is_this_server(host_name(asked)):
+        return f"the Host header names {asked!r}, which is not this server\n"
     try:
-        check_origin(request.headers, "localhost", has_token=False)
+        check_origin(request.headers, "", has_token=True)
     except ApiError as error:
         return f"{error.message}\n"
     # A link to the page may come from anywhere; what the page asks for comes from the page.
-    if request.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none") and request.path != "/":
+    is_link = request.path in ("/", "/ui", "/ui/")
+    if request.headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none") and not is_link:
         return "requests of other web pages are not answered\n"
     return ""
 

@@ -47,7 +47,7 @@ class Laboratory:
 
         Of a cluster that stands still one copy serves all questions that leave it as it is.
         """
-        keeps = leaves_it_as_it_is and self._observed.queue is None
+        keeps = leaves_it_as_it_is and not self._observed.live
         objects = [] if keeps and self._kept is not None else self.objects()
 
         def answer() -> T:
@@ -64,7 +64,7 @@ class Laboratory:
         if asking is None:
             observed = self._observed
             asking = WhatIfAsking(self.objects(), observed.configuration, observed.plugins)
-            if observed.queue is None:
+            if not observed.live:
                 self._kept_for_changes = asking
         return await self.run(lambda: asking.ask(question))
 

@@ -1,28 +1,18 @@
-"""The server of the page: static files, answers and the stream, behind the guard, on localhost."""
+"""The server of the page on localhost: whoever has the token of the printed address sees it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 
 from aiohttp import web
 
-from kubesched.ui.endpoints import TRAVEL, VIEWS, errors_as_documents, routes
-from kubesched.ui.guard import TokenGuard, add_headers, check_exposure, guarded
+from kubesched.ui.application import close_pages, page_application
+from kubesched.ui.guard import TokenGuard, check_exposure, guarded
 from kubesched.ui.model.observed import Observed
-from kubesched.ui.stream import PAGES
+from kubesched.ui.shown import Here, keep_sampling
 from kubesched.ui.travel import TimeTravel
 from kubesched.ui.views import Views
-
-_LARGEST_BODY = 256 << 10
-_SAMPLE_SECONDS = 1.0
-_TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".html": "text/html"}
-
-
-Serve = Callable[[web.Request], Awaitable[web.Response]]
 
 
 class PageServer:
@@ -38,7 +28,8 @@ class PageServer:
         self._guard = TokenGuard(token)
         self._travel = shown if isinstance(shown, TimeTravel) else None
         self._present = Views(shown) if isinstance(shown, Observed) else None
-        self._app = self._application()
+        self._shown = Here(self._views)
+        self._app = page_application(self._shown, [guarded(self._guard)], self._travel)
         self._runner = web.AppRunner(self._app, access_log=None, shutdown_timeout=1.0)
         self._sampling: asyncio.Task[None] | None = None
 
@@ -58,32 +49,20 @@ class PageServer:
             await self._runner.cleanup()
             raise
         self.port = self._runner.addresses[0][1]
-        if self._present is not None and self._present.observed.queue is not None:
-            self._sampling = asyncio.create_task(_sample(self._present), name="queue history")
+        if self._present is not None and self._present.observed.live:
+            self._sampling = asyncio.create_task(keep_sampling(self._shown), name="queue history")
 
     async def stop(self) -> None:
-        """Close all connections: pages that are open try to come back, and say so."""
+        """Close all connections."""
         if self._sampling is not None:
             self._sampling.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._sampling
-        pages = self._app[PAGES]
-        for task in list(pages):
-            task.cancel()
+        close_pages(self._app)
         await self._runner.cleanup()
-        self._views().laboratory.close()
-
-    def _application(self) -> web.Application:
-        app = web.Application(middlewares=[guarded(self._guard), errors_as_documents], client_max_size=_LARGEST_BODY)
-        app[VIEWS] = self._views
-        if self._travel is not None:
-            app[TRAVEL] = self._travel
-        app[PAGES] = set()
-        app.on_response_prepare.append(add_headers)
-        app.add_routes(routes())
-        for path, handler in _static(files(__package__).joinpath("static")):
-            app.router.add_get(path, handler)
-        return app
+        laboratory = self._views().laboratory
+        if laboratory is not None:
+            laboratory.close()
 
     def _views(self) -> Views:
         """Of the moment that is shown: of a recording, others after a step back."""
@@ -91,28 +70,3 @@ class PageServer:
             return self._travel.views
         assert self._present is not None
         return self._present
-
-
-async def _sample(views: Views) -> None:
-    while True:
-        views.queue.sample()
-        await asyncio.sleep(_SAMPLE_SECONDS)
-
-
-def _static(folder: Traversable, prefix: str = "/") -> list[tuple[str, Serve]]:
-    """A path for each file of the page: what is not in the package is not served, whatever the path says."""
-    found = []
-    for entry in folder.iterdir():
-        if entry.is_dir():
-            found += _static(entry, f"{prefix}{entry.name}/")
-        elif (kind := _TYPES.get(f".{entry.name.rpartition('.')[2]}")) is not None:
-            path = prefix if entry.name == "index.html" else f"{prefix}{entry.name}"
-            found.append((path, _file(entry, kind)))
-    return found
-
-
-def _file(entry: Traversable, kind: str) -> Serve:
-    async def handler(request: web.Request) -> web.Response:
-        return web.Response(body=entry.read_bytes(), content_type=kind, charset="utf-8")
-
-    return handler

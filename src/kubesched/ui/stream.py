@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
 from typing import Any
 
 import msgspec
 from aiohttp import web
 
-from kubesched.questions.output import plain
 from kubesched.ui.model.node_map import Version
+from kubesched.ui.shown import Shown
 from kubesched.ui.views import Views
 
 TICK = 0.12
@@ -24,36 +24,38 @@ _MOST_PAGES = 32
 class Follower:
     """One open page, and what it knows already."""
 
-    def __init__(self, shown: Callable[[], Views], version: Version, decision: int, group_by: str) -> None:
-        """`shown` are the views of this moment: with time travel, others after a step back."""
-        self._shown = shown
-        self._views = shown()
-        self._version = version
+    def __init__(self, views: Views, version: Version | None, decision: int, group_by: str) -> None:
+        """`version` is that of the map which the page has, `decision` the last that it knows."""
+        self._views = views
+        self._version = version or views.map.version
         self._decision = decision
         self._group_by = group_by
         self._counts: object = None
         self._said: str | None = None
 
-    def news(self) -> dict[str, Any]:
-        """What is new since the last time; nothing if nothing is."""
+    def news(self, views: Views) -> dict[str, Any]:
+        """What is new since the last time; nothing if nothing is. With time travel, views are others after a step back.
+
+        It is records with names of one word, which are JSON as they are: this is asked several times a second.
+        """
         found: dict[str, Any] = {}
-        if self._shown() is not self._views:
-            self._views = self._shown()
-            self._version, self._decision, self._counts = self._views.map.version, 0, None
+        if views is not self._views:
+            self._views = views
+            self._version, self._decision, self._counts = views.map.version, 0, None
             found |= {"again": True, "map": {"reload": True}}
-        views, observed = self._views, self._views.observed
+        observed = views.observed
         if views.map.version != self._version:
             changes = views.map.since(self._version, self._group_by)
-            found["map"] = plain(changes) if changes is not None else {"reload": True}
+            found["map"] = changes if changes is not None else {"reload": True}
             self._version = views.map.version
         log = observed.log
         if log is not None and log.number != self._decision:
-            found["decisions"] = plain(log.since(self._decision, _MOST_DECISIONS))
+            found["decisions"] = log.since(self._decision, _MOST_DECISIONS)
             found["skipped"] = max(log.number - self._decision - _MOST_DECISIONS, 0)
             self._decision = log.number
-        counts = views.queue.counts() if observed.queue is not None or self._counts is None else self._counts
+        counts = views.queue.counts() if observed.live or self._counts is None else self._counts
         if counts != self._counts:
-            found["queue"] = plain(counts)
+            found["queue"] = counts
             self._counts = counts
         said = observed.saying()
         if said != self._said:
@@ -64,43 +66,42 @@ class Follower:
         return found
 
 
-async def stream(request: web.Request, shown: Callable[[], Views]) -> web.StreamResponse:
+async def stream(request: web.Request, shown: Shown) -> web.StreamResponse:
     """Until the page is closed. Its `version` is that of the map it has, `decision` the last that it knows."""
-    query, views = request.query, shown()
-    log = views.observed.log
-    pages = request.app[PAGES]
+    query, pages = request.query, request.app[PAGES]
     if len(pages) >= _MOST_PAGES:
         raise web.HTTPTooManyRequests(text=f"{_MOST_PAGES} pages are open already")
-    version = _version(query.get("version", "")) or views.map.version
     known = query.get("decision", "0")
     # Of what happened before the page was opened, only the last decisions: the rest would be news of no use.
     decision = int(known) if known.isascii() and known.isdigit() and len(known) < 16 else 0
-    follower = Follower(shown, version, decision, query.get("group", ""))
-    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-    await response.prepare(request)
-    running = asyncio.get_running_loop()
-    quiet_since = running.time()
+    version, group = _version(query.get("version", "")), query.get("group", "")
     task = asyncio.current_task()
     assert task is not None
     pages.add(task)
-    if log is not None:
-        log.viewers += 1
     try:
-        while True:
-            news = follower.news()
-            if news:
-                await response.write(b"data: " + msgspec.json.encode(news) + b"\n\n")
-                quiet_since = running.time()
-            elif running.time() - quiet_since > _STILL_THERE:
-                await response.write(b": nothing happened\n\n")
-                quiet_since = running.time()
-            await asyncio.sleep(TICK)
-    except (ConnectionResetError, asyncio.CancelledError):
-        return response
+        with shown.looking():
+            follower = await shown.ask(lambda views: Follower(views, version, decision, group))
+            response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+            await response.prepare(request)
+            with contextlib.suppress(ConnectionResetError, asyncio.CancelledError):
+                await _send_news(response, follower, shown)
+            return response
     finally:
         pages.discard(task)
-        if log is not None:
-            log.viewers -= 1
+
+
+async def _send_news(response: web.StreamResponse, follower: Follower, shown: Shown) -> None:
+    now = asyncio.get_running_loop().time
+    quiet_since = now()
+    while True:
+        news = await shown.ask(follower.news)
+        if news:
+            await response.write(b"data: " + msgspec.json.encode(news) + b"\n\n")
+            quiet_since = now()
+        elif now() - quiet_since > _STILL_THERE:
+            await response.write(b": nothing happened\n\n")
+            quiet_since = now()
+        await asyncio.sleep(TICK)
 
 
 def _version(text: str) -> Version | None:

@@ -14,6 +14,7 @@ from kubesched.ui.model.observed import Observed
 from kubesched.ui.model.pending import PendingModel
 from kubesched.ui.model.pods import PodModel
 from kubesched.ui.model.queue_history import QueueHistory
+from kubesched.ui.model.shadow import ShadowModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,12 @@ class About:
     weights: dict[str, int]
     """Score plugins of the first profile."""
     extenders: int
+    shadow: bool
+    """Whether another scheduler is in charge, and this one says what it thinks of that one's decisions."""
+    schedules: bool
+    """Whether there is a queue whose pods are tried here."""
+    experiments: bool
+    """Whether questions that take seconds are answered."""
 
 
 class Views:
@@ -49,7 +56,8 @@ class Views:
         self.pods = PodModel(observed, asking, self.pending)
         self.nodes = NodeModel(observed, asking, self.pending, self.headroom)
         self.queue = QueueHistory(observed)
-        self.laboratory = Laboratory(observed)
+        self.shadow = ShadowModel(observed.shadow) if observed.shadow is not None else None
+        self.laboratory = Laboratory(observed) if observed.experiments else None
 
     def about(self) -> About:
         observed, labels = self.observed, self.map.label_keys()
@@ -58,7 +66,7 @@ class Views:
             version=__version__,
             source=observed.kind,
             title=observed.title,
-            live=observed.queue is not None,
+            live=observed.live,
             nodes=self.map.summary(),
             pods=len(observed.pods),
             pending=counts.active + counts.backoff + counts.unschedulable + counts.gated,
@@ -66,5 +74,8 @@ class Views:
             group_by=default_group(labels),
             profiles=list(observed.profiles),
             weights=next((dict(profile.weights) for profile in observed.profiles.values()), {}),
-            extenders=observed.extenders,
+            extenders=len(observed.extenders),
+            shadow=observed.shadow is not None,
+            schedules=observed.queue is not None,
+            experiments=observed.experiments,
         )

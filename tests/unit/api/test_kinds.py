@@ -16,9 +16,9 @@ def test_every_event_of_a_kind_is_one_that_plugins_can_wait_for() -> None:
     assert {kind.event for kind in KINDS.values() if kind.event} == set(Kind) - about_no_object
 
 
-def test_priority_classes_and_claim_templates_are_the_only_kinds_nothing_watches() -> None:
+def test_only_what_others_work_into_pods_is_watched_by_nobody() -> None:
     with_all_gates = {kind.resource.kind for kind in watched(lambda gate: True)}
-    assert KINDS.keys() - with_all_gates == {"PriorityClass", "ResourceClaimTemplate"}
+    assert KINDS.keys() - with_all_gates == {"PriorityClass", "ResourceClaimTemplate", "Workload"}
 
 
 def test_pod_groups_are_watched_only_with_their_gate() -> None:

@@ -12,6 +12,7 @@ import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -85,6 +86,29 @@ def test_without_the_scheduler_inside_pods_wait_for_one_from_outside() -> None:
 def pods_at(address: str) -> int:
     with urllib.request.urlopen(f"{address}/api/v1/pods", timeout=120) as answer:
         return len(json.load(answer)["items"])
+
+
+def test_with_pod_groups_a_job_of_all_or_nothing_makes_a_group(tmp_path: Path) -> None:
+    file = tmp_path / "kubeconfig"
+    with subprocess.Popen([*COMMAND, "--nodes", "2", "--pod-groups", "--no-ui", "--kubeconfig", str(file)]) as box:
+        deadline = time.monotonic() + 120
+        while not file.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        server = yaml.safe_load(file.read_text())["clusters"][0]["cluster"]["server"]
+        pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "train"}]}
+        spec = {"completionMode": "Indexed", "parallelism": 2, "completions": 2, "template": {"spec": pod}}
+        job = json.dumps({"metadata": {"name": "train"}, "spec": spec}).encode()
+        headers = {"Content-Type": "application/json"}
+        urllib.request.urlopen(
+            urllib.request.Request(f"{server}/apis/batch/v1/namespaces/default/jobs", job, headers), timeout=60
+        ).close()
+        groups: list[Any] = []
+        while not groups and time.monotonic() < deadline:
+            with urllib.request.urlopen(f"{server}/apis/scheduling.k8s.io/v1alpha2/podgroups", timeout=60) as answer:
+                groups = json.load(answer)["items"]
+        box.send_signal(signal.SIGTERM)
+        assert box.wait(120) == 0
+    assert [group["spec"]["schedulingPolicy"] for group in groups] == [{"gang": {"minCount": 2}}]
 
 
 def test_objects_outlive_the_process_in_a_data_directory(tmp_path: Path) -> None:

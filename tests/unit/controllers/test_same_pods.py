@@ -62,7 +62,7 @@ WORKLOADS: list[tuple[Resource, Object]] = [
 
 
 def in_the_sandbox(resource: Resource, workload: Object) -> list[Pod]:
-    cluster = LivingSandbox(nodes=NODES, binder=False)
+    cluster = LivingSandbox(nodes=NODES, binder=False, job_groups=True)
     cluster.create(resource, workload)
     cluster.run(1)
     return [msgspec.convert(pod, Pod) for pod in cluster.pods()]
@@ -71,7 +71,7 @@ def in_the_sandbox(resource: Resource, workload: Object) -> list[Pod]:
 def in_a_simulation(resource: Resource, workload: Object) -> list[Pod]:
     document = {"apiVersion": resource.api_version, "kind": resource.kind, **workload}
     objects = loads(yaml.safe_dump_all([*NODES, document]), workloads=True).objects
-    return [pod for series in expand(objects).series for pod in series.pods]
+    return [pod for series in expand(objects, job_groups=True).series for pod in series.pods]
 
 
 def told_apart(pod: Pod) -> tuple[object, ...]:
@@ -92,6 +92,7 @@ def told_apart(pod: Pod) -> tuple[object, ...]:
         sorted(tolerations),
         claims,
         target_of_record(pod),
+        bool(pod.spec.scheduling_group),
     )
 
 

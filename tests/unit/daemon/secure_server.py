@@ -18,6 +18,7 @@ from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.daemon.options import Options
 from kubesched.daemon.serving.endpoints import Served
+from kubesched.daemon.serving.page import Page
 from kubesched.daemon.serving.server import SecureServer
 
 STARTED = datetime.datetime(2026, 11, 15, 23, 0, tzinfo=datetime.UTC)
@@ -83,9 +84,10 @@ def serve(
     before: Callable[[SecureServer], None] = lambda server: None,
     configuration: config.SchedulerConfiguration | None = None,
     served: Mapping[str, Any] | None = None,
+    page: Page | None = None,
     **options: Any,
 ) -> None:
-    """Start a server on a free port, talk to it, and stop it."""
+    """Start a server on a free port, talk to it, and stop it. With a page, it is the page that is talked to."""
 
     async def run() -> None:
         flags = Options(secure_port=0, bind_address="127.0.0.1", **options)
@@ -97,7 +99,7 @@ def serve(
             now=lambda: STARTED,
             **served or {},
         )
-        server = SecureServer(what, authentication=api, authorization=api, clock=clock or Clock())
+        server = SecureServer(what, authentication=api, authorization=api, clock=clock or Clock(), page=page)
         await server.start()
         before(server)
         connector = aiohttp.TCPConnector(ssl=client or trusting(), force_close=True)
@@ -105,7 +107,7 @@ def serve(
 
             async def ask(path: str, *, method: str = "GET", data: str | None = None, **headers: str) -> Answer:
                 named = {name.replace("_", "-"): value for name, value in headers.items()}
-                url = f"https://127.0.0.1:{server.port}{path}"
+                url = f"https://127.0.0.1:{server.ui_port}{path}"
                 async with session.request(method, url, headers=named, data=data) as response:
                     return Answer(response.status, await response.text(), dict(response.headers))
 

@@ -8,9 +8,10 @@ import socket
 from typing import Any
 
 import pytest
-from tests.unit.daemon.test_doubt import BROKEN, outcome_of_binding
+from tests.unit.daemon.test_doubt import BROKEN, POD, live, outcome_of_binding
 from tests.unit.kube.scripted_server import Exchange, answering, serving, talking_to
 
+from kubesched.api.pod import PodCondition
 from kubesched.api.selectors import selector_from_labels
 from kubesched.daemon.serving import reviews
 from kubesched.daemon.serving.health import STUCK_AFTER, thread_check
@@ -34,6 +35,17 @@ def test_binding_names_the_uid_of_the_pod_that_was_decided_upon() -> None:
     _, server = outcome_of_binding(answering(201), BROKEN)
     body: dict[str, Any] = json.loads(server.requests[0].body)
     assert body["metadata"]["uid"] == "uid-of-p"
+
+
+def test_eviction_names_the_uid_of_the_victim_that_was_chosen() -> None:
+    async def main() -> None:
+        async with serving(answering(200)) as server, talking_to(server) as client:
+            await live(client).evict(POD, PodCondition(type="DisruptionTarget", status="True"))
+        deletion: dict[str, Any] = json.loads(server.requests[-1].body)
+        assert server.requests[-1].method == "DELETE"
+        assert deletion["preconditions"] == {"uid": "uid-of-p"}
+
+    asyncio.run(main())
 
 
 def test_thread_that_gives_no_sign_of_life_fails_the_check() -> None:

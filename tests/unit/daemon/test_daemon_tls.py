@@ -143,11 +143,11 @@ def test_files_and_suites_that_cannot_be_used_are_one_clear_line(options: dict[s
 
 
 def test_port_that_is_taken_is_one_clear_line() -> None:
-    with listening(Options(secure_port=0, bind_address="127.0.0.1")) as taken:
+    with listening(Options(bind_address="127.0.0.1"), 0) as taken:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(ServingError) as caught:
-            listening(Options(secure_port=port, bind_address="127.0.0.1"))
+            listening(Options(bind_address="127.0.0.1"), port)
     assert str(caught.value) == (
         f"failed to create listener: failed to listen on 127.0.0.1:{port}: "
         f"listen tcp 127.0.0.1:{port}: bind: address already in use"
@@ -155,7 +155,7 @@ def test_port_that_is_taken_is_one_clear_line() -> None:
 
 
 def test_unspecified_address_stands_for_both_families() -> None:
-    with listening(Options(secure_port=0)) as listener:
+    with listening(Options(), 0) as listener:
         listener.listen()
         with socket.create_connection(("127.0.0.1", listener.getsockname()[1]), timeout=5) as connected:
             assert connected.getpeername()[0] == "127.0.0.1"

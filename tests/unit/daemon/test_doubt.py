@@ -31,7 +31,8 @@ from kubesched.kube.errors import (
     UnreachableError,
 )
 from kubesched.kube.events import EventRecorder
-from kubesched.plugins.dynamic_resources.writes import ReserveClaim, changed, consumer_of, finalizer_patch, write_claim
+from kubesched.plugins.dynamic_resources.claims import consumer_of
+from kubesched.plugins.dynamic_resources.writes import ReserveClaim, changed, finalizer_patch, write_claim
 from kubesched.scheduler.handle import ObjectWaiter
 from kubesched.testing import make_pod
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from kubesched.daemon.yielding_sink import LONGEST_WAIT, YieldingSink
-from kubesched.kube.transport import MOST_CONNECTIONS
+from kubesched.kube.connection_pool import MOST_CONNECTIONS
 
 
 class Server:

@@ -40,6 +40,18 @@ def test_nodes_that_an_extender_leaves_out_are_not_taken(server: ExtenderServer)
     assert decide(POD, A, B, by=[filtering(server)]).node == "b"
 
 
+def test_answers_are_timed_by_verb_and_those_that_failed_are_counted(server: ExtenderServer) -> None:
+    (extender,) = extenders = extenders_of(settings(filtering(server)))
+    server.answers["filter"] = passing("a")
+    asked(lambda: extender.filter(POD, [A.build()]), extenders)
+    server.answers["filter"] = 500
+    with pytest.raises(ExtenderError):
+        asked(lambda: extender.filter(POD, [A.build()]), extenders)
+    times = extender.times["filter"]
+    assert (times.questions, times.failures) == (2, 1)
+    assert 0 < times.mean < times.seconds
+
+
 def test_extender_with_a_node_cache_gets_names_only(server: ExtenderServer) -> None:
     server.answers["filter"] = passing("a", "b")
     decide(POD, A, B, by=[filtering(server)])

@@ -41,6 +41,24 @@ def test_record_has_the_fields_it_knows() -> None:
     assert codec.identity(pod) == ("ns/p", "u", 7)
 
 
+def test_line_about_an_object_is_read_in_one_go() -> None:
+    event = RecordCodec(Pod).event(encoded({"type": "MODIFIED", "object": POD}))
+    assert event is not None
+    assert (event.type, event.object) == ("MODIFIED", RecordCodec(Pod).decode(encoded(POD)))
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"type": "BOOKMARK", "object": {"kind": "Pod", "metadata": {"resourceVersion": "9"}}},
+        {"type": "ERROR", "object": {"kind": "Status", "code": 410}},
+        {"type": "ADDED", "object": {"metadata": {"name": None}}},
+    ],
+)
+def test_any_other_line_is_left_to_be_read_step_by_step(odd: Json) -> None:
+    assert RecordCodec(Pod).event(encoded(odd)) is None
+
+
 def test_null_is_absent_and_unknown_words_are_kept() -> None:
     spec = {"containers": None, "tolerations": [{"operator": "Nearly"}], "nodeSelector": None}
     body = encoded({"metadata": {"name": "p", "labels": None}, "spec": spec})

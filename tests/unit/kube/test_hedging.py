@@ -61,6 +61,15 @@ def test_time_between_two_grows_with_patience_and_there_are_only_so_many() -> No
     run(main())
 
 
+def test_time_between_two_has_a_limit() -> None:
+    async def main() -> None:
+        asked = Asked(100, *[1000] * 4)
+        assert await first_of_several(asked, next_after=0.5, most=5, patience=2.0, longest=2.0) == 0
+        assert asked.at == [0.0, 0.5, 1.5, 3.5, 5.5]
+
+    run(main())
+
+
 def test_error_is_raised_when_nobody_is_left_who_could_answer() -> None:
     async def main() -> None:
         asked = Asked(0.7, 0.1, fails=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from itertools import count
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -426,6 +427,94 @@ def test_renewal_whose_server_died_is_asked_for_again_beside_it() -> None:
         assert len(lease.writes) == 2
         assert me.slow_paths == 0
         renewing.cancel()
+
+    run(main())
+
+
+def test_connection_on_which_the_lease_was_renewed_is_trusted_with_the_next_renewal() -> None:
+    """On a clock that never stands still: a new connection for every renewal would be one more thing to wait for."""
+
+    async def main() -> None:
+        ticks = count()
+        lock = SharedLease().lock()
+        me = LeaderElector(lock, "me", LeaderElection(), clock=lambda: now() + 1e-6 * next(ticks))
+        await me.acquire()
+        renewing = asyncio.create_task(me._renew())
+        await asyncio.sleep(11)
+        renewing.cancel()
+        assert len(lock.lease.writes) == 6
+        assert lock.distrusted == 0
+
+    run(main())
+
+
+def test_conflict_is_an_answer_and_nothing_else_is_waited_for() -> None:
+    """The first write took effect, and its server died before it said so: the second finds the lease changed."""
+
+    async def main() -> None:
+        lease = SharedLease()
+        lock = lease.lock()
+        me = elector(lock)
+        await me.acquire()
+        update = lock.update
+        asked: list[float] = []
+
+        async def first_is_lost(record: LeaseRecord, timeout: float) -> None:
+            asked.append(now())
+            lock.loses_answers = len(asked) == 1
+            await update(record, timeout)
+
+        lock.update = first_is_lost  # type: ignore[method-assign]
+        renewing = asyncio.create_task(me._renew())
+        await asyncio.sleep(3.3)
+        assert asked == [2.0, 3.25, 3.25], "asked again, told of a conflict, read, and written at once"
+        assert len(lease.writes) == 3
+        assert me.slow_paths == 1
+        renewing.cancel()
+
+    run(main())
+
+
+def test_error_of_one_server_does_not_end_the_question_to_another() -> None:
+    async def main() -> None:
+        lease = SharedLease()
+        lock = lease.lock()
+        me = elector(lock)
+        await me.acquire()
+        update = lock.update
+        asked: list[float] = []
+
+        async def slow_then_ill(record: LeaseRecord, timeout: float) -> None:
+            asked.append(now())
+            if len(asked) > 1:
+                raise ApiStatusError(503, "ServiceUnavailable", "starting")
+            await asyncio.sleep(2)
+            await update(record, timeout)
+
+        lock.update = slow_then_ill  # type: ignore[method-assign]
+        renewing = asyncio.create_task(me._renew())
+        await asyncio.sleep(4.1)
+        assert len(lease.writes) == 2
+        renewing.cancel()
+
+    run(main())
+
+
+def test_lease_counts_from_when_it_was_sent_even_if_that_is_learned_later() -> None:
+    """Who waits for it may have seen it at once: reading it later must not make it longer for us."""
+
+    async def main() -> None:
+        lease = SharedLease()
+        lock = lease.lock()
+        me = elector(lock)
+        await me.acquire()
+        lock.loses_answers = True
+        renewing = asyncio.create_task(me._renew())
+        await asyncio.sleep(3.5)  # the first was sent at 2 and took effect; the second, at 3.25, was told of a conflict
+        assert me._observed == lease.writes[1]
+        lock.is_cut = True
+        await asyncio.gather(renewing, return_exceptions=True)
+        assert me._runs_out() == 2 + 15 * 0.95
 
     run(main())
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import uvloop
 from tests.unit.kube.certificates import Authority, KeyPair, authority, server_context
-from tests.unit.kube.scripted_server import answering, serving, talking_to
+from tests.unit.kube.scripted_server import Exchange, answering, serving, talking_to
 
 from kubesched.kube import dialing
 from kubesched.kube.credentials import FixedAuthorization, WithCertificate
@@ -127,20 +127,27 @@ def test_insecure_trusts_anybody(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_client_certificate_is_shown_and_replaced_without_a_pause(tmp_path: Path) -> None:
-    class Rotating(FixedAuthorization):
-        shown: Certificate
+class Rotating(FixedAuthorization):
+    """Shows what it is told to."""
 
-        def certificate(self) -> Certificate | None:
-            return self.shown
+    shown: Certificate
+
+    def certificate(self) -> Certificate | None:
+        return self.shown
+
+
+@pytest.mark.parametrize("refuses_the_first", [False, True])
+def test_client_certificate_is_shown_and_replaced_without_a_pause(tmp_path: Path, refuses_the_first: bool) -> None:
+    """A server need not take the first any more when there is a second: it may have expired."""
 
     async def main() -> None:
         names: list[str] = []
 
-        async def note(exchange: object) -> None:
-            peer = exchange.writer.get_extra_info("peercert")  # type: ignore[attr-defined]
+        async def note(exchange: Exchange) -> None:
+            peer = exchange.writer.get_extra_info("peercert")
             names.append(peer["subject"][0][0][1])
-            await answering(200)(exchange)  # type: ignore[arg-type]
+            is_refused = refuses_the_first and names[-1] == "one" and len(names) > 2
+            await answering(401 if is_refused else 200)(exchange)
 
         one, two = authority().issue("one"), authority().issue("two")
         credentials = Rotating()
@@ -154,7 +161,11 @@ def test_client_certificate_is_shown_and_replaced_without_a_pause(tmp_path: Path
             await client.get("/")
             credentials.shown = Certificate(two.certificate, two.key)
             await client.get("/")
-        assert names == ["one", "one", "two"]
+            async with asyncio.timeout(30):
+                while names[-1] != "two":
+                    await client.get("/")
+        assert names[:3] == ["one", "one", "one"], "on the connection that there was"
+        assert names[3] == "two" if refuses_the_first else names[-1] == "two"
 
     asyncio.run(main())
 

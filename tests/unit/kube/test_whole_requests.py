@@ -20,13 +20,17 @@ from tests.unit.kube.certificates import authority, server_context
 from tests.unit.kube.scripted_server import Exchange, ScriptedServer, answering, serving, silent, talking_to
 from tests.virtual_time import now, run
 
-from kubesched.config.configuration import LeaderElection
+from kubesched.config.configuration import ClientConnection, LeaderElection
+from kubesched.kube.authentication import clients_for
 from kubesched.kube.client import Client
-from kubesched.kube.credentials import Credentials, FixedAuthorization, SharedWork
+from kubesched.kube.connection import ConnectionSettings
+from kubesched.kube.connection_pool import MOST_DIALED_AT_ONCE
+from kubesched.kube.credentials import Credentials, FixedAuthorization
 from kubesched.kube.dialing import Dialer
 from kubesched.kube.errors import AnswerTimeoutError, UnreachableError
 from kubesched.kube.leader_election import LeaderElector
 from kubesched.kube.lease import LeaseLock
+from kubesched.kube.shared_work import SharedWork
 from kubesched.kube.tls import ServerTrust
 
 LOOPBACK = ("127.0.0.1",)
@@ -311,5 +315,65 @@ def test_lease_is_kept_while_one_of_two_servers_is_dead(tmp_path: Path) -> None:
 
             await elector.run(lead)
             assert balancer.hung > 30, "some dials met a dead server, too"
+
+    run(main())
+
+
+def test_question_about_the_lease_does_not_wait_for_the_connections_of_those_without_an_answer() -> None:
+    """Three servers in a row take the question and die of it."""
+    lease: dict[str, Any] = {"metadata": {"name": "kube-scheduler", "namespace": "kube-system"}, "spec": {}}
+    answer = answering(200, json.dumps(lease).encode())
+
+    async def main() -> None:
+        async with serving(answer, answer, silent, silent, silent, answer) as server:
+            settings = ConnectionSettings(server=f"http://127.0.0.1:{server.port}")
+            clients = clients_for(settings, ClientConnection(), {}, clock=now)
+            lock = LeaseLock(clients.leases, namespace="kube-system", name="kube-scheduler")
+            elector = LeaderElector(lock, "me", LeaderElection(), clock=now)
+            await elector.acquire()
+            began = now()
+            assert await elector._try(deadline=began + 10)
+            assert now() - began == pytest.approx(3.75, abs=0.1), "the fourth, after three quarters of five seconds"
+            await clients.transport.close()
+            await clients.transport_of_leases.close()
+
+    run(main())
+
+
+def test_connection_for_the_lease_is_dialed_with_more_effort() -> None:
+    """Nothing is heard of any server: how often is each asked for a connection in ten seconds?"""
+
+    async def main() -> None:
+        balancer = Balancer([1])
+        balancer.kill(0)
+        await balancer.start()
+        settings = ConnectionSettings(server=f"https://127.0.0.1:{balancer.port}", trust=trusting())
+        clients = clients_for(settings, ClientConnection(), {}, clock=now)
+        dials = []
+        for client in (clients.leases, clients.scheduler):
+            before = balancer.hung
+            with pytest.raises(AnswerTimeoutError):
+                await client.get("/x", timeout=10, retries=0)
+            dials.append(balancer.hung - before)
+            await clients.transport_of_leases.close()
+        await clients.transport.close()
+        await balancer.stop()
+        assert dials == [7, 5]
+
+    run(main())
+
+
+def test_watches_that_are_lost_together_are_not_dialed_all_at_once() -> None:
+    async def main() -> None:
+        balancer = Balancer([1])
+        balancer.kill(0)
+        await balancer.start()
+        address = ScriptedServer([silent], port=balancer.port)
+        async with talking_to(address, trust=trusting()) as client:
+            watches = [asyncio.create_task(client.watch("/x", silence=60, timeout=5)) for _ in range(20)]
+            await asyncio.sleep(0.3)
+            assert balancer.hung == MOST_DIALED_AT_ONCE
+            await asyncio.gather(*watches, return_exceptions=True)
+        await balancer.stop()
 
     run(main())

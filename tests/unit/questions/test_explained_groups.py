@@ -15,6 +15,7 @@ from kubesched.api.well_known import ZONE
 from kubesched.cli.main import main
 from kubesched.config.features import Features
 from kubesched.questions.explain import explain
+from kubesched.questions.explain.misses import Lack
 from kubesched.questions.explain.pod_groups import GroupExplanation, GroupHelp, GroupPlacement
 from kubesched.questions.targets import AskedCluster, UnknownTargetError, asked_cluster
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
@@ -41,7 +42,7 @@ def test_gang_that_does_not_fit_is_told_by_how_much() -> None:
     cluster = asked(zoned("n0", "a", 3), make_gang("g", 4), *members("g", 4))
     found = group_in(cluster)
     assert (found.outcome, found.needed, found.waiting, found.running) == ("unschedulable", 4, 4, 0)
-    assert found.placements == (GroupPlacement("", 1, 3, "default/g-3", "n0 lacks 1 cpu"),)
+    assert found.placements == (GroupPlacement("", 1, 3, "default/g-3", "n0 lacks 1 cpu", (Lack("cpu", "1"),)),)
     assert "minCount (4) cannot be satisfied: 3 scheduled" in found.message
     assert found.pools == (GroupHelp("gpu", (), 1),)
 
@@ -60,7 +61,15 @@ def test_each_domain_is_told_the_best_first_and_new_nodes_are_counted_where_they
         ("a", 1, 1, "default/g-1"),
     ]
     assert found.placements[1].why == "a0 lacks 1 cpu"
+    assert [each.lacking for each in found.placements] == [(Lack("cpu", "4"),), (Lack("cpu", "7"),)]
     assert found.pools == (GroupHelp("gpu", ("b",), 2),)
+
+
+def test_room_that_is_there_in_pieces_is_not_told_as_a_lack_of_the_whole() -> None:
+    small = [zoned(f"n{i}", "a", 1) for i in range(4)]
+    cluster = asked(*small, make_gang("g", 2), *(pod.requests(cpu="2") for pod in members("g", 2)))
+    [placement] = group_in(cluster).placements
+    assert (placement.fits, placement.why, placement.lacking) == (0, "n0 lacks 1 cpu", ())
 
 
 def test_nothing_of_it_stays_in_the_cluster() -> None:
@@ -130,7 +139,7 @@ def test_page_and_document_tell_of_the_group(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     text = " ".join(result.stdout.split())
     assert "podgroup default/train 2 of 3 waiting pods fit; it needs 3 The group waits as a whole:" in text
-    assert "all nodes 1 2 default/train-2 n0 lacks 1 cpu" in text
+    assert "all nodes 1 2 1 cpu default/train-2 n0 lacks 1 cpu" in text
     assert "- 1 more node of pool gpu." in text
     document = json.loads(
         CliRunner().invoke(main, ["explain", "-f", str(file), GATES, "podgroup/train", "-o", "json"]).stdout

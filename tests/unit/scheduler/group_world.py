@@ -19,7 +19,7 @@ from kubesched.api.pod_groups import (
     TopologyConstraint,
 )
 from kubesched.config.features import Features
-from kubesched.scheduler.attempt.attempt import Attempt, Done, WaitingOnPermit
+from kubesched.scheduler.attempt.attempt import Asking, Attempt, Done, Paused, WaitingOnPermit
 from kubesched.scheduler.queue.group_queue import GroupQueue
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
 
@@ -30,13 +30,24 @@ ALL_GATES = Features(pod_groups=True, gang_scheduling=True, group_preemption=Tru
 class GroupWorld(World):
     """Every attempt is carried out to its end, and the watch tells of it, unless said otherwise."""
 
-    def __init__(self, *objects: PodBuilder | NodeBuilder | KubeObject, features: Features = ALL_GATES) -> None:
-        super().__init__(*objects, features=features)
+    def __init__(
+        self, *objects: PodBuilder | NodeBuilder | KubeObject, features: Features = ALL_GATES, **settings: Any
+    ) -> None:
+        super().__init__(*objects, features=features, **settings)
 
     @property
     def groups(self) -> GroupQueue:
         assert isinstance(self.queue, GroupQueue)
         return self.queue
+
+    def taken_over(self) -> GroupWorld:
+        """A scheduler that has just become the leader: it knows what the API server has, and nothing else."""
+        successor = GroupWorld()
+        successor.now = self.now
+        for obj in self.cluster.objects.values():
+            successor.cluster.put(obj)
+        successor.cluster.tell(successor.scheduler)
+        return successor
 
     def try_all(self, most: int = 100) -> list[Attempt]:
         """Until nobody is to be tried now."""
@@ -46,9 +57,19 @@ class GroupWorld(World):
             if attempt is None:
                 return attempts
             self.scheduler.decide(attempt)
+            while isinstance(attempt.state, Asking | Paused):
+                self.answer(attempt)
+                self.scheduler.decide(attempt)
             attempts += attempt.together
             self.finish_all(attempt.together)
         raise AssertionError("it does not come to rest")
+
+    def answer(self, attempt: Attempt) -> int:
+        """Have all questions of an attempt answered: how many there were."""
+        questions = attempt.state.questions if isinstance(attempt.state, Asking) else ()
+        for question in questions:
+            Running(question.ask()).to_the_end()
+        return len(questions)
 
     def finish_all(self, attempts: Sequence[Attempt]) -> None:
         for each in attempts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from tests.unit.scheduler.group_world import GroupWorld, nodes
 from tests.unit.scheduler.memory_cluster import MemoryCluster
 
@@ -12,6 +13,7 @@ from kubesched.api.custom import CustomObject, read_custom
 from kubesched.api.kinds import WATCHED
 from kubesched.plugins.coscheduling import LABEL, RESOURCE
 from kubesched.plugins.registry import in_tree
+from kubesched.scheduler.attempt.attempt import AttemptOutcome
 from kubesched.scheduler.scheduler import Scheduler
 from kubesched.testing import PodBuilder, make_node, make_pod
 
@@ -86,6 +88,18 @@ def test_only_the_custom_resource_is_watched_besides_what_always_is() -> None:
     scheduler = LabelledWorld().scheduler
     assert scheduler.kinds == WATCHED
     assert scheduler.custom_resources == {RESOURCE}
+
+
+def test_a_timeout_for_pods_that_wait_on_nodes_is_remarked_upon_once_since_none_does(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = LabelledWorld(*nodes(2), group("g", 3), group("h", 3), *labelled("g", 3))
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "scheduleTimeoutSeconds of a PodGroup has no effect" in caplog.text
+    [attempt, *_] = world.try_all()
+    assert attempt.outcome is AttemptOutcome.UNSCHEDULABLE
+    assert [world.pods_on("n0"), world.pods_on("n1")] == [0, 0], "nothing is held while the gang backs off"
+    assert len(world.queue.error_backoff()) == 1
 
 
 def test_without_the_plugin_the_label_means_nothing() -> None:

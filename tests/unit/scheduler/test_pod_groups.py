@@ -9,7 +9,12 @@ from tests.unit.scheduler.memory_cluster import Refusal
 from tests.unit.scheduler.world import names
 
 from kubesched.config.features import Features
+from kubesched.framework.decision import Decision
+from kubesched.framework.status import Status, unschedulable
 from kubesched.scheduler.attempt.attempt import AttemptOutcome
+from kubesched.scheduler.attempt.scheduling_cycle import SchedulingCycle
+from kubesched.scheduler.groups.placing import Placed
+from kubesched.scheduler.groups.profile import GroupProfile
 from kubesched.testing import HOSTNAME, ZONE, make_node, make_pod
 
 WITHOUT_TOPOLOGY = Features(pod_groups=True, gang_scheduling=True)
@@ -324,3 +329,32 @@ def test_pod_being_deleted_is_left_out_and_the_rest_is_judged_without_it() -> No
     condition = world.condition("g")
     assert condition is not None
     assert condition.status == "True"
+
+
+def test_gang_that_loses_a_pod_to_permit_gives_back_the_room_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = SchedulingCycle.ask_to_permit
+
+    def refuse_one(cycle: SchedulingCycle, decision: Decision, timeouts: dict[str, float]) -> Status | None:
+        return unschedulable("no") if decision.pod.name == "g-1" else asked(cycle, decision, timeouts)
+
+    monkeypatch.setattr(SchedulingCycle, "ask_to_permit", refuse_one)
+    world = GroupWorld(*nodes(3), make_gang("g", 3), *members("g", 3))
+    world.try_all()
+    assert world.bound() == []
+    assert [world.pods_on(f"n{i}") for i in range(3)] == [0, 0, 0]
+    assert world.nothing_is_in_flight()
+
+
+def test_gang_at_which_a_plugin_breaks_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> Placed:
+        raise RuntimeError("oops")
+
+    world = GroupWorld(*nodes(2), make_gang("g", 2), *members("g", 2))
+    with monkeypatch.context() as patched:
+        patched.setattr(GroupProfile, "place", broken)
+        world.try_all()
+    assert world.bound() == []
+    assert world.nothing_is_in_flight()
+    world.pass_seconds(60)
+    world.try_all()
+    assert world.bound() == ["g-0", "g-1"]

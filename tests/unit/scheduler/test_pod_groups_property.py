@@ -125,6 +125,17 @@ class Groups(RuleBasedStateMachine):
         if self.open[one].running.is_over:
             del self.open[one]
 
+    @rule()
+    def let_another_replica_take_over(self) -> None:
+        """What the last leader was about to write is never written."""
+        for one in self.open:
+            one.running.abandon()
+        self.open.clear()
+        refusals = self.cluster.bind_refusals
+        self.world = self.world.taken_over()
+        self.cluster = self.world.cluster
+        self.cluster.bind_refusals = refusals
+
     @rule(seconds=st.integers(1, 30))
     def pass_time(self, seconds: int) -> None:
         self.world.pass_seconds(seconds)

@@ -184,6 +184,7 @@ def test_attempt_at_a_pod_that_was_made_anew_leaves_the_new_one_alone() -> None:
     assert waiting.pod.uid == "another"
     assert waiting.attempts == 0
     assert world.queue.error_backoff() == []
+    assert world.cluster.pod("pod").status.conditions == (), "it is not told why the other found no node"
 
 
 def test_bound_pod_made_anew_in_one_update_gives_back_its_room() -> None:

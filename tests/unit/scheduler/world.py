@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.unit.scheduler.memory_cluster import MemoryCluster, Running
 
 from kubesched import config
@@ -22,7 +24,9 @@ class World:
         self,
         *objects: PodBuilder | NodeBuilder | KubeObject,
         features: config.Features = DEFAULT_FEATURES,
+        **settings: Any,
     ) -> None:
+        """Settings are those of the scheduler."""
         self.now = 0.0
         self.cluster = MemoryCluster()
         self.scheduler = Scheduler(
@@ -32,6 +36,7 @@ class World:
             draw=lambda among: 0,
             plugins=in_tree(),
             now=lambda: self.now,
+            **settings,
         )
         self.see(*objects)
 

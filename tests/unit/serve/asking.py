@@ -13,6 +13,7 @@ import aiohttp
 
 from kubesched import config
 from kubesched.api.meta import KubeObject
+from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.serve.age import Files, Followed
 from kubesched.serve.cluster import ServedCluster
 from kubesched.serve.guard import Token
@@ -33,8 +34,8 @@ OBJECTS: tuple[KubeObject, ...] = (
 )
 
 
-def cluster_of(*objects: KubeObject) -> ServedCluster:
-    return ServedCluster(objects, config.default(), draw=lambda among: 0)
+def cluster_of(*objects: KubeObject, features: Features = DEFAULT_FEATURES) -> ServedCluster:
+    return ServedCluster(objects, config.default(features), draw=lambda among: 0)
 
 
 class Service:

@@ -10,9 +10,11 @@ import pytest
 from tests.front_server import fronted_in_loop
 from tests.sandbox_server import serving
 from tests.unit.questions.clusters import CONTAINER, shop
+from tests.unit.scheduler.group_world import ALL_GATES
 from tests.unit.serve.asking import Service, cluster_of, served
 
-from kubesched.api.kinds import NODES, PODS
+from kubesched.api.kinds import NODES, POD_GROUPS, PODS
+from kubesched.api.pod_groups import PodGroup
 from kubesched.kube.connection import ConnectionSettings
 from kubesched.questions.sources.live import LiveClusterError
 from kubesched.sandbox.api import Api
@@ -73,6 +75,33 @@ async def _change_and_ask_again(api: Api, cluster: ServedCluster, service: Servi
     assert found["placed"][0]["node"] == "node-5"
     [said] = await service.errors("fit", {"pods": ["default/web-2"]}, 422)
     assert said.startswith("pods[0]: there is no pod default/web-2")
+
+
+def test_groups_and_their_pods_are_followed() -> None:
+    api = shop()
+
+    async def main() -> None:
+        cluster = cluster_of(features=ALL_GATES)
+        async with serving(api) as server, followed_at(server.url, cluster) as followed:
+            await followed.wait_synced()
+            policy = {"schedulingPolicy": {"gang": {"minCount": 3}}}
+            api.create(POD_GROUPS, "default", {"metadata": {"name": "g"}, "spec": policy})
+            member = {"containers": [CONTAINER], "schedulingGroup": {"podGroupName": "g"}}
+            for i in range(2):
+                api.create(PODS, "default", {"metadata": {"name": f"g-{i}"}, "spec": member})
+            await until(lambda: len(cluster.state.groups.pending("default/g")) == 2)
+            async with served(cluster, followed) as service:
+                await until(lambda: bool(cluster.state.objects.all(PodGroup)))
+                found = await service.post("explain", {"pod": "podgroup/g"})
+                assert found["podGroup"]["outcome"] == "gated"
+                api.create(PODS, "default", {"metadata": {"name": "g-2"}, "spec": member})
+                await until(lambda: len(cluster.state.groups.pending("default/g")) == 3)
+                found = await service.post("explain", {"pod": "podgroup/g"})
+                assert (found["podGroup"]["outcome"], found["podGroup"]["waiting"]) == ("scheduled", 3)
+                api.delete(PODS, "default", "g-2", grace=0)
+                await until(lambda: len(cluster.state.groups.pending("default/g")) == 2)
+
+    asyncio.run(main())
 
 
 def test_nothing_but_lists_and_watches_is_asked_of_the_cluster() -> None:

@@ -6,8 +6,10 @@ from tests.unit.scheduler.world import World
 
 from kubesched import config
 from kubesched.api.meta import KubeObject
+from kubesched.config.features import DEFAULT_FEATURES, Features
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.testing import NodeBuilder, PodBuilder
+from kubesched.ui.laboratory import Laboratory
 from kubesched.ui.model.observed import Observed
 from kubesched.ui.sources.manifests import observe_manifests
 from kubesched.ui.sources.scheduler import observe_scheduler
@@ -20,10 +22,17 @@ def still(*objects: PodBuilder | NodeBuilder | KubeObject) -> Views:
     return Views(observe_manifests(SimulatedCluster(built, config.default()), "cluster.yaml"))
 
 
-def alive(*objects: PodBuilder | NodeBuilder | KubeObject) -> tuple[World, Views]:
+def alive(
+    *objects: PodBuilder | NodeBuilder | KubeObject, features: Features = DEFAULT_FEATURES
+) -> tuple[World, Views]:
     """A scheduler that has heard of these objects and tried no pod yet, and its page."""
-    world = World(*objects)
+    world = World(*objects, features=features)
     return world, Views(observed(world))
+
+
+def laboratory_of(views: Views) -> Laboratory:
+    assert views.laboratory is not None
+    return views.laboratory
 
 
 def observed(world: World) -> Observed:

@@ -3,12 +3,12 @@ from __future__ import annotations
 from tests.unit.ui.observing import alive, observed
 
 from kubesched.testing import make_node, make_pod
-from kubesched.ui.model.decisions import DecisionLog
+from kubesched.ui.model.entries import EntryLog
 from kubesched.ui.stream import Follower
 from kubesched.ui.views import Views
 
 
-def log_of(views: Views) -> DecisionLog:
+def log_of(views: Views) -> EntryLog:
     assert views.observed.log is not None
     return views.observed.log
 
@@ -83,23 +83,23 @@ def test_queue_is_counted_by_place_and_sampled_over_time() -> None:
 
 def test_follower_is_told_each_thing_once() -> None:
     world, views = alive(make_node("a"), make_pod("p"))
-    follower = Follower(lambda: views, views.map.version, 0, "")
-    assert set(follower.news()) == {"queue", "saying", "now"}
-    assert follower.news() == {}
+    follower = Follower(views, views.map.version, 0, "")
+    assert set(follower.news(views)) == {"queue", "saying", "now"}
+    assert follower.news(views) == {}
     world.tried()
-    news = follower.news()
-    assert [entry["pod"] for entry in news["decisions"]] == ["default/p"]
-    assert news["map"]["rows"] == [0]
-    assert news["queue"]["active"] == 0
-    assert follower.news() == {}
+    news = follower.news(views)
+    assert [entry.pod for entry in news["decisions"]] == ["default/p"]
+    assert news["map"].rows == [0]
+    assert news["queue"].active == 0
+    assert follower.news(views) == {}
 
 
 def test_follower_that_missed_much_is_told_the_last_and_how_many_it_missed() -> None:
     world, views = alive(make_node("a"), *(make_pod(f"p-{i:03}") for i in range(70)))
     for _ in range(70):
         world.tried()
-    news = Follower(lambda: views, views.map.version, 0, "").news()
-    assert (len(news["decisions"]), news["skipped"], news["decisions"][-1]["number"]) == (60, 10, 70)
+    news = Follower(views, views.map.version, 0, "").news(views)
+    assert (len(news["decisions"]), news["skipped"], news["decisions"][-1].number) == (60, 10, 70)
 
 
 def test_page_that_is_opened_later_begins_with_an_empty_log() -> None:

@@ -7,7 +7,7 @@ import threading
 from typing import Any
 
 import pytest
-from tests.unit.ui.observing import alive, still
+from tests.unit.ui.observing import alive, laboratory_of, still
 
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.testing import make_node, make_pod
@@ -25,7 +25,7 @@ CLUSTER = (
 
 
 def ask(views: Views, question: Any, **how: Any) -> Any:
-    return asyncio.run(views.laboratory.ask(question, **how))
+    return asyncio.run(laboratory_of(views).ask(question, **how))
 
 
 def test_smallest_change_for_a_pod_comes_in_words_and_as_a_patch() -> None:
@@ -66,11 +66,11 @@ def test_too_many_questions_at_once_are_refused() -> None:
     go_on = threading.Event()
 
     async def run() -> None:
-        asked = [asyncio.ensure_future(views.laboratory.run(go_on.wait)) for _ in range(MOST_QUESTIONS)]
+        asked = [asyncio.ensure_future(laboratory_of(views).run(go_on.wait)) for _ in range(MOST_QUESTIONS)]
         await asyncio.sleep(0)
         try:
             with pytest.raises(BusyError):
-                await views.laboratory.run(go_on.wait)
+                await laboratory_of(views).run(go_on.wait)
         finally:
             go_on.set()
         await asyncio.gather(*asked)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from tests.unit.scheduler.group_world import ALL_GATES, make_gang, members
 from tests.unit.ui.observing import alive, still
 
 from kubesched.testing import make_node, make_pod
@@ -75,3 +76,17 @@ def test_pod_in_an_attempt_is_still_there_and_gone_once_it_is_assumed() -> None:
     assert [group.pods for group in views.pending.groups().groups] == [1]
     world.scheduler.decide(attempt)
     assert views.pending.groups().pods == 0
+
+
+def test_gang_that_waits_is_one_entry_with_all_of_its_pods() -> None:
+    gang = members("g", 3)
+    alone = make_pod("alone").requests(cpu="9")
+    world, views = alive(make_node("a").capacity(cpu="2"), make_gang("g", 3), *gang, alone, features=ALL_GATES)
+    attempt = world.scheduler.pop()
+    while attempt is not None:
+        world.scheduler.decide(attempt)
+        attempt = world.scheduler.pop()
+    found = {group.title: group for group in views.pending.groups().groups}
+    [title] = [title for title in found if title.startswith("Pod group default/g: ")]
+    assert (found[title].pods, views.pending.pods_of(found[title].id)[0]) == (3, 3)
+    assert [group.pods for other, group in found.items() if other != title] == [1]

@@ -70,13 +70,13 @@ def test_queue_has_a_past_at_any_moment() -> None:
 def test_page_is_told_to_begin_anew_after_a_step_back() -> None:
     there = travel()
     asyncio.run(there.go(30.0))
-    follower = Follower(lambda: there.views, there.views.map.version, 99, "")
-    follower.news()
+    follower = Follower(there.views, there.views.map.version, 99, "")
+    follower.news(there.views)
     asyncio.run(there.go(10.0))
-    news = follower.news()
+    news = follower.news(there.views)
     assert news["again"]
     assert news["map"] == {"reload": True}
-    assert "again" not in follower.news()
+    assert "again" not in follower.news(there.views)
 
 
 def test_what_is_no_recording_is_refused() -> None:

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.unit.ui.observing import alive, still
+from tests.unit.ui.observing import alive, laboratory_of, still
 
 from kubesched import config
 from kubesched.questions.what_if.change import ChangeError
@@ -24,7 +24,7 @@ CLUSTER = (
 
 
 def asked(views: Views, **question: Any) -> WhatIfView:
-    return asyncio.run(views.laboratory.what_if(Question(**question)))[0]
+    return asyncio.run(laboratory_of(views).what_if(Question(**question)))[0]
 
 
 def test_drained_pods_move_or_wait_and_the_cluster_stays_as_it_is() -> None:

@@ -14,25 +14,25 @@ class RestClientMetrics(Observer):
 
     def __init__(self, registry: MetricsRegistry) -> None:
         family = registry.family
-        self._requests = family("rest_client_requests_total")
-        self._seconds = family("rest_client_request_duration_seconds")
-        self._sent = family("rest_client_request_size_bytes")
-        self._received = family("rest_client_response_size_bytes")
-        self._throttled = family("rest_client_rate_limiter_duration_seconds")
+        self._requests = family("rest_client_requests_total").children
+        self._seconds = family("rest_client_request_duration_seconds").children
+        self._sent = family("rest_client_request_size_bytes").children
+        self._received = family("rest_client_response_size_bytes").children
+        self._throttled = family("rest_client_rate_limiter_duration_seconds").children
         self._retries = family("rest_client_request_retries_total")
         self._plugin_calls = family("rest_client_exec_plugin_call_total")
 
     def answered(self, verb: str, host: str, code: str) -> None:
-        self._requests.child(code, verb, host).inc()
+        self._requests[code, verb, host].inc()
 
     def finished(self, verb: str, host: str, seconds: float, sent: int, received: int | None) -> None:
-        self._seconds.child(verb, host).observe(seconds)
-        self._sent.child(verb, host).observe(sent)
+        self._seconds[verb, host].observe(seconds)
+        self._sent[verb, host].observe(sent)
         if received is not None:
-            self._received.child(verb, host).observe(received)
+            self._received[verb, host].observe(received)
 
     def throttled(self, verb: str, host: str, seconds: float) -> None:
-        self._throttled.child(verb, host).observe(seconds)
+        self._throttled[verb, host].observe(seconds)
 
     def retried(self, verb: str, host: str, code: str) -> None:
         self._retries.child(code, verb, host).inc()

@@ -87,6 +87,17 @@ class Distribution:
         return [(bound, float(count)) for bound, count in zip(bounds, accumulate(self._counts))]
 
 
+class Children(dict[tuple[str, ...], Any]):
+    """By label values, which are tuples. One that is not there yet is made."""
+
+    def __init__(self, make: Callable[[tuple[str, ...]], Any]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, values: tuple[str, ...]) -> Any:
+        return self._make(values)
+
+
 class Family:
     """One metric with its children by label values; one that is known is found at once."""
 
@@ -103,18 +114,18 @@ class Family:
         self.is_there = is_there
         self._allowed = allowed or {}
         self._on_unexpected = on_unexpected
-        self._children: dict[tuple[str, ...], Any] = {}
+        self.children = Children(self._make)
+        """The Numbers, or for a histogram the Distributions, by their label values."""
         if not series.labels:
             self.child()
 
     def child(self, *values: str) -> Any:
         """The Number, or for a histogram the Distribution, of these label values."""
-        found = self._children.get(values)
-        return self._make(values) if found is None else found
+        return self.children[values]
 
     def clear(self) -> None:
         """Forget all children, before they are counted anew."""
-        self._children.clear()
+        self.children.clear()
 
     def shown(self) -> Metric:
         """All children as the library's text formats want them."""
@@ -122,12 +133,12 @@ class Family:
         text = f"[{series.stability}] {series.help}"
         if series.kind == "histogram":
             histogram = HistogramMetricFamily(series.name, text, labels=series.labels)
-            for values, child in self._children.items():
+            for values, child in self.children.items():
                 histogram.add_metric(values, child.buckets(), child.sum)
             return histogram
         kind = CounterMetricFamily if series.kind == "counter" else GaugeMetricFamily
         family = kind(series.name, text, labels=series.labels)
-        for values, child in self._children.items():
+        for values, child in self.children.items():
             family.add_metric(values, child.value)
         return family
 
@@ -135,10 +146,10 @@ class Family:
         if len(values) != len(self.series.labels):
             raise ValueError(f"{self.series.name} has the labels {self.series.labels}, got the values {values}")
         constrained = tuple(map(self._constrained, self.series.labels, values))
-        if constrained not in self._children:
+        if constrained not in self.children:
             histogram = self.series.kind == "histogram"
-            self._children[constrained] = Distribution(self.series.buckets) if histogram else Number()
-        return self._children[constrained]
+            self.children[constrained] = Distribution(self.series.buckets) if histogram else Number()
+        return self.children[constrained]
 
     def _constrained(self, label: str, value: str) -> str:
         if value in self._allowed.get(label, (value,)):

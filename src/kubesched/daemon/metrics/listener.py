@@ -48,20 +48,20 @@ class SchedulerMetrics(SchedulerListener):
         self._draw = draw
         self._profiles = profiles
         family = registry.family
-        self._attempts = family("scheduler_schedule_attempts_total")
-        self._attempt_seconds = family("scheduler_scheduling_attempt_duration_seconds")
+        self._attempts = family("scheduler_schedule_attempts_total").children
+        self._attempt_seconds = family("scheduler_scheduling_attempt_duration_seconds").children
         self._algorithm = family("scheduler_scheduling_algorithm_duration_seconds").child()
-        self._event_seconds = family("scheduler_event_handling_duration_seconds")
+        self._event_seconds = family("scheduler_event_handling_duration_seconds").children
         self._victims = family("scheduler_preemption_victims").child()
         self._preemptions = family("scheduler_preemption_attempts_total").child()
         self._bindings = family("scheduler_goroutines").child("binding")
-        self._sli = family("scheduler_pod_scheduling_sli_duration_seconds")
+        self._sli = family("scheduler_pod_scheduling_sli_duration_seconds").children
         self._attempts_needed = family("scheduler_pod_scheduling_attempts").child()
         self._after_flush = family("scheduler_pod_scheduled_after_flush_total").child()
-        self._points = family("scheduler_framework_extension_point_duration_seconds")
-        self._plugins = family("scheduler_plugin_execution_duration_seconds")
-        self._hints = family("scheduler_queueing_hint_execution_duration_seconds")
-        self._incoming = family("scheduler_queue_incoming_pods_total")
+        self._points = family("scheduler_framework_extension_point_duration_seconds").children
+        self._plugins = family("scheduler_plugin_execution_duration_seconds").children
+        self._hints = family("scheduler_queueing_hint_execution_duration_seconds").children
+        self._incoming = family("scheduler_queue_incoming_pods_total").children
         self._permit_wait = family("scheduler_permit_wait_duration_seconds")
         self._evaluations = family("scheduler_plugin_evaluation_total")
         self._evictions = family("scheduler_preemption_goroutines_execution_total")
@@ -78,23 +78,24 @@ class SchedulerMetrics(SchedulerListener):
     # -- the queue ----------------------------------------------------------------------------------------------------
 
     def moved(self, queued: QueuedPod, event: str, place: str) -> None:
-        self._incoming.child(_QUEUES[place], event).inc()
+        self._incoming[_QUEUES[place], event].inc()
 
     def pre_enqueued(self, profile: str, seconds: float) -> None:
         # kube-scheduler says Success even where a plugin held the pod back.
-        self._points.child("PreEnqueue", str(Code.SUCCESS), profile).observe(seconds)
+        self._points["PreEnqueue", str(Code.SUCCESS), profile].observe(seconds)
 
     def held_back(self, pods: Sequence[QueuedPod], event: str, seconds: float) -> None:
-        self._incoming.child(_QUEUES["Unschedulable"], event).inc(len(pods))
+        self._incoming[_QUEUES["Unschedulable"], event].inc(len(pods))
         for profile, count in Counter(map(_PROFILE, pods)).items():
-            self._points.child("PreEnqueue", str(Code.SUCCESS), profile).observe(seconds, count)
+            self._points["PreEnqueue", str(Code.SUCCESS), profile].observe(seconds, count)
 
     def hinted(self, queued: QueuedPod, plugin: str, event: ClusterEvent, hint: str, seconds: float) -> None:
-        self._hints.child(plugin, event.label, hint).observe(seconds)
+        self._hints[plugin, event.label, hint].observe(seconds)
 
     def handled(self, change: Change[KubeObject], events: Sequence[ClusterEvent], seconds: float) -> None:
-        for label in {event.label for event in events}:
-            self._event_seconds.child(label).observe(seconds)
+        labels = (event.label for event in events)
+        for label in labels if len(events) == 1 else set(labels):
+            self._event_seconds[label,].observe(seconds)
 
     # -- attempts -----------------------------------------------------------------------------------------------------
 
@@ -147,7 +148,7 @@ class SchedulerMetrics(SchedulerListener):
             self._attempts_needed.observe(queued.attempts)
             if queued.first_tried is not None:
                 tries = f"{_MANY_ATTEMPTS}+" if queued.attempts >= _MANY_ATTEMPTS else str(queued.attempts)
-                self._sli.child(tries).observe(self._clock() - queued.first_tried)
+                self._sli[tries,].observe(self._clock() - queued.first_tried)
             if queued.flushed:
                 self._after_flush.inc()
         elif attempt.outcome in _BINDING_FAILED:
@@ -165,8 +166,8 @@ class SchedulerMetrics(SchedulerListener):
 
     def _attempted(self, attempt: Attempt, result: str) -> None:
         profile = attempt.queued.pod.spec.scheduler_name
-        self._attempts.child(result, profile).inc()
-        self._attempt_seconds.child(result, profile).observe(_watch_of(attempt).elapsed())
+        self._attempts[result, profile].inc()
+        self._attempt_seconds[result, profile].observe(_watch_of(attempt).elapsed())
 
     def _note_laps(self, attempt: Attempt, watch: Stopwatch) -> None:
         profile = attempt.queued.pod.spec.scheduler_name
@@ -178,9 +179,9 @@ class SchedulerMetrics(SchedulerListener):
                 self._evictions.child(result).inc()
                 self._eviction_seconds.child(result).observe(seconds)
             else:
-                self._points.child(point, status, profile).observe(seconds)
+                self._points[point, status, profile].observe(seconds)
         for plugin, point, status, seconds in watch.plugin_laps:
-            self._plugins.child(plugin, point, status).observe(seconds)
+            self._plugins[plugin, point, status].observe(seconds)
 
     def counted(self, metric: str, labels: Sequence[str]) -> None:
         self._family(metric).child(*labels).inc()
@@ -223,16 +224,16 @@ class ClientMetrics:
     def __init__(self, registry: MetricsRegistry, clock: Callable[[], float]) -> None:
         """`clock` has seconds for durations."""
         self.now = clock
-        self._calls = registry.family("scheduler_async_api_call_execution_total")
-        self._call_seconds = registry.family("scheduler_async_api_call_execution_duration_seconds")
-        self._pending_calls = registry.family("scheduler_pending_async_api_calls")
+        self._calls = registry.family("scheduler_async_api_call_execution_total").children
+        self._call_seconds = registry.family("scheduler_async_api_call_execution_duration_seconds").children
+        self._pending_calls = registry.family("scheduler_pending_async_api_calls").children
 
     def writing(self, call: str, by: int) -> None:
-        self._pending_calls.child(call).inc(by)
+        self._pending_calls[call,].inc(by)
 
     def wrote(self, call: str, result: str, seconds: float) -> None:
-        self._calls.child(call, result).inc()
-        self._call_seconds.child(call, result).observe(seconds)
+        self._calls[call, result].inc()
+        self._call_seconds[call, result].observe(seconds)
 
 
 def _watch_of(attempt: Attempt) -> Stopwatch:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from aiohttp import web
@@ -78,13 +78,22 @@ _TOO_MANY = ApiError(429, "TooManyRequests", f"too many requests that were refus
 _HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache, private"}
 
 
-def guard(authenticator: Authenticator, authorizer: Authorizer, strangers: Strangers) -> Middleware:
-    """Lets requests through whose user may make them."""
+def headers_of(request: web.Request) -> Mapping[str, str]:
+    return request.headers
+
+
+def guard(
+    authenticator: Authenticator,
+    authorizer: Authorizer,
+    strangers: Strangers,
+    credentials: Callable[[web.Request], Mapping[str, str]] = headers_of,
+) -> Middleware:
+    """Lets requests through whose user may make them. `credentials` are the headers that say who that is."""
 
     @web.middleware
     async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
         address = request.remote or ""
-        needs_review = "Authorization" in request.headers or not authorizer.is_open(request.path)
+        needs_review = "Authorization" in credentials(request) or not authorizer.is_open(request.path)
         if needs_review and strangers.is_limited(address):
             return _refusal(_TOO_MANY)
         answer = await allowed(request)
@@ -101,7 +110,7 @@ def guard(authenticator: Authenticator, authorizer: Authorizer, strangers: Stran
         connection = request.transport.get_extra_info("ssl_object") if request.transport is not None else None
         verb = request.method.lower()
         try:
-            user = await authenticator.user_of(request.headers, connection)
+            user = await authenticator.user_of(credentials(request), connection)
         except UnauthorizedError:
             return _refusal(_UNAUTHORIZED)
         except ReviewError as error:  # a user who cannot be verified is refused

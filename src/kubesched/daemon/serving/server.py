@@ -1,4 +1,4 @@
-"""The server on the secure port: listens, serves the endpoints behind the guard, and stops gracefully."""
+"""The server on the secure port, and on that of the page: both behind the guard, and both stop gracefully."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import ipaddress
 import os
 import socket
 from collections.abc import Callable
+from typing import Any
 
 from aiohttp import web
 
@@ -18,7 +19,8 @@ from kubesched.daemon.serving.authentication import Authenticator
 from kubesched.daemon.serving.authorities import Authorities, AuthoritySource
 from kubesched.daemon.serving.connections import Connections
 from kubesched.daemon.serving.endpoints import Endpoints, Served
-from kubesched.daemon.serving.guard import Authorizer, Strangers, guard
+from kubesched.daemon.serving.guard import Authorizer, Strangers, guard, headers_of
+from kubesched.daemon.serving.page import Page
 from kubesched.daemon.serving.reviews import AccessReviewer, ReviewApi, TokenReviewer
 from kubesched.daemon.serving.tls import ServingTls
 
@@ -32,8 +34,17 @@ class ServingError(UserError):
     """The port cannot be had; one line says why."""
 
 
+class _Port:
+    """A port, and what is served there."""
+
+    def __init__(self, number: int, application: web.Application) -> None:
+        """0 is replaced by the port that was found."""
+        self.number = number
+        self.runner = web.AppRunner(application, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
+
+
 class SecureServer:
-    """Everything between the secure port and the endpoints."""
+    """Everything between the ports and what is served there."""
 
     def __init__(
         self,
@@ -42,10 +53,11 @@ class SecureServer:
         authentication: ReviewApi | None = None,
         authorization: ReviewApi | None = None,
         clock: Callable[[], float],
+        page: Page | None = None,
     ) -> None:
         """The clients of --authentication-kubeconfig and --authorization-kubeconfig, as far as there are any.
 
-        OptionsError if certificates cannot be used.
+        `page` is served on --ui-port. OptionsError if certificates cannot be used.
         """
         options = self._options = served.options
         self._tls = ServingTls(options, served.now)
@@ -61,32 +73,51 @@ class SecureServer:
                 denied_ttl=options.authorization_webhook_cache_unauthorized_ttl,
                 clock=clock,
             )
-        authorizer = Authorizer(options.authorization_always_allow_paths, access)
-        self._endpoints = Endpoints(served)
         self._connections = Connections()
-        middlewares = self._connections.middleware(), guard(self._authenticator, authorizer, Strangers(clock))
-        self._runner = web.AppRunner(
-            self._endpoints.application(*middlewares), access_log=None, shutdown_timeout=SHUTDOWN_SECONDS
-        )
+        self._page = page
+        strangers = Strangers(clock)
+
+        def guarded(open_paths: tuple[str, ...], credentials: Any = headers_of) -> tuple[Any, Any]:
+            authorizer = Authorizer((*options.authorization_always_allow_paths, *open_paths), access)
+            return self._connections.middleware(), guard(self._authenticator, authorizer, strangers, credentials)
+
+        self._ports: list[_Port] = []
+        if options.secure_port or page is None:
+            self._ports.append(_Port(options.secure_port, Endpoints(served).application(*guarded(()))))
+        if page is not None:
+            behind = guarded(page.open_paths, page.credentials)
+            self._ports.append(_Port(options.ui_port, page.application(behind, self._tls.has_certificate_for)))
         self._tasks: tuple[asyncio.Task[None], ...] = ()
-        self.port = 0
-        """The port, once there is one."""
+
+    @property
+    def port(self) -> int:
+        """The secure port, once there is one."""
+        return self._ports[0].number
+
+    @property
+    def ui_port(self) -> int:
+        """That of the page."""
+        return self._ports[-1].number
 
     async def start(self) -> None:
-        """Listen. ServingError if the port is taken; OptionsError if client authorities were needed and not found."""
-        listener = listening(self._options)
+        """Listen. ServingError if a port is taken; OptionsError if client authorities were needed and not found."""
+        listeners: list[socket.socket] = []
         try:
+            listeners.extend(listening(self._options, port.number) for port in self._ports)
             await self._authorities.start()
-            await self._runner.setup()
+            for port in self._ports:
+                await port.runner.setup()
         except BaseException:
-            listener.close()
+            for listener in listeners:
+                listener.close()
             raise
-        self.port = listener.getsockname()[1]
-        self._tasks = (
-            asyncio.create_task(self._accept(listener), name="connections"),
-            asyncio.create_task(self._authorities.keep_fresh(), name="client authorities"),
-        )
-        log.text(f"Serving securely on {_shown(self._options.bind_address, self.port)}")
+        accepting = []
+        for port, listener in zip(self._ports, listeners, strict=True):
+            port.number = listener.getsockname()[1]
+            accepting.append(asyncio.create_task(self._accept(listener, port), name="connections"))
+            log.text(f"Serving securely on {_shown(self._options.bind_address, port.number)}")
+        refreshing = asyncio.create_task(self._authorities.keep_fresh(), name="client authorities")
+        self._tasks = (*accepting, refreshing)
 
     async def stop(self) -> None:
         """Finish the requests under way, within seconds."""
@@ -94,11 +125,14 @@ class SecureServer:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._connections.close()
-        await self._runner.cleanup()
+        if self._page is not None:
+            await self._page.stop()
+        for port in self._ports:
+            await port.runner.cleanup()
         log.info("[graceful-termination] secure server is exiting")
 
-    async def _accept(self, listener: socket.socket) -> None:
-        server = self._runner.server
+    async def _accept(self, listener: socket.socket, port: _Port) -> None:
+        server = port.runner.server
         assert server is not None
         with listener:
             await self._connections.accept(listener, self._tls.context, server)
@@ -108,16 +142,16 @@ class SecureServer:
         self._authenticator.trust(authorities)
 
 
-def listening(options: Options) -> socket.socket:
-    """A socket on the secure port; an unspecified address stands for all addresses of both families."""
+def listening(options: Options, port: int) -> socket.socket:
+    """A socket on the port; an unspecified address stands for all addresses of both families."""
     address = ipaddress.ip_address(options.bind_address)
     families = [socket.AF_INET6 if address.version == 6 else socket.AF_INET]
     if address.is_unspecified and socket.has_dualstack_ipv6():
         families.insert(0, socket.AF_INET6)
-    shown = _shown(options.bind_address, options.secure_port)
+    shown = _shown(options.bind_address, port)
     while True:
         try:
-            return _bound(options, families.pop(0))
+            return _bound(options, families.pop(0), port)
         except OSError as error:
             if families and error.errno == errno.EAFNOSUPPORT:
                 continue
@@ -126,12 +160,12 @@ def listening(options: Options) -> socket.socket:
             raise ServingError(message) from None
 
 
-def _bound(options: Options, family: socket.AddressFamily) -> socket.socket:
+def _bound(options: Options, family: socket.AddressFamily, port: int) -> socket.socket:
     """As Go, it may take an address in TIME_WAIT; the flag about sharing addresses is about other things elsewhere."""
     is_unspecified = ipaddress.ip_address(options.bind_address).is_unspecified
     is_dual = family == socket.AF_INET6 and is_unspecified and socket.has_dualstack_ipv6()
     listener = socket.create_server(
-        ("::" if is_dual else options.bind_address, options.secure_port),
+        ("::" if is_dual else options.bind_address, port),
         family=family,
         backlog=_BACKLOG,
         reuse_port=options.permit_port_sharing,

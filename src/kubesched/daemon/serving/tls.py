@@ -77,6 +77,11 @@ class ServingTls:
             self._contexts.clear()
             self.context.verify_mode = ssl.CERT_OPTIONAL if authorities else ssl.CERT_NONE
 
+    def has_certificate_for(self, name: str) -> bool:
+        """Whether a certificate is shown that is meant for this name."""
+        wanted = (name, f"*.{name.partition('.')[2]}")
+        return any(each in certificate.names for certificate in (self._default, *self._by_name) for each in wanted)
+
     def _choose(self, connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
         certificate = self._certificate_for(name or "")
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup
@@ -98,17 +99,17 @@ class _Reprieve:
 
     def grant(self, unit: Unit) -> bool:
         """Whether the unit may stay; then it is back."""
-        self._absence.bring_back(unit.pods)
+        come, go = partial(self._absence.bring_back, unit.pods), partial(self._absence.take, unit.pods)
         concerned: set[int] | None = None
         if self._is_local and not any(pod.facts.terms for pod in unit.pods):
             concerned = self._rows.intersection(pod.row for pod in unit.pods)
             if not concerned:
+                come()
                 return True  # nobody of the group is anywhere near
-        if self._what_if.resettle(concerned):
+        is_granted = self._what_if.resettle(concerned, come, go)
+        if is_granted:
             self._rows = {row for _, row in self._what_if.assignments}
-            return True
-        self._absence.take(unit.pods)
-        return False
+        return is_granted
 
 
 def _looks_at_its_node_only(pod: Pod, state: ClusterState) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kubesched.api.change import Change
@@ -118,19 +118,20 @@ class DefaultPreemption(PostFilterPlugin, PodGroupPostFilterPlugin, PreEnqueuePl
     def pod_group_post_filter(
         self, group: PodGroup, pods: Sequence[Pod], state: ClusterState, what_if: GroupWhatIf
     ) -> tuple[GroupPostFilterResult | None, Status | None]:
+        prefix = "" if group.is_alpha else "pod group preemption: "
         if is_under_way(group, pods, state):
             known = {pod.identity: pod.status.nominated_node_name for pod in pods}
-            return GroupPostFilterResult(known, None, "ongoing preemption on nominated nodes"), None
+            return GroupPostFilterResult(known, None, f"{prefix}ongoing preemption on nominated nodes"), None
         room = make_room(group, pods, state, what_if)
         if isinstance(room, Status):
-            return None, room
+            return None, replace(room, reasons=(f"{prefix}{room.message}",)) if room.is_rejection else room
         names = state.nodes.names
         nominations = {pod.identity: names[row] for pod, row in room.assignments}
         leaving = [victim.pod for victim in room.victims if not victim.pod.is_terminating]
         nodes = nominations.values()
         eviction = GroupEviction(self.name, group, pods[0], state, nodes, leaving, self._evicting, self.context)
         result = PostFilterResult("", room.victims, None, eviction) if leaving else None
-        said = f"found a placement for podgroup, preempting {len(room.victims)} victims"
+        said = f"{prefix}found a placement for podgroup, preempting {len(room.victims)} victims"
         return GroupPostFilterResult(nominations, result, said), None
 
     def _hopeless(self, run: DryRun, node_count: int) -> tuple[PostFilterResult, Status]:

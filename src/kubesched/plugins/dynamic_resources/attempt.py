@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kubesched.api.device_claims import AllocationResult, ResourceClaim
+from kubesched.api.device_claims import AllocationResult, ConsumerReference, ResourceClaim
 from kubesched.api.devices import DeviceClass
 from kubesched.api.pod import ExtendedResourceRequest, Pod
+from kubesched.api.pod_groups import PodGroup
 from kubesched.api.selectors import NodeTerm
 from kubesched.framework.cycle import Cycle
 from kubesched.plugins.dynamic_resources.extended import IN_MEMORY_NAME, ExtendedDemand, demand_of, spec_with
@@ -40,6 +41,10 @@ class ClaimAttempt:
 
     pod: Pod
     claims: list[ResourceClaim] = field(default_factory=list)
+    consumers: list[ConsumerReference] = field(default_factory=list)
+    """For whom each of them is reserved: the pod, or its group if it is a claim of that."""
+    group: PodGroup | None = None
+    """The group of the pod, if groups have claims."""
     has_extended_claim: bool = False
     """Whether the last claim is the one for extended resources."""
     nodes_of: dict[int, tuple[NodeTerm, ...]] = field(default_factory=dict)
@@ -72,6 +77,11 @@ class ClaimAttempt:
         """Whether a claim for extended resources is left from an earlier attempt: it must go first."""
         extended = self.extended_claim
         return extended is not None and extended.name != IN_MEMORY_NAME
+
+    def is_reserved(self, claim: ResourceClaim) -> bool:
+        """Whether the pod may use the claim already, by itself or as one of its group."""
+        uids = {self.pod.uid} if self.group is None else {self.pod.uid, self.group.metadata.uid}
+        return any(consumer.uid in uids for consumer in claim.status.reserved_for)
 
     @property
     def to_allocate(self) -> list[int]:

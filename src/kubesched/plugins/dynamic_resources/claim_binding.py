@@ -16,7 +16,6 @@ from kubesched.plugins.dynamic_resources.writes import (
     ClaimGoneAnotherWayError,
     DeleteClaim,
     ReserveClaim,
-    consumer_of,
     write_claim,
 )
 from kubesched.plugins.shared.devices.ledger import Ledger, identity_of
@@ -106,9 +105,9 @@ class ClaimBinding:
         self._client = context.client
 
     async def bind(self) -> None:
-        """All claims of the pod are allocated and reserved for it. ClientError, or ClaimGoneAnotherWayError."""
+        """All claims of the pod are allocated and reserved. ClientError, or ClaimGoneAnotherWayError."""
         for index, claim in enumerate(self._attempt.claims):
-            if not claim.is_reserved_for(self._attempt.pod.uid):
+            if not self._attempt.is_reserved(claim):
                 # A pod that gives way to another is not stopped in the middle of a write, whose devices would be given
                 # to others though the claim may have them.
                 await self._context.handle.to_the_end(self._bind_in_turn(index))
@@ -171,15 +170,8 @@ class ClaimBinding:
             if is_extended and claim.name == IN_MEMORY_NAME:
                 claim = attempt.claims[index] = await self._create(claim)
             is_shared = pod.spec.scheduling_group is not None
-            write = ReserveClaim(claim, consumer_of(pod), allocation, self._timestamp(), is_shared)
-            what = "allocation and reservation" if allocation is not None else "reservation"
-            try:
-                known = self._ledger.claim(claim.name, claim.namespace)
-                written = await write_claim(self._client, write, known or claim)
-            except ClientError as failure:
-                raise ClientError(failure.reason, f"add {what} to claim {claim.key}: {failure}") from failure
-            assert written is not None
-            self._ledger.assume(written)
+            write = ReserveClaim(claim, attempt.consumers[index], allocation, self._timestamp(), is_shared)
+            written = self._written_already(write) or await self._write(write)
         finally:
             if allocation is not None:
                 del attempt.allocations[index]  # it is released once, for other pods may count on it too
@@ -187,6 +179,26 @@ class ClaimBinding:
         if is_extended:
             await self._name_in_pod(written)
         attempt.claims[index] = written
+
+    def _written_already(self, write: ReserveClaim) -> ResourceClaim | None:
+        """The claim, if another pod of the group has written just what is to be written."""
+        known = self._ledger.claim(write.claim.name, write.claim.namespace) if write.is_shared else None
+        if known is None or not known.is_reserved_for(write.consumer.uid):
+            return None
+        has, wanted = known.status.allocation, write.allocation
+        is_same = has is not None and (wanted is None or has.devices == wanted.devices)
+        return known if is_same and known.metadata.uid == write.claim.metadata.uid else None
+
+    async def _write(self, write: ReserveClaim) -> ResourceClaim:
+        what = "allocation and reservation" if write.allocation is not None else "reservation"
+        try:
+            known = self._ledger.claim(write.claim.name, write.claim.namespace)
+            written = await write_claim(self._client, write, known or write.claim)
+        except ClientError as failure:
+            raise ClientError(failure.reason, f"add {what} to claim {write.claim.key}: {failure}") from failure
+        assert written is not None
+        self._ledger.assume(written)
+        return written
 
     def _timestamp(self) -> str:
         """When the devices began to be made ready; only that feature asks."""

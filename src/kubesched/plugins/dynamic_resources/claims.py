@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 
-from kubesched.api.device_claims import DeviceRequest, ResourceClaim
+from kubesched.api.device_claims import ConsumerReference, DeviceRequest, ResourceClaim
 from kubesched.api.devices import DeviceClass
 from kubesched.api.pod import Pod, PodResourceClaim
+from kubesched.api.pod_groups import GROUP, PodGroup
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind, Lookup
 from kubesched.framework.status import Status, error, unresolvable
 from kubesched.plugins.shared.devices.answers import DeviceView
-from kubesched.plugins.shared.devices.ledger import Ledger
 from kubesched.plugins.shared.hinting import is_same_pod, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
 
@@ -20,9 +20,13 @@ class ClaimNotReadyError(Exception):
     """Why a pod cannot have one of its claims yet, in the words that users see."""
 
 
-def claims_of(pod: Pod, ledger: Ledger) -> list[ResourceClaim]:
-    """The claims of a pod, in its order. Raises ClaimNotReadyError."""
-    claims: list[ResourceClaim] = []
+def claims_of(pod: Pod, state: ClusterState) -> list[tuple[PodResourceClaim, ResourceClaim]]:
+    """The claims of a pod, in its order, with what it says of them. Raises ClaimNotReadyError."""
+    return list(_claims_of(pod, state))
+
+
+def _claims_of(pod: Pod, state: ClusterState) -> Iterator[tuple[PodResourceClaim, ResourceClaim]]:
+    ledger = state.companion(DeviceView).ledger
     for entry in pod.spec.resource_claims:
         name = _claim_name(pod, entry)
         if name is None:
@@ -33,13 +37,29 @@ def claims_of(pod: Pod, ledger: Ledger) -> list[ResourceClaim]:
         if claim.metadata.deletion_timestamp:
             raise ClaimNotReadyError(f'resourceclaim "{claim.name}" is being deleted')
         if entry.resource_claim_name is None:
-            owner = claim.metadata.controller
-            if owner is None or owner.uid != pod.uid:
-                raise ClaimNotReadyError(
-                    f"ResourceClaim {claim.key} was not created for Pod {pod.key} (Pod is not owner)"
-                )
-        claims.append(claim)
-    return claims
+            _check_owner(claim, pod, may_be_group=state.features.group_claims)
+        yield entry, claim
+
+
+def _check_owner(claim: ResourceClaim, pod: Pod, *, may_be_group: bool) -> None:
+    """Whether the claim was made for the pod or, where groups have claims, for its group."""
+    owner, named = claim.metadata.controller, pod.spec.scheduling_group
+    if owner is not None and owner.uid == pod.uid:
+        return
+    who = "Pod is not owner"
+    if may_be_group and named is not None:
+        group, _, _ = ("", "", "") if owner is None else owner.api_version.partition("/")
+        if owner is not None and (group, owner.kind, owner.name) == (GROUP, "PodGroup", named.pod_group_name):
+            return
+        who = f"neither Pod nor PodGroup {named.pod_group_name} is the owner"
+    raise ClaimNotReadyError(f"ResourceClaim {claim.key} was not created for Pod {pod.key} ({who})")
+
+
+def consumer_of(pod: Pod, entry: PodResourceClaim | None = None, group: PodGroup | None = None) -> ConsumerReference:
+    """For whom a claim is reserved: the group, if that has the very same entry; else the pod."""
+    if group is not None and entry in group.spec.resource_claims:
+        return ConsumerReference(api_group=GROUP, resource="podgroups", name=group.name, uid=group.metadata.uid)
+    return ConsumerReference(resource="pods", name=pod.name, uid=pod.uid)
 
 
 def _claim_name(pod: Pod, entry: PodResourceClaim) -> str | None:
@@ -84,12 +104,12 @@ def interests() -> tuple[Interest, ...]:
 def after_claim(pod: Pod, old: ResourceClaim | None, new: ResourceClaim, state: ClusterState) -> Hint:
     """Any claim gave back its devices, or one of the pod's own came or changed its status."""
     try:
-        claims = claims_of(pod, state.companion(DeviceView).ledger)
+        claims = claims_of(pod, state)
     except ClaimNotReadyError:
         return Hint.SKIP
     if _gave_back_devices(old, new):
         return Hint.QUEUE
-    if all(claim.metadata.uid != new.metadata.uid for claim in claims):
+    if all(claim.metadata.uid != new.metadata.uid for _, claim in claims):
         return Hint.SKIP
     return queue_if(old is None or old.status != new.status)
 
@@ -114,7 +134,7 @@ def after_pod(pod: Pod, old: Pod, new: Pod, state: ClusterState) -> Hint:
     if not is_same_pod(pod, new):
         return Hint.SKIP
     try:
-        claims_of(new, state.companion(DeviceView).ledger)
+        claims_of(new, state)
     except ClaimNotReadyError:
         return Hint.SKIP
     return Hint.QUEUE

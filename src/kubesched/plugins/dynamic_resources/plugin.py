@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from kubesched.api.device_claims import AllocationResult, ResourceClaim
 from kubesched.api.devices import DeviceClass
 from kubesched.api.pod import Pod
-from kubesched.api.pod_groups import group_key
+from kubesched.api.pod_groups import PodGroup, group_key
 from kubesched.api.selectors import compile_node_selector
 from kubesched.config.args import DynamicResourcesArgs
 from kubesched.config.defaults import BINDING_TIMEOUT, SEARCH_TIMEOUT
@@ -20,6 +20,7 @@ from kubesched.framework.client import ClientError
 from kubesched.framework.cycle import Cycle, CycleStateMissingError
 from kubesched.framework.diagnosis import Diagnosis, FilterOutcome
 from kubesched.framework.events import Interest
+from kubesched.framework.groups import GroupPostFilterResult, GroupWhatIf, PodGroupPostFilterPlugin, group_of
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import (
     ASKED_ANEW,
@@ -40,20 +41,29 @@ from kubesched.framework.plugin import (
 from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Status, error, unresolvable, unschedulable
 from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt, Variant, find_variants, score_of_allocated
 from kubesched.plugins.dynamic_resources.claim_binding import ClaimBinding, is_lost
-from kubesched.plugins.dynamic_resources.claims import ClaimNotReadyError, claims_of, interests, request_rejection
+from kubesched.plugins.dynamic_resources.claims import (
+    ClaimNotReadyError,
+    claims_of,
+    consumer_of,
+    interests,
+    request_rejection,
+)
 from kubesched.plugins.dynamic_resources.explaining import explain_claims
 from kubesched.plugins.dynamic_resources.extended import claim_for, spec_with
-from kubesched.plugins.dynamic_resources.writes import (
-    ClaimGoneAnotherWayError,
-    DeallocateClaim,
-    DeleteClaim,
-    UnreserveClaim,
+from kubesched.plugins.dynamic_resources.giving_back import (
+    NO_CLAIMS,
+    STILL_NOT_SCHEDULABLE,
+    Failing,
+    for_group,
+    for_pod,
+    in_the_way,
 )
+from kubesched.plugins.dynamic_resources.writes import ClaimGoneAnotherWayError, DeleteClaim, UnreserveClaim
 from kubesched.plugins.shared.arithmetic import scaled_to_maximum
 from kubesched.plugins.shared.devices.allocation import allocations
 from kubesched.plugins.shared.devices.answers import DeviceView
 from kubesched.plugins.shared.devices.demand import SearchTime
-from kubesched.plugins.shared.devices.extended_resources import extended_resources, served_by_devices
+from kubesched.plugins.shared.devices.extended_resources import extended_resources, served_by_devices, unserved
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64
 
@@ -63,17 +73,13 @@ NOT_AVAILABLE = unresolvable("resourceclaim not available on the node")
 HAS_LEFTOVER = unresolvable("cannot schedule extended resource claim")
 CANNOT_FIT = unresolvable("cannot fit resource")
 
-NO_CLAIMS = unschedulable("no new claims to deallocate")
-DEALLOCATED = unschedulable("deallocation of ResourceClaim completed")
-DELETED = unschedulable("deletion of ResourceClaim completed")
-STILL_NOT_SCHEDULABLE = unschedulable("still not schedulable")
-
 
 class DynamicResources(
     PreEnqueuePlugin,
     PreFilterPlugin,
     FilterPlugin,
     PostFilterPlugin,
+    PodGroupPostFilterPlugin,
     ScorePlugin,
     ReservePlugin,
     PreBindPlugin,
@@ -108,7 +114,7 @@ class DynamicResources(
         if not pod.spec.resource_claims:
             return None
         try:
-            claims_of(pod, state.companion(DeviceView).ledger)
+            claims_of(pod, state)
         except ClaimNotReadyError as missing:
             return unresolvable(str(missing))
         return None
@@ -120,12 +126,17 @@ class DynamicResources(
         attempt = ClaimAttempt(pod)
         cycle.write(NOTES, ClaimAttempt(pod))  # as long as nothing else is known
         ledger = self._view(cycle).ledger
+        if cycle.state.features.group_claims:
+            attempt.group = group_of(pod, cycle.state)
         try:
-            attempt.claims = claims_of(pod, ledger)
+            for entry, claim in claims_of(pod, cycle.state):
+                attempt.claims.append(claim)
+                attempt.consumers.append(consumer_of(pod, entry, attempt.group))
         except ClaimNotReadyError as missing:
             return unresolvable(str(missing))
         if served_by_devices(cycle):
             attempt.claims.append(ledger.extended_claim_of(pod) or claim_for(pod))
+            attempt.consumers.append(consumer_of(pod))
             attempt.has_extended_claim = True
         if not attempt.claims:
             return SKIP
@@ -185,7 +196,7 @@ class DynamicResources(
             if variant.answer is not None:
                 self._reject_without_devices(ids, variant, cycle)
         if attempt.has_extended_claim:
-            self._reject_unserved(ids, cycle)
+            ids[unserved(cycle)] = self.rejections.id_of(CANNOT_FIT)
         return ids
 
     def _unavailable(self, attempt: ClaimAttempt, nodes: Nodes) -> Bool:
@@ -213,13 +224,6 @@ class DynamicResources(
                 words = view.words(outcome.error, row, variant.claims)
                 ids[row] = self.rejections.id_of(error(words))
 
-    def _reject_unserved(self, ids: Int32, cycle: Cycle) -> None:
-        """Rows that lack an extended resource which neither they nor any device offers."""
-        for name in extended_resources(cycle) - served_by_devices(cycle):
-            for row, node in enumerate(cycle.state.nodes.nodes):
-                if node is not None and name not in node.status.allocatable:
-                    ids[row] = self.rejections.id_of(CANNOT_FIT)
-
     # -- no node fits -------------------------------------------------------------------------------------------------
 
     def post_filter(
@@ -232,34 +236,34 @@ class DynamicResources(
             return None, NO_CLAIMS if self.name in cycle.skipped_filters else error("not found")
         if not attempt.claims:
             return None, NO_CLAIMS
-        idle = self.deallocatable(cycle, diagnosis)
-        if idle:
-            attempt.writes = [DeallocateClaim(idle[0])]
+        said = for_pod(attempt, self.in_the_way(attempt, diagnosis))
+        if said is not STILL_NOT_SCHEDULABLE:
             cycle.defer(self._binding(cycle, attempt).undo)
-            return None, DEALLOCATED
-        extended = attempt.extended_claim
-        if extended is not None and attempt.has_leftover:
-            attempt.writes = [DeleteClaim(extended)]
-            cycle.defer(self._binding(cycle, attempt).undo)
-            return None, DELETED
-        return None, STILL_NOT_SCHEDULABLE
+        return None, said
 
-    def deallocatable(self, cycle: Cycle, diagnosis: Diagnosis) -> list[ResourceClaim]:
-        """Claims that are not available where the pod might run otherwise, and that no other pod uses."""
-        attempt, outcome = self._attempt(cycle), diagnosis.filter_outcome
+    def pod_group_post_filter(
+        self, group: PodGroup, pods: Sequence[Pod], state: ClusterState, what_if: GroupWhatIf
+    ) -> tuple[GroupPostFilterResult | None, Status | None]:
+        """The same for all pods of a group that found no node; then claims of the group.
+
+        Not for a group whose placement is limited: what is in the way in one place need not be in another.
+        """
+        failing = [
+            Failing(cycle, attempt, self.in_the_way(attempt, diagnosis))
+            for cycle, diagnosis in (() if group.topology_key else what_if.failed)
+            if (attempt := cycle.find(NOTES)) and attempt.claims
+        ]
+        said, writing = for_group(group, failing, state)
+        for one in writing:
+            one.cycle.defer(self._binding(one.cycle, one.attempt).undo)
+        return None, unschedulable(*said)
+
+    def in_the_way(self, attempt: ClaimAttempt, diagnosis: Diagnosis) -> list[ResourceClaim]:
+        """Claims that are not available where the pod might run otherwise."""
+        outcome = diagnosis.filter_outcome
         if attempt.rejection_ids is None or outcome is None:
             return []
-        refused = attempt.rejection_ids == self.rejections.id_of(NOT_AVAILABLE)
-        asked = [
-            row
-            for row in np.flatnonzero(refused & outcome.considered).tolist()
-            if (said := outcome.status_of(row)) is not None and said.plugin == self.name
-        ]
-        return [
-            attempt.claims[index]
-            for index, rows in sorted(attempt.unavailable.items())
-            if rows[asked].any() and _is_idle(attempt.claims[index], cycle.pod)
-        ]
+        return in_the_way(attempt, attempt.rejection_ids == self.rejections.id_of(NOT_AVAILABLE), outcome)
 
     # -- which node is best -------------------------------------------------------------------------------------------
 
@@ -388,8 +392,3 @@ class DynamicResources(
 def _group_of(cycle: Cycle) -> str:
     """The group that the pod is placed with, as a whole; empty if it is on its own."""
     return "" if cycle.makes_room else group_key(cycle.pod)
-
-
-def _is_idle(claim: ResourceClaim, pod: Pod) -> bool:
-    """Whether no pod uses the claim, but perhaps this one."""
-    return all(consumer.uid == pod.uid for consumer in claim.status.reserved_for)

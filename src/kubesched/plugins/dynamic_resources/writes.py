@@ -12,7 +12,6 @@ import msgspec
 
 from kubesched.api.device_claims import FINALIZER, AllocationResult, ConsumerReference, ResourceClaim
 from kubesched.api.merge_patch import merged
-from kubesched.api.pod import Pod
 from kubesched.framework.client import ClientError, ClusterClient, Json
 
 _KIND = "ResourceClaim"
@@ -25,7 +24,7 @@ class ClaimGoneAnotherWayError(Exception):
 
 @dataclass(frozen=True)
 class ReserveClaim:
-    """The pod may use the devices of the claim; with an allocation, those are written as well.
+    """The consumer may use the devices of the claim; with an allocation, those are written as well.
 
     A finalizer is added in a write of its own before the status, so that the claim stays while it is allocated.
     """
@@ -41,10 +40,10 @@ class ReserveClaim:
 
 @dataclass(frozen=True)
 class UnreserveClaim:
-    """The pod does not use the claim after all; its devices stay allocated."""
+    """A pod or a group does not use the claim after all; its devices stay allocated."""
 
     claim: ResourceClaim
-    pod_uid: str
+    uid: str
 
 
 @dataclass(frozen=True)
@@ -62,10 +61,6 @@ class DeleteClaim:
 
 
 ClaimWrite = ReserveClaim | UnreserveClaim | DeallocateClaim | DeleteClaim
-
-
-def consumer_of(pod: Pod) -> ConsumerReference:
-    return ConsumerReference(resource="pods", name=pod.name, uid=pod.uid)
 
 
 def finalizer_patch(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json) -> Json | None:
@@ -90,9 +85,12 @@ def changed(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json
                 status["allocation"] = msgspec.to_builtins(write.allocation)
             if write.now:
                 status["allocation"] = {"allocationTimestamp": write.now, **status["allocation"]}
-            status["reservedFor"] = [*reserved, msgspec.to_builtins(write.consumer)]
+            if all(
+                one.get("uid") != write.consumer.uid for one in reserved
+            ):  # another pod of the group may have done it
+                status["reservedFor"] = [*reserved, msgspec.to_builtins(write.consumer)]
         case UnreserveClaim():
-            status["reservedFor"] = [one for one in reserved if one.get("uid") != write.pod_uid]
+            status["reservedFor"] = [one for one in reserved if one.get("uid") != write.uid]
         case DeallocateClaim():
             for field in ("allocation", "reservedFor", "devices"):
                 status.pop(field, None)
@@ -164,7 +162,10 @@ async def _change(
         patch = finalizer_patch(write, stored)
     if patch is not None:
         stored = await client.patch(_KIND, name, patch, namespace=namespace)
-    return msgspec.convert(await client.replace(_KIND, changed(write, stored), subresource="status"), ResourceClaim)
+    wanted = changed(write, stored)
+    if wanted != stored:
+        stored = await client.replace(_KIND, wanted, subresource="status")
+    return msgspec.convert(stored, ResourceClaim)
 
 
 async def _delete(client: ClusterClient, claim: ResourceClaim) -> None:

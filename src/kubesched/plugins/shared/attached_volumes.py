@@ -14,6 +14,7 @@ from kubesched.plugins.shared.volume_claims import claims_used
 from kubesched.state.changes import ChangeReader
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int64, grown
+from kubesched.state.facts import PodFacts
 from kubesched.state.pods import PlacedPod
 
 _NONE: frozenset[AttachedVolume] = frozenset()
@@ -31,8 +32,10 @@ class AttachedVolumes:
         self._attachments_version = 0
         self._attachments: dict[str, list[VolumeAttachment]] = {}
         """By the name of the node."""
-        self._of_pods: dict[int, dict[str, tuple[Pod, Set[AttachedVolume]]]] = {}
-        """By row and identity, the pods that have volumes, and these."""
+        self._of_pods: dict[int, dict[str, tuple[PodFacts, Set[AttachedVolume]]]] = {}
+        """By row and identity, the facts of pods that have volumes, and these volumes, which follow from them."""
+        self._names: dict[int, str] = {}
+        """By row, the node that was there when it was last looked at."""
         self._in_use: dict[int, Set[AttachedVolume]] = {}
         self._users: dict[AttachedVolume, set[int]] = {}
         """The rows where a pod uses a volume."""
@@ -60,7 +63,7 @@ class AttachedVolumes:
         if not attachable_count(placed.pod, placed.facts):
             return _NONE
         known = self._of_pods.get(placed.row, {}).get(placed.pod.identity)
-        if known is not None and known[0] is placed.pod:
+        if known is not None and known[0] is placed.facts:
             return known[1]
         return volumes_in_use(placed.pod, self._state.objects)
 
@@ -87,9 +90,22 @@ class AttachedVolumes:
         if rows is None or changed is None:
             rows = set(range(self._state.nodes.size))
         else:
-            rows.update(changed)
+            rows.update(row for row in changed if self._has_other_pods(row))
         for row in rows | self._rows_with_other_attachments():
             self._repair(row)
+
+    def _has_other_pods(self, row: int) -> bool:
+        """Whether other pods with volumes are there than when the row was last looked at, or it is another node's."""
+        if self._names.get(row) != self._state.nodes.names[row]:
+            return True
+        known, seen = self._of_pods.get(row, {}), 0
+        for placed in self._state.pods.pods_on(row):
+            if attachable_count(placed.pod, placed.facts):
+                before = known.get(placed.pod.identity)
+                if before is None or before[0] is not placed.facts:
+                    return True
+                seen += 1
+        return seen != len(known)
 
     def _rows_with_other_objects(self) -> set[int] | None:
         """Where claims or volumes changed that pods may mean; None if it may be anywhere."""
@@ -112,6 +128,7 @@ class AttachedVolumes:
         return {row for name in names if (row := self._state.nodes.row_of.get(name)) is not None}
 
     def _repair(self, row: int) -> None:
+        self._names[row] = self._state.nodes.names[row]
         for volume in self._in_use.pop(row, ()):
             self._users[volume].discard(row)
             if not self._users[volume]:
@@ -130,13 +147,13 @@ class AttachedVolumes:
 
     def _find_in_use(self, row: int) -> Set[AttachedVolume]:
         before = self._of_pods.pop(row, {})
-        found: dict[str, tuple[Pod, Set[AttachedVolume]]] = {}
+        found: dict[str, tuple[PodFacts, Set[AttachedVolume]]] = {}
         for placed in self._state.pods.pods_on(row):
             if attachable_count(placed.pod, placed.facts):
                 pod, identity = placed.pod, placed.pod.identity
                 known = before.get(identity)
-                if known is None or known[0] is not pod:
-                    known = (pod, volumes_in_use(pod, self._state.objects))
+                if known is None or known[0] is not placed.facts:
+                    known = (placed.facts, volumes_in_use(pod, self._state.objects))
                     self._note_dependencies(pod, row)
                 found[identity] = known
         if found:

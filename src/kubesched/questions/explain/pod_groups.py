@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -16,12 +16,13 @@ from kubesched.api.well_known import ZONE
 from kubesched.framework.decision import Outcome
 from kubesched.framework.groups import Placement, PlacementGeneratePlugin, group_of
 from kubesched.framework.status import Status
-from kubesched.questions.explain.misses import nearest_misses
+from kubesched.questions.explain.misses import Lack, Miss, nearest_misses
 from kubesched.questions.pools import Pool, one_more, pools_of
+from kubesched.questions.remedies.requests import requested, spelled
 from kubesched.questions.remedies.trial import changed
 from kubesched.scheduler.attempt.reserving import Reserving
 from kubesched.scheduler.groups import messages
-from kubesched.scheduler.groups.placing import GroupPlacer, Member
+from kubesched.scheduler.groups.placing import GroupPlacer, Member, Placed
 from kubesched.scheduler.groups.profile import GroupProfile
 from kubesched.simulate.cluster import SimulatedCluster
 from kubesched.simulate.explanation import explain_pod
@@ -44,6 +45,8 @@ class GroupPlacement:
     """The first pod that finds none; empty if all do."""
     why: str
     """What is in its way on the node that comes closest."""
+    lacking: tuple[Lack, ...] = ()
+    """What all nodes of it together have too little of, for as many pods as the group needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,25 +131,27 @@ class _Group:
                 return Outcome.GATED.value, gate.message, ()
         placed = self._state.groups.placed(self._group.key)
         mistake = messages.mistake_in(self._group, list(self._pods), placed, self._state.features)
-        status = mistake or self._try()
+        tried = Placed(None, mistake) if mistake is not None else self._try()
+        status = tried.status
         if status is None:
             return Outcome.SCHEDULED.value, "", ()
         if not status.is_rejection:
             return Outcome.ERROR.value, status.message, ()
-        room, answer = self._profile.post_filter(self._group, self._members())
+        room, answer = self._profile.post_filter(self._group, self._members(), tried)
         if room is None or room.room is None:
-            said = messages.with_post_filter(self._group, status, answer.message, helped=False) if answer else status
-            return Outcome.UNSCHEDULABLE.value, said.message, ()
+            if answer is not None and answer.message:
+                status = messages.with_post_filter(self._group, status, answer.message, helped=False)
+            return Outcome.UNSCHEDULABLE.value, status.message, ()
         return Outcome.UNSCHEDULABLE.value, status.message, tuple(victim.pod.key for victim in room.room.victims)
 
     def _members(self) -> list[Member]:
         return [Member(pod) for pod in self._pods]
 
-    def _try(self) -> Status | None:
-        """Why the group is not feasible as things are; None if it is."""
+    def _try(self) -> Placed:
+        """What comes of placing the group as things are; it is undone."""
         placed = self._profile.place(self._group, self._members())
         self._profile.placer.undo(placed)
-        return placed.status
+        return placed
 
     # -- placement by placement ---------------------------------------------------------------------------------------
 
@@ -158,21 +163,33 @@ class _Group:
     def _tried(self, placement: Placement) -> GroupPlacement:
         placed = self._whatever_fits.place(self._group, self._members(), placement)
         fitting = {decision.pod.identity for decision in placed.fitting}
-        without = next((pod for pod in self._pods if pod.identity not in fitting), None)
-        why = "" if without is None else self._why_not(without, placement)
+        without = [pod for pod in self._pods if pod.identity not in fitting]
+        why, lacking = self._why_not(without, placement) if without else ("", ())
         self._whatever_fits.undo(placed)
-        return GroupPlacement(
-            placement.name, len(placement.rows), len(fitting), "" if without is None else without.key, why
-        )
+        first = without[0].key if without else ""
+        return GroupPlacement(placement.name, len(placement.rows), len(fitting), first, why, lacking)
 
-    def _why_not(self, pod: Pod, placement: Placement) -> str:
-        """What is in the way of a pod now that others of the group have their places."""
-        names = {self._state.nodes.names[row] for row in placement.rows.tolist()}
+    def _why_not(self, pods: Sequence[Pod], placement: Placement) -> tuple[str, tuple[Lack, ...]]:
+        """What is in the way of the first of them, now that others of the group have their places; and of all."""
+        names, pod = {self._state.nodes.names[row] for row in placement.rows.tolist()}, pods[0]
         content = replace(pod, spec=replace(pod.spec, preemption_policy="Never"))
         explanation = explain_pod(self._cluster, content)
         verdicts = [verdict for verdict in explanation.verdicts if verdict.node in names]
         misses = nearest_misses(verdicts, pod, self._state)
-        return f"{misses[0].node} {misses[0].text}" if misses else explanation.message
+        if not misses:
+            return explanation.message, ()
+        missing = self._group.min_count - len(self._state.groups.placed(self._group.key))
+        return f"{misses[0].node} {misses[0].text}", tuple(self._lacking(pods[: max(missing, 1)], misses[0], placement))
+
+    def _lacking(self, pods: Sequence[Pod], miss: Miss, placement: Placement) -> Iterator[Lack]:
+        """By resource: what these pods ask for beyond what is free on all nodes of the placement together."""
+        table, pod_level = self._state.nodes, self._state.features.pod_level_resources
+        for each in miss.lacking:
+            column = table.resources[each.resource]
+            free = table.allocatable[column, placement.rows] - table.requested[column, placement.rows]
+            wanted = sum(requested(pod, each.resource, pod_level=pod_level) for pod in pods)
+            if wanted > (there := int(free.clip(min=0).sum())):
+                yield Lack(each.resource, spelled(each.resource, wanted - there))
 
     # -- how many nodes -----------------------------------------------------------------------------------------------
 
@@ -204,4 +221,4 @@ class _Group:
         made = (obj for number in range(1, nodes + 1) for obj in one_more(self._state, model, number))
         changes: list[Change[KubeObject]] = [Change(None, obj) for obj in made]
         with changed(self._cluster, changes):
-            return self._try() is None
+            return self._try().status is None

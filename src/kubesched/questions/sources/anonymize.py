@@ -119,8 +119,9 @@ _RULES: dict[Rule, str] = {
     _name: """
         claim_name container_name counter_set device device_class_name disk_name disk_uri generate_name iqn monitors
         name namespace namespaces node_id node_name nominated_node_name pd_name persistent_volume_name pod_group_name
-        pool priority_class_name provider_id resource_claim_name resource_claim_template_name share_id share_name
-        storage_class_name target_portal uid volume_attributes_class_name volume_handle volume_name volume_path""",
+        pod_group_template_name pool priority_class_name provider_id resource_claim_name resource_claim_template_name
+        share_id share_name storage_class_name target_portal template_name uid volume_attributes_class_name
+        volume_handle volume_name volume_path workload_name""",
     _key: """
         binding_conditions binding_failure_conditions finalizers key match_label_keys mismatch_label_keys topology_key
         topology_keys""",

@@ -17,9 +17,10 @@ from kubesched.api.meta import KubeObject
 from kubesched.kube.authentication import transport_for
 from kubesched.kube.client import Client, Throttle
 from kubesched.kube.connection import ConnectionSettings
-from kubesched.kube.decoding import Codec, DictCodec, RecordCodec
+from kubesched.kube.decoding import Codec, DictCodec
+from kubesched.kube.discovered import codec_of, source_of
 from kubesched.kube.errors import ApiStatusError, KubeError, UnreadableAnswerError
-from kubesched.kube.listing import UNFINISHED, ApiSource, listed_in_pages
+from kubesched.kube.listing import listed_in_pages
 from kubesched.kube.transport import user_agent
 from kubesched.questions.sources import configuration
 from kubesched.questions.sources.reading import ClusterReading, FoundConfiguration, Unreadable
@@ -55,7 +56,7 @@ class LiveCluster:
         self.origin = f"{name} ({settings.server})" if name else settings.server
         self.settings = settings
         self._environ = environ
-        self._timeout = timeout
+        self.timeout = timeout
         self._deadline = None if timeout is None else time.monotonic() + timeout
         self._runner = asyncio.Runner()
         self._client: Client | None = None
@@ -97,7 +98,7 @@ class LiveCluster:
         except TimeoutError:
             so_far = f"; {self._count:,} objects were read" if self._count else ""
             raise LiveClusterError(
-                f"{self.origin}: not read within {self._timeout:g} s{so_far} (--request-timeout gives it more time)"
+                f"{self.origin}: not read within {self.timeout:g} s{so_far} (--request-timeout gives it more time)"
             ) from None
         except ApiStatusError as error:
             raise LiveClusterError(f"{self.origin}: {self._in_words(error)}") from None
@@ -137,10 +138,8 @@ class LiveCluster:
                 progress(self._count)
 
         async def listed(name: str, resource: Resource, codec: Codec[Any]) -> list[Any] | Unreadable:
-            selector = UNFINISHED if resource is PODS else ""
             try:
-                source = ApiSource(client, resource, field_selector=selector)
-                return (await listed_in_pages(source, codec, arrived=arrived))[0]
+                return (await listed_in_pages(source_of(client, resource), codec, arrived=arrived))[0]
             except ApiStatusError as error:
                 if error.code == 404 and resource not in ESSENTIAL:
                     return []  # an older server, or one without this group: then there are none of these
@@ -157,7 +156,7 @@ class LiveCluster:
 
         kinds = kinds_read(workloads=workloads)
         wanted: dict[str, Coroutine[Any, Any, list[Any] | Unreadable]] = {
-            name: listed(name, kind.resource, RecordCodec(kind.record)) for name, kind in kinds.items()
+            name: listed(name, kind.resource, codec_of(kind.resource, kind.record)) for name, kind in kinds.items()
         }
         wanted |= {name: listed(name, resource, DictCodec()) for name, resource in _resources(custom).items()}
         version, *lists = await asyncio.gather(_version_of(client), *wanted.values())

@@ -22,6 +22,7 @@ CONSEQUENCES = {
     "PersistentVolume": "pods with bound claims are said to fit nowhere",
     "PersistentVolumeClaim": "pods with claims are said to fit nowhere, and volumes in use are not counted",
     "PodDisruptionBudget": "preemption may be reported that a budget forbids",
+    "PodGroup": "pods of groups are said to wait for their group, where the gate for groups is on",
     "PriorityClass": "pods that workloads have not created yet have priority 0",
     "ReplicaSet": "its pods that do not say how to spread are not spread by default",
     "ReplicationController": "its pods that do not say how to spread are not spread by default",
@@ -32,6 +33,7 @@ CONSEQUENCES = {
     "StatefulSet": "its pods that do not say how to spread are not spread by default",
     "StorageClass": "pods with claims that are not bound yet are said to fit nowhere",
     "VolumeAttachment": "volumes that are attached without a pod are not counted",
+    "Workload": "groups of Jobs that have not been made yet may be missing",
 }
 """What follows from not being allowed to read a kind. Without nodes or pods there is no answer at all."""
 

@@ -87,6 +87,26 @@ class WorkloadSpread:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupOutcome:
+    """A pod group that the changes matter to: its pods run together, or wait together."""
+
+    group: str
+    needed: int
+    """So many of its pods must have nodes for it to be worth running."""
+    pods: int
+    """How many it has afterwards."""
+    before: int
+    """How many of them have nodes before."""
+    after: int
+    moved: int
+    """How many of those are on another node than before."""
+    runs: bool
+    """Whether it has as many as it needs, afterwards."""
+    reason: str
+    """Why the others wait, in the words of the group's condition."""
+
+
+@dataclass(frozen=True, slots=True)
 class Upgraded:
     """How a rolling upgrade went."""
 
@@ -117,6 +137,8 @@ class WhatIf:
     workloads: tuple[WorkloadSpread, ...]
     before: Figures
     after: Figures
+    groups: tuple[GroupOutcome, ...] = ()
+    """Pod groups, where they are scheduled as such: those that do not run first."""
     upgrade: Upgraded | None = None
 
     @property

@@ -19,6 +19,7 @@ from kubesched.questions.what_if.answer import (
     WhatIf,
     WorkloadSpread,
 )
+from kubesched.questions.what_if.group_outcomes import group_outcomes
 from kubesched.questions.what_if.outcome import Outcome
 from kubesched.simulate.budgets import Budgets
 from kubesched.simulate.meter import NO_ZONE
@@ -62,6 +63,7 @@ def difference(
         workloads=tuple(_workloads(before, after)),
         before=figures_of(first),
         after=figures_of(then),
+        groups=group_outcomes(before, after),
         upgrade=upgrade,
     )
 

@@ -18,6 +18,7 @@ def page(found: WhatIf) -> str:
         _moves("Moves", found.moved),
         _moves("Finds a place", found.placed),
         _waiting(found),
+        _groups(found),
         _evictions(found),
         _budgets(found),
         *_fullness(found),
@@ -65,6 +66,14 @@ def _waiting(found: WhatIf) -> str:
         return ""
     rows = ((each.pod, each.from_node, reason) for reason, pods in found.reasons for each in pods)
     return section("Waits", table(("Pod", "Was on", "Why"), rows))
+
+
+def _groups(found: WhatIf) -> str:
+    rows = [
+        (each.group, str(each.needed), str(each.before), str(each.after), "runs" if each.runs else each.reason)
+        for each in found.groups
+    ]
+    return section("Pod groups", table(("Group", "Needs", "Run before", "Run after", ""), rows)) if rows else ""
 
 
 def _evictions(found: WhatIf) -> str:

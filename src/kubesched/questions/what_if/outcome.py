@@ -27,6 +27,8 @@ class Outcome:
     nodes: dict[str, Node]
     settled: tuple[KubeObject, ...]
     """The whole cluster at the end: what workloads were to make is made, pods are where they were placed."""
+    has_groups: bool = False
+    """Whether pod groups are scheduled as such."""
 
 
 def outcome(
@@ -43,4 +45,5 @@ def outcome(
     simulation = Simulation(given, settings, seed=seed, plugins=plugins, operation=upgrade)
     report = simulation.run(progress)
     nodes = {node.name: node for node in simulation.objects(Node)}
-    return Outcome(given, report, simulation.pods_at_the_end(), nodes, simulation.objects_at_the_end())
+    pods, settled = simulation.pods_at_the_end(), simulation.objects_at_the_end()
+    return Outcome(given, report, pods, nodes, settled, settings.features.pod_groups)

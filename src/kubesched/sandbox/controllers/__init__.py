@@ -18,6 +18,7 @@ from kubesched.sandbox.controllers.garbage import GarbageCollector, PodGarbage
 from kubesched.sandbox.controllers.jobs import Jobs
 from kubesched.sandbox.controllers.node_lifecycle import GRACE, NodeLifecycle, TaintEviction
 from kubesched.sandbox.controllers.ownership import Grouped, Owned
+from kubesched.sandbox.controllers.pod_groups import PodGroupProtection
 from kubesched.sandbox.controllers.replica_sets import ReplicaSets
 from kubesched.sandbox.controllers.resource_claims import ResourceClaims
 from kubesched.sandbox.controllers.resource_quotas import ResourceQuotas
@@ -28,8 +29,11 @@ from kubesched.sandbox.controllers.volumes import EphemeralVolumes, Volumes
 __all__ = ["Controller", "Dispatch", "KeyedController", "Runner", "standard_controllers"]
 
 
-def standard_controllers(api: Api, *, node_grace: float = GRACE) -> list[Controller]:
-    """All controllers of a cluster, for a Runner to drive. `node_grace`: seconds until a silent node is lost."""
+def standard_controllers(api: Api, *, node_grace: float = GRACE, job_groups: bool = False) -> list[Controller]:
+    """All controllers of a cluster, for a Runner to drive. `node_grace`: seconds until a silent node is lost.
+
+    With `job_groups`, Jobs make pod groups where their pods run all or not at all.
+    """
     pods, replica_sets, revisions = Owned(api, PODS), Owned(api, REPLICA_SETS), Owned(api, CONTROLLER_REVISIONS)
     pods_by_node = Grouped(api, PODS, _node_of)
     return [
@@ -38,7 +42,7 @@ def standard_controllers(api: Api, *, node_grace: float = GRACE) -> list[Control
         ReplicaSets(api, pods, REPLICATION_CONTROLLERS),
         StatefulSets(api, pods, revisions),
         DaemonSets(api, pods, revisions),
-        Jobs(api, pods),
+        Jobs(api, pods, makes_groups=job_groups),
         CronJobs(api, Owned(api, JOBS)),
         Autoscalers(api),
         DisruptionBudgets(api),
@@ -46,6 +50,7 @@ def standard_controllers(api: Api, *, node_grace: float = GRACE) -> list[Control
         Volumes(api),
         ResourceClaims(api),
         ResourceQuotas(api),
+        PodGroupProtection(api),
         NodeLifecycle(api, pods_by_node, grace=node_grace),
         TaintEviction(api, pods_by_node),
         GarbageCollector(api),

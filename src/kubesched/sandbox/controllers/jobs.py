@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from kubesched.api.kinds import JOBS, PODS, Object
+from kubesched.controllers.job_groups import grouped
 from kubesched.controllers.jobs import Indexes, index_of, new_pods, wanted_pods
 from kubesched.sandbox.api import Api, Event
 from kubesched.sandbox.api.binding import with_condition
@@ -12,6 +13,7 @@ from kubesched.sandbox.api.stamps import seconds_of
 from kubesched.sandbox.controllers.conditions import is_active, is_finished, is_ready, is_terminating, is_true
 from kubesched.sandbox.controllers.controller import Key, KeyedController, key_of
 from kubesched.sandbox.controllers.events import Recorder
+from kubesched.sandbox.controllers.job_groups import job_groups_of
 from kubesched.sandbox.controllers.ownership import Owned, PodControl, owner_key
 
 _TRACKING = "batch.kubernetes.io/job-tracking"
@@ -22,12 +24,13 @@ _FIRST_BACKOFF, _LAST_BACKOFF = 10.0, 600.0
 class Jobs(KeyedController):
     """Runs the pods of every Job, and counts each once: a finalizer holds a pod until it was counted."""
 
-    def __init__(self, api: Api, pods: Owned) -> None:
+    def __init__(self, api: Api, pods: Owned, *, makes_groups: bool = False) -> None:
         super().__init__(api)
         self.watches = (JOBS, PODS)
         self._pods = pods
         self._recorder = Recorder(api, "job-controller")
         self._control = PodControl(api, JOBS, self._recorder)
+        self._groups = job_groups_of(api, self._recorder) if makes_groups else None
 
     def observe(self, event: Event) -> None:
         if event.resource.path == JOBS.path:
@@ -50,10 +53,12 @@ class Jobs(KeyedController):
         if is_true(job, "Complete") or is_true(job, "Failed"):
             self._release(self._pods.of(job))
             return self._expire(job, now)
+        pods = self._pods.of(job)
         job = self._count(job)
         if is_terminating(job):
             return None
-        return self._advance(job, now)
+        group = self._groups.group_of(job, has_pods=bool(pods)) if self._groups is not None else None
+        return self._advance(job, group, now)
 
     # -- counting -----------------------------------------------------------------------------------------------------
 
@@ -91,7 +96,7 @@ class Jobs(KeyedController):
 
     # -- running ------------------------------------------------------------------------------------------------------
 
-    def _advance(self, job: Object, now: float) -> float | None:
+    def _advance(self, job: Object, group: Object | None, now: float) -> float | None:
         """End the job if it has come to an end, or bring the number of its pods to what it should be."""
         status = dict(job.get("status") or {})
         suspended = bool(job["spec"].get("suspend"))
@@ -112,7 +117,7 @@ class Jobs(KeyedController):
             for pod in active:
                 self._control.delete(job, pod)
         else:
-            again = self._scale(job, status, active, now)
+            again = self._scale(job, status, active, group, now)
         self._report(job, status, self._active(job))
         return min((time for time in (again, deadline) if time is not None), default=None)
 
@@ -145,7 +150,9 @@ class Jobs(KeyedController):
             return succeeded > 0 and not active
         return bool(succeeded >= completions)
 
-    def _scale(self, job: Object, status: Object, active: list[Object], now: float) -> float | None:
+    def _scale(
+        self, job: Object, status: Object, active: list[Object], group: Object | None, now: float
+    ) -> float | None:
         """Create or delete pods; returns when pods may be created that must wait after a failure."""
         wanted = wanted_pods({**job, "status": status}, active=len(active))
         if len(active) > wanted:
@@ -158,7 +165,7 @@ class Jobs(KeyedController):
         if (allowed := self._backoff(job, status)) > now:
             return allowed
         for pod in self._new_pods(job, status, active, min(wanted - len(active), _BATCH)):
-            if self._control.create(job, pod) is None:
+            if self._control.create(job, pod if group is None else grouped(pod, group)) is None:
                 return None
         return None
 

@@ -43,7 +43,7 @@ def check_origin(headers: Mapping[str, str], host: str, *, has_token: bool) -> N
     the Host header has that name).
     """
     asked = headers.get("Host", "")
-    name = _without_port(asked)
+    name = host_name(asked)
     if not has_token and not is_loopback(name) and name != host.lower():
         raise ApiError(403, "Forbidden", f"the Host header names {asked!r}, which is not this server")
     origin = headers.get("Origin")
@@ -51,7 +51,7 @@ def check_origin(headers: Mapping[str, str], host: str, *, has_token: bool) -> N
         raise ApiError(403, "Forbidden", f"requests of web pages at {origin!r} are not answered")
 
 
-def _without_port(host: str) -> str:
+def host_name(host: str) -> str:
     """The name or address in a Host header, without the brackets of an IPv6 address."""
     if host.startswith("["):
         return host[1:].partition("]")[0].lower()

@@ -173,3 +173,20 @@ def signing_state(request: Object, _: datetime) -> str:
 
 def service_available(service: Object, _: datetime) -> str:
     return "True" if is_true(service, "Available") or value_at(service, "spec", "service") is None else "False"
+
+
+# -- pod groups -------------------------------------------------------------------------------------------------------
+
+
+def group_policy(group: Object, _: datetime) -> str:
+    policy = value_at(group, "spec", "schedulingPolicy")
+    return "Gang" if isinstance(policy, dict) and policy.get("gang") is not None else "Basic"
+
+
+def group_status(group: Object, _: datetime) -> str:
+    conditions = {word(one, "type"): one for one in each(group, "status", "conditions")}
+    if "DisruptionTarget" in conditions:
+        return word(conditions["DisruptionTarget"], "reason")
+    if "PodGroupScheduled" in conditions:
+        return "Scheduled" if is_true(group, "PodGroupScheduled") else "Unschedulable"
+    return "Pending"

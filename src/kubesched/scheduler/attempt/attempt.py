@@ -154,6 +154,11 @@ _POPPED = Popped()
 
 AttemptState: TypeAlias = Popped | Asking | Paused | Failed | WaitingOnPermit | Assumed | Denied | Done
 
+# Tuples, not unions: those would be made anew each time that a listener asks.
+_UNDECIDED = (Popped, Asking, Paused)
+_ASSUMED = (WaitingOnPermit, Assumed, Denied)
+_MAY_HAVE_FAILED = (Failed, Denied, Done)
+_MAY_HAVE_VICTIMS = (Failed, Done)
 _ON_A_NODE = (AttemptOutcome.BOUND, AttemptOutcome.BIND_UNSCHEDULABLE, AttemptOutcome.BIND_ERROR)
 
 
@@ -184,15 +189,15 @@ class Attempt:
 
     @property
     def decision(self) -> Decision | None:
-        return None if isinstance(self.state, Popped | Asking | Paused) else self.state.decision
+        return None if isinstance(self.state, _UNDECIDED) else self.state.decision
 
     @property
     def failure(self) -> Failure | None:
-        return self.state.failure if isinstance(self.state, Failed | Denied | Done) else None
+        return self.state.failure if isinstance(self.state, _MAY_HAVE_FAILED) else None
 
     @property
     def victims(self) -> tuple[PlacedPod, ...]:
-        return self.state.victims if isinstance(self.state, Failed | Done) else ()
+        return self.state.victims if isinstance(self.state, _MAY_HAVE_VICTIMS) else ()
 
     @property
     def outcome(self) -> AttemptOutcome | None:
@@ -202,9 +207,9 @@ class Attempt:
     @property
     def node(self) -> str:
         """Where the pod is or was assumed; empty if it was not, or not for good."""
-        match self.state:
-            case WaitingOnPermit(decision) | Assumed(decision) | Denied(_, decision):
-                return decision.node
-            case Done(outcome, Decision() as decision) if outcome in _ON_A_NODE:
-                return decision.node
+        state = self.state
+        if isinstance(state, _ASSUMED):
+            return state.decision.node
+        if isinstance(state, Done) and state.outcome in _ON_A_NODE and state.decision is not None:
+            return state.decision.node
         return ""

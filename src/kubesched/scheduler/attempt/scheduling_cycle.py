@@ -35,7 +35,7 @@ from kubesched.state.pods import PlacedPod
 log = logging.getLogger(__name__)
 
 WAITING = Status(Code.WAIT)
-_A_MOMENT = 1e-9
+A_MOMENT = 1e-9
 """What a turn takes at least, so that the next one is not the first."""
 
 
@@ -87,7 +87,7 @@ class SchedulingCycle(Reserving):
         except AnswersMissingError as missing:
             return Asking(missing.questions)
         except TurnOverError as over:
-            attempt.spent = max(self._engine.budget.spent, _A_MOMENT)
+            attempt.spent = max(self._engine.budget.spent, A_MOMENT)
             return Paused(over.expense)
         except Exception as failure:  # a plugin that breaks must not take a pod with it, let alone the scheduler
             log.exception("the attempt at pod %s broke", attempt.queued.key)

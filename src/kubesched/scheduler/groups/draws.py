@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 
 
 class NotedDraws:
@@ -11,17 +12,21 @@ class NotedDraws:
     def __init__(self, draw: Callable[[int], int]) -> None:
         self._draw = draw
         self._noted: list[int] | None = None
+        self._again: deque[int] = deque()
 
     def __call__(self, among: int) -> int:
-        drawn = self._draw(among)
+        drawn = self._again.popleft() if self._again else among
+        if drawn >= among:
+            drawn = self._draw(among)
         if self._noted is not None:
             self._noted.append(drawn)
         return drawn
 
-    def begin(self) -> list[int]:
-        """From now on draws are noted, in this list."""
-        self._noted = []
+    def begin(self, again: Iterable[int] = ()) -> list[int]:
+        """From now on draws are noted, in this list. Those of an earlier turn are made `again`, as far as they fit."""
+        self._noted, self._again = [], deque(again)
         return self._noted
 
     def end(self) -> None:
+        self._again.clear()
         self._noted = None

@@ -11,17 +11,19 @@ from collections.abc import Callable, Mapping, Sequence
 
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup
+from kubesched.framework.budget import TurnOverError
 from kubesched.framework.decision import Decision
 from kubesched.framework.engine import Engine
 from kubesched.framework.errors import describe
 from kubesched.framework.extender import AnswersMissingError
+from kubesched.framework.group_answers import GroupAnswers
 from kubesched.framework.groups import GroupPostFilterResult, group_of
 from kubesched.framework.plugin import PostFilterResult
 from kubesched.framework.profile import Profile
 from kubesched.framework.status import Code, Status, error
-from kubesched.scheduler.attempt.attempt import Asking, Attempt, AttemptOutcome, Done, Failed, Failure
+from kubesched.scheduler.attempt.attempt import Asking, Attempt, AttemptOutcome, Done, Failed, Failure, Paused
 from kubesched.scheduler.attempt.failures import failure_of, rejection
-from kubesched.scheduler.attempt.scheduling_cycle import SchedulingCycle
+from kubesched.scheduler.attempt.scheduling_cycle import A_MOMENT, SchedulingCycle
 from kubesched.scheduler.groups import messages
 from kubesched.scheduler.groups.group_turn import GroupTurn
 from kubesched.scheduler.groups.placing import Member, Placed
@@ -57,8 +59,9 @@ class GroupCycle:
 
     def begin(self, queued: QueuedGroup, popped_from: str, number: int) -> GroupTurn:
         """A group's turn: an attempt for each of its pods, numbered from here on."""
+        answers_for = self._engine.answers_for
         attempts = [
-            Attempt(member, popped_from, answers=self._engine.answers_for(member.pod), number=number + i)
+            Attempt(member, popped_from, answers=answers_for(member.pod, GroupAnswers), number=number + i)
             for i, member in enumerate(self._queue.take_off(queued))
         ]
         turn = GroupTurn(queued, attempts)
@@ -66,29 +69,38 @@ class GroupCycle:
             attempt.group = turn
         return turn
 
-    def decide(self, turn: GroupTurn) -> Asking | None:
-        """All attempts of the turn get their states; or there is something to ask before that."""
-        attempts = [attempt for attempt in turn.attempts if not self._skip(attempt)]
+    def decide(self, turn: GroupTurn) -> Asking | Paused | None:
+        """All attempts of the turn get their states; or there is something to ask before that.
+
+        Or it takes long, and has had its turn. Nothing is assumed then, and `decide` is to be called again.
+        """
+        turn.left_out += [attempt for attempt in turn.open_attempts() if self._is_to_be_left_out(attempt)]
+        attempts = turn.open_attempts()
+        for attempt in turn.left_out:
+            attempt.state = Done(AttemptOutcome.SKIPPED)
         if not attempts:
             self._queue.attempted(turn.queued, (), None)
             return None
         try:
-            self._decide(turn, attempts)
+            with self._engine.budget.together(turn.spent, len(attempts)):
+                self._decide(turn, attempts)
         except AnswersMissingError as missing:
             return Asking(missing.questions)
+        except TurnOverError as over:
+            turn.spent = max(self._engine.budget.spent, A_MOMENT)
+            return Paused(over.expense)
         except Exception as failure:  # a plugin that breaks must not take pods with it, let alone the scheduler
             log.exception("the attempt at pod group %s broke", turn.queued.group.key)
             self._fail_all(turn, attempts, error(describe(failure)))
         turn.choose_reporter()
         return None
 
-    def _skip(self, attempt: Attempt) -> bool:
+    def _is_to_be_left_out(self, attempt: Attempt) -> bool:
         pod = attempt.queued.pod
         if not self._cycle.is_to_be_skipped(pod, self._find(pod.key)):
             return False
         self._queue.done(pod)
         self._state.nominated.keep_only_name_of(pod)
-        attempt.state = Done(AttemptOutcome.SKIPPED)
         return True
 
     def _decide(self, turn: GroupTurn, attempts: list[Attempt]) -> None:
@@ -104,7 +116,7 @@ class GroupCycle:
             self._fail_all(turn, attempts, mistake)
             return
         profile = self._profiles[pods[0].spec.scheduler_name]
-        members = [Member(attempt.queued.pod, attempt.watch, attempt.answers) for attempt in attempts]
+        members = [Member(each.queued.pod, each.watch, each.answers, turn.spent) for each in attempts]
         placed = profile.place(group, members)
         if placed.status is None:
             self._permit(turn, attempts, group, profile, placed)
@@ -153,7 +165,7 @@ class GroupCycle:
         if status.code is Code.UNSCHEDULABLE:
             pods = [attempt.queued.pod for attempt in attempts]
             members = [Member(pod, answers=attempt.answers) for pod, attempt in zip(pods, attempts, strict=True)]
-            room, answer = profile.post_filter(group, members)
+            room, answer = profile.post_filter(group, members, placed)
             if answer is not None and not answer.is_rejection:
                 said = answer
             elif answer is not None and answer.message:

@@ -33,8 +33,12 @@ class GroupTurn:
     waits_for_preemption: bool = False
     draws: list[int] = field(default_factory=list)
     """What was drawn among equals, in order."""
+    spent: float = 0.0
+    """Seconds that deciding has taken in earlier turns, if it has taken long."""
     seconds: float = 0.0
     """How long deciding took, if it was measured."""
+    left_out: list[Attempt] = field(default_factory=list, init=False)
+    """Attempts at pods that are being deleted, or have a node by now."""
     reporter: Attempt | None = field(default=None, init=False)
     """The attempt with which the condition of the group is written."""
 
@@ -45,6 +49,10 @@ class GroupTurn:
         if self.waits_for_preemption:
             return GroupResult.WAITING_ON_PREEMPTION
         return GroupResult.UNSCHEDULABLE if self.status.is_rejection else GroupResult.ERROR
+
+    def open_attempts(self) -> list[Attempt]:
+        """Those that are to be decided: all but the ones that were left out, in this turn or an earlier one."""
+        return [attempt for attempt in self.attempts if attempt not in self.left_out]
 
     def choose_reporter(self) -> None:
         """One that is to be finished, and does not wait for a Permit plugin if there is another."""

@@ -43,9 +43,7 @@ def fits_later(group: PodGroup, status: Status) -> str:
 
 def with_post_filter(group: PodGroup, status: Status, said: str, *, helped: bool) -> Status:
     """The group, after post-filters were asked to make room."""
-    if group.is_alpha:
-        return status if helped else unschedulable(*status.reasons, said)
-    return unschedulable(*status.reasons, f"pod group preemption: {said}")
+    return status if helped and group.is_alpha else unschedulable(*status.reasons, said)
 
 
 def broken_by(other: Status) -> Status:

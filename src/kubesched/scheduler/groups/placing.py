@@ -12,7 +12,7 @@ from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.engine import Engine
-from kubesched.framework.extender import ExtenderAnswers
+from kubesched.framework.extender import AnswersMissingError, ExtenderAnswers
 from kubesched.framework.groups import Placement, PlacementFeasiblePlugin, Progress, Proposal
 from kubesched.framework.status import Code, Status, error, unschedulable
 from kubesched.framework.stopwatch import Stopwatch
@@ -29,6 +29,8 @@ class Member:
     pod: Pod
     watch: Stopwatch | None = None
     answers: ExtenderAnswers | None = None
+    spent: float = 0.0
+    """Seconds that deciding on the group has taken in earlier turns."""
 
     def pod_facts(self, state: ClusterState) -> PodFacts:
         return state.facts(self.pod, keep_node_name=True)
@@ -47,6 +49,8 @@ class Placed:
     """Pods that found a node, and for which Reserve plugins could set nothing aside there."""
     standing: list[tuple[Decision, str]] = field(default_factory=list)
     """The pods that are assumed, in that order, and the nodes that they had been nominated to."""
+    missing: list[AnswersMissingError] = field(default_factory=list)
+    """What extenders have to be asked about pods. They are all asked at once: so the others are looked at as well."""
     fitting: tuple[Decision, ...] = ()
     """The pods that found a node, also if that was undone."""
 
@@ -96,9 +100,12 @@ class GroupPlacer:
             if broken is not None:
                 return messages.broken_by(broken)
             remaining -= 1
+            if placed.missing:
+                continue
             status = self.feasible(group, Progress(before + len(placed.standing), remaining))
             if status is not None and status.code is not Code.WAIT:
                 return messages.infeasible(group, status, evaluated=True) if status.is_rejection else status
+        raise_missing(placed.missing)
         if status is not None:
             return messages.infeasible(group, status, evaluated=True)
         return None if placed.standing else unschedulable(messages.UNSCHEDULABLE)
@@ -108,9 +115,19 @@ class GroupPlacer:
         pod = member.pod
         placement = placed.placement
         within = None if placement is None or placement.is_all else placement.nodes
-        decision = placed.decisions[pod.identity] = self._engine.decide(
-            pod, watch=member.watch, find=self._find, extender_answers=member.answers, within=within, makes_room=False
-        )
+        try:
+            decision = placed.decisions[pod.identity] = self._engine.decide(
+                pod,
+                watch=member.watch,
+                find=self._find,
+                extender_answers=member.answers,
+                spent=member.spent,
+                within=within,
+                makes_room=False,
+            )
+        except AnswersMissingError as missing:
+            placed.missing.append(missing)
+            return None
         if decision.outcome is Outcome.ERROR:
             assert decision.status is not None
             return decision.status
@@ -144,32 +161,62 @@ class GroupPlacer:
             placed.standing.append((decision, nominated))
 
     def resettle(
-        self, placed: Placed, rows: Collection[int] | None, answers: Mapping[str, ExtenderAnswers | None]
+        self,
+        placed: Placed,
+        rows: Collection[int] | None,
+        answers: Mapping[str, ExtenderAnswers | None],
+        come: Callable[[], None],
+        go: Callable[[], None],
     ) -> bool:
         """As GroupWhatIf says. A pod that can stay where it is does not move."""
         table = self._state.nodes
         concerned = [each for each in placed.standing if rows is None or table.row_of[each[0].node] in rows]
         if not concerned:
+            come()
             return True
         moved = {decision.pod.identity for decision, _ in concerned}
         staying = [each for each in placed.standing if each[0].pod.identity not in moved]
         self.undo(moving := Placed(None, standing=list(concerned)))
-        for decision, _ in concerned:
+        try:
+            come()
+            is_settled = self._settle([decision for decision, _ in concerned], moving, placed.placement, answers)
+        except BaseException:  # extenders have to be asked, or a plugin broke
+            self._put_back(moving, concerned, go)
+            raise
+        if not is_settled:
+            self._put_back(moving, concerned, go)
+            return False
+        placed.standing = staying + moving.standing
+        placed.fitting = tuple(decision for decision, _ in placed.standing)
+        return True
+
+    def _settle(
+        self,
+        decisions: Sequence[Decision],
+        moving: Placed,
+        placement: Placement | None,
+        answers: Mapping[str, ExtenderAnswers | None],
+    ) -> bool:
+        """Whether all these pods can stay where their decisions say, or go elsewhere in the placement."""
+        table = self._state.nodes
+        for decision in decisions:
             member = Member(decision.pod, answers=answers[decision.pod.identity])
             only = np.zeros(table.size, dtype=np.bool_)
             only[table.row_of[decision.node]] = True
             before = len(moving.standing)
-            for placement in (Placement("", only), placed.placement):
-                moving.placement = placement
+            for where in (Placement("", only), placement):
+                moving.placement = where
                 if self._place_one(member, moving) is not None or len(moving.standing) > before:
                     break
+                raise_missing(moving.missing)
             if len(moving.standing) == before:
-                self.undo(moving)
-                self.redo(Placed(None, fitting=tuple(decision for decision, _ in concerned)))
                 return False
-        placed.standing = staying + moving.standing
-        placed.fitting = tuple(decision for decision, _ in placed.standing)
         return True
+
+    def _put_back(self, moving: Placed, concerned: Sequence[tuple[Decision, str]], go: Callable[[], None]) -> None:
+        self.undo(moving)
+        go()
+        self.redo(Placed(None, fitting=tuple(decision for decision, _ in concerned)))
 
     def undo_refused(self, placed: Placed) -> None:
         """Those that a Permit plugin refused, and only those, are where they were before."""
@@ -210,3 +257,9 @@ class GroupPlacer:
                 )
             waiting = status
         return waiting
+
+
+def raise_missing(missing: Sequence[AnswersMissingError]) -> None:
+    """All questions as one, if there are any."""
+    if missing:
+        raise AnswersMissingError([question for each in missing for question in each.questions])

@@ -9,6 +9,7 @@ import numpy as np
 from kubesched.api.pod import Pod
 from kubesched.api.pod_groups import PodGroup
 from kubesched.framework.engine import Engine
+from kubesched.framework.extender import AnswersMissingError
 from kubesched.framework.groups import (
     GroupPostFilterResult,
     Placement,
@@ -23,7 +24,7 @@ from kubesched.framework.profile import Profile
 from kubesched.framework.status import Code, Status, error, unschedulable
 from kubesched.scheduler.attempt.reserving import Reserving
 from kubesched.scheduler.groups import messages
-from kubesched.scheduler.groups.placing import GroupPlacer, Member, Placed
+from kubesched.scheduler.groups.placing import GroupPlacer, Member, Placed, raise_missing
 
 
 class GroupProfile:
@@ -88,12 +89,18 @@ class GroupProfile:
     def _tried(self, group: PodGroup, members: Sequence[Member], placements: Sequence[Placement]) -> Placed:
         """Try all placements, then take the best of those where the group is feasible."""
         tried = []
+        missing: list[AnswersMissingError] = []
         for placement in placements:
-            placed = self.placer.place(group, members, placement)
+            try:
+                placed = self.placer.place(group, members, placement)
+            except AnswersMissingError as questions:
+                missing.append(questions)
+                continue
             self.placer.undo(placed)
             if placed.status is not None and not placed.status.is_rejection:
                 return placed
             tried.append(placed)
+        raise_missing(missing)
         feasible = [placed for placed in tried if placed.status is None]
         if not feasible:
             rejected = self._rejected(group, tried[0], len(tried))
@@ -133,13 +140,14 @@ class GroupProfile:
         return self.placer.without_refused(group, placed)
 
     def post_filter(
-        self, group: PodGroup, members: Sequence[Member]
+        self, group: PodGroup, members: Sequence[Member], placed: Placed
     ) -> tuple[GroupPostFilterResult | None, Status | None]:
-        """Ask the plugins, one after another, whether room can be made for all of the group."""
+        """Ask the plugins, one after another, whether room can be made for all of the group, which was not `placed`."""
         pods = [member.pod for member in members]
+        what_if = _WhatIf(self, group, members, placed)
         reasons: list[str] = []
         for plugin in self._post_filters:
-            result, status = plugin.pod_group_post_filter(group, pods, self.state, _WhatIf(self, group, members))
+            result, status = plugin.pod_group_post_filter(group, pods, self.state, what_if)
             if status is None:
                 return result, None
             if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
@@ -154,7 +162,10 @@ class GroupProfile:
 class _WhatIf:
     """The group, for plugins that make room for it."""
 
-    def __init__(self, profile: GroupProfile, group: PodGroup, members: Sequence[Member]) -> None:
+    def __init__(self, profile: GroupProfile, group: PodGroup, members: Sequence[Member], before: Placed) -> None:
+        """`before` is what came of placing the group without room being made."""
+        decisions = before.decisions.values()
+        self.failed = [(each.cycle, each.diagnosis) for each in decisions if each.diagnosis is not None]
         self._profile = profile
         self._group = group
         self._members = members
@@ -169,9 +180,9 @@ class _WhatIf:
         self._placed = self._profile.place(self._group, self._members)
         return self._placed.status
 
-    def resettle(self, rows: Collection[int] | None) -> bool:
+    def resettle(self, rows: Collection[int] | None, come: Callable[[], None], go: Callable[[], None]) -> bool:
         answers = {member.pod.identity: member.answers for member in self._members}
-        return self._profile.placer.resettle(self._placed, rows, answers)
+        return self._profile.placer.resettle(self._placed, rows, answers, come, go)
 
     def leave(self) -> None:
         self._profile.placer.undo(self._placed)

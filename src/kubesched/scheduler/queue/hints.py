@@ -45,12 +45,17 @@ class QueueingHints:
         self._state = state
         self._interests = interests
         self._groups = groups
+        self._awaited: dict[ClusterEvent, bool] = {}
         self._listeners = listeners
         self._stopwatch = stopwatch
 
     def is_awaited(self, event: ClusterEvent) -> bool:
         """Whether any plugin registered such events."""
-        return event.is_wildcard or any(self._groups.registered(profile, event) for profile in self._interests)
+        known = self._awaited.get(event)
+        if known is None:
+            registered = (self._groups.registered(profile, event) for profile in self._interests)
+            known = self._awaited[event] = event.is_wildcard or any(registered)
+        return known
 
     def strategy(self, queued: QueuedPod, event: ClusterEvent, change: Change[Any]) -> QueueingStrategy:
         """What the plugins that rejected the pod make of the event."""

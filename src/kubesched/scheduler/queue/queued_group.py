@@ -19,6 +19,7 @@ class QueuedGroup(QueuedPod):
 
     def __init__(self, group: PodGroup, priority: int, first: QueuedPod, timestamp: float) -> None:
         super().__init__(first.pod, timestamp)
+        self.key = self.identity = f"podgroup/{group.key}"  # unlike that of any pod, whose key has one slash
         self.group = group
         self.priority = priority
         """Its place among other pods and groups goes by this."""
@@ -26,15 +27,6 @@ class QueuedGroup(QueuedPod):
         self.is_in_flight = False
         self.error_count, self.unschedulable_count = first.error_count, first.unschedulable_count
         self.add(first)
-
-    @property
-    def key(self) -> str:
-        """Unlike that of any pod, whose key has one slash."""
-        return f"podgroup/{self.group.key}"
-
-    @property
-    def identity(self) -> str:
-        return self.key
 
     @property
     def stands_alone(self) -> bool:

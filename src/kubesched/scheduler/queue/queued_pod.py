@@ -25,6 +25,8 @@ class QueuedPod:
         "flushed",
         "flushed_at",
         "gating_plugin",
+        "identity",
+        "key",
         "pending_plugins",
         "pod",
         "timestamp",
@@ -34,6 +36,8 @@ class QueuedPod:
 
     def __init__(self, pod: Pod, timestamp: float) -> None:
         self.pod = pod
+        self.key = pod.key
+        self.identity = pod.identity
         self.timestamp = timestamp
         """When the pod was added, or last came back from a failed attempt: its place in line."""
         self.attempts = 0
@@ -50,14 +54,6 @@ class QueuedPod:
         self.flushed = False
         """Whether the pod was last woken only because it had waited so long."""
         self.flushed_at = 0.0
-
-    @property
-    def key(self) -> str:
-        return self.pod.key
-
-    @property
-    def identity(self) -> str:
-        return self.pod.identity
 
     @property
     def rejectors(self) -> set[str]:
@@ -179,7 +175,6 @@ class UnschedulablePods:
 
     def put(self, pod: QueuedPod) -> None:
         """Add a pod, or find its new group after it changed."""
-        self.remove(pod.key)
         spec, facts = pod.pod.spec, self._state.facts(pod.pod)
         apart = (
             pod.stands_alone
@@ -188,6 +183,12 @@ class UnschedulablePods:
             or any(volume.ephemeral for volume in spec.volumes)
         )
         group = Group(facts, frozenset(pod.rejectors), pod.gating_plugin, pod.key if apart else "")
+        known = self._pods.get(pod.key)
+        # What a pod apart waits for may follow from its status, which makes no difference to its group.
+        if known is not None and known[1] == group and not apart:  # as most updates leave it
+            self._state.facts.release(known[2])
+        else:
+            self.remove(pod.key)
         self._pods[pod.key] = (pod, group, pod.pod)
         self._state.facts.hold(pod.pod, facts)
         if group not in self._groups:

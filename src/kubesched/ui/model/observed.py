@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kubesched.api.pod import Pod
 from kubesched.config import SchedulerConfiguration
+from kubesched.daemon.shadow import Shadow
+from kubesched.extenders.http_extender import HTTPExtender
 from kubesched.framework.budget import counting_looks
 from kubesched.framework.engine import Engine
 from kubesched.framework.extender import ignoring_managed_resources
@@ -16,7 +18,7 @@ from kubesched.framework.registry import Registry
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 from kubesched.simulate.cluster import profiles_of
 from kubesched.state.cluster import ClusterState
-from kubesched.ui.model.decisions import DecisionLog
+from kubesched.ui.model.entries import EntryLog
 
 
 @dataclass(frozen=True)
@@ -37,13 +39,32 @@ class Observed:
     """The clock of the queue, in seconds."""
     plugins: Registry | None = None
     """Those that the configuration may name; None for all that are installed."""
+    live: bool = False
+    """Whether things happen there."""
     queue: SchedulingQueue | None = None
     """None where nothing is scheduled: then the page says what would become of pods that wait."""
-    log: DecisionLog | None = None
+    pods_without_node: Callable[[], Iterable[Pod]] | None = None
+    """Those that wait, where there is no queue and somebody keeps count."""
+    log: EntryLog | None = None
+    shadow: Shadow | None = None
+    """What is thought of the decisions of the scheduler in charge."""
+    experiments: bool = True
+    """Whether there is time for questions that take seconds, on copies of the cluster."""
     saying: Callable[[], str] = lambda: ""
     """What a story that plays in the cluster says at this moment."""
-    extenders: int = 0
+    extenders: Sequence[HTTPExtender] = ()
     """Extenders of the scheduler, which the page does not ask."""
+
+    def waiting(self) -> Iterable[Pod]:
+        """Pods that have no node, where there is no queue to tell."""
+        if self.pods_without_node is not None:
+            return self.pods_without_node()
+        return (pod for pod in self.pods.values() if waits(pod))
+
+
+def waits(pod: Pod) -> bool:
+    """Whether it has no node yet, and is still to have one."""
+    return not pod.spec.node_name and not pod.is_finished
 
 
 def engine_for(

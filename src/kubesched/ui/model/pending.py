@@ -6,10 +6,12 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import NamedTuple
 
 from kubesched.api.pod import Pod
 from kubesched.framework.decision import Decision, Outcome
+from kubesched.framework.groups import group_of
 from kubesched.framework.profile import interests_of
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.simulate.cluster import created_at
@@ -25,6 +27,13 @@ ACTIVE, BACKOFF, UNSCHEDULABLE, GATED, IN_FLIGHT = "active", "backoff", "unsched
 WAITS_FOR_ITS_TURN = "Waits for its turn"
 NOT_SCHEDULED_HERE = "Waits for another scheduler"
 WOULD_FIT = "Would be placed now"
+NOT_ASKED_YET = "Rejected; the reason is being looked for"
+
+_FRESH = 5.0
+"""Seconds for which an answer is good in a cluster where something always happens."""
+_MOST_ASKED = 40
+"""Questions to the engine for one view of a live cluster: what waits for an answer gets it with the next."""
+_MOST_KEPT = 10_000
 
 
 class Cause(NamedTuple):
@@ -33,10 +42,14 @@ class Cause(NamedTuple):
     title: str
     plugins: tuple[str, ...] = ()
     reasons: tuple[tuple[str, int], ...] = ()
+    pod_group: str = ""
+    """The group whose pods wait together, whatever each of them lacks."""
 
     @property
     def key(self) -> tuple[str, tuple[str, ...], frozenset[str]]:
         """What is the same for pods that are shown together; on how many nodes changes all the time."""
+        if self.pod_group:
+            return self.pod_group, (), frozenset()
         return self.title, self.plugins, frozenset(text for text, _ in self.reasons)
 
 
@@ -94,8 +107,10 @@ class PendingModel:
     def __init__(self, observed: Observed, asking: Asking) -> None:
         self._observed = observed
         self._asking = asking
-        self._asked: dict[PodFacts, Cause] = {}
+        self._asked: dict[PodFacts, tuple[float, Cause]] = {}
+        """Answers of the engine, and when they were given."""
         self._asked_at = -1
+        self._may_ask = 0
 
     def groups(self) -> Pending:
         """The largest first."""
@@ -120,9 +135,8 @@ class PendingModel:
         """Every pod that has no node, once."""
         queue = self._observed.queue
         if queue is None:
-            for pod in self._observed.pods.values():
-                if not pod.spec.node_name and not pod.is_finished:
-                    yield Waiting(pod, "")
+            for pod in self._observed.waiting():
+                yield Waiting(pod, "")
             return
         for name, places in queue.places().items():
             for queued in (queued for place in places for queued in place):
@@ -145,23 +159,29 @@ class PendingModel:
         queued, queue = waiting.queued, self._observed.queue
         requests = _requests(waiting.pod)
         if queued is None or queue is None:
-            return WaitingPod(waiting.pod.key, waiting.pod.priority, waiting.place, 0, None, None, requests)
+            age = self._age(waiting)
+            return WaitingPod(waiting.pod.key, waiting.pod.priority, waiting.place, 0, age, None, requests)
         now = self._observed.clock()
         until = queue.backoff_until(queued) if waiting.place == BACKOFF else 0.0
         next_try = max(until - now, 0.0) if until else None
-        age = max(now - queued.timestamp, 0.0)
         return WaitingPod(
             waiting.pod.key,
             waiting.pod.priority,
             waiting.place,
             queued.attempts,
-            round(age, 1),
+            self._age(waiting),
             None if next_try is None else round(next_try, 1),
             requests,
         )
 
     def cause_of(self, waiting: Waiting) -> Cause:
         """Why it waits."""
+        self._may_ask = max(self._may_ask, 1)
+        return self._cause(waiting)
+
+    # -- inside -------------------------------------------------------------------------------------------------------
+
+    def _cause(self, waiting: Waiting) -> Cause:
         queued, log = waiting.queued, self._observed.log
         if queued is not None and queued.is_gated:
             return Cause("Held back before any attempt", (queued.gating_plugin,))
@@ -170,31 +190,61 @@ class PendingModel:
             return Cause(_title(last.reasons), last.plugins, last.reasons)
         if queued is not None and waiting.place in (ACTIVE, IN_FLIGHT):
             return Cause(WAITS_FOR_ITS_TURN)
-        return self._ask(waiting.pod)
-
-    # -- inside -------------------------------------------------------------------------------------------------------
+        return self._ask(waiting)
 
     def _by_cause(self) -> dict[object, tuple[Cause, list[Waiting]]]:
         found: dict[object, tuple[Cause, list[Waiting]]] = {}
+        self._may_ask = _MOST_ASKED
+        in_groups: dict[str, list[Waiting]] = {}
         for waiting in self.all():
-            cause = self.cause_of(waiting)
+            group = group_of(waiting.pod, self._observed.state) if self._observed.state.features.pod_groups else None
+            if group is not None:
+                in_groups.setdefault(group.key, []).append(waiting)
+                continue
+            cause = self._cause(waiting)
             found.setdefault(cause.key, (cause, []))[1].append(waiting)
+        for key, members in in_groups.items():
+            cause = self._cause_of_group(key, members)
+            found[cause.key] = (cause, members)
         return found
 
-    def _ask(self, pod: Pod) -> Cause:
-        """Equivalent pods get one answer, as long as nothing changes."""
-        state = self._observed.state
-        if self._asked_at != state.nodes.changes.position:
+    def _cause_of_group(self, key: str, members: list[Waiting]) -> Cause:
+        """Some pod of it lacks something; the others wait for that one. What most of them say comes first."""
+        causes = [self._cause(waiting) for waiting in members]
+        said = Counter(cause.key for cause in causes if cause.reasons) or Counter(cause.key for cause in causes)
+        first = next(cause for cause in causes if cause.key == said.most_common(1)[0][0])
+        reasons = dict(pair for cause in (first, *causes) for pair in cause.reasons)
+        plugins = dict.fromkeys(plugin for cause in (first, *causes) for plugin in cause.plugins)
+        return Cause(f"Pod group {key}: {first.title}", tuple(plugins), tuple(reasons.items()), key)
+
+    def _ask(self, waiting: Waiting) -> Cause:
+        """Equivalent pods get one answer: as long as nothing changes, or where something always does, for a while."""
+        state, now = self._observed.state, self._observed.clock()
+        if not self._observed.live and self._asked_at != state.nodes.changes.position:
             self._asked.clear()
             self._asked_at = state.nodes.changes.position
-        facts = state.facts(pod)
-        if facts not in self._asked:
-            self._asked[facts] = _cause_of(self._asking.decide(pod))
-        return self._asked[facts]
+        facts = state.facts(waiting.pod)
+        at, cause = self._asked.get(facts, (0.0, None))
+        if cause is not None and not (self._observed.live and now - at > _FRESH):
+            return cause
+        if self._observed.live:
+            if self._may_ask <= 0:
+                return cause or Cause(NOT_ASKED_YET, tuple(sorted(waiting.queued.rejectors)) if waiting.queued else ())
+            self._may_ask -= 1
+        cause = _cause_of(self._asking.decide(waiting.pod))
+        self._asked[facts] = now, cause
+        while len(self._asked) > _MOST_KEPT:
+            del self._asked[next(iter(self._asked))]
+        return cause
+
+    def _age(self, waiting: Waiting) -> float | None:
+        """How long it waits; not known where time stands still."""
+        since = _since(waiting)
+        is_known = since < inf and (waiting.queued is not None or self._observed.live)
+        return round(max(self._observed.clock() - since, 0.0), 1) if is_known else None
 
     def _group(self, cause: Cause, pods: list[Waiting]) -> CauseGroup:
-        now = self._observed.clock()
-        oldest = min((_since(waiting) for waiting in pods if waiting.queued is not None), default=None)
+        oldest = min(pods, key=_since)
         return CauseGroup(
             id=_id(cause),
             title=cause.title,
@@ -203,7 +253,7 @@ class PendingModel:
             pods=len(pods),
             places=dict(Counter(waiting.place for waiting in pods if waiting.place)),
             highest_priority=max(waiting.pod.priority for waiting in pods),
-            longest_wait_seconds=None if oldest is None else round(max(now - oldest, 0.0), 1),
+            longest_wait_seconds=self._age(oldest),
             wakes=self.wakes(cause.plugins, pods[0].pod.spec.scheduler_name),
             examples=tuple(waiting.pod.key for waiting in pods[:_EXAMPLES]),
         )

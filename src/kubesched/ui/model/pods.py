@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kubesched.api.pod import Pod
 from kubesched.ui.model.asking import Asking, manifest_of, one_more, yaml_of
-from kubesched.ui.model.decisions import DecisionEntry
+from kubesched.ui.model.entries import DecisionEntry
 from kubesched.ui.model.headroom import workload_of
 from kubesched.ui.model.observed import Observed
 from kubesched.ui.model.pending import PendingModel, WaitingPod

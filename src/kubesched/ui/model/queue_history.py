@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kubesched.scheduler.queue.queued_pod import UnschedulablePods
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
-from kubesched.ui.model.decisions import Latency, PreemptionEntry
+from kubesched.ui.model.entries import Latency, PreemptionEntry
 from kubesched.ui.model.observed import Observed
 
 _SAMPLES = 900
@@ -39,11 +39,17 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class PluginTime:
-    """What a plugin costs at an extension point, in microseconds per attempt that was measured."""
+    """What a plugin costs at an extension point, in microseconds per attempt that was measured.
+
+    Of an extender it is the time of waiting for an answer, per question; attempts at other pods go on meanwhile.
+    """
 
     plugin: str
     point: str
     microseconds: float
+    questions: int | None = None
+    """How often an extender was asked."""
+    failures: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,7 @@ class QueueView:
     outcomes: dict[str, int]
     latency: Latency | None
     plugins: tuple[PluginTime, ...]
+    """The slowest, and extenders among them."""
     preemptions: tuple[PreemptionEntry, ...]
     """The latest first."""
 
@@ -79,8 +86,7 @@ class QueueHistory:
         queue = self._observed.queue
         if queue is not None:
             return counts_of(queue)
-        waiting = sum(not pod.spec.node_name and not pod.is_finished for pod in self._observed.pods.values())
-        return QueueCounts(unschedulable=waiting)
+        return QueueCounts(unschedulable=sum(1 for _ in self._observed.waiting()))
 
     def view(self) -> QueueView:
         log = self._observed.log
@@ -96,19 +102,26 @@ class QueueHistory:
             )
             for each in self._samples
         )
-        plugins: tuple[PluginTime, ...] = ()
-        if log is not None and log.in_detail:
-            costly = sorted(log.points.items(), key=lambda entry: -entry[1])[:_SLOWEST]
-            plugins = tuple(PluginTime(*names, round(sec / log.in_detail * 1e6, 1)) for names, sec in costly)
         return QueueView(
             now=self._observed.clock(),
             counts=self.counts(),
             samples=samples,
             outcomes=dict(log.outcomes) if log is not None else {},
             latency=log.latency() if log is not None else None,
-            plugins=plugins,
+            plugins=self._slowest(),
             preemptions=tuple(reversed(log.preemptions))[:_PREEMPTIONS] if log is not None else (),
         )
+
+    def _slowest(self) -> tuple[PluginTime, ...]:
+        log = self._observed.log
+        found = [
+            PluginTime(extender.name, verb, round(times.mean * 1e6, 1), times.questions, times.failures)
+            for extender in self._observed.extenders
+            for verb, times in extender.times.items()
+        ]
+        if log is not None and log.in_detail:
+            found += (PluginTime(*names, round(sec / log.in_detail * 1e6, 1)) for names, sec in log.points.items())
+        return tuple(sorted(found, key=lambda each: -each.microseconds)[:_SLOWEST])
 
 
 def counts_of(queue: SchedulingQueue) -> QueueCounts:

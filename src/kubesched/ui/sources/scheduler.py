@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubesched.config import SchedulerConfiguration
+from kubesched.extenders.http_extender import HTTPExtender
 from kubesched.framework.extender import ignoring_managed_resources
 from kubesched.framework.registry import Registry
 from kubesched.scheduler.scheduler import Scheduler
@@ -22,6 +23,7 @@ def observe_scheduler(
     plugins: Registry | None = None,
     saying: Callable[[], str] = lambda: "",
     measures: bool = True,
+    experiments: bool = True,
 ) -> Observed:
     """From now on its decisions are remembered. `clock` is that of its queue, `plugins` are those that it knows.
 
@@ -40,8 +42,10 @@ def observe_scheduler(
         configuration=ignoring_managed_resources(configuration),
         plugins=plugins,
         clock=clock,
+        live=True,
         queue=scheduler.queue,
         log=log,
         saying=saying,
-        extenders=len(scheduler.extenders),
+        extenders=[each for each in scheduler.extenders if isinstance(each, HTTPExtender)],
+        experiments=experiments,
     )

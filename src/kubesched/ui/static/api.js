@@ -1,11 +1,13 @@
 // Asks the server. What it refuses is an ApiError with the lines that say why.
 
 export class ApiError extends Error {
-  /** @param {number} status @param {string[]} lines */
-  constructor(status, lines) {
+  /** @param {number} status @param {string[]} lines @param {boolean} [signIn] */
+  constructor(status, lines, signIn = false) {
     super(lines.join("\n"));
     this.status = status;
     this.lines = lines;
+    /** Whether another token might help. */
+    this.signIn = signIn;
   }
 }
 
@@ -33,7 +35,7 @@ export async function post(path, body, signal) {
 
 /** The path of names that may have any characters in them. @param {...string} parts */
 export function path(...parts) {
-  return `/api/${parts.map(encodeURIComponent).join("/")}`;
+  return `api/${parts.map(encodeURIComponent).join("/")}`;
 }
 
 /** @param {string} address @param {RequestInit} options */
@@ -49,12 +51,14 @@ async function reach(address, options) {
 /** @param {Response} response */
 async function answer(response) {
   const text = await response.text();
-  if (response.ok) return JSON.parse(text);
-  let lines = [text.trim() || response.statusText];
+  if (response.ok) return text ? JSON.parse(text) : null;
+  let lines = [text.trim() || response.statusText], signIn = false;
   try {
-    lines = JSON.parse(text).errors;
+    const said = JSON.parse(text);
+    signIn = said.kind === "Status" && [401, 403].includes(response.status); // as the API server refuses
+    lines = said.errors ?? [said.message];
   } catch {
     // a refusal in plain text
   }
-  throw new ApiError(response.status, lines);
+  throw new ApiError(response.status, lines, signIn);
 }

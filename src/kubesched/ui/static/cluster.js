@@ -6,7 +6,7 @@ import { Columns } from "./map/columns.js";
 const REMEMBERED = 200;
 const AGAIN_MS = 1500;
 
-/** @typedef {"map" | "layout" | "decisions" | "queue" | "saying" | "connection"} Topic */
+/** @typedef {"map" | "layout" | "decisions" | "queue" | "saying" | "connection" | "refused"} Topic */
 
 export class Cluster {
   constructor() {
@@ -30,7 +30,7 @@ export class Cluster {
 
   /** @param {string} [groupBy] */
   async open(groupBy) {
-    this.about = await get("/api/about");
+    this.about = await get("api/about");
     await this.group(groupBy ?? this.about.groupBy);
     document.addEventListener("visibilitychange", () => (document.hidden ? this.close() : this.follow()));
   }
@@ -38,7 +38,7 @@ export class Cluster {
   /** Load the map grouped by a label, and follow it. @param {string} groupBy */
   async group(groupBy) {
     this.groupBy = groupBy;
-    this.columns.load(await get(`/api/map?group=${encodeURIComponent(groupBy)}`));
+    this.columns.load(await get(`api/map?group=${encodeURIComponent(groupBy)}`));
     this.tell("layout");
     this.follow();
   }
@@ -48,15 +48,27 @@ export class Cluster {
     if (document.hidden) return;
     const version = this.columns.version.join(",");
     const query = new URLSearchParams({ version, decision: String(this.latest), group: this.groupBy });
-    const source = (this.source = new EventSource(`/api/stream?${query}`));
+    const source = (this.source = new EventSource(`api/stream?${query}`));
     source.onopen = () => this.connection(true);
     source.onmessage = (event) => this.learn(JSON.parse(event.data));
     source.onerror = () => {
       source.close();
       if (this.source !== source) return;
       this.connection(false);
-      setTimeout(() => this.source === source && this.follow(), AGAIN_MS);
+      setTimeout(() => this.source === source && this.again(), AGAIN_MS);
     };
+  }
+
+  /** The stream broke. An event source does not say why, but a question does: the token may have expired. */
+  async again() {
+    const refusal = await get("api/about").then(() => null, (error) => error);
+    if (refusal?.signIn) {
+      this.close();
+      this.connection(true);
+      this.tell("refused", refusal);
+    } else {
+      this.follow();
+    }
   }
 
   close() {

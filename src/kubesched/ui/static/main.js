@@ -5,6 +5,7 @@ import { Cluster } from "./cluster.js";
 import { empty, fill, h } from "./dom.js";
 import { current, groupOf } from "./router.js";
 import { searchBox } from "./search.js";
+import { signIn } from "./sign-in.js";
 import { travelBar } from "./travel.js";
 import { startTheme, switchTheme } from "./theme.js";
 import { node } from "./views/node.js";
@@ -12,13 +13,22 @@ import { overview } from "./views/overview.js";
 import { pending } from "./views/pending.js";
 import { pod } from "./views/pod.js";
 import { queue } from "./views/queue.js";
+import { shadow } from "./views/shadow.js";
 import { whatIf } from "./views/what-if.js";
 import { count } from "./words.js";
 
 const cluster = new Cluster();
-/** Views by the first step of the path. Shadow and reports are to be listed here. */
-const VIEWS = { overview: overview(cluster), pending: pending(cluster), queue: queue(cluster), "what-if": whatIf(cluster), pods: pod(cluster), nodes: node(cluster) };
-const TABS = /** @type {[string, string][]} */ ([["overview", "Overview"], ["pending", "Pending"], ["queue", "Queue"], ["what-if", "What if"]]);
+/** Views by the first step of the path. */
+const VIEWS = {
+  overview: overview(cluster), pending: pending(cluster), queue: queue(cluster), shadow: shadow(cluster),
+  "what-if": whatIf(cluster), pods: pod(cluster), nodes: node(cluster),
+};
+/** What is named in the header, by what there is to see. @returns {[string, string][]} */
+const tabs = () => [
+  ["overview", "Overview"], ["pending", "Pending"], ["queue", "Queue"],
+  ...(cluster.about.shadow ? [/** @type {[string, string]} */ (["shadow", "Shadow"])] : []),
+  ...(cluster.about.experiments ? [/** @type {[string, string]} */ (["what-if", "What if"])] : []),
+];
 
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 const banner = /** @type {HTMLElement} */ (document.getElementById("banner"));
@@ -63,8 +73,8 @@ function header() {
   cluster.on("queue", told);
   told();
   fill(/** @type {HTMLElement} */ (document.getElementById("header")),
-    h("a", { class: "brand", href: "#/overview" }, h("img", { src: "/icon.svg", alt: "", width: 18, height: 18 }), "kubesched"),
-    h("nav", { "aria-label": "Views" }, TABS.map(([name, title]) =>
+    h("a", { class: "brand", href: "#/overview" }, h("img", { src: "icon.svg", alt: "", width: 18, height: 18 }), "kubesched"),
+    h("nav", { "aria-label": "Views" }, tabs().map(([name, title]) =>
       h("a", { href: `#/${name}`, "data-tab": name }, title, name === "pending" ? queued : null))),
     searchBox(),
     h("span", { class: "where dim", title: cluster.about.title }, cluster.about.title),
@@ -84,9 +94,9 @@ async function start() {
   try {
     await cluster.open(groupOf(current()));
   } catch (error) {
+    if (error instanceof ApiError && error.signIn) return signIn(main, error);
     const lines = error instanceof ApiError ? error.lines : [String(error)];
-    fill(main, lines.map((line) => empty(line)));
-    return;
+    return fill(main, lines.map((line) => empty(line)));
   }
   header();
   cluster.on("saying", () => {
@@ -96,6 +106,12 @@ async function start() {
   cluster.on("connection", () => {
     fill(banner, "The connection to kubesched is lost: what you see is not news. It is tried again every few seconds.");
     banner.hidden = cluster.connected;
+  });
+  cluster.on("refused", (error) => {
+    shown.leave?.();
+    shown = {};
+    turn++;
+    signIn(main, error);
   });
   if (cluster.about.source === "recording") await travelBar(/** @type {HTMLElement} */ (document.getElementById("travel")), cluster);
   addEventListener("hashchange", show);

@@ -43,7 +43,7 @@ export function searchBox() {
       const text = input.value.trim();
       if (!text) return close();
       /** @type {import("./types").Found | null} */
-      const found = await get(`/api/search?q=${encodeURIComponent(text)}`).catch(() => null);
+      const found = await get(`api/search?q=${encodeURIComponent(text)}`).catch(() => null);
       if (!found) return close();
       const nodes = found.nodes.map((name) => ({ kind: "node", name, address: `#/nodes/${encodeURIComponent(name)}`, more: "" }));
       const pods = found.pods.map(([name, on]) =>

@@ -11,7 +11,7 @@ const FRAME_MS = 250, STEPS = 10_000;
 /** @param {HTMLElement} root @param {import("./cluster.js").Cluster} cluster */
 export async function travelBar(root, cluster) {
   /** @type {import("./types").Timeline} */
-  let line = await get("/api/timeline");
+  let line = await get("api/timeline");
   let playing = false, busy = false, wanted = NaN, last = 0, going = Promise.resolve();
   const span = Math.max(line.end - line.begin, 1e-9);
   const slider = h("input", { type: "range", min: 0, max: STEPS, step: 1, "aria-label": "Moment of the recording" });
@@ -37,7 +37,7 @@ export async function travelBar(root, cluster) {
       while (!Number.isNaN(wanted)) {
         const next = wanted;
         wanted = NaN;
-        line = await post("/api/timeline", { moment: next });
+        line = await post("api/timeline", { moment: next });
         if (playing) slider.value = String(Math.round(((line.now - line.begin) / span) * STEPS));
         show();
       }

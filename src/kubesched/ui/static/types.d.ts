@@ -4,6 +4,7 @@ export interface About {
   version: string; source: string; title: string; live: boolean;
   nodes: { nodes: number; cordoned: number; tainted: number; notReady: number };
   pods: number; pending: number; labels: LabelKey[]; groupBy: string; profiles: string[]; extenders: number; weights: Record<string, number>;
+  shadow: boolean; schedules: boolean; experiments: boolean;
 }
 export interface PackedColumns { shares: Record<string, string>; flags: string; pods: string }
 export interface NodeMap {
@@ -16,7 +17,7 @@ export interface MapChanges {
 export interface QueueCounts { active: number; backoff: number; unschedulable: number; gated: number }
 export interface DecisionEntry {
   number: number; at: number; pod: string; priority: number; outcome: string; node: string; text: string;
-  attempt: number; plugins: string[]; reasons: [string, number][]; milliseconds?: number;
+  attempt: number; plugins: string[]; reasons: [string, number][]; milliseconds?: number | null;
 }
 export interface News {
   map?: MapChanges; decisions?: DecisionEntry[]; skipped?: number; queue?: QueueCounts; saying?: string; now: number;
@@ -78,7 +79,17 @@ export interface QueueView {
   now: number; counts: QueueCounts; samples: [number, number, number, number, number, number, number][];
   outcomes: Record<string, number>;
   latency?: { attempts: number; p50: number; p90: number; p99: number; slowest: number };
-  plugins: { plugin: string; point: string; microseconds: number }[]; preemptions: PreemptionEntry[];
+  plugins: { plugin: string; point: string; microseconds: number; questions?: number; failures?: number }[]; preemptions: PreemptionEntry[];
+}
+export interface Standing { node: string; rejection: string; total?: number; parts: [string, number][] }
+export interface Difference {
+  pod: string; agoSeconds: number; judgement: string; cause: string; why: string; theirs: Standing; ours?: Standing;
+  nodes: number; fitting: number; message: string; said: string;
+}
+export interface ShadowCause { id: string; judgement: string; title: string; pods: number; examples: string[] }
+export interface ShadowView {
+  now: number; pods: number; agreeing: number; judgements: [string, number][]; overTime: [number, number, number][]; spanSeconds: number;
+  causes: ShadowCause[]; differences: Difference[];
 }
 export interface Moved { pod: string; fromNode: string; toNode: string; isNew: boolean; unmanaged: boolean }
 export interface Count { before: number; after: number }

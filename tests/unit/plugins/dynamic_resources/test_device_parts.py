@@ -8,6 +8,7 @@ from tests.device_builders import allocated, device, make_claim, make_class, mak
 from kubesched.api.device_claims import FINALIZER, AllocatedDevice, AllocationResult, DeviceAllocation, ResourceClaim
 from kubesched.api.pod import ResourceRequirements
 from kubesched.api.quantity import Family, family_of, parse_quantity, spell
+from kubesched.plugins.dynamic_resources.claims import consumer_of
 from kubesched.plugins.dynamic_resources.extended import demand_of
 from kubesched.plugins.dynamic_resources.writes import (
     ClaimGoneAnotherWayError,
@@ -15,7 +16,6 @@ from kubesched.plugins.dynamic_resources.writes import (
     ReserveClaim,
     UnreserveClaim,
     applied,
-    consumer_of,
 )
 from kubesched.plugins.shared.devices.device_kinds import DeviceKinds
 from kubesched.plugins.shared.devices.extended_resources import ServedResources

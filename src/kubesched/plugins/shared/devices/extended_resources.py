@@ -55,6 +55,16 @@ def served_by_devices(cycle: Cycle) -> frozenset[str]:
     return frozenset(name for name in wanted if is_served(name, cycle.state))
 
 
+def unserved(cycle: Cycle) -> list[int]:
+    """Rows that lack an extended resource of the pod which neither they nor any device offers."""
+    lacking = extended_resources(cycle) - served_by_devices(cycle)
+    return [
+        row
+        for row, node in enumerate(cycle.state.nodes.nodes)
+        if node is not None and not lacking <= node.status.allocatable.keys()
+    ]
+
+
 def is_served(resource: str, state: ClusterState) -> bool:
     """Whether some device class stands for the extended resource."""
     return state.companion(ServedResources).class_of(resource) is not None

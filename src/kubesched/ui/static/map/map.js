@@ -135,7 +135,7 @@ export class NodeMapView {
       const rows = this.visible().filter((row) => !this.slices.has(row)).slice(0, MOST_SLICED);
       if (!rows.length) return;
       /** @type {import("../types").Slices | null} */
-      const found = await get(`/api/slices?rows=${rows.join(",")}`).catch(() => null); // the page says so elsewhere
+      const found = await get(`api/slices?rows=${rows.join(",")}`).catch(() => null); // the page says so elsewhere
       if (!found) return;
       for (const row of rows) this.slices.set(row, this.cut(found, row));
       if (this.layout) this.painter.update(this.layout, this.cluster.columns, rows, this.resource, this.slices);

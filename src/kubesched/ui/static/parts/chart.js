@@ -39,11 +39,11 @@ function round(value) {
 
 /** @param {number} span seconds */
 function moments(span) {
-  const step = [5, 10, 30, 60, 120, 300].find((each) => span / each <= 6) ?? 600;
+  const step = [5, 10, 30, 60, 120, 300, 600, 1800, 3600].find((each) => span / each <= 6) ?? 7200;
   return Array.from({ length: Math.floor(span / step) + 1 }, (_, i) => i * step);
 }
 
 /** @param {number} seconds */
 function words(seconds) {
-  return seconds < 60 ? `${seconds} s` : `${seconds / 60} min`;
+  return seconds < 60 ? `${seconds} s` : seconds < 3600 ? `${seconds / 60} min` : `${seconds / 3600} h`;
 }

@@ -34,7 +34,7 @@ export function tryIt(view, show) {
       try {
         const body = { pod: view.pod, manifest: asYaml ? text.value : JSON.stringify(manifest) };
         /** @type {{ verdict: import("../types").Verdict, mistakes: string[] }} */
-        const answer = await post("/api/try", body, mine.signal);
+        const answer = await post("api/try", body, mine.signal);
         if (answer.mistakes.length) return complain(answer.mistakes);
         fill(said, `answered in ${milliseconds(performance.now() - began)}; nothing in the cluster has changed`);
         said.className = "said dim";

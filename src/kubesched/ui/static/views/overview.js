@@ -35,8 +35,8 @@ export const overview = (cluster) => async (root, route) => {
       panel("Headroom", "", rooms),
       cluster.about.live ? panel("Decisions", "grows", decisions.list) : null)));
   const stops = [
-    often(1500, async () => showCauses(causes, await get("/api/pending")), (again) => cluster.on("queue", again)),
-    often(6000, async () => showRooms(rooms, (await get("/api/headroom")).rooms), (again) => cluster.on("map", again)),
+    often(1500, async () => showCauses(causes, await get("api/pending")), (again) => cluster.on("queue", again)),
+    often(6000, async () => showRooms(rooms, (await get("api/headroom")).rooms), (again) => cluster.on("map", again)),
     decisions.stop, key.stop,
   ];
   return { leave: () => [...stops, () => map.leave()].forEach((stop) => stop()) };

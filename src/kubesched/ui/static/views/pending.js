@@ -15,13 +15,13 @@ export const pending = (cluster) => async (root, route) => {
   const chosen = route.path[1] ?? "";
   const groups = h("div", { class: "cause-cards" }), pods = h("div", {});
   const place = { offset: 0 };
-  const help = helpPanel("Look for changes that would help", "/api/help/pending", pendingHelp);
+  const help = helpPanel("Look for changes that would help", "api/help/pending", pendingHelp);
   help.hidden = true;
   fill(root, h("div", { class: "pending" }, h("h1", {}, "Pending pods, by cause"), help, groups, pods));
   const show = async () => {
     /** @type {{ pods: number, groups: import("../types").CauseGroup[] }} */
-    const found = await get("/api/pending");
-    help.hidden = !found.groups.length;
+    const found = await get("api/pending");
+    help.hidden = !found.groups.length || !cluster.about.experiments;
     if (!found.groups.length) {
       return fill(groups, empty("No pod waits.", cluster.about.live ? "Pods that find no node show up here, with the reason." : ""));
     }

@@ -34,7 +34,7 @@ export const pod = (cluster) => async (root, route) => {
   fill(root, h("div", { class: "pod" },
     h("h1", {}, h("span", { class: "kind" }, "pod"), view.pod), facts,
     h("div", { class: "pod-columns" }, h("div", {}, verdict, history),
-      h("aside", {}, stuck(view) ? helpPanel("Look for changes", path("help", "pods", ...route.path.slice(1)), podHelp) : null,
+      h("aside", {}, stuck(view) && cluster.about.experiments ? helpPanel("Look for changes", path("help", "pods", ...route.path.slice(1)), podHelp) : null,
         tryIt(view, (found) => show(found, true))))));
   const renew = async () => {
     view = await get(address);

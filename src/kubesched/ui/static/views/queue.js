@@ -14,8 +14,8 @@ import { count, duration, milliseconds } from "../words.js";
 export const queue = (cluster) => async (root) => {
   const show = async () => {
     /** @type {import("../types").QueueView} */
-    const view = await get("/api/queue");
-    fill(root, h("div", { class: "queue" }, h("h1", {}, "Queue and time"), ...parts(view)));
+    const view = await get("api/queue");
+    fill(root, h("div", { class: "queue" }, h("h1", {}, "Queue and time"), ...(cluster.about.schedules ? parts(view) : seen(view))));
   };
   if (!cluster.about.live) {
     fill(root, h("div", { class: "queue" }, h("h1", {}, "Queue and time"),
@@ -30,20 +30,35 @@ export const queue = (cluster) => async (root) => {
   return { leave: often(900, show, timer) };
 };
 
+/** @param {import("../types").QueueView} view @param {string} name @param {number} i */
+const line = (view, name, i) => ({ name, values: view.samples.map((sample) => sample[i] ?? 0) });
+
+/** @param {import("../types").QueueView} view @param {string} name @param {number} i */
+const rates = (view, name, i) => ({
+  name: `${name} per second`,
+  values: view.samples.map((sample, at) => rate(sample, view.samples[at - 1], i)),
+});
+
+/** Where another scheduler decides: what a watch shows. @param {import("../types").QueueView} view */
+function seen(view) {
+  const times = view.samples.map((sample) => sample[0]);
+  return [
+    h("p", { class: "note" }, "Another scheduler decides here. Its queue is its own: this is what its cluster shows."),
+    h("div", { class: "columns" },
+      panel("Pods without a node", "", chart([line(view, "waiting", 3)], times, "Pods without a node over time")),
+      panel("Bindings", "", chart([rates(view, "bound", 6)], times, "Bindings per second over time"))),
+  ];
+}
+
 /** @param {import("../types").QueueView} view */
 function parts(view) {
   const times = view.samples.map((sample) => sample[0]);
-  const line = (/** @type {string} */ name, /** @type {number} */ i) => ({ name, values: view.samples.map((sample) => sample[i] ?? 0) });
-  const places = ["active", "backoff", "unschedulable", "gated"].map((name, i) => line(name, i + 1));
-  const rates = [["attempts", 5], ["bound", 6]].map(([name, i]) => ({
-    name: `${name} per second`,
-    values: view.samples.map((sample, at) => rate(sample, view.samples[at - 1], Number(i))),
-  }));
+  const places = ["active", "backoff", "unschedulable", "gated"].map((name, i) => line(view, name, i + 1));
   return [
     h("div", { class: "columns" },
       panel("Pods in the queue", "", chart(places, times, "Pods in the queue over time")),
-      panel("Attempts", "", chart(rates, times, "Attempts per second over time"))),
-    h("div", { class: "columns" }, panel("How long attempts take", "", latency(view)), panel("Costliest plugins", "", plugins(view))),
+      panel("Attempts", "", chart([rates(view, "attempts", 5), rates(view, "bound", 6)], times, "Attempts per second over time"))),
+    h("div", { class: "columns" }, panel("How long attempts take", "", latency(view)), panel("Slowest plugins and extenders", "", plugins(view))),
     panel("Preemptions", "", ledger(view)),
   ];
 }
@@ -72,7 +87,12 @@ function plugins(view) {
   return h("ol", { class: "bars compact" }, view.plugins.map((each) => h("li", {},
     h("span", { class: "name" }, each.plugin), h("span", { class: "number" }, milliseconds(each.microseconds / 1000)),
     h("span", { class: "bar" }, h("span", { style: { "--share": `${(each.microseconds / most) * 100}%` } })),
-    h("span", { class: "dim small" }, each.point))));
+    h("span", { class: "dim small" }, each.questions ? asked(each) : each.point))));
+}
+
+/** An extender. @param {import("../types").QueueView["plugins"][number]} each */
+function asked(each) {
+  return `${each.point}, asked ${count(each.questions ?? 0)} times${each.failures ? `, ${count(each.failures)} failed` : ""}`;
 }
 
 /** @param {import("../types").QueueView} view */

@@ -53,7 +53,7 @@ export const whatIf = (cluster) => async (root, route) => {
     /** @type {HTMLElement} */ (event.target).textContent = "Copied";
   };
   const download = async () => {
-    const response = await fetch("/api/what-if/page", {
+    const response = await fetch("api/what-if/page", {
       method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body(question, cluster.groupBy)),
     });
     if (!response.ok) return;
@@ -105,7 +105,7 @@ export const whatIf = (cluster) => async (root, route) => {
     fill(result, empty("Both sides are being simulated."), weights(cluster, question, changed));
     try {
       /** @type {import("../types").WhatIfView} */
-      const found = await post("/api/what-if", body(question, cluster.groupBy));
+      const found = await post("api/what-if", body(question, cluster.groupBy));
       if (left) return;
       load(found.before, found.after);
       fill(result, ...difference(found), weights(cluster, question, changed));

@@ -1,0 +1,85 @@
+"""What extenders answer about a pod of a group, which is decided more than once before the group is.
+
+It is decided for each placement, with the pods before it on their nodes, and again whenever an answer was missing. None
+of that is known to an extender: so what it has said of a node holds for the whole attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from kubesched.api.node import Node
+from kubesched.api.pod import Pod
+from kubesched.framework.extender import AnswersMissingError, Extender, ExtenderAnswers, Filtered, Point, Question
+from kubesched.state.columns import Bool
+
+Verb = Callable[[Pod, Sequence[Node]], Coroutine[Any, Any, Any]]
+
+
+class GroupAnswers(ExtenderAnswers):
+    """Nodes that were asked about go before others: so there is an end to asking, whatever happens meanwhile."""
+
+    def __init__(self, interested: Sequence[Extender], node_of: Callable[[str], Node]) -> None:
+        super().__init__(interested, node_of)
+        self._pieces: dict[tuple[Point, int], _Pieces] = {}
+
+    def left_of_offered(self, feasible: Bool, names: Sequence[str]) -> list[int] | None:
+        return super().left_of_offered(feasible, names) or None
+
+    def offer(self, found: Sequence[str], evaluated: int, *, is_whole: bool) -> None:
+        self.found = found
+        self.evaluated = evaluated
+        self.offered = (self.offered or frozenset()).union(found)
+
+    def found_none(self, *, others_fit: bool) -> None:
+        """That is so: others were looked for as well."""
+
+    def _question(
+        self, point: Point, extender: Extender, verb: Verb, pod: Pod, names: Sequence[str]
+    ) -> Question[Sequence[Node], Any]:
+        pieces = self._pieces.setdefault((point, self._interested.index(extender)), _Pieces(verb, pod))
+        pieces.cover(names, self._node_of)
+        return pieces
+
+
+class _Pieces(Question[Sequence[Node], Any]):
+    """One question, asked in pieces: each about nodes that no earlier one was about."""
+
+    def __init__(self, verb: Verb, pod: Pod) -> None:
+        super().__init__(verb, pod, ())
+        self._asked: list[Question[Sequence[Node], Any]] = []
+        self._covered: set[str] = set()
+
+    def cover(self, names: Sequence[str], node_of: Callable[[str], Node]) -> None:
+        new = [name for name in names if name not in self._covered]
+        if new:
+            self._covered.update(new)
+            self._asked.append(Question(self._verb, self._pod, [node_of(name) for name in new]))
+            self.is_open = True
+
+    async def ask(self) -> None:
+        for piece in self._asked:
+            if piece.is_open:
+                await piece.ask()
+        self.is_open = False
+
+    @property
+    def has_answer(self) -> bool:
+        return all(piece.has_answer for piece in self._asked)
+
+    @property
+    def answer(self) -> Any:
+        """Of all pieces together."""
+        if self.is_open:
+            raise AnswersMissingError((self,))
+        if self._failure is not None:
+            raise self._failure
+        answers = [piece.answer for piece in self._asked]
+        if not all(isinstance(each, Filtered) for each in answers):
+            return {name: score for each in answers for name, score in each.items()}
+        return Filtered(
+            frozenset[str]().union(*(each.passed for each in answers)),
+            {name: why for each in answers for name, why in each.failed.items()},
+            {name: why for each in answers for name, why in each.unresolvable.items()},
+        )

@@ -1,0 +1,195 @@
+"""Connections that requests share: each takes the first that is free, whether it was used before or just made."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from kubesched.kube.errors import UnreachableError
+from kubesched.kube.http_connection import HttpConnection
+
+MOST_CONNECTIONS = 64
+MOST_DIALED_AT_ONCE = 8
+"""Where all connections are lost in one moment (a server died, a certificate was replaced), dozens of requests want a
+new one. Most need none of their own: the first few are free again before as many more could be made. And a handshake
+costs the server more than most requests do: who has two cores and 64 of them to make is slow to renew our lease."""
+LONGEST_IDLE = 60.0  # seconds; servers close idle connections too, and a request sent at that moment is lost
+
+Told = Callable[[HttpConnection], None]
+Dial = Callable[[Told, Told], Awaitable[HttpConnection]]
+"""Is to tell of each connection that was lost, and of those that it made besides the one that it returns."""
+
+
+class ConnectionPool:
+    """At most so many connections; those who wait get the next that is given back or made, in their order.
+
+    A dial is for whoever waits when it is through. It goes on when a request gives up: the next one needs a connection
+    as well, and would otherwise begin where that one began.
+
+    When a certificate is replaced, connections that showed the last one are used until there is one with the new, or
+    the server refuses them: nothing has to wait for a handshake, least of all the lease.
+    """
+
+    def __init__(self, dial: Dial, *, size: int = MOST_CONNECTIONS, clock: Callable[[], float]) -> None:
+        self._dial = dial
+        self._size = size
+        self._clock = clock
+        self._idle: deque[HttpConnection] = deque()
+        self._waiting: deque[asyncio.Future[HttpConnection]] = deque()
+        self._dials: set[asyncio.Task[None]] = set()
+        self._distrusted: set[asyncio.Task[None]] = set()
+        """Of the dials, those that do not count: who should answer may be gone."""
+        self._in_use = 0
+        self._open: set[HttpConnection] = set()
+        """With the present certificate."""
+        self._outdated: set[HttpConnection] = set()
+        """With an earlier one."""
+        self._uses_outdated = False
+        self._generation = 0
+        """Of certificates."""
+
+    async def take(self) -> HttpConnection:
+        """A connection for one request. Give it back, whatever happens to it."""
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.usable and not self._is_stale(connection):
+                self._in_use += 1
+                if connection in self._outdated:
+                    self._dial_more(at_least=1)
+                return connection
+            connection.close()
+        waiter: asyncio.Future[HttpConnection] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
+        self._dial_more()
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            with contextlib.suppress(ValueError):
+                self._waiting.remove(waiter)
+            if not waiter.cancelled() and waiter.exception() is None:
+                self.give_back(waiter.result())  # it came in the very moment in which we gave up
+            raise
+        finally:
+            del waiter  # an error has this frame in its traceback, and would hold itself by it
+
+    def give_back(self, connection: HttpConnection) -> None:
+        self._in_use -= 1
+        if self._is_good(connection):
+            self._hand_on(connection)
+        else:
+            connection.close()
+        self._dial_more()
+
+    def retire(self) -> None:
+        """The certificate was replaced."""
+        self._outdated |= self._open
+        self._open.clear()
+        self._uses_outdated = True
+        self._generation += 1
+
+    def refused(self, connection: HttpConnection) -> bool:
+        """The server did not take who we are. Whether a connection with the present certificate may fare better."""
+        if connection not in self._outdated:
+            return False
+        self._leave_outdated()
+        return True
+
+    def close_idle(self) -> None:
+        """Keep none for later: who should answer on them may be gone."""
+        for connection in self._idle:
+            connection.close()
+        self._idle.clear()
+
+    def distrust(self) -> None:
+        """Keep none for later, and rely on none that is being dialed."""
+        self.close_idle()
+        self._distrusted |= self._dials
+
+    async def close(self) -> None:
+        """Hang up everywhere."""
+        while self._waiting:
+            self._fail_one(UnreachableError("the connection is closed"))
+        for connection in (*self._open, *self._outdated):
+            connection.close()
+        self._idle.clear()
+        dials = tuple(self._dials)
+        for dial in dials:
+            dial.cancel()
+        await asyncio.gather(*dials, return_exceptions=True)
+
+    def _dial_more(self, at_least: int = 0) -> None:
+        if wanted := min(max(at_least, len(self._waiting)), MOST_DIALED_AT_ONCE, self._size - self._in_use):
+            missing = wanted - sum(not dial.done() for dial in self._dials - self._distrusted)
+            for _ in range(min(missing, MOST_DIALED_AT_ONCE - len(self._dials))):
+                dial = asyncio.create_task(self._dial_once())
+                self._dials.add(dial)
+                dial.add_done_callback(self._dialed)
+
+    def _dialed(self, dial: asyncio.Task[None]) -> None:
+        self._dials.remove(dial)
+        self._distrusted.discard(dial)
+        self._dial_more()
+
+    async def _dial_once(self) -> None:
+        made = partial(self._made, self._generation)
+        try:
+            connection = await self._dial(self._lost, made)
+        except Exception as error:  # whatever it is, it is for one of those who wait
+            self._fail_one(error)
+        else:
+            made(connection)
+
+    def _made(self, generation: int, connection: HttpConnection) -> None:
+        if generation != self._generation:
+            self._outdated.add(connection)
+        else:
+            self._open.add(connection)
+            self._leave_outdated()
+        if not connection.usable:
+            self._lost(connection)  # which it was before we knew of it
+        if self._in_use + len(self._idle) < self._size:
+            self._hand_on(connection)
+        else:
+            connection.close()
+
+    def _lost(self, connection: HttpConnection) -> None:
+        self._open.discard(connection)
+        self._outdated.discard(connection)
+
+    def _leave_outdated(self) -> None:
+        self._uses_outdated = False
+        for connection in [each for each in self._idle if each in self._outdated]:
+            self._idle.remove(connection)
+            connection.close()
+
+    def _is_good(self, connection: HttpConnection) -> bool:
+        return connection in self._open or (self._uses_outdated and connection in self._outdated)
+
+    def _hand_on(self, connection: HttpConnection) -> None:
+        """To the first who waits; or else it is kept for later, if it may be used then."""
+        if connection.usable and (waiter := self._next_waiting()) is not None:
+            self._in_use += 1
+            waiter.set_result(connection)
+        elif connection.usable and self._is_good(connection):
+            connection.idle_since = self._clock()
+            self._idle.append(connection)
+            while self._is_stale(self._idle[0]):  # it was needed in a busier time
+                self._idle.popleft().close()
+        else:
+            connection.close()
+
+    def _fail_one(self, error: Exception) -> None:
+        if (waiter := self._next_waiting()) is not None:
+            waiter.set_exception(error)
+
+    def _next_waiting(self) -> asyncio.Future[HttpConnection] | None:
+        while self._waiting:
+            if not (waiter := self._waiting.popleft()).done():
+                return waiter
+        return None
+
+    def _is_stale(self, connection: HttpConnection) -> bool:
+        return self._clock() - connection.idle_since >= LONGEST_IDLE

@@ -1,0 +1,152 @@
+"""A scheduler at work in a thread of its own: the page asks it there, and leaves it alone when nobody looks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from kubesched.daemon.serving.endpoints import Call
+from kubesched.ui.model.observed import Observed
+from kubesched.ui.shown import keep_sampling
+from kubesched.ui.views import Views
+
+LINGER = 10.0
+"""Seconds after the last question until the page lets go of the scheduler."""
+SHARE = 0.015
+"""Of the CPU time of a scheduler that has pods to try, questions get no more than this."""
+AT_A_STRETCH = 0.25
+"""Seconds of its time that may be taken before that counts."""
+LONGEST_PAUSE = 1.0
+
+T = TypeVar("T")
+
+
+class Allowance:
+    """CPU time of a thread that questions may take: so much of all that it uses, and a little more at a stretch."""
+
+    def __init__(self, *, share: float = SHARE, most: float = AT_A_STRETCH) -> None:
+        self._share = share
+        self._most = self._left = most
+        self._used: float | None = None
+
+    def spend(self, seconds: float, used: float) -> None:
+        """A question took so many seconds; `used` is what the thread has used until now, for whatever it did."""
+        others = 0.0 if self._used is None else max(used - self._used - seconds, 0.0)
+        self._left = min(self._left + others * self._share, self._most) - seconds
+        self._used = used
+
+    def pause(self) -> float:
+        """Seconds to wait before the next question, if the thread does nothing but its own work meanwhile."""
+        return min(max(-self._left, 0.0) / self._share, LONGEST_PAUSE)
+
+
+class AtWork:
+    """Questions are carried to the thread. The first attaches the page to the scheduler; a while after the last, when
+    no page is open, it is detached again, and nothing is left that the scheduler would have to keep up."""
+
+    def __init__(
+        self,
+        attach: Callable[[], Observed],
+        detach: Callable[[Observed], None],
+        call: Call,
+    ) -> None:
+        """`attach` and `detach` are called in the thread, by `call`."""
+        self._attach = attach
+        self._detach = detach
+        self._call = call
+        self._views: Views | None = None
+        """Touched in the thread only."""
+        self._allowance = Allowance()
+        self._is_busy = False
+        self._pages = 0
+        self._leaving: asyncio.TimerHandle | None = None
+        self._sampling: asyncio.Task[None] | None = None
+        self._ends: set[asyncio.Task[None]] = set()
+
+    async def ask(self, question: Callable[[Views], T]) -> T:
+        self._stay()
+        if self._sampling is None:
+            self._sampling = asyncio.create_task(keep_sampling(_Unnoticed(self)), name="queue history")
+        try:
+            return await self.ask_unnoticed(question)
+        finally:
+            self._leave_later()
+
+    async def ask_unnoticed(self, question: Callable[[Views], T]) -> T:
+        """The same, but nobody looks because of it."""
+        if self._is_busy and (pause := self._allowance.pause()) > 0:
+            await asyncio.sleep(pause)
+        answer, error, seconds, used, self._is_busy = await self._call(lambda: self._asked(question))
+        self._allowance.spend(seconds, used)
+        if error is not None:
+            raise error
+        found: T = answer
+        return found
+
+    @contextlib.contextmanager
+    def looking(self) -> Iterator[None]:
+        self._pages += 1
+        try:
+            yield
+        finally:
+            self._pages -= 1
+            self._leave_later()
+
+    async def stop(self) -> None:
+        """Let go of the scheduler."""
+        self._stay()
+        if self._sampling is not None:
+            self._sampling.cancel()
+            await asyncio.gather(self._sampling, return_exceptions=True)
+            self._sampling = None
+        await self._call(self._let_go)
+
+    def _asked(self, question: Callable[[Views], T]) -> tuple[T | None, Exception | None, float, float, bool]:
+        """The answer or the error, the CPU time it took, that of all so far, and whether there are pods to try."""
+        began = time.thread_time()
+        answer, error = None, None
+        if self._views is None:
+            self._views = Views(self._attach())
+        try:
+            answer = question(self._views)
+        except Exception as raised:
+            error = raised
+        queue, used = self._views.observed.queue, time.thread_time()
+        return answer, error, used - began, used, queue is not None and queue.has_next
+
+    def _let_go(self) -> None:
+        if self._views is not None:
+            self._detach(self._views.observed)
+            self._views = None
+
+    def _stay(self) -> None:
+        if self._leaving is not None:
+            self._leaving.cancel()
+            self._leaving = None
+
+    def _leave_later(self) -> None:
+        self._stay()
+        if self._pages == 0:
+            self._leaving = asyncio.get_running_loop().call_later(LINGER, self._leave)
+
+    def _leave(self) -> None:
+        task = asyncio.create_task(self.stop(), name="page detaches")
+        self._ends.add(task)
+        task.add_done_callback(self._ends.discard)
+
+
+class _Unnoticed:
+    """Questions that do not count as looking."""
+
+    def __init__(self, at_work: AtWork) -> None:
+        self._at_work = at_work
+
+    async def ask(self, question: Callable[[Views], T]) -> T:
+        return await self._at_work.ask_unnoticed(question)
+
+    @contextlib.contextmanager
+    def looking(self) -> Iterator[None]:
+        yield

@@ -1,0 +1,109 @@
+"""The last decisions about a cluster's pods, wherever they were made: what was decided, and why."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+REMEMBERED = 2_000
+_PREEMPTIONS = 500
+_PODS = 20_000
+_ATTEMPTS_OF_A_POD = 12
+
+
+@dataclass(slots=True)
+class DecisionEntry:
+    """One attempt that is over. It is never changed, but not frozen: that would take four times as long to make, and a
+    scheduler makes one for every attempt while somebody looks."""
+
+    number: int
+    at: float
+    """By the clock of the queue."""
+    pod: str
+    priority: int
+    outcome: str
+    node: str
+    text: str
+    attempt: int
+    """Which attempt at the pod it was."""
+    plugins: tuple[str, ...] = ()
+    """Who rejected it."""
+    reasons: tuple[tuple[str, int], ...] = ()
+    """What was wrong with how many nodes, the most frequent first."""
+    milliseconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionEntry:
+    """Pods that had to go, and for whom."""
+
+    at: float
+    pod: str
+    priority: int
+    node: str
+    victims: tuple[tuple[str, int], ...]
+    """Their names and priorities."""
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """How long attempts took, in milliseconds, from the turn in the queue to the end of the writing."""
+
+    attempts: int
+    p50: float
+    p90: float
+    p99: float
+    slowest: float
+
+
+class EntryLog:
+    """What is remembered, all of it bounded. Whoever sees decisions derives from it and notes them."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """`clock` is that of the entries."""
+        self._clock = clock
+        self.entries: deque[DecisionEntry] = deque(maxlen=REMEMBERED)
+        self.preemptions: deque[PreemptionEntry] = deque(maxlen=_PREEMPTIONS)
+        self.outcomes: Counter[str] = Counter()
+        self.number = 0
+        """That of the last entry."""
+        self.viewers = 0
+        """How many pages are open."""
+        self.points: dict[tuple[str, str], float] = {}
+        """Seconds by plugin and extension point, of the attempts that were measured in detail."""
+        self.in_detail = 0
+        """How many those are."""
+        self._of_pods: OrderedDict[str, tuple[DecisionEntry, ...]] = OrderedDict()
+
+    def note(self, entry: DecisionEntry) -> None:
+        """One more, whose number is the next."""
+        self.number = entry.number
+        self.outcomes[entry.outcome] += 1
+        self.entries.append(entry)
+        known = self._of_pods.pop(entry.pod, ())
+        self._of_pods[entry.pod] = (*known[1 - _ATTEMPTS_OF_A_POD :], entry)
+        if len(self._of_pods) > _PODS:
+            self._of_pods.popitem(last=False)
+
+    def forget(self, pod: str) -> None:
+        """The pod is gone."""
+        self._of_pods.pop(pod, None)
+
+    def since(self, number: int, most: int) -> list[DecisionEntry]:
+        """The entries after that number, oldest first; of very many, the last."""
+        new = min(self.number - number, most, len(self.entries))
+        return [self.entries[i] for i in range(len(self.entries) - new, len(self.entries))] if new > 0 else []
+
+    def of(self, pod: str) -> list[DecisionEntry]:
+        """What became of the attempts at a pod, the latest last."""
+        return list(self._of_pods.get(pod, ()))
+
+    def latest(self, pod: str) -> DecisionEntry | None:
+        known = self._of_pods.get(pod)
+        return known[-1] if known else None
+
+    def latency(self) -> Latency | None:
+        """How long attempts took; None if nothing was measured."""
+        return None
