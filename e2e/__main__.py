@@ -28,7 +28,7 @@ _NEEDED = ("etcd", "kube-apiserver", "kube-controller-manager", "kubemark", "kub
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0 if no spec failed, 1 if some did, 2 if something is missing."""
+    """0 if no spec failed, 1 if some did, 2 if something is missing, 130 after Ctrl-C."""
     options = _options(arguments)
     try:
         for needed in (*_NEEDED, *([KUBE_SCHEDULER] if options.scheduler == KUBE_SCHEDULER else [])):
@@ -39,8 +39,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     output = options.out or Path(tempfile.mkdtemp(prefix="kubesched-e2e-"))
     output.mkdir(parents=True, exist_ok=True)
-    choice = Choice(options.focus, "") if options.focus else SETS[options.set]
-    specs = run(options.scheduler, choice, options.nodes, output)
+    choice = Choice((options.focus,)) if options.focus else SETS[options.set]
+    try:
+        specs = run(options.scheduler, choice, options.nodes, output)
+    except KeyboardInterrupt:
+        print(f"interrupted: everything that was started has ended; logs are in {output}", file=sys.stderr)
+        return 130
     print_table(specs, options.scheduler)
     print(f"Logs and the report are in {output}")
     return 1 if any(spec.result is Result.FAILED for spec in specs) else 0

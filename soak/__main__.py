@@ -108,6 +108,9 @@ def main(seconds: float, seed: int, *, real: bool = False) -> int:
         misfortune = RealMisfortune(cluster, rng) if real else SandboxMisfortune(cluster.url, rng)
         try:
             claims = _soaked(cluster, replicas, misfortune, seconds)
+        except KeyboardInterrupt:
+            print(f"interrupted; logs are in {directory}", file=sys.stderr)
+            return 130
         finally:
             for replica in replicas:
                 replica.stop()

@@ -133,13 +133,16 @@ class ControlPlane:
         return is_ready(self.access) or not self.api_server.is_alive or not self.etcd.is_alive
 
     def _etcd(self, peer_port: int, attempt: int) -> Server:
+        url = f"http://127.0.0.1:{self._etcd_port}"
         return Server(
             "etcd",
             self.folder / "etcd.log",
             f"--data-dir={self.folder / f'{_ETCD_DATA}{attempt}'}",
-            f"--listen-client-urls=http://127.0.0.1:{self._etcd_port}",
+            f"--listen-client-urls={url}",
             f"--listen-peer-urls=http://127.0.0.1:{peer_port}",
             "--unsafe-no-fsync",
+            # etcd insists on it; one that is built from what Kubernetes vendors may not know the flag.
+            environment=os.environ | {"ETCD_ADVERTISE_CLIENT_URLS": url},
         )
 
     def _api_server(self) -> Server:

@@ -58,6 +58,20 @@ class RealCluster:
         spec = {"containers": [container], "terminationGracePeriodSeconds": 0, **spec}
         self.create("v1", "Pod", name, metadata={"labels": labels}, spec=spec)
 
+    def add_gpu_class(self) -> None:
+        spec = {"selectors": [{"cel": {"expression": "device.driver == 'gpu.example.com'"}}]}
+        self.create("resource.k8s.io/v1", "DeviceClass", "gpu", spec=spec)
+
+    def offer_gpus(self, node: str, *devices: str, slice_name: str = "", generation: int = 1) -> None:
+        """As the driver on the node does, in one slice."""
+        spec = {
+            "driver": "gpu.example.com",
+            "nodeName": node,
+            "pool": {"name": node, "generation": generation, "resourceSliceCount": 1},
+            "devices": [{"name": device} for device in devices],
+        }
+        self.create("resource.k8s.io/v1", "ResourceSlice", slice_name or node, spec=spec)
+
     def get(self, resource: Resource, name: str) -> Object:
         obj: Object = self.ask("GET", resource.path_of(namespace=NAMESPACE if resource.namespaced else "", name=name))
         return obj

@@ -86,12 +86,8 @@ def test_claims_from_a_template_get_devices_until_there_are_none(
     start_kubesched()
     cluster.add_node("with-gpu")
     cluster.add_node("without-gpu")
-    spec = {"selectors": [{"cel": {"expression": "device.driver == 'gpu.example.com'"}}]}
-    cluster.create("resource.k8s.io/v1", "DeviceClass", "gpu", spec=spec)
-    pool = {"name": "with-gpu", "generation": 1, "resourceSliceCount": 1}
-    devices = [{"name": "gpu-0"}, {"name": "gpu-1"}]
-    offered = {"driver": "gpu.example.com", "nodeName": "with-gpu", "pool": pool, "devices": devices}
-    cluster.create("resource.k8s.io/v1", "ResourceSlice", "with-gpu", spec=offered)
+    cluster.add_gpu_class()
+    cluster.offer_gpus("with-gpu", "gpu-0", "gpu-1")
     request = {"name": "one", "exactly": {"deviceClassName": "gpu"}}
     cluster.create(
         "resource.k8s.io/v1", "ResourceClaimTemplate", "one-gpu", spec={"spec": {"devices": {"requests": [request]}}}
@@ -107,8 +103,7 @@ def test_claims_from_a_template_get_devices_until_there_are_none(
     assert sorted(given) == ["gpu-0", "gpu-1"]
 
     cluster.delete(RESOURCE_SLICES, "with-gpu")
-    more = {**offered, "pool": {**pool, "generation": 2}, "devices": [*devices, {"name": "gpu-2"}]}
-    cluster.create("resource.k8s.io/v1", "ResourceSlice", "with-more-gpus", spec=more)
+    cluster.offer_gpus("with-gpu", "gpu-0", "gpu-1", "gpu-2", slice_name="with-more-gpus", generation=2)
     assert cluster.wait_bound(waiting) == "with-gpu"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -44,6 +44,13 @@ class Journal:
     events: list[Json] = field(default_factory=list)
 
 
+class _Held:
+    """What a held binding waits for: that its coroutine is resumed."""
+
+    def __await__(self) -> Generator[None]:
+        yield
+
+
 class FakeApi(ClusterClient):
     """Holds the cluster's objects, and is what the scheduler under test writes to."""
 
@@ -52,6 +59,9 @@ class FakeApi(ClusterClient):
         self.unseen: deque[WatchEvent] = deque()
         """Watch events that nobody has been told yet, in the order of the writes."""
         self.after_preemption_write: Callable[[], None] = lambda: None
+        self.after_other_write: Callable[[], None] = lambda: None
+        """Of anything but pods."""
+        self.holds_next_binding = False
         self._graceful = graceful
         self._objects: dict[ObjectKey, Json] = {}
         self._version = 0
@@ -92,7 +102,10 @@ class FakeApi(ClusterClient):
     # -- what the scheduler writes ------------------------------------------------------------------------------------
 
     async def bind(self, pod: Pod, node_name: str) -> None:
-        """As the binding subresource does, or as it was told to fail."""
+        """As the binding subresource does, or as it was told to fail; a binding that is to be held waits first."""
+        if self.holds_next_binding:
+            self.holds_next_binding = False
+            await _Held()
         call: Json = {"pod": pod.key, "node": node_name}
         self.journal.bound.append(call)
         try:
@@ -154,12 +167,14 @@ class FakeApi(ClusterClient):
     async def create(self, kind: str, obj: Json) -> Json:
         made = {**obj, "metadata": {**obj["metadata"], "name": f"{obj['metadata']['generateName']}0"}, "kind": kind}
         self.make(made)
+        self.after_other_write()
         return self._get(key_of(made))
 
     async def replace(self, kind: str, obj: Json, *, subresource: str = "") -> Json:
         key = key_of({**obj, "kind": kind})
         self._get(key)
         self._store("MODIFIED", key, obj)
+        self.after_other_write()
         return self._get(key)
 
     async def patch(self, kind: str, name: str, patch: Json, *, namespace: str = "", subresource: str = "") -> Json:
@@ -172,10 +187,12 @@ class FakeApi(ClusterClient):
             self._bind_volume(name, f"{reference['namespace']}/{reference['name']}")
         elif kind == "PersistentVolumeClaim":
             self._provision(key)
+        self.after_other_write()
         return self._get(key)
 
     async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
         self.remove((kind, f"{namespace}/{name}"))
+        self.after_other_write()
 
     async def wait(
         self, pod: Pod, is_met: Callable[[], bool], *, objects: Callable[[], Iterable[Awaited]], within: float

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 import msgspec
@@ -38,6 +38,7 @@ class _Replay(SchedulerListener):
         self.case = case
         self.milliseconds = 0
         self.api = FakeApi(graceful=case.get("graceful", False))
+        self.api.after_other_write = self._deliver
         if case.get("evictionDelivery") == "immediate":
             self.api.after_preemption_write = self._deliver
         given = case.get("config")
@@ -52,6 +53,8 @@ class _Replay(SchedulerListener):
         self.scheduler.listeners.append(self)
         self.known: dict[tuple[str, str], KubeObject] = {}
         self.open: list[Attempt] = []
+        self.held: dict[str, Coroutine[Any, Any, None]] = {}
+        """Binding cycles that have come to the call of the API server, by the pod's identity."""
         self._forget_step()
 
     @property
@@ -133,6 +136,8 @@ class _Replay(SchedulerListener):
             self.open.append(attempt)
             return {**entry, "outcome": "popped"}
         self.scheduler.decide(attempt)
+        if until == "decision" and isinstance(attempt.state, Assumed):
+            self._bind_until_call(attempt)
         if until == "decision" and not isinstance(attempt.state, Done):
             self.open.append(attempt)
             return {**entry, "outcome": attempt.state.phase, "code": _code(attempt), "host": attempt.node}
@@ -150,8 +155,20 @@ class _Replay(SchedulerListener):
 
     def _finish(self, attempt: Attempt) -> Json:
         if not isinstance(attempt.state, Done):
-            run_now(self.scheduler.finish(attempt))
+            identity = attempt.queued.identity
+            run_now(self.held.pop(identity) if identity in self.held else self.scheduler.finish(attempt))
         return {"outcome": attempt.outcome, "code": _code(attempt), "host": attempt.node}
+
+    def _bind_until_call(self, attempt: Attempt) -> None:
+        """PreBind is done, and the binding has not been sent."""
+        self.api.holds_next_binding = True
+        binding = self.scheduler.finish(attempt)
+        try:
+            binding.send(None)
+        except StopIteration:
+            self.api.holds_next_binding = False
+        else:
+            self.held[attempt.queued.identity] = binding
 
     # -- time ---------------------------------------------------------------------------------------------------------
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from tests.parity.config_adapter import read
 
-RECORDINGS = Path(__file__).parent / "golden" / "config" / "configurations.jsonl.gz"
+RECORDINGS = Path(__file__).parent / "golden" / "config"
 
 
 def recordings() -> list[dict[str, Any]]:
-    with gzip.open(RECORDINGS, "rt", encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
+    files = sorted(RECORDINGS.glob("*.jsonl.gz"))
+    return [json.loads(line) for file in files for line in gzip.decompress(file.read_bytes()).splitlines()]
 
 
 def comparable(result: dict[str, Any]) -> Any:

@@ -16,30 +16,15 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
-from tests.parity import comparing, queue_comparing, test_config_recordings
 from tools.recorder.building import MissingError, build, source_tree
-
-Json = dict[str, Any]
+from tools.recorder.compare import KINDS
 
 GOLDEN = Path(__file__).parents[2] / "tests/parity/golden"
-
-
-def _config_differences(result: Json, recorded: Json) -> list[str]:
-    same = test_config_recordings.comparable(result) == test_config_recordings.comparable(recorded)
-    return [] if same else [f"got {result}, recorded {recorded}"]
-
-
-KINDS: dict[str, Callable[[Json, Json], list[str]]] = {
-    "decisions": comparing.differences,
-    "queue": queue_comparing.differences,
-    "config": _config_differences,
-}
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -71,6 +56,8 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _files(given: list[Path]) -> Iterator[tuple[str, Path]]:
     for path in given:
+        if not path.exists():
+            raise MissingError(f"there is no {path}")
         inside = sorted(path.rglob("*.jsonl*")) if path.is_dir() else [path]
         for file in inside:
             if file.parent.name in KINDS:
@@ -98,7 +85,7 @@ def _compared(kind: str, file: Path, recorded: list[bytes]) -> tuple[int, list[l
         if "result" not in before:
             continue
         cases += 1
-        found = KINDS[kind](json.loads(new)["result"], before["result"])
+        found = KINDS[kind].differences(json.loads(new)["result"], before["result"])
         if found:
             wrong.append([f"{before['case']['id']}: {line}" for line in found])
     return cases, wrong

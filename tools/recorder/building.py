@@ -15,6 +15,7 @@ _PLACES = {
     "access_dynamicresources.go": "pkg/scheduler/framework/plugins/dynamicresources",
     "access_preemption.go": "pkg/scheduler/framework/preemption",
     "access_queue.go": "pkg/scheduler/backend/queue",
+    "access_queue_insides.go": "pkg/scheduler/backend/queue",
     "access_runtime.go": "pkg/scheduler/framework/runtime",
     "main.go": _COMMAND,
 }
@@ -22,6 +23,8 @@ _PLACES = {
 
 _OF_THE_QUEUE = re.compile("^(access_)?queue")
 """What is left out where no lives of the queue are recorded: it depends most on the insides of a release."""
+
+_RELEASE = re.compile(r'DefaultKubeBinaryVersion\s*=\s*"1\.(\d+)"')
 
 
 class MissingError(Exception):
@@ -54,6 +57,15 @@ def _git(command: list[str], environment: dict[str, str], *, must: bool = True) 
     return done.stderr[-2000:]
 
 
+def files_of_release(tree: Path) -> list[Path]:
+    """What depends on the release: the folder of the tree's minor version, or of the last one before it."""
+    said = _RELEASE.search((tree / "staging/src/k8s.io/component-base/version/base.go").read_text())
+    minor = int(said[1]) if said else 0
+    folders = {int(folder.name.removeprefix("v1.")): folder for folder in GO_FILES.resolve().glob("v1.*")}
+    chosen = max((known for known in folders if known <= minor), default=min(folders))
+    return sorted(folders[chosen].glob("*.go"))
+
+
 def build(tree: Path, binary: Path, kinds: set[str]) -> None:
     """Compile the recorders of these kinds as if their files were in the tree. Raises MissingError."""
     if shutil.which("go") is None:
@@ -61,7 +73,7 @@ def build(tree: Path, binary: Path, kinds: set[str]) -> None:
         raise MissingError(f"there is no go on the PATH; the tree is built with {wanted}")
     files = {
         tree / _PLACES.get(file.name, "pkg/scheduler") / f"zz_recorder_{file.name}": file
-        for file in sorted(GO_FILES.resolve().glob("*.go"))
+        for file in (*sorted(GO_FILES.resolve().glob("*.go")), *files_of_release(tree))
         if "queue" in kinds or not _OF_THE_QUEUE.search(file.name)
     }
     overlay = binary.with_suffix(".json")

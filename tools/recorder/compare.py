@@ -5,29 +5,49 @@ from __future__ import annotations
 import gzip
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from tests.parity import adapter, comparing, queue_adapter, queue_comparing
+from tests.parity import adapter, comparing, config_adapter, queue_adapter, queue_comparing, test_config_recordings
+
+Json = dict[str, Any]
 
 SHOWN = 3
 """So many differences of each case."""
 
 
+class Kind(NamedTuple):
+    """One kind of recording: what kubesched makes of a case, and where a result is not what was recorded."""
+
+    replay: Callable[[Json], Json]
+    differences: Callable[[Json, Json], list[str]]
+
+
+def _config_differences(result: Json, recorded: Json) -> list[str]:
+    same = test_config_recordings.comparable(result) == test_config_recordings.comparable(recorded)
+    return [] if same else [f"got {result}, recorded {recorded}"]
+
+
+KINDS = {
+    "decisions": Kind(adapter.evaluate, comparing.differences),
+    "queue": Kind(queue_adapter.run, queue_comparing.differences),
+    "config": Kind(lambda case: config_adapter.read(case["text"]), _config_differences),
+}
+
+
 def main(folder: Path) -> int:
     found = 0
-    for kind, replay, differences in (
-        ("decisions", adapter.evaluate, comparing.differences),
-        ("queue", queue_adapter.run, queue_comparing.differences),
-    ):
-        for file in sorted((folder / kind).glob("*.jsonl.gz")):
+    for name, kind in KINDS.items():
+        for file in sorted((folder / name).glob("*.jsonl.gz")):
             recordings = [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
             wrong = 0
             for each in recordings:
-                different = differences(replay(each["case"]), each["result"])
+                different = kind.differences(kind.replay(each["case"]), each["result"])
                 wrong += bool(different)
                 for line in different[:SHOWN]:
                     print(f"{each['case']['id']}: {line}")
-            print(f"{kind}/{file.name}: {len(recordings):,} cases, {wrong:,} different")
+            print(f"{name}/{file.name}: {len(recordings):,} cases, {wrong:,} different")
             found += wrong
     return 1 if found else 0
 

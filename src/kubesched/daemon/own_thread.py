@@ -20,6 +20,9 @@ from kubesched.daemon.log import Log
 PATIENCE = 5.0
 """Seconds that a thread is waited for once its work was asked to end; then it is left behind."""
 
+_LAST_SECONDS = 1.0
+"""For what is left when the thread is to end."""
+
 log = Log(__name__)
 
 T = TypeVar("T")
@@ -99,9 +102,19 @@ class OwnThread:
         asyncio.set_event_loop(self._loop)
         try:
             self._loop.run_forever()
+            self._loop.run_until_complete(_end_what_is_left())
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         finally:
             self._loop.close()
+
+
+async def _end_what_is_left() -> None:
+    """What nobody waits for, such as a connection that is being hung up, ends while there is a loop to end in."""
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    if left:
+        await asyncio.wait(left, timeout=_LAST_SECONDS)
 
 
 def _settle(over: asyncio.Future[T], task: asyncio.Task[T]) -> None:

@@ -22,6 +22,8 @@ BATCH = 100  # callbacks between two chances for others to run
 WATCH_SECONDS = (300, 600)  # a watch is asked to end after some time between these, so that load spreads over servers
 _HEALTHY = 1.0  # a watch that lived for so many seconds, or got anywhere, is resumed without a pause
 
+_INTERNAL_ERROR = 500
+
 log = logging.getLogger(__name__)
 
 
@@ -230,7 +232,13 @@ class Reflector(Generic[T]):
         self._needs_list = True
         self.lists += 1
         if self._streamed_lists:
-            return await self._list_as_stream("" if newest else self._version)
+            try:
+                return await self._list_as_stream("" if newest else self._version)
+            except ApiStatusError as error:
+                if error.code != _INTERNAL_ERROR:
+                    raise
+                # So says an API server whose etcd is too old to stream lists; its pages are as good.
+                log.info("%s: lists in pages this time: %s", self.name, error)
         await self._list_in_pages("" if newest else self._version or "0")
         return None
 

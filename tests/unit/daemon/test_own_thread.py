@@ -115,3 +115,23 @@ def test_thread_that_does_not_end_is_left_behind(caplog: pytest.LogCaptureFixtur
         thread.post(over.wait)
     over.set()
     assert "left behind" in caplog.text
+
+
+def test_what_nobody_waits_for_ends_with_the_thread() -> None:
+    log: list[str] = []
+    kept: list[asyncio.Task[None]] = []
+
+    async def hang_up() -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            await asyncio.sleep(0)  # needs a loop that is not closed
+            log.append("hung up")
+
+    async def begin() -> None:
+        kept.append(asyncio.create_task(hang_up()))
+        await asyncio.sleep(0)
+
+    with OwnThread("there") as thread:
+        asyncio.run(thread.run(begin()))
+    assert log == ["hung up"]

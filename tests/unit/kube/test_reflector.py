@@ -85,6 +85,27 @@ def test_server_that_ignores_the_wish_for_a_streamed_list_is_listed_in_pages(ref
     it.assert_knows_the_truth()
 
 
+def test_list_that_cannot_be_streamed_by_an_old_etcd_is_read_in_pages_at_once(reflect: Reflect) -> None:
+    server = server_with("a")
+    refusal = ApiStatusError(500, "InternalError", "the required storage feature RequestWatchProgress is disabled")
+    original = server.watch
+
+    async def refusing(*, resource_version: str, seconds: int, initial_events: bool) -> MemoryStream:
+        stream = await original(resource_version=resource_version, seconds=seconds, initial_events=initial_events)
+        if initial_events:
+            stream.lines_to_send = [error_event(refusal)]
+        return stream
+
+    server.watch = refusing  # type: ignore[method-assign]
+    it = reflect(server)
+    assert it.reflector.has_synced
+    assert server.asked == ["stream newest", "list 0", "watch 11"]
+    assert it.pauses == []
+    server.put("b")
+    it.run()
+    it.assert_knows_the_truth()
+
+
 def test_pages_that_expire_on_the_way_are_read_all_at_once(reflect: Reflect) -> None:
     server = server_with(*"abcd", streams_lists=False, page_size=2)
     original = server.page

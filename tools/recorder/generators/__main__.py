@@ -6,12 +6,13 @@ import argparse
 import json
 import sys
 
-from tools.recorder.generators import decisions, lives
+from tools.recorder.generators import configurations, decisions, lives, supplied_lives
 from tools.recorder.generators.drawing import Draw
 
 FAMILIES = {
+    **{f"config/{name}": make for name, make in configurations.FAMILIES.items()},
     **{f"decisions/{name}": make for name, make in decisions.FAMILIES.items()},
-    **{f"queue/{name}": make for name, make in lives.FAMILIES.items()},
+    **{f"queue/{name}": make for name, make in {**lives.FAMILIES, **supplied_lives.FAMILIES}.items()},
 }
 
 

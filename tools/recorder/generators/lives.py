@@ -11,6 +11,8 @@ from tools.recorder.generators.drawing import DISKS, NAMESPACES, TAINT_KEYS, Dra
 class History:
     """What exists at this point of a life, as far as the steps say; the scheduler may have evicted some of it."""
 
+    keeps_nodes = False
+
     def __init__(self, draw: Draw, *, nodes: int, placed: int) -> None:
         self.draw = draw
         self.steps: list[Json] = []
@@ -48,6 +50,10 @@ class History:
         pod["metadata"]["uid"] = f"{name}-{number}"
         self.pods[_key(pod)] = pod
         self.steps.append({"op": "create", "object": pod})
+        self.furnish(pod)
+
+    def furnish(self, pod: Json) -> None:
+        """What a new pod uses besides; the last step creates it."""
 
     def delete_pod(self) -> None:
         name = self._pod()
@@ -126,7 +132,7 @@ class History:
 
     def drain_node(self) -> None:
         """Cordoned, emptied of the pods that were put there, and taken away."""
-        if len(self.nodes) < 2:
+        if len(self.nodes) < 2 or self.keeps_nodes:
             return
         name = self.draw.one(self.nodes)
         self.nodes.remove(name)
@@ -220,6 +226,11 @@ def _life(draw: Draw, *, nodes: int, placed: int, steps: int) -> Json:
     told = History(draw, nodes=nodes, placed=placed)
     while len(told.steps) < steps:
         draw.one(OFTEN if draw.chance(0.6) else SELDOM)(told)
+    return case_of(told)
+
+
+def case_of(told: History) -> Json:
+    draw = told.draw
     case: Json = {"objects": told.objects, "steps": told.steps}
     if draw.chance(0.4):
         case["graceful"] = True

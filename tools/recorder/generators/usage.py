@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tools.recorder.generators.drawing import APPS, GONE, HOSTNAME, NAMESPACES, ZONE, Draw, Json, new_object
 
 _CLASSES = {"late": "WaitForFirstConsumer", "now": "Immediate", "local": "WaitForFirstConsumer"}
@@ -27,20 +29,13 @@ def add_workloads(draw: Draw, objects: list[Json]) -> None:
 
 def add_storage(draw: Draw, objects: list[Json]) -> None:
     """Classes, volumes and claims, which some of the pods then use."""
-    for name, mode in _CLASSES.items():
-        provisioner = "kubernetes.io/no-provisioner" if name == "local" else "csi.example.com"
-        made = new_object("storage.k8s.io/v1", "StorageClass", name)
-        objects.append({**made, "provisioner": provisioner, "reclaimPolicy": "Delete", "volumeBindingMode": mode})
+    objects += storage_classes()
     nodes = [each["metadata"] for each in objects if each["kind"] == "Node"]
     for node in nodes:
         if draw.chance(0.6):
-            driver: Json = {"name": "csi.example.com", "nodeID": node["name"], "topologyKeys": []}
-            if draw.chance(0.7):
-                driver["allocatable"] = {"count": draw.number(0, 3)}
-            made = new_object("storage.k8s.io/v1", "CSINode", node["name"])
-            objects.append({**made, "spec": {"drivers": [driver]}})
+            objects.append(csi_node(draw, node["name"]))
     # Sizes differ: among volumes of one size kube-scheduler takes the first of a map.
-    objects += [_volume(draw, f"pv{i}", draw.one(nodes), f"{10 + i}Gi") for i in range(draw.number(1, 8))]
+    objects += [volume(draw, f"pv{i}", draw.one(nodes), f"{10 + i}Gi") for i in range(draw.number(1, 8))]
     claims = {namespace: _claims(draw, objects, namespace) for namespace in NAMESPACES}
     for pod in objects:
         namespace = pod["metadata"].get("namespace")
@@ -52,7 +47,27 @@ def add_storage(draw: Draw, objects: list[Json]) -> None:
             ]
 
 
-def _volume(draw: Draw, name: str, node: Json, size: str) -> Json:
+def storage_classes() -> list[Json]:
+    provisioners = {"local": "kubernetes.io/no-provisioner"}
+    return [
+        {
+            **new_object("storage.k8s.io/v1", "StorageClass", name),
+            "provisioner": provisioners.get(name, "csi.example.com"),
+            "reclaimPolicy": "Delete",
+            "volumeBindingMode": mode,
+        }
+        for name, mode in _CLASSES.items()
+    ]
+
+
+def csi_node(draw: Draw, name: str) -> Json:
+    driver: Json = {"name": "csi.example.com", "nodeID": name, "topologyKeys": []}
+    if draw.chance(0.7):
+        driver["allocatable"] = {"count": draw.number(0, 3)}
+    return {**new_object("storage.k8s.io/v1", "CSINode", name), "spec": {"drivers": [driver]}}
+
+
+def volume(draw: Draw, name: str, node: Json, size: str) -> Json:
     key = draw.one((HOSTNAME, ZONE))
     value = node.get("labels", {}).get(key, "none")
     terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}]
@@ -69,61 +84,79 @@ def _volume(draw: Draw, name: str, node: Json, size: str) -> Json:
 
 
 def _claims(draw: Draw, objects: list[Json], namespace: str) -> list[str]:
-    names = [f"claim{i}" for i in range(draw.number(0, 3))]
+    names = [f"{namespace}-claim{i}" for i in range(draw.number(0, 3))]
     for name in names:
-        claim = new_object("v1", "PersistentVolumeClaim", name, namespace=namespace)
-        spec: Json = {
-            "accessModes": [draw.one(("ReadWriteOnce", "ReadWriteOncePod"))],
-            "resources": {"requests": {"storage": draw.one(("1Gi", "12Gi", "50Gi"))}},
-            "storageClassName": draw.one(tuple(_CLASSES)),
-            "volumeMode": "Filesystem",
-        }
-        status = {"phase": "Pending"}
-        if draw.chance(0.4):
-            volume = f"bound-{namespace}-{name}"
-            made = _volume(draw, volume, {"labels": {ZONE: f"z{draw.number(0, 3)}"}}, "60Gi")
-            made["spec"]["claimRef"] = {
-                "apiVersion": "v1",
-                "kind": "PersistentVolumeClaim",
-                "name": name,
-                "namespace": namespace,
-                "uid": claim["metadata"]["uid"],
-            }
-            made["status"] = {"phase": "Bound"}
-            objects.append(made)
-            claim["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
-            spec["volumeName"], status = volume, {"phase": "Bound"}
-        objects.append({**claim, "spec": spec, "status": status})
+        objects += volume_claim(draw, name, namespace)
     if draw.chance(0.1):
         names.append("missing")
     return names
 
 
+def volume_claim(
+    draw: Draw, name: str, namespace: str, modes: Sequence[str] = ("ReadWriteOnce", "ReadWriteOncePod")
+) -> list[Json]:
+    """A claim, after the volume that it is bound to if it is bound."""
+    claim = new_object("v1", "PersistentVolumeClaim", name, namespace=namespace)
+    spec: Json = {
+        "accessModes": [draw.one(modes)],
+        "resources": {"requests": {"storage": draw.one(("1Gi", "12Gi", "50Gi"))}},
+        "storageClassName": draw.one(tuple(_CLASSES)),
+        "volumeMode": "Filesystem",
+    }
+    if not draw.chance(0.4):
+        return [{**claim, "spec": spec, "status": {"phase": "Pending"}}]
+    bound = volume(draw, f"bound-{name}", {"labels": {ZONE: f"z{draw.number(0, 3)}"}}, "60Gi")
+    bound["spec"]["claimRef"] = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "name": name,
+        "namespace": namespace,
+        "uid": claim["metadata"]["uid"],
+    }
+    bound["status"] = {"phase": "Bound"}
+    claim["metadata"]["annotations"] = {"pv.kubernetes.io/bind-completed": "yes"}
+    spec["volumeName"] = bound["metadata"]["name"]
+    return [bound, {**claim, "spec": spec, "status": {"phase": "Bound"}}]
+
+
 def add_devices(draw: Draw, objects: list[Json]) -> None:
     """Slices, classes and claims, which some of the pending pods then use."""
-    for name, expression in (("gpu", 'device.driver == "gpu.example.com"'), ("any", "true")):
-        made = new_object("resource.k8s.io/v1", "DeviceClass", name)
-        objects.append({**made, "spec": {"selectors": [{"cel": {"expression": expression}}]}})
+    objects += device_classes()
     nodes = [each["metadata"]["name"] for each in objects if each["kind"] == "Node"]
-    objects += [_slice(draw, node) for node in nodes if draw.chance(0.5)]
+    objects += [device_slice(draw, node) for node in nodes if draw.chance(0.5)]
     for pod in objects:
         if pod["kind"] != "Pod" or pod["spec"].get("nodeName") or not draw.chance(0.25):
             continue
         name, namespace = f"{pod['metadata']['name']}-devices", pod["metadata"]["namespace"]
-        request = {
-            "allocationMode": "ExactCount",
-            "count": draw.number(1, 3),
-            "deviceClassName": draw.one(("gpu", "any")),
-        }
-        if draw.chance(0.3):
-            expression = 'device.attributes["gpu.example.com"].model == "a"'
-            request["selectors"] = [{"cel": {"expression": expression}}]
-        claim = new_object("resource.k8s.io/v1", "ResourceClaim", name, namespace=namespace)
-        objects.append({**claim, "spec": {"devices": {"requests": [{"name": "r", "exactly": request}]}}})
+        objects.append(device_claim(draw, name, namespace))
         pod["spec"]["resourceClaims"] = [{"name": "d", "resourceClaimName": name}]
 
 
-def _slice(draw: Draw, node: str) -> Json:
+def device_classes() -> list[Json]:
+    expressions = {"gpu": 'device.driver == "gpu.example.com"', "any": "true"}
+    return [
+        {
+            **new_object("resource.k8s.io/v1", "DeviceClass", name),
+            "spec": {"selectors": [{"cel": {"expression": expression}}]},
+        }
+        for name, expression in expressions.items()
+    ]
+
+
+def device_claim(draw: Draw, name: str, namespace: str) -> Json:
+    request: Json = {
+        "allocationMode": "ExactCount",
+        "count": draw.number(1, 3),
+        "deviceClassName": draw.one(("gpu", "any")),
+    }
+    if draw.chance(0.3):
+        expression = 'device.attributes["gpu.example.com"].model == "a"'
+        request["selectors"] = [{"cel": {"expression": expression}}]
+    claim = new_object("resource.k8s.io/v1", "ResourceClaim", name, namespace=namespace)
+    return {**claim, "spec": {"devices": {"requests": [{"name": "r", "exactly": request}]}}}
+
+
+def device_slice(draw: Draw, node: str) -> Json:
     devices = [
         {"name": f"d{i}", "attributes": {"model": {"string": draw.one(("a", "b"))}}} for i in range(draw.number(1, 4))
     ]

@@ -31,15 +31,12 @@ type RecordedHint struct {
 // Contents looks into every part of the queue. Nothing else may use the queue meanwhile.
 func (p *PriorityQueue) Contents() Contents {
 	backoff := p.backoffQ.(*backoffQueue)
-	active := p.activeQ.(*activeQueue)
 	found := Contents{
-		Active:       active.queue.List(),
-		Backoff:      backoff.podBackoffQ.List(),
-		ErrorBackoff: backoff.podErrorBackoffQ.List(),
-		Nominated:    map[string][]string{},
-	}
-	for _, queued := range p.unschedulablePods.podInfoMap {
-		found.Unschedulable = append(found.Unschedulable, queued)
+		Active:        p.activePods(),
+		Backoff:       backoff.backoffPods(),
+		ErrorBackoff:  backoff.errorBackoffPods(),
+		Unschedulable: p.waitingPods(),
+		Nominated:     map[string][]string{},
 	}
 	sort.Slice(found.Active, func(i, j int) bool { return backoff.activeQLessFn(found.Active[i], found.Active[j]) })
 	sort.Slice(found.Backoff, func(i, j int) bool {
@@ -101,9 +98,6 @@ func (p *PriorityQueue) NextFrom() string {
 // FlushBackoff is what happens every second.
 func (p *PriorityQueue) FlushBackoff(logger klog.Logger) { p.flushBackoffQCompleted(logger) }
 
-// FlushLeftovers is what happens every thirty seconds.
-func (p *PriorityQueue) FlushLeftovers(logger klog.Logger) { p.flushUnschedulablePodsLeftover(logger) }
-
 // HintsOfEvent asks all plugins that rejected a waiting pod, where the queue stops at the first that says Queue.
 func (p *PriorityQueue) HintsOfEvent(logger klog.Logger, event fwk.ClusterEvent, old, new any, check PreEnqueueCheck) []RecordedHint {
 	var found []RecordedHint
@@ -119,12 +113,12 @@ func (p *PriorityQueue) HintsOfEvent(logger klog.Logger, event fwk.ClusterEvent,
 
 // HintsOfUpdate asks about a pod's own update, if the pod is unschedulable.
 func (p *PriorityQueue) HintsOfUpdate(logger klog.Logger, old, new *v1.Pod) []RecordedHint {
-	queued := p.unschedulablePods.get(new)
+	queued := p.waitingPod(new)
 	if queued == nil {
 		return nil
 	}
 	var found []RecordedHint
-	for _, event := range framework.PodSchedulingPropertiesChange(new, old) {
+	for _, event := range eventsOfUpdate(old, new) {
 		found = append(found, p.hintsOf(logger, queued, new, event, old, new)...)
 	}
 	return found

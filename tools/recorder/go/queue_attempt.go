@@ -42,7 +42,7 @@ func (l *queueLife) begin(until string) {
 		l.step.Outcome = "nothing to pop"
 		return
 	}
-	queued, err := l.queue.Pop(l.logger)
+	queued, err := l.queue.PopPod(l.logger)
 	if err != nil {
 		panic(err)
 	}

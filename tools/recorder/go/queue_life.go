@@ -230,11 +230,11 @@ func (q recordedQueue) Update(ctx context.Context, old, new *v1.Pod) {
 	q.PriorityQueue.Update(ctx, old, new)
 }
 
-func (q recordedQueue) AddUnschedulableIfNotPresent(logger klog.Logger, queued *framework.QueuedPodInfo, cycle int64) error {
+// noteReplayed asks about what happened during an attempt, before its pod comes back.
+func (q recordedQueue) noteReplayed(queued *framework.QueuedPodInfo) {
 	labels, hints := q.Replayed(logr.Discard(), queued)
 	q.life.step.Checked = append(q.life.step.Checked, labels...)
 	q.life.step.Hints = append(q.life.step.Hints, hints...)
-	return q.PriorityQueue.AddUnschedulableIfNotPresent(logger, queued, cycle)
 }
 
 // Activate is called by preemptions with a log of their own, which would not be told of the move.

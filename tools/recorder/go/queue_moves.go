@@ -8,11 +8,7 @@ import (
 	"github.com/go-logr/logr"
 )
 
-const (
-	loudest     = 5 // the level at which moves are told
-	toldOfMoves = "Pod moved to an internal scheduling queue"
-	gatedAsWell = ", because the pod is gated"
-)
+const loudest = 5 // the level at which moves are told
 
 // moveSink is a log that keeps what it is told of moves, and nothing else.
 type moveSink struct{ life *queueLife }
@@ -23,14 +19,15 @@ func (*moveSink) Error(error, string, ...any)      {}
 func (s *moveSink) WithValues(...any) logr.LogSink { return s }
 func (s *moveSink) WithName(string) logr.LogSink   { return s }
 func (s *moveSink) Info(_ int, text string, said ...any) {
-	if text != toldOfMoves && text != toldOfMoves+gatedAsWell {
+	named, ok := tellsOfMove(text)
+	if !ok {
 		return
 	}
 	fields := map[string]string{}
 	for i := 0; i+1 < len(said); i += 2 {
 		fields[fmt.Sprint(said[i])] = fmt.Sprint(said[i+1])
 	}
-	move := moveEntry{fields["pod"], fields["event"], fields["queue"], s.life.now()}
+	move := moveEntry{fields[named], fields["event"], fields["queue"], s.life.now()}
 	// After an attempt the queue tells of every move once more, and only then of those to the unschedulable pods.
 	if _, summary := fields["hint"]; summary && (move.Queue != "Unschedulable" || s.life.hasMove(move)) {
 		return
