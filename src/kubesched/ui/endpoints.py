@@ -88,12 +88,12 @@ async def slices(request: web.Request) -> web.Response:
 
 
 async def headroom(request: web.Request) -> web.Response:
-    rooms = await _ask(request, lambda views: views.headroom.rooms())
+    rooms = await _ask(request, lambda views: views.rooms())
     return _json({"kind": "Headroom", "rooms": plain(rooms)})
 
 
 async def pending(request: web.Request) -> web.Response:
-    return _answer("Pending", await _ask(request, lambda views: views.pending.groups()))
+    return _answer("Pending", await _ask(request, lambda views: views.pending_groups()))
 
 
 async def pending_pods(request: web.Request) -> web.Response:

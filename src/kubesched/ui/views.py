@@ -14,6 +14,7 @@ from kubesched.ui.model.observed import Observed
 from kubesched.ui.model.pending import PendingModel
 from kubesched.ui.model.pods import PodModel
 from kubesched.ui.model.queue_history import QueueHistory
+from kubesched.ui.model.reuse import Reused
 from kubesched.ui.model.shadow import ShadowModel
 
 
@@ -55,6 +56,7 @@ class Views:
         self.headroom = HeadroomModel(observed, asking)
         self.pods = PodModel(observed, asking, self.pending)
         self.nodes = NodeModel(observed, asking, self.pending, self.headroom)
+        self.pending_groups, self.rooms = Reused(self.pending.groups), Reused(self.headroom.rooms)
         self.queue = QueueHistory(observed)
         self.shadow = ShadowModel(observed.shadow) if observed.shadow is not None else None
         self.laboratory = Laboratory(observed) if observed.experiments else None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from kubesched.framework.decision import Decision
 from kubesched.scheduler.attempt.attempt import Attempt
 
 
@@ -15,11 +18,31 @@ def reason(attempt: Attempt) -> str:
         # The first sentence is about the nodes; what follows is about preemption, and seldom of interest.
         return failure.message.partition(". ")[0]
     assert decision is not None
-    node = attempt.node
-    if node == decision.pod.status.nominated_node_name:
+    return why_placed(attempt.node, facts_of(decision))
+
+
+class Placing(NamedTuple):
+    """What there is to say of a decision that found a node."""
+
+    nominated: str
+    evaluated: int
+    feasible: int
+    score: int
+    among: int
+    """So many nodes were equally good."""
+
+
+def facts_of(decision: Decision) -> Placing:
+    nominated = decision.pod.status.nominated_node_name
+    return Placing(nominated, decision.evaluated, decision.feasible, decision.score, decision.draw.among)
+
+
+def why_placed(node: str, facts: Placing) -> str:
+    """Why the pod went to this node."""
+    if node == facts.nominated:
         return f"on {node}, which was kept for it"
-    if decision.feasible <= 1:
-        others = f" of {decision.evaluated} that fits" if decision.evaluated > 1 else ""
+    if facts.feasible <= 1:
+        others = f" of {facts.evaluated} that fits" if facts.evaluated > 1 else ""
         return f"on {node}: the only node{others}"
-    among = "" if decision.draw.among == 1 else f", drawn from {decision.draw.among} equally good ones"
-    return f"on {node}: best of {decision.feasible} that fit, score {decision.score}{among}"
+    among = "" if facts.among == 1 else f", drawn from {facts.among} equally good ones"
+    return f"on {node}: best of {facts.feasible} that fit, score {facts.score}{among}"

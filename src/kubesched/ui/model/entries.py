@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict, deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,10 +12,9 @@ _PODS = 20_000
 _ATTEMPTS_OF_A_POD = 12
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class DecisionEntry:
-    """One attempt that is over. It is never changed, but not frozen: that would take four times as long to make, and a
-    scheduler makes one for every attempt while somebody looks."""
+    """One attempt that is over."""
 
     number: int
     at: float
@@ -58,13 +57,21 @@ class Latency:
     slowest: float
 
 
+Noted = DecisionEntry | Callable[[], DecisionEntry]
+"""An entry, or what makes one of what was noted: of all that a busy scheduler decides, people look at few."""
+
+
+def _told(noted: Noted) -> DecisionEntry:
+    return noted if isinstance(noted, DecisionEntry) else noted()
+
+
 class EntryLog:
     """What is remembered, all of it bounded. Whoever sees decisions derives from it and notes them."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         """`clock` is that of the entries."""
         self._clock = clock
-        self.entries: deque[DecisionEntry] = deque(maxlen=REMEMBERED)
+        self._last: deque[Noted] = deque(maxlen=REMEMBERED)
         self.preemptions: deque[PreemptionEntry] = deque(maxlen=_PREEMPTIONS)
         self.outcomes: Counter[str] = Counter()
         self.number = 0
@@ -75,17 +82,22 @@ class EntryLog:
         """Seconds by plugin and extension point, of the attempts that were measured in detail."""
         self.in_detail = 0
         """How many those are."""
-        self._of_pods: OrderedDict[str, tuple[DecisionEntry, ...]] = OrderedDict()
+        self._of_pods: dict[str, tuple[Noted, ...]] = {}
 
-    def note(self, entry: DecisionEntry) -> None:
+    @property
+    def entries(self) -> list[DecisionEntry]:
+        """The last ones, oldest first."""
+        return [_told(entry) for entry in self._last]
+
+    def note(self, pod: str, outcome: str, entry: Noted) -> None:
         """One more, whose number is the next."""
-        self.number = entry.number
-        self.outcomes[entry.outcome] += 1
-        self.entries.append(entry)
-        known = self._of_pods.pop(entry.pod, ())
-        self._of_pods[entry.pod] = (*known[1 - _ATTEMPTS_OF_A_POD :], entry)
+        self.number += 1
+        self.outcomes[outcome] += 1
+        self._last.append(entry)
+        known = self._of_pods.pop(pod, None)
+        self._of_pods[pod] = (entry,) if known is None else (*known[1 - _ATTEMPTS_OF_A_POD :], entry)
         if len(self._of_pods) > _PODS:
-            self._of_pods.popitem(last=False)
+            del self._of_pods[next(iter(self._of_pods))]
 
     def forget(self, pod: str) -> None:
         """The pod is gone."""
@@ -93,16 +105,17 @@ class EntryLog:
 
     def since(self, number: int, most: int) -> list[DecisionEntry]:
         """The entries after that number, oldest first; of very many, the last."""
-        new = min(self.number - number, most, len(self.entries))
-        return [self.entries[i] for i in range(len(self.entries) - new, len(self.entries))] if new > 0 else []
+        last = self._last
+        new = min(self.number - number, most, len(last))
+        return [_told(last[i]) for i in range(len(last) - new, len(last))] if new > 0 else []
 
     def of(self, pod: str) -> list[DecisionEntry]:
         """What became of the attempts at a pod, the latest last."""
-        return list(self._of_pods.get(pod, ()))
+        return [_told(entry) for entry in self._of_pods.get(pod, ())]
 
     def latest(self, pod: str) -> DecisionEntry | None:
         known = self._of_pods.get(pod)
-        return known[-1] if known else None
+        return _told(known[-1]) if known else None
 
     def latency(self) -> Latency | None:
         """How long attempts took; None if nothing was measured."""

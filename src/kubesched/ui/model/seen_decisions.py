@@ -52,7 +52,8 @@ class SeenDecisions(EntryLog, SchedulerListener):
 
     def _see(self, pod: Pod, outcome: str, node: str, text: str) -> None:
         attempt = len(self.of(pod.key)) + 1
-        self.note(DecisionEntry(self.number + 1, self._clock(), pod.key, pod.priority, outcome, node, text, attempt))
+        entry = DecisionEntry(self.number + 1, self._clock(), pod.key, pod.priority, outcome, node, text, attempt)
+        self.note(pod.key, outcome, entry)
 
 
 def why_unscheduled(pod: Pod) -> str:
