@@ -60,10 +60,11 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         worst = np.zeros(len(nodes), dtype=np.int32)
         for unwanted, severity in ((neighbours.unwelcome, 1), (neighbours.avoided, 2)):
             for key, pods in unwanted:
-                near = (pods > 0)[nodes.label_ids(key)] if len(nodes) > 1 else pods[nodes.label_ids(key)] > 0
+                ids_of_values = nodes.label_ids(key)  # `take` is as indexing with them, in half the time
+                near = (pods > 0).take(ids_of_values) if len(nodes) > 1 else pods[ids_of_values] > 0
                 np.maximum(worst, near * np.int32(severity), out=worst)
         statuses = (None, EXISTING_ANTI_AFFINITY, ANTI_AFFINITY)
-        ids = np.array([self.rejections.id_of(status) for status in statuses], dtype=np.int32)[worst]
+        ids = np.array([self.rejections.id_of(status) for status in statuses], dtype=np.int32).take(worst)
         if neighbours.wanted:
             ids[~neighbours.satisfied(nodes)] = self.rejections.id_of(AFFINITY)
         return ids

@@ -102,7 +102,8 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
         skewed, unlabelled = self.rejections.id_of(SKEWED), self.rejections.id_of(NO_LABEL)
         rejected: Int32 | None = None
-        for domains in cycle.read(_DOMAINS):
+        asked = cycle.read(_DOMAINS)
+        for number, domains in enumerate(asked, 1):
             constraint = domains.constraint
             ids = nodes.label_ids(constraint.topology_key)
             itself = constraint.selector.matches(cycle.pod.metadata.labels)
@@ -116,7 +117,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
                 of_domains[-1] = unlabelled
                 found = of_domains.take(ids)  # as of_domains[ids], in half the time
             rejected = found if rejected is None else np.where(rejected == 0, found, rejected)
-            if rejected.all():
+            if number < len(asked) and rejected.all():
                 break
         return np.zeros(len(nodes), dtype=np.int32) if rejected is None else rejected
 
