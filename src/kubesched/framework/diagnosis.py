@@ -186,7 +186,7 @@ class Diagnosis:
         for rejections, ids, rejected in self.filter_outcome.first_rejections:
             has_code = np.array([s is not None and s.code is code for s in rejections.statuses])
             if has_code.any():
-                found |= rejected & has_code[ids]
+                found |= rejected & has_code.take(ids)
         for row, status in (*self.filter_outcome.overrides.items(), *self.extra.items()):
             found[row] = status.code is code
         return np.flatnonzero(found)
