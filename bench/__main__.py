@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import track
 
 from bench import bars, clusters, loop, measure
-from bench.sections import SECTIONS
+from bench.sections import ONLY_BY_NAME, SECTIONS
 from bench.tables import engine_table, loop_table
 
 ROUNDS = 7
@@ -77,7 +77,7 @@ def main(wanted: list[str], rounds: int | None) -> None:
     turns = {(group, *key): run for group, chosen in groups.items() for key, run in chosen.items()}
     results = _in_rounds(console, turns, rounds or ROUNDS) if turns else {}
     for name, section in SECTIONS.items():
-        if not wanted or name in wanted:
+        if name in wanted or not (wanted or name in ONLY_BY_NAME):
             results |= section(console, rounds or SECTION_ROUNDS)
     path = Path(__file__).with_name("latest.json")
     path.write_text(json.dumps(results, indent=2) + "\n")

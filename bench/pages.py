@@ -84,7 +84,7 @@ def measured() -> Figures:
         page.go("#/pods/default/wants-much-1")
         page.shows("fits nowhere", ".headline")
         edits = [float(driver.execute_async_script(_EDIT, str(1 + i % 30))) for i in range(EDITS)]
-        return Figures(first, frames, statistics.median(edits), loaded, _heap_mb(driver))
+        return Figures(first, frames, statistics.median(edits), loaded, heap_mb(driver))
 
 
 def decision_seen_ms() -> float:
@@ -96,7 +96,7 @@ def decision_seen_ms() -> float:
             delays: list[float] = []
             for i in range(DECISIONS):
                 driver.execute_script(_WATCH_FOR, f"default/seen-{i}")
-                loop.call_soon_threadsafe(box.api.create, PODS, "default", _pod(f"seen-{i}"))
+                loop.call_soon_threadsafe(box.api.create, PODS, "default", small_pod(f"seen-{i}"))
                 seen = float(page.wait("window.seenAt"))
                 delays.append(seen - ended[f"default/seen-{i}"])
         return statistics.median(delays)
@@ -126,11 +126,12 @@ def _noting_ends(box: Sandbox) -> Iterator[dict[str, float]]:
         box.chronicle.on_entry = before
 
 
-def _pod(name: str) -> dict[str, Any]:
+def small_pod(name: str) -> dict[str, Any]:
     container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": "10m"}}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [container]}}
 
 
-def _heap_mb(driver: WebDriver) -> float:
+def heap_mb(driver: WebDriver) -> float:
+    """What the scripts of the page hold."""
     driver.execute_cdp_cmd("HeapProfiler.collectGarbage", {})
     return float(driver.execute_cdp_cmd("Runtime.getHeapUsage", {})["usedSize"]) / 1e6

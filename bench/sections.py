@@ -21,6 +21,7 @@ from bench import (
     live,
     looking,
     measure,
+    page_memory,
     pages,
     serving,
     simulating,
@@ -306,6 +307,20 @@ def web_page(console: Console, rounds: int) -> Results:
     }
 
 
+def page_in_churn(console: Console, rounds: int) -> Results:
+    """What the browser holds after ten minutes in which pods came and went. Once, whatever the rounds."""
+    if chromium.MISSING:
+        console.print(f"memory of the page: skipped, {chromium.MISSING}")
+        return {}
+    first, last, heap = page_memory.measured()
+    console.print(
+        f"web page after {page_memory.MINUTES:g} minutes of churn: {last:.0f} MB of memory "
+        f"(bar {bars.PAGE_MEMORY_MB} MB, {verdict(last <= bars.PAGE_MEMORY_MB)}), {first:.0f} MB after one minute; "
+        f"{heap:.1f} MB of it JavaScript heap"
+    )
+    return {"ui/memory-mb": round(last), "ui/memory-heap-mb": round(heap, 1)}
+
+
 def looking_on(console: Console, rounds: int) -> Results:
     """What a page of the daemon costs it: served and looked at, served and not, and not served; in turns."""
     kinds = {"without": (False, False), "unseen": (True, False), "seen": (True, True)}
@@ -322,6 +337,9 @@ def looking_on(console: Console, rounds: int) -> Results:
     )
     return {f"ui/daemon-{name}-us/{looking.NODES}": round(statistics.median(spent[name]), 1) for name in kinds}
 
+
+ONLY_BY_NAME = ("page-memory",)
+"""What takes so long that it runs only if it is asked for."""
 
 SECTIONS: dict[str, Callable[[Console, int], Results]] = {
     "memory": memory,
@@ -340,4 +358,5 @@ SECTIONS: dict[str, Callable[[Console, int], Results]] = {
     "sandbox": whole_sandbox,
     "ui": web_page,
     "looking": looking_on,
+    "page-memory": page_in_churn,
 }
