@@ -18,6 +18,8 @@ new one. Most need none of their own: the first few are free again before as man
 costs the server more than most requests do: who has two cores and 64 of them to make is slow to renew our lease."""
 LONGEST_IDLE = 60.0  # seconds; servers close idle connections too, and a request sent at that moment is lost
 
+_CLOSED = "the connection is closed"
+
 Told = Callable[[HttpConnection], None]
 Dial = Callable[[Told, Told], Awaitable[HttpConnection]]
 """Is to tell of each connection that was lost, and of those that it made besides the one that it returns."""
@@ -50,9 +52,12 @@ class ConnectionPool:
         self._uses_outdated = False
         self._generation = 0
         """Of certificates."""
+        self._is_closed = False
 
     async def take(self) -> HttpConnection:
         """A connection for one request. Give it back, whatever happens to it."""
+        if self._is_closed:
+            raise UnreachableError(_CLOSED)
         while self._idle:
             connection = self._idle.pop()
             if connection.usable and not self._is_stale(connection):
@@ -109,9 +114,10 @@ class ConnectionPool:
         self._distrusted |= self._dials
 
     async def close(self) -> None:
-        """Hang up everywhere."""
+        """Hang up everywhere, for good: who tries again must not make connections that nobody closes."""
+        self._is_closed = True
         while self._waiting:
-            self._fail_one(UnreachableError("the connection is closed"))
+            self._fail_one(UnreachableError(_CLOSED))
         for connection in (*self._open, *self._outdated):
             connection.close()
         self._idle.clear()
@@ -121,6 +127,8 @@ class ConnectionPool:
         await asyncio.gather(*dials, return_exceptions=True)
 
     def _dial_more(self, at_least: int = 0) -> None:
+        if self._is_closed:
+            return
         if wanted := min(max(at_least, len(self._waiting)), MOST_DIALED_AT_ONCE, self._size - self._in_use):
             missing = wanted - sum(not dial.done() for dial in self._dials - self._distrusted)
             for _ in range(min(missing, MOST_DIALED_AT_ONCE - len(self._dials))):
@@ -143,6 +151,9 @@ class ConnectionPool:
             made(connection)
 
     def _made(self, generation: int, connection: HttpConnection) -> None:
+        if self._is_closed:
+            connection.close()
+            return
         if generation != self._generation:
             self._outdated.add(connection)
         else:

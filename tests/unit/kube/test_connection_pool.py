@@ -302,3 +302,22 @@ def test_who_waits_when_everything_ends_is_told() -> None:
         assert dials.under_way == 0
 
     pooled(test, 1000)
+
+
+def test_closed_pool_makes_no_connection_that_nobody_would_close() -> None:
+    async def story() -> None:
+        dials = Dials(1.0)
+        pool = ConnectionPool(dials, clock=now)
+        first = asyncio.ensure_future(pool.take())
+        await asyncio.sleep(0.5)
+        await pool.close()
+        with pytest.raises(UnreachableError):
+            await first
+        with pytest.raises(UnreachableError):  # one that tries again
+            await pool.take()
+        late = connected()
+        dials.spare(late)
+        assert not late.usable
+        assert dials.begun == 1
+
+    run(story())
