@@ -214,14 +214,14 @@ class ScoreRunner:
         else:
             answer = self._answers.ask_score(plugin, cycle)
             raw, in_range, for_all = answer.scores, answer.in_range, True
-            if self._needs_64_bits and not isinstance(raw, int):
-                raw = raw.astype(np.int64)
         # Normalising, checking the range and explaining are about the nodes that fit.
         if for_all and not isinstance(raw, int) and (plugin.normalizes or not in_range or explain):
             raw, for_all = nodes.take(raw), False
-        scores = plugin.normalize(cycle, raw, nodes) if plugin.normalizes else raw
+        scores: Scored = plugin.normalize(cycle, raw, nodes) if plugin.normalizes else raw
         if (plugin.normalizes or not in_range) and not all_in_range(scores):
             result.broken = result.broken or _out_of_range(plugin, scores)
+        if self._needs_64_bits and not isinstance(scores, int):
+            scores = scores.astype(np.int64)
         weighted = scores if weight == 1 else scores * weight
         if explain:
             result.parts.append(PluginScores(plugin.name, raw, weighted))
