@@ -182,7 +182,9 @@ class Dialer:
             await handshake.done
             transport: asyncio.Transport | None = plain
             if context is None:
+                plain.pause_reading()  # protocols that have a buffer are read for in another way
                 plain.set_protocol(connection)
+                plain.resume_reading()
             else:
                 transport = await loop.start_tls(plain, connection, context, server_hostname=self._server_name)
             if transport is None:
@@ -195,7 +197,7 @@ class Dialer:
 
 
 async def _connected(
-    protocol: asyncio.Protocol, address: str, port: int, context: ssl.SSLContext | None, name: str
+    protocol: asyncio.BaseProtocol, address: str, port: int, context: ssl.SSLContext | None, name: str
 ) -> asyncio.Transport:
     """In the clear without a context; or else the server must prove that it has that name."""
     transport, _ = await asyncio.get_running_loop().create_connection(

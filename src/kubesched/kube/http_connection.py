@@ -18,6 +18,7 @@ T = TypeVar("T")
 _MOST_BUFFERED = 32 << 20
 """Bytes of a stream that wait for their reader before the server is held back. Servers cut a watch whose client does
 not keep up, so whatever comes is taken off the wire, while pods are decided too: this is some 7,000 events."""
+_FIRST_BUFFER, _LARGEST_BUFFER = 16 << 10, 256 << 10
 _READ_AT_ONCE = 1 << 20
 """Bytes that a reader gets at most, or one piece if that is longer: it holds them until all are handled."""
 
@@ -30,8 +31,12 @@ class Answer(NamedTuple):
     body: bytes
 
 
-class HttpConnection(asyncio.Protocol):
-    """A connection that was made; `lost` is called once when it ends, for whatever reason."""
+class HttpConnection(asyncio.BufferedProtocol):
+    """A connection that was made; `lost` is called once when it ends, for whatever reason.
+
+    What comes is read into a buffer of its own. Otherwise uvloop makes one of 256 kB for each piece that it decrypts,
+    and the page faults of that cost more than decrypting an answer does.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, lost: Callable[[HttpConnection], None]) -> None:
         self._loop = loop
@@ -40,6 +45,7 @@ class HttpConnection(asyncio.Protocol):
         self._parser: ResponseParser | None = None
         self._answer: asyncio.Future[Answer] | None = None
         self._stream: AnswerStream | None = None
+        self._buffer = memoryview(bytearray(_FIRST_BUFFER))
         self.idle_since = 0.0
 
     @property
@@ -106,13 +112,18 @@ class HttpConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's are none by inheritance
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        if len(self._buffer) < sizehint and len(self._buffer) < _LARGEST_BUFFER:
+            self._buffer = memoryview(bytearray(min(2 * sizehint, _LARGEST_BUFFER)))
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
         parser = self._parser
         if parser is None:
             self.close()  # an answer to nothing
             return
         try:
-            parser.feed(data)
+            parser.feed(bytes(self._buffer[:nbytes]))
         except HttpSyntaxError as error:
             self._fail(UnreachableError(str(error), maybe_done=True))
             return
@@ -133,7 +144,9 @@ class HttpConnection(asyncio.Protocol):
         if self._parser is not None and not self._parser.complete:
             self._fail(UnreachableError(f"the connection was lost{f': {exc}' if exc else ''}", maybe_done=True))
         self._transport = None
-        self._stream = None  # which has the connection: they would hold each other
+        if self._stream is not None:
+            self._stream.stop_timer()
+            self._stream = None  # which has the connection: they would hold each other
         self._lost(self)
 
     def _progress(self, parser: ResponseParser) -> None:
@@ -170,6 +183,8 @@ class AnswerStream:
         self._ended = False
         self._error: UnreachableError | None = None
         self._waiter: asyncio.Future[None] | None = None
+        self._waits_until = 0.0
+        self._timer: asyncio.TimerHandle | None = None
         self.opened: asyncio.Future[None] = loop.create_future()
         self.head = Head(0, {}, False)
 
@@ -212,15 +227,33 @@ class AnswerStream:
 
     async def _wait(self, timeout: float | None) -> None:
         waiter = self._waiter = self._loop.create_future()
-        timer = None if timeout is None else self._loop.call_later(timeout, self._expire, timeout)
+        if timeout is not None:
+            self._waits_until = self._loop.time() + timeout
+            if self._timer is None or self._timer.when() > self._waits_until:
+                self._look_again(timeout)
         try:
             await waiter
         finally:
             self._waiter = None
-            if timer is not None:
-                timer.cancel()
+
+    def _look_again(self, timeout: float) -> None:
+        """When the present wait should be over. One timer does for all: events of a watch come by the thousand."""
+        self.stop_timer()
+        self._timer = self._loop.call_at(self._waits_until, self._expire, timeout)
+
+    def stop_timer(self) -> None:
+        """Nothing more will come."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _expire(self, timeout: float) -> None:
+        self._timer = None
+        if self._waiter is None:
+            return  # the next wait sets a timer of its own
+        if self._loop.time() < self._waits_until:
+            self._look_again(timeout)
+            return
         self.fail(AnswerTimeoutError(f"nothing was sent for {timeout:g} s"))
         self._connection.close()
 
