@@ -18,7 +18,6 @@ T = TypeVar("T")
 _MOST_BUFFERED = 32 << 20
 """Bytes of a stream that wait for their reader before the server is held back. Servers cut a watch whose client does
 not keep up, so whatever comes is taken off the wire, while pods are decided too: this is some 7,000 events."""
-_FIRST_BUFFER, _LARGEST_BUFFER = 16 << 10, 256 << 10
 _READ_AT_ONCE = 1 << 20
 """Bytes that a reader gets at most, or one piece if that is longer: it holds them until all are handled."""
 
@@ -32,20 +31,23 @@ class Answer(NamedTuple):
 
 
 class HttpConnection(asyncio.BufferedProtocol):
-    """A connection that was made; `lost` is called once when it ends, for whatever reason.
+    """A connection that was made; `lost` is called once when it ends, for whatever reason."""
 
-    What comes is read into a buffer of its own. Otherwise uvloop makes one of 256 kB for each piece that it decrypts,
-    and the page faults of that cost more than decrypting an answer does.
-    """
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, lost: Callable[[HttpConnection], None], buffer: bytearray
+    ) -> None:
+        """What comes is read into the buffer, which all connections on one event loop may share.
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, lost: Callable[[HttpConnection], None]) -> None:
+        Without one, Python's TLS makes room for 256 KB for each read, and gives back what it did not need: with answers
+        of a few hundred bytes that was a tenth of all that the scheduler did.
+        """
         self._loop = loop
         self._lost = lost
+        self._buffer = memoryview(buffer)
         self._transport: asyncio.Transport | None = None
         self._parser: ResponseParser | None = None
         self._answer: asyncio.Future[Answer] | None = None
         self._stream: AnswerStream | None = None
-        self._buffer = memoryview(bytearray(_FIRST_BUFFER))
         self.idle_since = 0.0
 
     @property
@@ -113,8 +115,6 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)  # uvloop's are none by inheritance
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        if len(self._buffer) < sizehint and len(self._buffer) < _LARGEST_BUFFER:
-            self._buffer = memoryview(bytearray(min(2 * sizehint, _LARGEST_BUFFER)))
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
