@@ -49,6 +49,7 @@ def make_engine(
     for plugin in (p for profile in profiles for p in profile.at("filter", FilterPlugin) if row_by_row):
         plugin.looks_at_totals, plugin.looks_at_pods = False, True
         vars(plugin)["heeds"] = lambda cycle, pod: True
+        vars(plugin)["heeds_any"] = lambda cycle: True
     return Engine(state, profiles, draw, read.percentage_of_nodes_to_score)
 
 

@@ -338,7 +338,7 @@ class FilterRunner:
                 if (ids != alone).any():
                     self._reject_for_nominated(outcome, plugin, rows, ids * judging)
                     singly = judging & (alone != 0) & (ids == 0)  # fuller, and all the better
-            elif plugin.looks_at_pods:
+            elif plugin.looks_at_pods and plugin.heeds_any(cycle):
                 singly = judging & ahead.heeded(partial(plugin.heeds, cycle))[which]
             for i in np.flatnonzero(singly).tolist():
                 self._judge_singly(cycle, outcome, int(rows[i]), ahead.pods_at(int(which[i])))

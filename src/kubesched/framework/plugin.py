@@ -164,6 +164,10 @@ class FilterPlugin(Plugin):
         """
         return self.heeds_pods
 
+    def heeds_any(self, cycle: Cycle) -> bool:
+        """Whether there may be such pods at all: if not, none is looked for among all pods there are."""
+        return self.heeds_pods
+
     def reject(self, where: Bool, status: Status) -> Int32:
         """FilterOutcome that reject where the mask is set."""
         return where.astype(np.int32) * np.int32(self.rejections.id_of(status))

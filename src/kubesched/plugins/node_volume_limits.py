@@ -64,9 +64,12 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
     def heeds(self, cycle: Cycle, pod: PlacedPod) -> bool:
         """Volumes of other pods take their share of a limit, where there is any."""
+        return self.heeds_any(cycle) and attachable_count(pod.pod, pod.facts) > 0
+
+    def heeds_any(self, cycle: Cycle) -> bool:
         csi_nodes = cycle.state.companion(CSINodeColumns)
         csi_nodes.refresh()
-        return csi_nodes.has_limits and attachable_count(pod.pod, pod.facts) > 0
+        return csi_nodes.has_limits
 
     def _reject_for(self, fault: VolumeFaultError, cycle: Cycle, nodes: Nodes) -> Int32:
         """Nodes without a CSINode have nothing to do with in-tree disks, but one of the claims may be at fault."""

@@ -114,6 +114,9 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         is_same_claim = not self._claims(cycle).names.isdisjoint(claim_names(pod.pod))
         return is_same_claim or _collide(disks_of(cycle.pod, cycle.facts), disks_of(pod.pod, pod.facts))
 
+    def heeds_any(self, cycle: Cycle) -> bool:
+        return bool(self._claims(cycle).names or disks_of(cycle.pod, cycle.facts))
+
     def _claims(self, cycle: Cycle) -> SingleUseClaims:
         return cycle.read(_CLAIMS)
 

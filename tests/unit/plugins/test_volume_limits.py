@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import numpy as np
-from tests.builders import make_cluster
+import pytest
+from msgspec.structs import replace
+from tests.builders import make_cluster, make_engine
 from tests.unit.plugins.volume_builders import (
     SKIPS,
     Json,
@@ -23,6 +25,8 @@ from kubesched.framework.cycle import Cycle
 from kubesched.framework.nodes import WhatIf
 from kubesched.framework.plugin import PluginContext
 from kubesched.plugins.node_volume_limits import TOO_MANY, NodeVolumeLimits
+from kubesched.state.pods import PlacedPod
+from kubesched.testing import make_node
 
 DRIVER = "csi.example.com"
 FULL = {"a": TOO_MANY.reasons}
@@ -195,3 +199,39 @@ def test_a_driver_that_appears_on_a_node_opens_it_behind_the_gate() -> None:
     assert ask(scaling, state, pod(claims=("x",)))
     state.apply(csi_node("a", {DRIVER: 1}))
     assert ask(scaling, state, pod(claims=("x",))) == {}
+
+
+def test_volumes_of_others_are_heeded_only_where_a_node_has_a_limit() -> None:
+    state = make_cluster(node("a"), *bound("x", "y"), pod("other", claims=("x",), on="a"), pod("bare", on="a"))
+    plugin, cycle = NodeVolumeLimits(), Cycle(pod(claims=("y",)), state)
+    other, bare = state.pods.pods_on(0)
+    assert not plugin.heeds_any(cycle)
+    assert not plugin.heeds(cycle, other)
+    state.apply(csi_node("a", {DRIVER: 1}))
+    assert plugin.heeds_any(cycle)
+    assert plugin.heeds(cycle, other)
+    assert not plugin.heeds(cycle, bare)
+
+
+def test_preemptor_with_volumes_looks_for_heeded_pods_only_where_there_is_a_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    def heeds(self: NodeVolumeLimits, cycle: Cycle, placed: PlacedPod) -> bool:
+        asked.append(placed.pod.name)
+        return False
+
+    monkeypatch.setattr(NodeVolumeLimits, "heeds", heeds)
+    lesser = [pod(f"lesser-{i}", claims=("x",), on="a") for i in range(3)]
+    urgent = pod("urgent", claims=("y",))
+    urgent = replace(urgent, spec=replace(urgent.spec, priority=10))
+    crowded = make_node("a").capacity({"cpu": "4", "memory": "8Gi", "pods": "3"})
+    state = make_cluster(crowded, *bound("x", "y"), *lesser)
+    for limits, looks in ((), False), ((csi_node("a", {DRIVER: 9}),), True):
+        for each in limits:
+            state.apply(each)
+        decision = make_engine(state).decide(urgent)
+        assert decision.post_filter is not None
+        assert decision.post_filter.nominated == "a"
+        assert bool(asked) is looks

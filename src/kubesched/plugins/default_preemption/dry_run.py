@@ -125,7 +125,7 @@ def dry_run(cycle: Cycle, what_if: WhatIfRunner, potential: Rows, *, enough: int
 def _heeded(cycle: Cycle, filters: Filters, ahead: Ahead) -> Bool:
     """Per row whether a filter heeds a pod there that could leave, or one of those nominated there."""
     found = np.zeros(cycle.state.nodes.size, dtype=np.bool_)
-    wide = [plugin for plugin in filters if plugin.looks_at_pods and plugin.heeds_pods]
+    wide = [plugin for plugin in filters if plugin.looks_at_pods and plugin.heeds_any(cycle)]
     if not wide:
         return found
 
