@@ -21,6 +21,7 @@ import aiohttp
 import uvloop
 from tests.unit.kube.certificates import authority, server_context
 
+from kubesched.daemon.allocator import map_large_buffers
 from kubesched.kube.client import Client, Throttle
 from kubesched.kube.credentials import FixedAuthorization, bearer
 from kubesched.kube.dialing import Dialer
@@ -110,6 +111,7 @@ async def _aiohttp(url: str, authorities: bytes, requests: int) -> str:
 
 
 def main() -> None:
+    map_large_buffers()  # as the daemon does
     requests = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
     for scheme in ("http", "https"):
         ours, theirs = multiprocessing.Pipe()

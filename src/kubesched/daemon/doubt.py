@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+from kubesched.api.merge_patch import merged
 from kubesched.daemon.log import Log
 from kubesched.kube.errors import ApiStatusError, KubeError
 
@@ -50,6 +51,12 @@ def says_the_same(written: dict[str, Any], stored: dict[str, Any], subresource: 
     if subresource == "status":
         return bool(_without_empty(written.get("status")) == _without_empty(stored.get("status")))
     return bool(_what_is_given(written) == _what_is_given(stored))
+
+
+def is_patched(patch: dict[str, Any], stored: dict[str, Any]) -> bool:
+    """Whether an object has all that a merge patch would change, so that merging it again makes no difference."""
+    asked = {name: value for name, value in patch.get("metadata", {}).items() if name != "resourceVersion"}
+    return bool(_without_empty(merged(stored, {**patch, "metadata": asked})) == _without_empty(stored))
 
 
 def _what_is_given(obj: dict[str, Any]) -> Any:

@@ -10,7 +10,7 @@ import msgspec
 
 from kubesched.api.kinds import PODS, Resource, resource_named
 from kubesched.api.pod import Pod, PodCondition
-from kubesched.daemon.doubt import certain, leaves_doubt, says_the_same
+from kubesched.daemon.doubt import certain, is_patched, leaves_doubt, says_the_same
 from kubesched.framework.client import (
     NOT_FOUND,
     UNREACHABLE,
@@ -98,19 +98,27 @@ class LiveClient(ClusterClient):
     async def replace(self, kind: str, obj: Json, *, subresource: str = "") -> Json:
         meta = obj["metadata"]
         where = _resource(kind).path_of(namespace=meta.get("namespace", ""), name=meta["name"])
-        try:
-            return _decode_object(await self._client.put(f"{where}/{subresource}".rstrip("/"), _encode(obj)))
-        except KubeError as error:
-            if leaves_doubt(error):
-                stored = await self._json(certain(lambda: self._client.get(where)))
-                if says_the_same(obj, stored, subresource):
-                    return stored
-            raise _as_client_error(error) from error
+        writing = self._client.put(f"{where}/{subresource}".rstrip("/"), _encode(obj))
+        return await self._unless_done(writing, where, lambda stored: says_the_same(obj, stored, subresource))
 
     async def patch(self, kind: str, name: str, patch: Json, *, namespace: str = "", subresource: str = "") -> Json:
         resource = _in_version(_resource(kind), patch.get("apiVersion", ""))
+        where = resource.path_of(namespace=namespace, name=name)
         path = resource.path_of(namespace=namespace, name=name, subresource=subresource)
-        return await self._json(self._client.patch(path, _encode(patch), content_type=MERGE_PATCH))
+        writing = self._client.patch(path, _encode(patch), content_type=MERGE_PATCH)
+        return await self._unless_done(writing, where, lambda stored: is_patched(patch, stored))
+
+    async def _unless_done(self, writing: Awaitable[bytes], where: str, is_done: Callable[[Json], bool]) -> Json:
+        """The object as it was written. Where the answer is none, it is looked up: an error only if it is not done."""
+        try:
+            return _decode_object(await writing)
+        except KubeError as error:
+            refusal = _as_client_error(error)
+            if leaves_doubt(error):
+                stored = refusal.found = await self._json(certain(lambda: self._client.get(where)))
+                if is_done(stored):
+                    return stored
+            raise refusal from error
 
     async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
         await self._json(self._client.delete(_resource(kind).path_of(namespace=namespace, name=name), _deletion(uid)))

@@ -35,6 +35,8 @@ class ClientError(Exception):
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.reason = reason
+        self.found: Json | None = None
+        """The object, if it was read to see what became of a write: it need not be read again."""
 
     @property
     def is_conflict(self) -> bool:

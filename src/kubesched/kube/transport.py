@@ -10,6 +10,7 @@ from collections.abc import Callable
 from kubesched import __version__
 from kubesched.kube.connection_pool import MOST_CONNECTIONS, MOST_DIALED_AT_ONCE, ConnectionPool, Told
 from kubesched.kube.credentials import Credentials
+from kubesched.kube.deadlines import Deadlines
 from kubesched.kube.dialing import Dialer
 from kubesched.kube.errors import AnswerTimeoutError, UnreachableError
 from kubesched.kube.http_connection import Answer, AnswerStream, HttpConnection
@@ -61,6 +62,7 @@ class Transport:
         self._streams: set[HttpConnection] = set()
         self._opening = asyncio.Semaphore(MOST_DIALED_AT_ONCE)
         self._heads: dict[tuple[str, str], str] = {}
+        self._deadlines = Deadlines()
 
     async def send(
         self,
@@ -80,18 +82,13 @@ class Transport:
         """
         sending = _Sending(may_send)
         try:
-            async with asyncio.timeout(timeout):
-                authorization = await self._authorization()
-                answer = await self._send(
-                    self._request(method, path, body, content_type, agent, authorization), sending
-                )
-                if answer.status == 401 and (sending.was_outdated or await self._credentials.renew(authorization)):
-                    # 401 is decided before anything is done, so even a write may be sent again.
-                    authorization = await self._authorization()
-                    answer = await self._send(
-                        self._request(method, path, body, content_type, agent, authorization), sending
-                    )
-                return answer
+            async with asyncio.timeout(None) as limit:
+                if timeout is not None:
+                    self._deadlines.keep(limit, timeout)
+                try:
+                    return await self._send_with_credentials(method, path, body, content_type, agent, sending)
+                finally:
+                    self._deadlines.drop(limit)
         except TimeoutError:
             if sending.began:
                 self._pool.close_idle()  # whoever has died behind this address may have been at their other end, too
@@ -119,12 +116,24 @@ class Transport:
 
     async def close(self) -> None:
         """Hang up everywhere."""
+        self._deadlines.close()
         await self._credentials.close()
         await self._pool.close()
         await self._dialer.close()
         for connection in tuple(self._streams):
             connection.close()
         await asyncio.sleep(0)  # closed transports say so in the loop's next turn
+
+    async def _send_with_credentials(
+        self, method: str, path: str, body: bytes, content_type: str, agent: str, sending: _Sending
+    ) -> Answer:
+        authorization = await self._authorization()
+        answer = await self._send(self._request(method, path, body, content_type, agent, authorization), sending)
+        if answer.status == 401 and (sending.was_outdated or await self._credentials.renew(authorization)):
+            # 401 is decided before anything is done, so even a write may be sent again.
+            authorization = await self._authorization()
+            answer = await self._send(self._request(method, path, body, content_type, agent, authorization), sending)
+        return answer
 
     async def _send(self, data: bytes, sending: _Sending) -> Answer:
         connection = await self._pool.take()

@@ -178,10 +178,13 @@ def stored(version: str, **status: Any) -> dict[str, Any]:
     return claim | {"status": status}
 
 
-def reserving(*scripts: Script) -> ResourceClaim | None:
+def reserving(
+    *scripts: Script, write: ReserveClaim = RESERVING, known: dict[str, Any] | None = None
+) -> ResourceClaim | None:
     async def main() -> ResourceClaim | None:
         async with serving(*scripts) as server, talking_to(server) as client:
-            return await write_claim(live(client), RESERVING)
+            last_seen = None if known is None else msgspec.convert(known, ResourceClaim)
+            return await write_claim(live(client), write, last_seen)
 
     return asyncio.run(main())
 
@@ -204,6 +207,22 @@ def test_allocation_that_did_not_take_effect_is_an_error() -> None:
     kept = merged(before, finalizer_patch(RESERVING, before))
     with pytest.raises(ClientError, match="500"):
         reserving(answered(before), answered(kept), BROKEN, answered(kept))
+
+
+SHARING = ReserveClaim(CLAIM, consumer_of(POD), None, "")
+ALLOCATED = stored("1", allocation=msgspec.to_builtins(DEVICES))
+
+
+def test_reservation_that_took_effect_after_all_is_kept() -> None:
+    after = stored("2", **changed(SHARING, ALLOCATED)["status"])
+    written = reserving(BROKEN, answered(after), write=SHARING, known=ALLOCATED)
+    assert written is not None
+    assert written.is_reserved_for(POD.uid)
+
+
+def test_reservation_that_did_not_take_effect_is_an_error() -> None:
+    with pytest.raises(ClientError, match="500"):
+        reserving(BROKEN, answered(ALLOCATED), write=SHARING, known=ALLOCATED)
 
 
 # -- asking ------------------------------------------------------------------------------------------------------------

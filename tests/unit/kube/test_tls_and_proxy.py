@@ -274,6 +274,16 @@ def test_tls_goes_through_a_proxy(tmp_path: Path, run: Runner, kind: str, scheme
     run(main())
 
 
+@loops
+def test_requests_in_the_clear_go_through_a_socks_proxy(run: Runner) -> None:
+    async def main() -> None:
+        async with serving(answering(200, b"ok")) as server, proxying("socks") as proxy:
+            async with talking_to(server, proxy=f"socks5://127.0.0.1:{proxy.port}") as client:
+                assert await client.get("/", timeout=10, retries=0) == b"ok"
+
+    run(main())
+
+
 def test_requests_in_the_clear_are_handed_to_the_proxy_with_their_whole_address() -> None:
     async def main() -> None:
         async with serving(answering(200)) as server, serving(answering(200, b"by proxy")) as proxy:
@@ -304,7 +314,7 @@ def test_connection_that_loses_the_race_is_made_and_closed_not_cancelled(monkeyp
         made: list[HttpConnection] = []
 
         async def dial(*_: object) -> HttpConnection:
-            connection = HttpConnection(asyncio.get_running_loop(), lambda _: None)
+            connection = HttpConnection(asyncio.get_running_loop(), lambda _: None, bytearray(1024))
             made.append(connection)
             if len(made) == 1:
                 monkeypatch.setattr(connection, "close", closed.set)

@@ -1,7 +1,7 @@
 """What must be written to the API about claims, as data; what each write makes of a claim as it is there; the write.
 
 `write_claim` adds the finalizer, if it is needed, and then writes the status of what `changed` makes of the claim; on a
-conflict, again.
+conflict, again. One more consumer of a claim that has its devices is a patch.
 """
 
 from __future__ import annotations
@@ -70,8 +70,28 @@ def finalizer_patch(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stor
     finalizers = meta.get("finalizers") or []
     if not isinstance(write, ReserveClaim) or write.allocation is None or FINALIZER in finalizers:
         return None
-    as_it_was = {name: meta[name] for name in ("uid", "resourceVersion") if meta.get(name)}
-    return {"metadata": {**as_it_was, "finalizers": [*finalizers, FINALIZER]}}
+    return {"metadata": {**_as_it_was(stored), "finalizers": [*finalizers, FINALIZER]}}
+
+
+def reservation_patch(write: ReserveClaim | UnreserveClaim | DeallocateClaim, known: Json) -> Json | None:
+    """What is added to the status of a claim that has its devices, if that is all there is to be written.
+
+    Of the claim no more need be known than who has reserved it: it is refused if the claim has changed since.
+    """
+    if not isinstance(write, ReserveClaim) or write.allocation is not None:
+        return None
+    before, after = known.get("status") or {}, changed(write, known)["status"]
+    if after == before:
+        return None
+    status: Json = {"reservedFor": after["reservedFor"]}
+    if after["allocation"] != before["allocation"]:
+        status["allocation"] = {"allocationTimestamp": write.now}
+    return {"metadata": _as_it_was(known), "status": status}
+
+
+def _as_it_was(stored: Json) -> Json:
+    """What makes the API server refuse a patch if the claim is another by now."""
+    return {name: stored["metadata"][name] for name in ("uid", "resourceVersion") if stored["metadata"].get(name)}
 
 
 def changed(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json) -> Json:
@@ -137,30 +157,43 @@ async def write_claim(
     `known` is the claim as it was last seen or written, if that is at hand: it saves a question. Conflicts are tried
     again; a claim that has gone another way meanwhile raises ClaimGoneAnotherWayError.
     """
+    stored: Json | None = None
     for attempt in range(1, _TRIES + 1):
         try:
             if isinstance(write, DeleteClaim):
                 await _delete(client, write.claim)
                 return None
-            return await _change(client, write, known)
+            if known is not None and (written := await _change_known(client, write, known)) is not None:
+                return written
+            return await _change(client, write, stored)
         except ClientError as error:
             if not error.is_conflict or attempt == _TRIES:
                 raise
-            known = None
+            known, stored = None, error.found
     raise AssertionError("unreachable")
 
 
+async def _change_known(
+    client: ClusterClient, write: ReserveClaim | UnreserveClaim | DeallocateClaim, known: ResourceClaim
+) -> ResourceClaim | None:
+    """Without reading the claim, of which a record has only parts; None if that cannot be."""
+    name, namespace, parts = write.claim.name, write.claim.namespace, msgspec.to_builtins(known)
+    if (reservation := reservation_patch(write, parts)) is not None:
+        stored = await client.patch(_KIND, name, reservation, namespace=namespace, subresource="status")
+        return msgspec.convert(stored, ResourceClaim)
+    if (patch := finalizer_patch(write, parts)) is not None:
+        return await _change(client, write, await client.patch(_KIND, name, patch, namespace=namespace))
+    return None
+
+
 async def _change(
-    client: ClusterClient, write: ReserveClaim | UnreserveClaim | DeallocateClaim, known: ResourceClaim | None
+    client: ClusterClient, write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json | None
 ) -> ResourceClaim:
-    """Where the finalizer is to be added, the answer to that has all of the claim, of which a record has only parts."""
+    """`stored` is all of the claim, if it is at hand."""
     name, namespace = write.claim.name, write.claim.namespace
-    stored = None if known is None else msgspec.to_builtins(known)
-    patch = None if stored is None else finalizer_patch(write, stored)
-    if stored is None or patch is None:
+    if stored is None:
         stored = await client.get(_KIND, name, namespace)
-        patch = finalizer_patch(write, stored)
-    if patch is not None:
+    if (patch := finalizer_patch(write, stored)) is not None:
         stored = await client.patch(_KIND, name, patch, namespace=namespace)
     wanted = changed(write, stored)
     if wanted != stored:
