@@ -277,9 +277,12 @@ def test_tls_goes_through_a_proxy(tmp_path: Path, run: Runner, kind: str, scheme
 @loops
 def test_requests_in_the_clear_go_through_a_socks_proxy(run: Runner) -> None:
     async def main() -> None:
-        async with serving(answering(200, b"ok")) as server, proxying("socks") as proxy:
-            async with talking_to(server, proxy=f"socks5://127.0.0.1:{proxy.port}") as client:
-                assert await client.get("/", timeout=10, retries=0) == b"ok"
+        async with (
+            serving(answering(200, b"ok")) as server,
+            proxying("socks") as proxy,
+            talking_to(server, proxy=f"socks5://127.0.0.1:{proxy.port}") as client,
+        ):
+            assert await client.get("/", timeout=10, retries=0) == b"ok"
 
     run(main())
 
