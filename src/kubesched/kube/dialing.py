@@ -32,6 +32,8 @@ URGENT_PAUSE = 2.0
 MOST_URGENT_DIALS = 12
 LEAVE_WITHIN = 5.0
 """Seconds that a connection has to be made which is not waited for any more."""
+_READ_AT_ONCE = 256 * 1024
+"""Bytes; what uvloop takes off the wire at once."""
 
 
 class Address:
@@ -53,7 +55,7 @@ class Address:
 
 
 class Dialer:
-    """Makes connections to one server."""
+    """Makes connections to one server, all for one event loop."""
 
     def __init__(self, server: str, trust: ServerTrust, proxy_url: str = "", *, is_urgent: bool = False) -> None:
         """Raises ConnectionSettingsError if the address cannot be one."""
@@ -74,6 +76,7 @@ class Dialer:
         self._took = 0.0
         """Seconds for the last connection that was made: where all are slow, it helps nobody to dial more of them."""
         self._leaving: set[asyncio.Task[None]] = set()
+        self._buffer = bytearray(_READ_AT_ONCE)
 
     async def dial(
         self,
@@ -160,7 +163,7 @@ class Dialer:
     ) -> HttpConnection:
         loop = asyncio.get_running_loop()
         began = loop.time()
-        connection = HttpConnection(loop, lost)
+        connection = HttpConnection(loop, lost, self._buffer)
         if self._proxy is None:
             transport = await _connected(connection, address, self.address.port, context, self._server_name)
         elif self._tunnels:
@@ -195,7 +198,7 @@ class Dialer:
 
 
 async def _connected(
-    protocol: asyncio.Protocol, address: str, port: int, context: ssl.SSLContext | None, name: str
+    protocol: asyncio.BaseProtocol, address: str, port: int, context: ssl.SSLContext | None, name: str
 ) -> asyncio.Transport:
     """In the clear without a context; or else the server must prove that it has that name."""
     transport, _ = await asyncio.get_running_loop().create_connection(

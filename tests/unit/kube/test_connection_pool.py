@@ -33,7 +33,7 @@ class Line(asyncio.Transport):
 
 
 def connected(lost: Told = lambda _: None) -> HttpConnection:
-    connection = HttpConnection(asyncio.get_running_loop(), lost)
+    connection = HttpConnection(asyncio.get_running_loop(), lost, bytearray(1024))
     connection.connection_made(Line(connection))
     return connection
 

@@ -96,7 +96,7 @@ def dialing(
         if isinstance(answer, OSError):
             raise answer
         await asyncio.sleep(answer)
-        return HttpConnection(asyncio.get_running_loop(), lambda _: None)
+        return HttpConnection(asyncio.get_running_loop(), lambda _: None, bytearray(1024))
 
     monkeypatch.setattr(dialer, "_dial_at", dial)
     return dialer, tried

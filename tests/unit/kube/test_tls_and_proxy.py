@@ -304,7 +304,7 @@ def test_connection_that_loses_the_race_is_made_and_closed_not_cancelled(monkeyp
         made: list[HttpConnection] = []
 
         async def dial(*_: object) -> HttpConnection:
-            connection = HttpConnection(asyncio.get_running_loop(), lambda _: None)
+            connection = HttpConnection(asyncio.get_running_loop(), lambda _: None, bytearray(1024))
             made.append(connection)
             if len(made) == 1:
                 monkeypatch.setattr(connection, "close", closed.set)
