@@ -36,7 +36,8 @@ def pod_requests(
     total = _sum_of_containers(pod, from_status, defaults or {})
     if pod_level and pod.spec.resources is not None:
         total.update(_pod_level_requests(pod, pod.spec.resources, from_status and pod_level_resize))
-    _add(total, _parsed(pod.spec.overhead))
+    if pod.spec.overhead:
+        _add(total, _parsed(pod.spec.overhead))
     return total
 
 
@@ -96,22 +97,24 @@ def _sum_of_containers(pod: Pod, from_status: bool, defaults: Quantities) -> Qua
     if from_status:
         both = (*pod.status.container_statuses, *pod.status.init_container_statuses)
         statuses = {status.name: status for status in both if status.resources is not None}
+    spec = pod.spec
+    if len(spec.containers) == 1 and not spec.init_containers:  # most pods
+        only = spec.containers[0]
+        return _container_requests(pod, only, statuses.get(only.name), defaults)
     total: Quantities = {}
-    for container in pod.spec.containers:
+    for container in spec.containers:
         _add(total, _container_requests(pod, container, statuses.get(container.name), defaults))
-    if not pod.spec.init_containers:
-        return total
     # While the i-th init container runs, so do the sidecars before it; the pod needs the largest such moment.
     sidecars: Quantities = {}
     peak: Quantities = {}
-    for container in pod.spec.init_containers:
+    for container in spec.init_containers:
         if is_sidecar(container):
             own = _container_requests(pod, container, statuses.get(container.name), defaults)
             _add(total, own)
             _add(sidecars, own)
             moment = sidecars
         else:
-            moment = dict(_container_requests(pod, container, None, defaults))
+            moment = _container_requests(pod, container, None, defaults)
             _add(moment, sidecars)
         _raise_to(peak, moment)
     _raise_to(total, peak)
@@ -120,12 +123,13 @@ def _sum_of_containers(pod: Pod, from_status: bool, defaults: Quantities) -> Qua
 
 def _container_requests(
     pod: Pod, container: Container, status: ContainerStatus | None, defaults: Quantities
-) -> Mapping[str, Quantity]:
+) -> Quantities:
     requests = _parsed(container.resources.requests)
     if status is not None and status.resources is not None:
         requests = _effective(pod, requests, status.resources, status.allocated_resources)
-    missing = {name: amount for name, amount in defaults.items() if name not in requests}
-    return {**requests, **missing} if missing else requests
+    for name, amount in defaults.items():
+        requests.setdefault(name, amount)
+    return requests
 
 
 def _pod_level_requests(pod: Pod, resources: ResourceRequirements, from_status: bool) -> Quantities:

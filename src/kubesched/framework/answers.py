@@ -80,7 +80,9 @@ def all_in_range(scores: Int64 | Int32 | int) -> bool:
     """Whether all scores are from 0 to 100."""
     if isinstance(scores, int):
         return 0 <= scores <= MAX_NODE_SCORE
-    return len(scores) == 0 or bool(scores.min() >= 0 and scores.max() <= MAX_NODE_SCORE)
+    if len(scores) == 0:
+        return True
+    return bool(np.minimum.reduce(scores) >= 0 and np.maximum.reduce(scores) <= MAX_NODE_SCORE)
 
 
 def ask_for_ids(plugin: FilterPlugin, cycle: Cycle, nodes: Nodes) -> Int32:

@@ -19,6 +19,8 @@ from kubesched.state.facts import PodFacts, StateKey
 
 T = TypeVar("T")
 
+_NOBODY: frozenset[str] = frozenset()
+
 Deferred = Callable[[], Awaitable[Status | None]]
 """Work that may wait. What it answers, if anything, is what could not be done."""
 
@@ -81,9 +83,9 @@ class Cycle:
         self.makes_room = True
         """Whether post-filters are asked if no node fits. For the pods of a group that is done for all together."""
         self._notes: dict[object, Any] = {}
-        self.skipped_filters: set[str] = set()
+        self.skipped_filters: frozenset[str] = _NOBODY
         """Plugins whose pre_filter had nothing to do: their filters are not asked."""
-        self.skipped_scores: set[str] = set()
+        self.skipped_scores: frozenset[str] = _NOBODY
         self.deferred: tuple[Deferred, ...] = ()
         """What is to be done about the cluster because the attempt failed."""
 

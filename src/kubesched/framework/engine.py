@@ -205,7 +205,7 @@ class Engine:
                 diagnosis.unschedulable_plugins |= pre_filter.narrowed_by
             self._fail(decision, cycle, profile, diagnosis)
             return
-        nominated = self._try_nominated(cycle, profile)
+        nominated = self._try_nominated(cycle, profile) if cycle.pod.status.nominated_node_name else None
         if isinstance(nominated, int):
             decision.node, decision.evaluated, decision.feasible = self.state.nodes.names[nominated], 1, 1
             if not explain:
@@ -215,7 +215,7 @@ class Engine:
     def _try_nominated(self, cycle: Cycle, profile: _BoundProfile) -> int | tuple[int, Status] | None:
         """The nominated node is taken if it fits, whatever else there is. Its row, or why it does not fit."""
         name = cycle.pod.status.nominated_node_name
-        row = self.state.nodes.row_of.get(name) if name else None
+        row = self.state.nodes.row_of.get(name)
         if row is None or not self._eligible(cycle)[row]:
             return None
         only = np.zeros(self.state.nodes.size, dtype=np.bool_)

@@ -42,6 +42,7 @@ class FilterRunner:
         self._equivalence = equivalence
         self._plan_key = StateKey[Plan]("filters")
         self._plans: dict[frozenset[str], Plan] = {}
+        self._skips: dict[tuple[frozenset[str], tuple[str, ...]], frozenset[str]] = {}
         self._adjusting = tuple(plugin for plugin in pre_filters if plugin.adjusts)
 
     # -- before any node ----------------------------------------------------------------------------------------------
@@ -52,9 +53,8 @@ class FilterRunner:
             self.state.give_columns(cycle.facts)
         plan, watch = cycle.facts.find(self._plan_key), cycle.watch_of_plugins
         outcome = PreFilterOutcome(plan)
+        skipped: list[str] = []
         for_all: list[str] = []
-        if plan is not None:
-            cycle.skipped_filters.update(plan.skipped)
         for plugin in self.pre_filters if plan is None else plan.pre_filters:
             ask = plugin.pre_filter
             try:  # what `Cycle.ask` does, less a call: this is asked of every pod, several times
@@ -66,9 +66,9 @@ class FilterRunner:
             if answer is None:
                 continue
             if answer is SKIP:
-                cycle.skipped_filters.add(plugin.name)
+                skipped.append(plugin.name)
             elif answer is SKIP_EQUIVALENT:
-                cycle.skipped_filters.add(plugin.name)
+                skipped.append(plugin.name)
                 for_all.append(plugin.name)
             elif isinstance(answer, Status):
                 if answer.code is Code.UNSCHEDULABLE:
@@ -77,7 +77,7 @@ class FilterRunner:
                 if answer.code is not Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                     answer = error(f'running PreFilter plugin "{plugin.name}": {answer.message}')
                 outcome.rejected = answer.by(plugin.name)
-                self._forget_skips_after(plugin, cycle)
+                cycle.skipped_filters = self._skipped_before(plugin, plan, skipped)
                 return outcome
             elif not isinstance(answer, frozenset | set):
                 wrong = TypeError(f"pre_filter must answer None, a Status or a set of node names, not {answer!r}")
@@ -87,17 +87,28 @@ class FilterRunner:
                 outcome.names = answer if outcome.names is None else outcome.names & answer
                 if not outcome.names:
                     outcome.rejected = _nothing_left(outcome.narrowed_by)
-                    self._forget_skips_after(plugin, cycle)
+                    cycle.skipped_filters = self._skipped_before(plugin, plan, skipped)
                     return outcome
         if plan is None:
             outcome.plan = self._plan(frozenset(for_all))
             cycle.facts.keep(self._plan_key, outcome.plan)
+        cycle.skipped_filters = self._skipped(plan, skipped)
         return outcome
 
-    def _forget_skips_after(self, last: PreFilterPlugin, cycle: Cycle) -> None:
+    def _skipped(self, plan: Plan | None, skipped: list[str]) -> frozenset[str]:
+        """All that are skipped; mostly the same, so they are one object, which is a cheap key."""
+        if plan is None:
+            return frozenset(skipped)
+        key = (plan.skipped, tuple(skipped))
+        found = self._skips.get(key)
+        if found is None:
+            found = self._skips[key] = plan.skipped.union(skipped)
+        return found
+
+    def _skipped_before(self, last: PreFilterPlugin, plan: Plan | None, skipped: list[str]) -> frozenset[str]:
         """Plugins that come after the one that rejected the pod were not asked, and so did not skip it."""
         asked = {plugin.name for plugin in self.pre_filters[: self.pre_filters.index(last)]}
-        cycle.skipped_filters &= asked
+        return self._skipped(plan, skipped) & asked
 
     def _plan(self, skipped: frozenset[str]) -> Plan:
         plan = self._plans.get(skipped)

@@ -253,9 +253,9 @@ class ScorePlugin(Plugin):
         """How good this node is, from 0 to 100 unless `normalize` brings it there."""
         raise NotImplementedError("it has neither score nor score_node")
 
-    def normalize(self, cycle: Cycle, scores: Any, nodes: Nodes) -> Int64 | int:
+    def normalize(self, cycle: Cycle, scores: Any, nodes: Nodes) -> Int64 | Int32 | int:
         """Bring the scores of the nodes that fit into 0..100."""
-        unchanged: Int64 | int = scores
+        unchanged: Int64 | Int32 | int = scores
         return unchanged
 
 

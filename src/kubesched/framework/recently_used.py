@@ -64,12 +64,13 @@ class RecentlyUsed(Generic[V]):
 
 def size_of(key: Any) -> int:
     """The bytes that a key holds on to, about."""
-    match key:
-        case str() | bytes():
-            return _OBJECT + len(key)
-        case tuple() | frozenset():
-            return _OBJECT + sum(map(size_of, key))
-        case PodFacts():
-            return _PER_DEFINITION * len(key.fingerprint)
-        case _:
-            return _OBJECT
+    parts = [key]
+    size = 0
+    for part in parts:  # which grows meanwhile
+        if isinstance(part, (tuple, frozenset)):
+            parts += part
+        elif isinstance(part, (str, bytes)):
+            size += len(part)
+        elif isinstance(part, PodFacts):
+            size += _PER_DEFINITION * len(part.fingerprint)
+    return size + _OBJECT * len(parts)

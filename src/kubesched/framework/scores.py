@@ -62,7 +62,7 @@ class Scores:
 
     def __init__(self, nodes: FeasibleNodes) -> None:
         self.nodes = nodes
-        self.skipped: list[str] = []
+        self.skipped: frozenset[str] = frozenset()
         self.broken: Status | None = None
         """What broke in scoring: then there is no total, and the attempt ends with this error."""
         self.parts: list[PluginScores] = []
@@ -114,6 +114,26 @@ class Scores:
         return Best(int(best) + self._constant, int(np.count_nonzero(is_best)), is_best)
 
 
+class ScorePlan:
+    """What to ask about pods of an equivalence class: `pre_scores`, since the others skip all of them."""
+
+    __slots__ = ("_runner", "_without", "pre_scores", "skipped")
+
+    def __init__(self, runner: ScoreRunner, skipped: tuple[str, ...]) -> None:
+        self.skipped = skipped
+        self.pre_scores = tuple(plugin for plugin in runner.pre_scores if plugin.name not in skipped)
+        self._runner = runner
+        self._without: dict[tuple[str, ...], tuple[frozenset[str], ScoreGroup]] = {}
+
+    def without(self, also: tuple[str, ...]) -> tuple[frozenset[str], ScoreGroup]:
+        """All that skip a pod if these do, too, and the scores that are left of those that are answered together."""
+        found = self._without.get(also)
+        if found is None:
+            names = frozenset((*self.skipped, *also))
+            found = self._without[also] = names, self._runner.group_without(names)
+        return found
+
+
 class ScoreRunner:
     """The pre-scores and scores of a profile on one cluster."""
 
@@ -133,24 +153,24 @@ class ScoreRunner:
         self._needs_64_bits = sum(weight for _, weight in self.scores) * MAX_NODE_SCORE >= 2**31
         self._together = () if self._needs_64_bits else tuple(s for s in self.scores if _is_answered_together(s[0]))
         """Scores that look at one node at a time, which are answered together for equivalent pods."""
-        self._pre_score_key = StateKey[tuple[tuple[PreScorePlugin, ...], list[str]]]("pre-scores")
-        """Per equivalence class the plugins to ask, and those that skip all its pods."""
-        self._groups: dict[tuple[str, ...], ScoreGroup] = {}
         self._apart = tuple(score for score in self.scores if score not in self._together)
+        self._plan_key = StateKey[ScorePlan]("scores")
+        self._plans: dict[tuple[str, ...], ScorePlan] = {}
+        self._groups: dict[frozenset[str], ScoreGroup] = {}
 
     def run(self, cycle: Cycle, sample: Sample, *, explain: bool = False) -> Scores:
         """Score the rows that fit. `explain` keeps what each plugin said."""
         result, watch = Scores(FeasibleNodes(self.state, sample.feasible, sample.found)), cycle.watch
         if watch is not None:
             watch.start()
-        self._pre_score(cycle, result)
+        group = self._pre_score(cycle, result)
         if watch is not None:
             watch.lap("PreScore", result.broken)
-        if result.broken:
+        if group is None:
             return result
         scores = self.scores
         if not explain and self._together:
-            totals = self._equivalence.totals(cycle, self._group_without(tuple(result.skipped)))
+            totals = self._equivalence.totals(cycle, group)
             if totals is not None:
                 result.begin_with(totals, sample.passing)
                 scores = self._apart if not totals.apart else (*totals.apart, *self._apart)
@@ -172,20 +192,14 @@ class ScoreRunner:
             if explain:
                 result.parts.append(PluginScores(extender.name, _wrapped(scores), weighted))
 
-    def _group_without(self, skipped: tuple[str, ...]) -> ScoreGroup:
-        group = self._groups.get(skipped)
-        if group is None:
-            asked = tuple(score for score in self._together if score[0].name not in skipped)
-            group = self._groups[skipped] = ScoreGroup(asked)
-        return group
-
-    def _pre_score(self, cycle: Cycle, result: Scores) -> None:
-        known = cycle.facts.find(self._pre_score_key)
-        asked, never = known or (self.pre_scores, [])
-        result.skipped += never
+    def _pre_score(self, cycle: Cycle, result: Scores) -> ScoreGroup | None:
+        """Ask all pre-scores. What is left of the scores that are answered together; None if something broke."""
+        known = cycle.facts.find(self._plan_key)
+        plan = known or self._plan(())
+        skipped: list[str] = []
         for_all: list[str] = []
         watch, nodes = cycle.watch_of_plugins, result.nodes
-        for plugin in asked:
+        for plugin in plan.pre_scores:
             ask = plugin.pre_score
             try:  # as for pre-filters
                 status = ask(cycle, nodes) if watch is None else watch.timed(plugin.name, "PreScore", ask, cycle, nodes)
@@ -197,14 +211,29 @@ class ScoreRunner:
                 continue
             if status.code is not Code.SKIP:
                 result.broken = error(f'running PreScore plugin "{plugin.name}": {status.message}')
-                return
-            result.skipped.append(plugin.name)
+                return None
+            skipped.append(plugin.name)
             if status is SKIP_EQUIVALENT:
                 for_all.append(plugin.name)
         if known is None:
-            asked = tuple(plugin for plugin in self.pre_scores if plugin.name not in for_all)
-            cycle.facts.keep(self._pre_score_key, (asked, for_all))
-        cycle.skipped_scores.update(result.skipped)
+            cycle.facts.keep(self._plan_key, self._plan(tuple(for_all)))
+        cycle.skipped_scores, group = plan.without(tuple(skipped))
+        result.skipped = cycle.skipped_scores
+        return group
+
+    def group_without(self, skipped: frozenset[str]) -> ScoreGroup:
+        """One object for the same scores, whichever way one came to them: what they add up to is kept for it."""
+        group = self._groups.get(skipped)
+        if group is None:
+            asked = tuple(score for score in self._together if score[0].name not in skipped)
+            group = self._groups[skipped] = ScoreGroup(asked)
+        return group
+
+    def _plan(self, skipped: tuple[str, ...]) -> ScorePlan:
+        plan = self._plans.get(skipped)
+        if plan is None:
+            plan = self._plans[skipped] = ScorePlan(self, skipped)
+        return plan
 
     def _score(self, plugin: ScorePlugin, weight: int, cycle: Cycle, result: Scores, explain: bool) -> None:
         nodes = result.nodes
@@ -214,14 +243,14 @@ class ScoreRunner:
         else:
             answer = self._answers.ask_score(plugin, cycle)
             raw, in_range, for_all = answer.scores, answer.in_range, True
-            if self._needs_64_bits and not isinstance(raw, int):
-                raw = raw.astype(np.int64)
         # Normalising, checking the range and explaining are about the nodes that fit.
         if for_all and not isinstance(raw, int) and (plugin.normalizes or not in_range or explain):
             raw, for_all = nodes.take(raw), False
-        scores = plugin.normalize(cycle, raw, nodes) if plugin.normalizes else raw
+        scores: Scored = plugin.normalize(cycle, raw, nodes) if plugin.normalizes else raw
         if (plugin.normalizes or not in_range) and not all_in_range(scores):
             result.broken = result.broken or _out_of_range(plugin, scores)
+        if self._needs_64_bits and not isinstance(scores, int):
+            scores = scores.astype(np.int64)
         weighted = scores if weight == 1 else scores * weight
         if explain:
             result.parts.append(PluginScores(plugin.name, raw, weighted))

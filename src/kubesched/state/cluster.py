@@ -180,11 +180,12 @@ class ClusterState:
         return row
 
     def _place(self, placed: PlacedPod) -> None:
-        self._placed[placed.pod.identity] = placed
+        identity = placed.pod.identity
+        self._placed[identity] = placed
         if self._has_groups:
             self.groups.place(placed.pod)
         for name in placed.facts.extended:
-            self._asking_for.setdefault(name, {})[placed.pod.identity] = placed
+            self._asking_for.setdefault(name, {})[identity] = placed
         self.pods.add(placed)
         self.matches.add(placed)
         self._count(placed, 1)

@@ -13,11 +13,12 @@ from kubesched.ui.model.node_map import Version
 from kubesched.ui.shown import Shown
 from kubesched.ui.views import Views
 
-TICK = 0.12
-"""Seconds between two looks at the cluster: a decision is seen within two of them."""
+TICK = 0.2
+"""Seconds between two looks at the cluster: a decision is seen that much later, at most."""
 _STILL_THERE = 15.0
 """Seconds after which a page that hears nothing is told that nothing happened."""
-_MOST_DECISIONS = 60
+_DECISIONS_AT_FIRST, _DECISIONS_AT_ONCE = 60, 20
+"""What fills the list, and what it grows by at a look: nobody reads a hundred lines a second."""
 _MOST_PAGES = 32
 
 
@@ -29,6 +30,7 @@ class Follower:
         self._views = views
         self._version = version or views.map.version
         self._decision = decision
+        self._most_decisions = _DECISIONS_AT_FIRST
         self._group_by = group_by
         self._counts: object = None
         self._said: str | None = None
@@ -42,6 +44,7 @@ class Follower:
         if views is not self._views:
             self._views = views
             self._version, self._decision, self._counts = views.map.version, 0, None
+            self._most_decisions = _DECISIONS_AT_FIRST
             found |= {"again": True, "map": {"reload": True}}
         observed = views.observed
         if views.map.version != self._version:
@@ -50,9 +53,9 @@ class Follower:
             self._version = views.map.version
         log = observed.log
         if log is not None and log.number != self._decision:
-            found["decisions"] = log.since(self._decision, _MOST_DECISIONS)
-            found["skipped"] = max(log.number - self._decision - _MOST_DECISIONS, 0)
-            self._decision = log.number
+            found["decisions"] = log.since(self._decision, self._most_decisions)
+            found["skipped"] = max(log.number - self._decision - self._most_decisions, 0)
+            self._decision, self._most_decisions = log.number, _DECISIONS_AT_ONCE
         counts = views.queue.counts() if observed.live or self._counts is None else self._counts
         if counts != self._counts:
             found["queue"] = counts

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from tests.builders import make_cluster, make_engine
-from tests.reading import rejections, scores_of, statuses
+from tests.builders import make_cluster, make_engine, profile_of
+from tests.reading import rejections, scores_of, statuses, totals
 
 from kubesched.api.affinity import TopologySpreadConstraint
 from kubesched.api.meta import LabelSelector, ObjectMeta
@@ -76,6 +76,17 @@ def test_tainted_nodes_count_as_domains_unless_the_constraint_honours_taints() -
     empty_but_tainted, others = make_node("c1").zone("c").taint("gpu"), web_on("a1", "b1")
     assert set(rejections(decide(WEB.spread_constraint(spread("Ignore")), empty_but_tainted, *others))) > {"a1", "b1"}
     assert set(rejections(decide(WEB.spread_constraint(spread("Honor")), empty_but_tainted, *others))) == {"c1"}
+
+
+def test_weights_may_be_so_large_that_scores_need_more_than_32_bits() -> None:
+    weight = 10**9
+    heavy = profile_of(
+        "PodTopologySpread", score={"enabled": [{"name": "PodTopologySpread", "weight": weight}], "disabled": []}
+    )
+    engine = make_engine(make_cluster(*NODES, *web_on("b1", "b1", "a1")), config=heavy)
+    soft = WEB.spread(ZONE, soft=True, app="web").build()
+    assert totals(engine.decide(soft, explain=True)) == {"a1": 100 * weight, "b1": 33 * weight, "b2": 33 * weight}
+    assert engine.decide(soft).node == "a1"
 
 
 def test_soft_constraints_prefer_the_domain_with_fewer_pods() -> None:

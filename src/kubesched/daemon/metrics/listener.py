@@ -195,9 +195,9 @@ class SchedulerMetrics(SchedulerListener):
         cycle, trace = decision.cycle, decision.trace
         if trace.pre_filter is None:
             return
-        self._filtered[decision.profile, frozenset(cycle.skipped_filters)] += 1
+        self._filtered[decision.profile, cycle.skipped_filters] += 1
         if trace.scores is not None:
-            self._scored[decision.profile, frozenset(cycle.skipped_scores)] += 1
+            self._scored[decision.profile, cycle.skipped_scores] += 1
 
     def _count_evaluations(self) -> None:
         for (name, skipped), attempts in self._filtered.items():

@@ -48,8 +48,11 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         if request.is_nothing:
             return 0
         used, offered = self._allocation.use(nodes, request)
-        without, with_pod = _evenness(np.array((used, used + request.amounts)), offered)
-        scores: Int64 = _HALF + (_HALF + with_pod - without) // 2
+        scores = _evenness(used + request.amounts, offered)
+        scores -= _evenness(used, offered)
+        scores += _HALF
+        scores >>= 1
+        scores += _HALF
         return scores
 
     def score_node(self, cycle: Cycle, node: NodeView) -> int:
@@ -82,18 +85,22 @@ def _evenness_of_two(first: float, second: float) -> int:
 
 
 def _evenness(used: Int64, offered: Int64) -> Int64:
-    """100 less the standard deviation of the fractions in use, of the resources that the node offers.
-
-    `used` is several states of the same nodes, and so is the result.
-    """
+    """100 less the standard deviation of the fractions in use, of the resources that the node offers."""
     if len(offered) == 2 and offered.all():
-        fractions = np.minimum(used / offered, 1.0)
-        deviation = np.abs((fractions[:, 0] - fractions[:, 1]) / 2)
+        # The usual case, twice for each new kind of pod: in few columns, each of them used again.
+        fractions = used / offered
+        np.minimum(fractions, 1.0, out=fractions)
+        deviation = fractions[0]
+        deviation -= fractions[1]
+        deviation *= 0.5
+        np.abs(deviation, out=deviation)
     else:
         counts = offered != 0
         fractions = np.where(counts, np.minimum(used / np.where(counts, offered, 1), 1.0), 0.0)
-        deviation = np.array([_deviation(state, counts) for state in fractions])
-    evenness: Int64 = ((1 - deviation) * MAX_NODE_SCORE).astype(np.int64)
+        deviation = _deviation(fractions, counts)
+    np.subtract(1.0, deviation, out=deviation)
+    deviation *= MAX_NODE_SCORE
+    evenness: Int64 = deviation.astype(np.int64)
     return evenness
 
 

@@ -71,15 +71,19 @@ class Cells:
             scores[self._ignored] = 0
         return scores
 
-    def normalized(self, scores: Int64) -> Int64:
-        """The scores turned round, so that fewer pods are better: 100 where most are missing."""
+    def normalized(self, scores: Int64) -> Int32:
+        """The scores turned round, so that fewer pods are better: 100 where most are missing.
+
+        Few cells are narrowed, not many rows: all that is done with the scores of the rows afterwards is cheaper so.
+        """
         counted = scores if self._ignored is None else scores[~self._ignored]
         most = max(int(np.maximum.reduce(counted)), 0) if len(counted) else 0
         fewest = int(np.minimum.reduce(counted)) if len(counted) else 0
         if most == 0:
-            result: Int64 = np.full(len(scores), MAX_NODE_SCORE, dtype=np.int64)
+            result: Int32 = np.full(len(scores), MAX_NODE_SCORE, dtype=np.int32)
         else:
-            result = (MAX_NODE_SCORE * (most + fewest - self._scores) // most).take(self._of_row)
+            of_cells = MAX_NODE_SCORE * (most + fewest - self._scores) // most
+            result = of_cells.astype(np.int32).take(self._of_row)
         if self._ignored is not None:
             result[self._ignored] = 0
         return result

@@ -187,7 +187,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
         return cycle.read(_CELLS).scores()
 
-    def normalize(self, cycle: Cycle, scores: Int64 | int, nodes: Nodes) -> Int64 | int:
+    def normalize(self, cycle: Cycle, scores: Int64 | int, nodes: Nodes) -> Int32:
         assert not isinstance(scores, int)
         return cycle.read(_CELLS).normalized(scores)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 
@@ -13,10 +12,10 @@ from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.pod import Pod
 from kubesched.framework.stopwatch import Stopwatch
-from kubesched.scheduler.attempt.attempt import Attempt, AttemptOutcome, Failure
-from kubesched.scheduler.attempt.words import Placing, facts_of, reason, why_placed
+from kubesched.scheduler.attempt.attempt import Attempt, AttemptOutcome, Done, Failure
+from kubesched.scheduler.attempt.words import reason
 from kubesched.scheduler.listener import SchedulerListener
-from kubesched.ui.model.entries import REMEMBERED, DecisionEntry, EntryLog, Latency, Noted, PreemptionEntry
+from kubesched.ui.model.entries import REMEMBERED, DecisionEntry, EntryLog, Latency, PreemptionEntry, in_milliseconds
 
 _IN_DETAIL = 8
 """One of so many attempts is measured plugin by plugin, while somebody looks."""
@@ -38,30 +37,34 @@ class DecisionLog(EntryLog, SchedulerListener):
             attempt.watch = Stopwatch(self._stopwatch, is_detailed=attempt.number % _IN_DETAIL == 0)
 
     def finished(self, attempt: Attempt) -> None:
-        outcome, victims = attempt.outcome, attempt.victims
-        if outcome is None or outcome is AttemptOutcome.SKIPPED:
+        state, queued, watch = attempt.state, attempt.queued, attempt.watch
+        if not isinstance(state, Done) or state.outcome is AttemptOutcome.SKIPPED:
             return
-        queued, watch = attempt.queued, attempt.watch
         seconds = None if watch is None else self._measure(watch)
-        if attempt.failure is None:
-            self.note(queued.key, outcome.value, self._placed(attempt, outcome.value, seconds))
+        decision, failure = state.decision, state.failure
+        if failure is None:
+            # The usual end, of which a busy scheduler has thousands a second: noted as it is, for whoever asks.
+            assert decision is not None
+            pod, number = decision.pod, self.number + 1
+            why = (
+                pod.status.nominated_node_name,
+                decision.evaluated,
+                decision.feasible,
+                decision.score,
+                decision.draw.among,
+            )
+            key = queued.key
+            placement = (number, self._clock(), key, pod.priority, decision.node, why, queued.attempts, seconds)
+            self.note(key, "bound", placement)
             return
-        entry = self._failed(attempt, attempt.failure, "preempts" if victims else outcome.value, seconds)
+        entry = self._failed(attempt, failure, "preempts" if state.victims else state.outcome.value, seconds)
         self.note(queued.key, entry.outcome, entry)
-        if victims:
+        if state.victims:
             self._note_preemption(attempt, entry)
 
     def handled(self, change: Change[KubeObject], events: object, seconds: float) -> None:
         if change.new is None and isinstance(change.old, Pod):
             self.forget(change.old.key)
-
-    def _placed(self, attempt: Attempt, outcome: str, seconds: float | None) -> Noted:
-        """The usual end of an attempt. Its words are found when somebody wants to read them."""
-        queued, decision = attempt.queued, attempt.decision
-        assert decision is not None
-        number, at = self.number + 1, self._clock()
-        about = (queued.key, queued.pod.priority, outcome, attempt.node)
-        return partial(_placed_entry, number, at, about, facts_of(decision), queued.attempts, seconds)
 
     def _failed(self, attempt: Attempt, failure: Failure, outcome: str, seconds: float | None) -> DecisionEntry:
         queued, decision = attempt.queued, attempt.decision
@@ -81,7 +84,7 @@ class DecisionLog(EntryLog, SchedulerListener):
             queued.attempts,
             tuple(sorted(failure.unschedulable_plugins | failure.pending_plugins)),
             reasons,
-            _milliseconds(seconds),
+            in_milliseconds(seconds),
         )
 
     def _note_preemption(self, attempt: Attempt, entry: DecisionEntry) -> None:
@@ -107,20 +110,3 @@ class DecisionLog(EntryLog, SchedulerListener):
         values = np.array(self._seconds) * 1e3
         p50, p90, p99 = (round(float(value), 3) for value in np.percentile(values, (50, 90, 99)))
         return Latency(len(values), p50, p90, p99, round(float(values.max()), 3))
-
-
-def _placed_entry(
-    number: int,
-    at: float,
-    about: tuple[str, int, str, str],
-    facts: Placing,
-    attempts: int,
-    seconds: float | None,
-) -> DecisionEntry:
-    """`about` is the pod, its priority, the outcome and the node."""
-    text = why_placed(about[3], facts)
-    return DecisionEntry(number, at, *about, text, attempts, milliseconds=_milliseconds(seconds))
-
-
-def _milliseconds(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds * 1e3, 3)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from kubesched.scheduler.attempt.words import Placing, why_placed
 
 REMEMBERED = 2_000
 _PREEMPTIONS = 500
@@ -57,12 +59,23 @@ class Latency:
     slowest: float
 
 
-Noted = DecisionEntry | Callable[[], DecisionEntry]
-"""An entry, or what makes one of what was noted: of all that a busy scheduler decides, people look at few."""
+Placement = tuple[int, float, str, int, str, tuple[str, int, int, int, int], int, float | None]
+"""Of a pod that was bound: number, time, pod, priority, node, why there (`Placing`), attempt, seconds."""
+
+Noted = DecisionEntry | Placement
+"""An entry, or the facts of one: of all that a busy scheduler decides, people read little."""
 
 
 def _told(noted: Noted) -> DecisionEntry:
-    return noted if isinstance(noted, DecisionEntry) else noted()
+    if isinstance(noted, DecisionEntry):
+        return noted
+    number, at, pod, priority, node, placing, attempt, seconds = noted
+    text = why_placed(node, Placing(*placing))
+    return DecisionEntry(number, at, pod, priority, "bound", node, text, attempt, milliseconds=in_milliseconds(seconds))
+
+
+def in_milliseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds * 1e3, 3)
 
 
 class EntryLog:
@@ -82,7 +95,7 @@ class EntryLog:
         """Seconds by plugin and extension point, of the attempts that were measured in detail."""
         self.in_detail = 0
         """How many those are."""
-        self._of_pods: dict[str, tuple[Noted, ...]] = {}
+        self._of_pods: OrderedDict[str, tuple[Noted, ...]] = OrderedDict()
 
     @property
     def entries(self) -> list[DecisionEntry]:
@@ -97,7 +110,7 @@ class EntryLog:
         known = self._of_pods.pop(pod, None)
         self._of_pods[pod] = (entry,) if known is None else (*known[1 - _ATTEMPTS_OF_A_POD :], entry)
         if len(self._of_pods) > _PODS:
-            del self._of_pods[next(iter(self._of_pods))]
+            self._of_pods.popitem(last=False)
 
     def forget(self, pod: str) -> None:
         """The pod is gone."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
@@ -101,6 +101,28 @@ class Pending:
     groups: tuple[CauseGroup, ...]
 
 
+@dataclass(slots=True)
+class _Members:
+    """Pods that wait for the same reason."""
+
+    cause: Cause
+    pods: list[Waiting]
+    untried: list[QueuedPod] = field(default_factory=list)
+    """Pods that had no attempt yet. They may be very many, so they are looked at as little as can be."""
+
+    def listed(self, most: int | None = None) -> list[Waiting]:
+        return (self.pods[:most] + [Waiting(queued.pod, ACTIVE, queued) for queued in self.untried[:most]])[:most]
+
+    def highest_priority(self) -> int:
+        return max(each.pod.priority for part in (self.pods, self.untried) for each in part)
+
+    def oldest(self) -> float:
+        return min((*map(_since, self.pods), *(queued.timestamp for queued in self.untried)))
+
+
+_ITS_TURN = Cause(WAITS_FOR_ITS_TURN)
+
+
 class PendingModel:
     """Groups pods that wait. Where the scheduler has said why, its word counts; elsewhere the engine is asked."""
 
@@ -115,14 +137,15 @@ class PendingModel:
     def groups(self) -> Pending:
         """The largest first."""
         members = self._by_cause()
-        groups = [self._group(cause, pods) for cause, pods in members.values()]
+        groups = [self._group(each) for each in members.values()]
         groups.sort(key=lambda group: (-group.pods, group.title))
         return Pending(sum(group.pods for group in groups), tuple(groups))
 
     def pods_of(self, group_id: str, offset: int = 0) -> tuple[int, list[WaitingPod]]:
         """How many pods a group has, and a page of them: the most important, and then the oldest, first."""
-        for cause, pods in self._by_cause().values():
-            if _id(cause) == group_id:
+        for members in self._by_cause().values():
+            if _id(members.cause) == group_id:
+                pods = members.listed()
                 pods.sort(key=lambda waiting: (-waiting.pod.priority, _since(waiting), waiting.pod.key))
                 return len(pods), [self.line(waiting) for waiting in pods[offset : offset + PAGE]]
         return 0, []
@@ -131,8 +154,8 @@ class PendingModel:
         """The pod of that name, if it waits."""
         return next((waiting for waiting in self.all() if waiting.pod.key == key), None)
 
-    def all(self) -> Iterator[Waiting]:
-        """Every pod that has no node, once."""
+    def all(self, *, tried: bool = False) -> Iterator[Waiting]:
+        """Every pod that has no node, once; or those that had an attempt, or are not to have one yet."""
         queue = self._observed.queue
         if queue is None:
             for pod in self._observed.waiting():
@@ -140,6 +163,8 @@ class PendingModel:
             return
         for name, places in queue.places().items():
             for queued in (queued for place in places for queued in place):
+                if tried and name == ACTIVE and not queued.attempts:
+                    continue
                 yield Waiting(queued.pod, GATED if queued.is_gated else name, queued)
         for queued in queue.in_flight():
             if not queued.pod.spec.node_name and self._observed.state.placed(queued.pod) is None:
@@ -189,23 +214,32 @@ class PendingModel:
         if last is not None and (last.reasons or last.plugins):
             return Cause(_title(last.reasons), last.plugins, last.reasons)
         if queued is not None and waiting.place in (ACTIVE, IN_FLIGHT):
-            return Cause(WAITS_FOR_ITS_TURN)
+            return _ITS_TURN
         return self._ask(waiting)
 
-    def _by_cause(self) -> dict[object, tuple[Cause, list[Waiting]]]:
-        found: dict[object, tuple[Cause, list[Waiting]]] = {}
+    def _by_cause(self) -> dict[object, _Members]:
+        found: dict[object, _Members] = {}
         self._may_ask = _MOST_ASKED
         in_groups: dict[str, list[Waiting]] = {}
-        for waiting in self.all():
-            group = group_of(waiting.pod, self._observed.state) if self._observed.state.features.pod_groups else None
+        state, queue = self._observed.state, self._observed.queue
+        groups = state.features.pod_groups
+        if queue is not None and not groups:
+            untried = [queued for place in queue.places()[ACTIVE] for queued in place if not queued.attempts]
+            if untried:
+                found[_ITS_TURN.key] = _Members(_ITS_TURN, [], untried)
+        for waiting in self.all(tried=not groups):
+            group = group_of(waiting.pod, state) if groups else None
             if group is not None:
                 in_groups.setdefault(group.key, []).append(waiting)
                 continue
             cause = self._cause(waiting)
-            found.setdefault(cause.key, (cause, []))[1].append(waiting)
-        for key, members in in_groups.items():
-            cause = self._cause_of_group(key, members)
-            found[cause.key] = (cause, members)
+            members = found.get(cause.key)
+            if members is None:
+                members = found[cause.key] = _Members(cause, [])
+            members.pods.append(waiting)
+        for key, pods in in_groups.items():
+            cause = self._cause_of_group(key, pods)
+            found[cause.key] = _Members(cause, pods)
         return found
 
     def _cause_of_group(self, key: str, members: list[Waiting]) -> Cause:
@@ -238,24 +272,30 @@ class PendingModel:
         return cause
 
     def _age(self, waiting: Waiting) -> float | None:
-        """How long it waits; not known where time stands still."""
-        since = _since(waiting)
-        is_known = since < inf and (waiting.queued is not None or self._observed.live)
+        return self._seconds_since(_since(waiting), is_queued=waiting.queued is not None)
+
+    def _seconds_since(self, since: float, *, is_queued: bool) -> float | None:
+        """How long a pod waits; not known where time stands still."""
+        is_known = since < inf and (is_queued or self._observed.live)
         return round(max(self._observed.clock() - since, 0.0), 1) if is_known else None
 
-    def _group(self, cause: Cause, pods: list[Waiting]) -> CauseGroup:
-        oldest = min(pods, key=_since)
+    def _group(self, members: _Members) -> CauseGroup:
+        cause, pods, untried = members.cause, members.pods, members.untried
+        first = members.listed(_EXAMPLES)
+        places = Counter(waiting.place for waiting in pods if waiting.place)
+        if untried:
+            places[ACTIVE] += len(untried)
         return CauseGroup(
             id=_id(cause),
             title=cause.title,
             plugins=cause.plugins,
             reasons=cause.reasons,
-            pods=len(pods),
-            places=dict(Counter(waiting.place for waiting in pods if waiting.place)),
-            highest_priority=max(waiting.pod.priority for waiting in pods),
-            longest_wait_seconds=self._age(oldest),
-            wakes=self.wakes(cause.plugins, pods[0].pod.spec.scheduler_name),
-            examples=tuple(waiting.pod.key for waiting in pods[:_EXAMPLES]),
+            pods=len(pods) + len(untried),
+            places=dict(places),
+            highest_priority=members.highest_priority(),
+            longest_wait_seconds=self._seconds_since(members.oldest(), is_queued=first[0].queued is not None),
+            wakes=self.wakes(cause.plugins, first[0].pod.spec.scheduler_name),
+            examples=tuple(waiting.pod.key for waiting in first),
         )
 
     def wakes(self, plugins: Iterable[str], scheduler_name: str) -> tuple[str, ...]:
