@@ -6,7 +6,7 @@ must not call the scheduler. Without any, the scheduler does not even look at it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kubesched.api.change import Change
@@ -58,6 +58,12 @@ class SchedulerListener:
         for queued in pods:
             self.pre_enqueued(queued.pod.spec.scheduler_name, seconds)
             self.moved(queued, event, "Unschedulable")
+
+    def passed_over(self, pods: Iterator[QueuedPod], event: str) -> None:
+        """The same for pods whose gate such an event cannot open, which is why they were not even looked at.
+
+        There may be very many, and each costs a hint: only those that a listener takes are found.
+        """
 
     # -- attempts -----------------------------------------------------------------------------------------------------
 

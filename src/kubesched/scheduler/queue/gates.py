@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from kubesched.api.change import Change
@@ -54,8 +54,8 @@ class Gates:
     ) -> list[QueuedPod]:
         """Those of the pods that the gate which held them back last lets pass, if one did.
 
-        The others stay where they are. Many preemptors wait so while victims leave, and each that leaves wakes them:
-        hence if there is a change, of all those who have the same gate only the ones are asked for that it may open.
+        The others stay where they are. If there is a change, of all who have the same gate only those are asked for
+        whom it may open.
         """
         before = self._stopwatch() if self._listeners else 0.0
         gate = self._gate_of(next(iter(waiting.values())))
@@ -70,6 +70,14 @@ class Gates:
             for listener in self._listeners:
                 listener.held_back(held, event.label, seconds)
         return [*passing.values()]
+
+    def opened_by(self, profile: str, plugin: str, change: Change[Any]) -> Collection[str] | None:
+        """The pods by name that this gate may let pass because of the change; None if it cannot tell.
+
+        Many preemptors wait while victims leave, and each that leaves would wake all of them.
+        """
+        gate = self._named.get((profile, plugin))
+        return None if gate is None else gate.may_open_for(change)
 
     def _gate_of(self, queued: QueuedPod) -> PreEnqueuePlugin | None:
         return self._named.get((queued.pod.spec.scheduler_name, queued.gating_plugin))

@@ -10,7 +10,7 @@ from typing import Any
 from kubesched.api.change import Change
 from kubesched.api.pod import Pod
 from kubesched.framework.events import ClusterEvent
-from kubesched.scheduler.queue.waiting_groups import Group, WaitingGroups
+from kubesched.scheduler.queue.waiting_groups import Group, OpenedBy, WaitingGroups
 from kubesched.state.cluster import ClusterState
 from kubesched.state.facts import PodFacts
 
@@ -249,12 +249,22 @@ class UnschedulablePods:
         """All groups with their members, by name."""
         return [(group, members) for group, (_, members) in self._groups.items()]
 
-    def awaiting(self, event: ClusterEvent, change: Change[Any]) -> list[dict[str, QueuedPod]]:
-        """The members, by name, of all groups that an event may help or is about, in order of arrival."""
+    def awaiting(
+        self, event: ClusterEvent, change: Change[Any], opened_by: OpenedBy
+    ) -> tuple[list[dict[str, QueuedPod]], bool]:
+        """The members, by name, of all groups that an event may help or is about, in order of arrival.
+
+        Of groups that are held back by a gate which can tell, only those members for whom it may open; and whether
+        there are such groups.
+        """
         if not self._groups:
-            return []
-        groups = self._waiting.find(event, change)
+            return [], False
+        groups, released = self._waiting.find(event, change, opened_by)
         for obj in change:
             if isinstance(obj, Pod) and (known := self._pods.get(obj.key)) is not None:
                 groups[known[1]] = None
-        return [members for _, members in sorted((self._groups[group] for group in groups), key=itemgetter(0))]
+        found = {group: self._groups[group] for group in groups}
+        for key in released or ():
+            if (known := self._pods.get(key)) is not None and (group := known[1]) not in groups and group.gating_plugin:
+                found.setdefault(group, (self._groups[group][0], {}))[1][key] = known[0]
+        return [members for _, members in sorted(found.values(), key=itemgetter(0))], released is not None

@@ -25,8 +25,9 @@ from kubesched.scheduler.queue.backoff_pods import BackoffPods
 from kubesched.scheduler.queue.gates import Gates
 from kubesched.scheduler.queue.hints import QueueingHints, QueueingStrategy
 from kubesched.scheduler.queue.in_flight import InFlight, InFlightEvent
+from kubesched.scheduler.queue.passed_over import passed_over
 from kubesched.scheduler.queue.queued_pod import Backoff, OrderedPods, QueuedPod, UnschedulablePods
-from kubesched.scheduler.queue.waiting_groups import WaitingGroups
+from kubesched.scheduler.queue.waiting_groups import OpenedBy, WaitingGroups
 from kubesched.state.cluster import ClusterState
 
 WAITED_TOO_LONG = ClusterEvent(Kind.ANY, Action.ALL, "UnschedulableTimeout")
@@ -74,6 +75,7 @@ class SchedulingQueue:
         self._clock = clock
         self._find = find
         self._may_cut_backoff_short = state.features.backoff_cut_short
+        self._opened_by: OpenedBy = self._gates.opened_by if self._may_cut_backoff_short else lambda *_: None
         self._waits = Backoff(clock, initial_backoff, max_backoff, by_the_second=self._may_cut_backoff_short)
         self._longest_wait = longest_wait
         self._active = OrderedPods(self._order)
@@ -239,7 +241,8 @@ class SchedulingQueue:
         """An event in the cluster, and the change behind it: requeue the pods that it may help, if it concerns them."""
         if not self._hints.is_awaited(event):
             return
-        for members in self._unschedulable.awaiting(event, change):
+        waiting, passes_over = self._unschedulable.awaiting(event, change, self._opened_by)
+        for members in waiting:
             concerned = members if concerns is None else {k: q for k, q in members.items() if concerns(q.pod)}
             itself = _subjects(change, concerned)
             alike = {k: q for k, q in concerned.items() if k not in itself} if itself else concerned
@@ -249,6 +252,9 @@ class SchedulingQueue:
             ):  # one answer for the whole group, but for a pod that is the subject of the change
                 if pods and (strategy := self._hints.strategy(next(iter(pods.values())), event, change)):
                     self._requeue_all(pods, event, strategy, change)
+        for listener in self._listeners if passes_over else ():
+            found = passed_over(self._unschedulable, self._hints, self._opened_by, event, change, concerns)
+            listener.passed_over(found, event.label)
         self._in_flight.record(InFlightEvent(event, change))
 
     def flush_backoff(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kubesched.api.change import Change
@@ -25,6 +25,8 @@ class Group(NamedTuple):
 Groups = dict[Group, None]
 Registered = Mapping[str, Sequence[Interest]]
 """By plugin, what it waits for of what happened."""
+OpenedBy = Callable[[str, str, Change[Any]], Collection[str] | None]
+"""The pods by name for whom the gate of this profile and name may open when this happens; None if it cannot tell."""
 
 
 class WaitingGroups:
@@ -76,22 +78,29 @@ class WaitingGroups:
                 if not self._by_what[key]:
                     del self._by_what[key]
 
-    def find(self, event: ClusterEvent, change: Change[Any]) -> Groups:
+    def find(self, event: ClusterEvent, change: Change[Any], opened_by: OpenedBy) -> tuple[Groups, list[str] | None]:
         """The groups with a plugin that registered such events and may be helped by this one.
 
+        And pods by name, where a gate can tell for whom it may open: there is no need to ask all whom it holds back.
         Pods that are themselves the subject of the change are not looked for.
         """
         if event.is_wildcard:
-            return dict(self._all)
+            return dict(self._all), None
         found = dict(self._for_any_event)
+        released: list[str] | None = None
         for profile in self._interests:
             for plugin, interests in self.registered(profile, event).items():
-                found.update(self._gated.get((profile, plugin), {}))
+                if gated := self._gated.get((profile, plugin)):
+                    opened = opened_by(profile, plugin, change)
+                    if opened is None:
+                        found.update(gated)
+                    else:
+                        released = [*(released or ()), *opened]
                 rejected = self._rejected.get((profile, plugin))
                 if rejected:
                     for groups in self._may_be_helped(profile, plugin, interests, change, rejected):
                         found.update(groups)
-        return found
+        return found, released
 
     def registered(self, profile: str, event: ClusterEvent) -> dict[str, list[Interest]]:
         """Plugins that registered such an event, with what they registered. Worked out once per kind of event."""
