@@ -51,11 +51,11 @@ class Cluster:
             self.api.create(NODES, "", clusters.manifest(clusters.node(i)))
             await _turns(i)
 
-    async def add_pods(self, kind: str, count: int, per_second: int = 0) -> None:
-        """All that many as fast as it goes, or one by one at a rate."""
+    async def add_pods(self, kind: str, count: int, per_second: int = 0, first: int = 0) -> None:
+        """All that many as fast as it goes, or one by one at a rate. The number of the first is in its name."""
         make, started = clusters.PLACED[kind], asyncio.get_running_loop().time()
         for i in range(count):
-            self.api.create(PODS, "default", clusters.manifest(make(i)))
+            self.api.create(PODS, "default", clusters.manifest(make(first + i)))
             if per_second:
                 await asyncio.sleep(max(0.0, started + (i + 1) / per_second - asyncio.get_running_loop().time()))
             await _turns(i)
@@ -92,8 +92,8 @@ class Cluster:
         match command:
             case {"do": "nodes", "count": count}:
                 await self.add_nodes(count)
-            case {"do": "pods", "kind": kind, "count": count, "per_second": per_second}:
-                await self.add_pods(kind, count, per_second)
+            case {"do": "pods", "kind": kind, "count": count, "per_second": per_second, **more}:
+                await self.add_pods(kind, count, per_second, **more)
             case {"do": "running", "count": count, "nodes": nodes}:
                 await self.add_running(count, nodes)
             case {"do": "come alive", "nodes": nodes}:

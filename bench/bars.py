@@ -48,7 +48,7 @@ HOSTILE_SECONDS, LARGER_HOSTILE_SECONDS = 0.3, 0.5
 """CPU of an attempt at one very large pod."""
 WAIT_SECONDS = 1
 """CPU until an ordinary pod is decided that comes right behind one as large as the API server accepts."""
-BESIDE_LARGEST_MS = 40
+BESIDE_LARGEST_MS = 5
 """CPU of an ordinary pod with new labels while such pods are placed or wait."""
 HOSTILE_MB_LEFT = 10
 """What may still be held after such pods were deleted."""

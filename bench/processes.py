@@ -61,6 +61,10 @@ class Process:
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / _TICKS
 
+    def main_thread_seconds(self) -> float:
+        """The same of its main thread alone, to the nanosecond."""
+        return int(Path(f"/proc/{self.process.pid}/task/{self.process.pid}/schedstat").read_text().split()[0]) / 1e9
+
     def rss_mb(self) -> float:
         return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * _PAGE / 1e6
 

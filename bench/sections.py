@@ -322,20 +322,25 @@ def page_in_churn(console: Console, rounds: int) -> Results:
 
 
 def looking_on(console: Console, rounds: int) -> Results:
-    """What a page of the daemon costs it: served and looked at, served and not, and not served; in turns."""
+    """What a page costs a daemon: one that nobody looks at, and each part of one that somebody looks at."""
     kinds = {"without": (False, False), "unseen": (True, False), "seen": (True, True)}
-    spent: dict[str, list[float]] = {name: [] for name in kinds}
+    spent: dict[str, list[looking.Spent]] = {name: [] for name in kinds}
     for _ in range(max(rounds, 3)):
         for name, (serves, looks) in kinds.items():
-            spent[name].append(looking.cpu_us_per_pod(serves=serves, looks=looks))
-    without, unseen, seen = (statistics.median(values) for values in spent.values())
-    idle, more, most = 100 * (unseen / without - 1), 100 * (seen / without - 1), bars.PAGE_LOOKED_AT_PERCENT
+            spent[name].append(looking.spent(serves=serves, looks=looks))
+    without, unseen, seen = (looking.Spent(*map(statistics.median, zip(*each))) for each in spent.values())
+    added = looking.Added(*map(statistics.median, zip(*(looking.added() for _ in range(max(rounds, 3))))))
+    serving, of_nobody = seen.serving - without.serving, unseen.serving - without.serving
+    more, most = 100 * (serving + sum(added)) / without.in_all, bars.PAGE_LOOKED_AT_PERCENT
     console.print(
-        f"a daemon with {looking.NODES:,} nodes: {without:.0f} us of CPU per bound pod without a page, {unseen:.0f} us "
-        f"with one that nobody looks at ({idle:+.1f} %), {seen:.0f} us while somebody does "
-        f"({more:+.1f} %, bar {most} %, {verdict(more <= most)})"
+        f"a daemon with {looking.NODES:,} nodes, CPU per bound pod: {without.in_all:.0f} us without a page, "
+        f"{unseen.in_all:.0f} us with one, {seen.in_all:.0f} us while somebody looks. The page adds {of_nobody:.1f} us "
+        f"of serving while nobody looks; {serving:.1f} us of serving, {added.noting:.1f} us of noting decisions, "
+        f"{added.answering:.1f} us of answers while one does ({more:+.1f} %, bar {most} %, {verdict(more <= most)})"
     )
-    return {f"ui/daemon-{name}-us/{looking.NODES}": round(statistics.median(spent[name]), 1) for name in kinds}
+    totals = {"without": without.in_all, "unseen": unseen.in_all, "seen": seen.in_all}
+    parts = {"serving": serving, "noting": added.noting, "answering": added.answering}
+    return {f"ui/daemon-{name}-us/{looking.NODES}": round(value, 1) for name, value in (totals | parts).items()}
 
 
 ONLY_BY_NAME = ("page-memory",)

@@ -93,6 +93,13 @@ def test_whoever_has_no_token_is_asked_for_one_and_told_where_to_get_it(driver: 
     assert all("401" in line or "403" in line for line in console_errors(driver))
 
 
+def test_whoever_signs_out_is_nobody_again(driver: WebDriver, scheduling: Watched) -> None:
+    page = scheduling.signed_in(driver)
+    page.click(".sign-out")
+    page.shows("You are nobody yet", "#refusal")
+    assert scheduling.signed_in(driver).js("document.querySelector('.sign-out') !== null")
+
+
 def test_decisions_of_the_daemon_appear_as_they_are_made(driver: WebDriver, scheduling: Watched) -> None:
     page = scheduling.signed_in(driver)
     page.shows("2 nodes", ".legend-line")

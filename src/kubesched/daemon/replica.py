@@ -82,6 +82,7 @@ class Replica:
                 configuration,
                 time.monotonic,
                 with_annotations=options.record_annotations,
+                spares_vain_attempts=True,
                 on_broken=told_and_counted(registry),
             )
             client = RecordingClient(client, recording)
@@ -96,6 +97,7 @@ class Replica:
             plugins=plugins or in_tree(),
             extenders=self._extenders,
             longest_wait=float(options.pod_max_in_unschedulable_pods_duration),
+            spares_vain_attempts=True,
             stopwatch=time.perf_counter,
             listeners=listeners,
             budget=Budget(time.thread_time, turn=TURN, limit=float(options.decision_budget) or math.inf),

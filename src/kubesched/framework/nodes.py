@@ -195,7 +195,8 @@ class FewNodes(Nodes):
     def view(self, i: int) -> NodeView:
         view = self._views.get(i)
         if view is None:
-            view = self._views[i] = NodeView(self, i)
+            # Not a view of this very object: they would hold each other, until the garbage collector finds them.
+            view = self._views[i] = NodeView(FewNodes(self.state, self._row_list), i)
         return view
 
 

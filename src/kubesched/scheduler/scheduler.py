@@ -75,6 +75,7 @@ class Scheduler:
         choose: Callable[[list[str]], str] | None = None,
         extenders: Sequence[Extender] = (),
         longest_wait: float = LONGEST_WAIT,
+        spares_vain_attempts: bool = False,
         now: Callable[[], float] = time.time,
         stopwatch: Callable[[], float] = time.monotonic,
         listeners: Iterable[SchedulerListener] = (),
@@ -86,8 +87,9 @@ class Scheduler:
 
         `now` is the time of day in seconds since 1970, for what objects say about times; `stopwatch` is for durations.
         `extenders` have a say after the plugins, in this order; those of the configuration are made elsewhere.
-        After `longest_wait` seconds a pod is tried again even if nothing happened. Without a `budget` a decision may
-        take for ever.
+        After `longest_wait` seconds a pod is tried again even if nothing happened. With `spares_vain_attempts` not
+        every pod is tried before its backoff is over, just because there is nothing else to do, as kube-scheduler does
+        it: not where an equal one has just been rejected. Without a `budget` a decision may take for ever.
         """
         configuration = ignoring_managed_resources(configuration)
         self.extenders = list(extenders)
@@ -117,7 +119,7 @@ class Scheduler:
         self.pods: dict[str, Pod] = {}
         """All pods by name, as the watch last showed them."""
         self._popped = 0
-        self.queue = self._make_queue(configuration, clock, longest_wait)
+        self.queue = self._make_queue(configuration, clock, longest_wait, spares_vain_attempts)
         made = (plugin for profile in self.profiles.values() for plugin in profile.plugins.values())
         aliases = [plugin for plugin in made if isinstance(plugin, GroupAliasPlugin)]
         self._event_handlers = EventHandlers(
@@ -150,7 +152,11 @@ class Scheduler:
         return custom_resources(plugin for profile in self.profiles.values() for plugin in profile.plugins.values())
 
     def _make_queue(
-        self, configuration: SchedulerConfiguration, clock: Callable[[], float], longest_wait: float
+        self,
+        configuration: SchedulerConfiguration,
+        clock: Callable[[], float],
+        longest_wait: float,
+        spares_vain_attempts: bool,
     ) -> SchedulingQueue:
         profiles = self.profiles
         of_extenders = {EXTENDER: ANY_EVENT} if self.extenders else {}
@@ -168,6 +174,7 @@ class Scheduler:
             initial_backoff=configuration.pod_initial_backoff_seconds,
             max_backoff=configuration.pod_max_backoff_seconds,
             longest_wait=longest_wait,
+            spares_vain_attempts=spares_vain_attempts,
             listeners=self.listeners,
             stopwatch=self._stopwatch,
         )

@@ -6,7 +6,7 @@ Whatever terms strangers bring, and however many pods each means, to be meant by
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from kubesched.state.carried_terms import CarriedTerms
 from kubesched.state.columns import Int64, Rows, grown
 from kubesched.state.facts import Term
 from kubesched.state.label_index import labels_as_anchors
+from kubesched.state.term_places import TermPlaces
 
 _NEVER = 1 << 30
 """More requirements than any labels meet."""
@@ -67,6 +68,10 @@ class CarriedIndex:
         self._meeting: dict[Anchor, _Ids] = {}
         self._ruling_out: dict[Anchor, _Ids] = {}
         self._alike: list[tuple[CarriedTerms, Term]] = []
+        self._places = TermPlaces()
+        self._scopes: Rows = np.zeros(0, dtype=np.intp)
+        self._topologies: Rows = np.zeros(0, dtype=np.intp)
+        """Of each group of terms that are alike."""
         self._free_groups: list[int] = []
         self._of: dict[CarriedTerms, tuple[list[int], set[int]]] = {}
         """The ids of terms and groups."""
@@ -92,10 +97,18 @@ class CarriedIndex:
             self._unmet[i] = _NEVER
             self._list(i, term, -1)
         self._free_terms += terms
+        for group in groups:
+            self._places.give_back(self._alike[group][1])
         self._free_groups += groups
 
-    def that_may_mean(self, labels: Mapping[str, str]) -> Iterator[MeantTerms]:
-        """Terms that mean pods with such labels, in some namespaces."""
+    def that_mean(
+        self,
+        labels: Mapping[str, str],
+        namespace: str,
+        namespace_labels: Mapping[str, str],
+        topologies: Collection[str],
+    ) -> Iterator[MeantTerms]:
+        """Terms that mean pods with such labels in such a namespace, and are about one of these topologies."""
         unmet = self._unmet.copy()
         for anchor in labels_as_anchors(labels):
             if anchor in self._meeting:
@@ -103,7 +116,12 @@ class CarriedIndex:
             if anchor in self._ruling_out:
                 unmet[self._ruling_out[anchor].array] = _NEVER
         found = np.flatnonzero(unmet == 0)
+        if not len(found):
+            return
         groups = self._groups[found]
+        looks_here = self._places.that_look_into(namespace, namespace_labels)[self._scopes[groups]]
+        looks_here &= self._places.topologies_among(topologies)[self._topologies[groups]]
+        found, groups = found[looks_here], groups[looks_here]
         numbers, weights = np.bincount(groups), np.bincount(groups, self._weights[found])
         for group in np.flatnonzero(numbers).tolist():
             yield MeantTerms(*self._alike[group], int(numbers[group]), int(weights[group]))
@@ -130,8 +148,12 @@ class CarriedIndex:
         if not self._free_groups:
             self._free_groups.append(len(self._alike))
             self._alike.append((carried, term))
+            if len(self._alike) > len(self._scopes):
+                length = max(64, 2 * len(self._scopes))
+                self._scopes, self._topologies = grown(self._scopes, length), grown(self._topologies, length)
         group = self._free_groups.pop()
         self._alike[group] = carried, term
+        self._scopes[group], self._topologies[group] = self._places.take(term)
         return group
 
 

@@ -104,9 +104,11 @@ class MatchCounts:
         """The terms of every kind of placed pod that has any."""
         return self._carried.values()
 
-    def carried_that_may_mean(self, labels: Mapping[str, str]) -> Iterator[MeantTerms]:
-        """The terms of placed pods that mean pods with such labels, in some namespaces."""
-        return self._carried_index.that_may_mean(labels)
+    def carried_that_mean(
+        self, facts: PodFacts, namespace_labels: Mapping[str, str], topologies: Collection[str]
+    ) -> Iterator[MeantTerms]:
+        """The terms of placed pods that mean pods with such facts, and are about one of these topologies."""
+        return self._carried_index.that_mean(facts.labels, facts.namespace, namespace_labels, topologies)
 
     def counter(
         self, namespaces: frozenset[str] | None, selector: Selector, *, with_terminating: bool = True

@@ -6,7 +6,7 @@ row as a ghost: accounted for, but not `live`, so no decision sees it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import chain, zip_longest
 
 import numpy as np
@@ -34,6 +34,8 @@ class NodeTable(ResourceColumns):
         self.labels: dict[str, LabelColumn] = {}
         """The columns of label keys that somebody asked about and some node has."""
         self._label_uses: dict[str, int] = {}
+        self.label_keys_version = 0
+        """Grows when a label is the first of its key, or the last one was taken away."""
         """How many nodes have each label key."""
         self._no_label = LabelColumn("", _FIRST_ROWS)
         self.taint_lists: Interner[tuple[Taint, ...]] = Interner()
@@ -130,6 +132,11 @@ class NodeTable(ResourceColumns):
         """Whether any node has the label."""
         return key in self._label_uses
 
+    @property
+    def label_keys(self) -> Collection[str]:
+        """The keys of labels that some node has."""
+        return self._label_uses.keys()
+
     def load_changed(self, row: int) -> None:
         """Pods came to or left this row, or what they use of it is counted otherwise."""
         self.changes.record(row)
@@ -152,6 +159,7 @@ class NodeTable(ResourceColumns):
         if old == new:
             return
         uses = self._label_uses
+        self.label_keys_version += any(key not in uses for key in new)
         for key in new:
             uses[key] = uses.get(key, 0) + 1
         for key in old:
@@ -163,6 +171,7 @@ class NodeTable(ResourceColumns):
             if not uses[key]:
                 del uses[key]
                 self.labels.pop(key, None)
+                self.label_keys_version += 1
 
     def _changed(self, row: int) -> None:
         self.object_changes.record(row)

@@ -17,7 +17,7 @@ LINGER = 10.0
 """Seconds after the last question until the page lets go of the scheduler."""
 SHARE = 0.008
 """Of the CPU time of a scheduler that has pods to try, questions get no more than this."""
-AT_A_STRETCH = 0.1
+AT_A_STRETCH = 0.03
 """Seconds of its time that may be taken before that counts."""
 LONGEST_PAUSE = 1.0
 

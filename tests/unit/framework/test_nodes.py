@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
-from kubesched.framework.nodes import Nodes, WhatIf
+from kubesched.framework.nodes import FewNodes, Nodes, WhatIf
 from kubesched.state.cluster import ClusterState
 from kubesched.testing import make_node, make_pod
 
@@ -45,3 +48,16 @@ def test_view_of_some_rows_and_of_what_might_be(state: ClusterState) -> None:
     world.remove(0, world.pods(0)[0])
     assert world.requested("cpu").tolist() == [0]
     assert world.view(0).requested("cpu") == 0
+
+
+def test_few_nodes_whose_views_were_looked_at_need_no_garbage_collector(state: ClusterState) -> None:
+    """There are some for every pod."""
+    nodes = FewNodes(state, [0])
+    assert nodes.view(0).totals is nodes.view(0).totals
+    known = weakref.ref(nodes)
+    gc.disable()
+    try:
+        del nodes
+        assert known() is None
+    finally:
+        gc.enable()

@@ -65,6 +65,35 @@ def test_the_same_code_decides_the_same() -> None:
     assert replay.decisions >= 6
 
 
+@pytest.mark.parametrize("spares", [True, False])
+def test_whether_vain_attempts_were_spared_is_part_of_a_recording(spares: bool) -> None:
+    stream, configuration, cluster = io.StringIO(), config.default(), MemoryCluster()
+    recording = Recording(stream, configuration, lambda: 0.0, spares_vain_attempts=spares)
+    scheduler = Scheduler(
+        configuration,
+        RecordingClient(cluster, recording),
+        clock=lambda: 0.0,
+        draw=lambda among: 0,
+        plugins=in_tree(),
+        spares_vain_attempts=spares,
+        listeners=[recording],
+    )
+    placed = make_pod("placed").requests(cpu="4").on("n1").build()
+    for obj in (make_node("n1").build(), placed, *(make_pod(name).requests(cpu="3").build() for name in "abc")):
+        cluster.put(obj)
+    attempts = 0
+    for is_gone in (False, True):
+        if is_gone:
+            cluster.remove(placed)
+        cluster.tell(scheduler)
+        while attempt := scheduler.pop():
+            attempts += 1
+            scheduler.decide(attempt)
+            Running(scheduler.finish(attempt)).to_the_end()
+    assert attempts == (5 if spares else 6)
+    assert Replay(stream.getvalue().splitlines(), in_tree()).run() == []
+
+
 def test_pod_that_is_tried_again_while_its_last_attempt_is_still_written_is_replayed() -> None:
     now = 0.0
     stream = io.StringIO()

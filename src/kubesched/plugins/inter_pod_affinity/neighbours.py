@@ -108,20 +108,23 @@ class Meant(NamedTuple):
 
 
 def carried_terms_that_mean(cycle: Cycle) -> dict[TermKind, list[Meant]]:
-    """The terms of placed pods that mean the incoming pod, by kind; kept until terms or namespaces change."""
+    """The terms of placed pods that mean the incoming pod in topologies that nodes have, by kind.
+
+    Kept until terms, namespaces or the keys of nodes' labels change.
+    """
     state = cycle.state
-    version = (state.matches.terms_version, state.objects.version(Namespace))
+    version = (state.matches.terms_version, state.objects.version(Namespace), state.nodes.label_keys_version)
     return cycle.facts.derived_at(version, _find_carried_terms, cycle)
 
 
 def _find_carried_terms(cycle: Cycle) -> dict[TermKind, list[Meant]]:
-    labels = cycle.state.namespace_labels(cycle.facts.namespace)
+    state, facts = cycle.state, cycle.facts
+    labels = state.namespace_labels(facts.namespace)
     sums: dict[tuple[TermKind, CarriedTerms, str], list[int]] = {}
-    for carried, term, number, weight in cycle.state.matches.carried_that_may_mean(cycle.facts.labels):
-        if _looks_into(term, cycle.facts, labels):
-            number_and_weight = sums.setdefault((term.kind, carried, term.topology_key), [0, 0])
-            number_and_weight[0] += number
-            number_and_weight[1] += weight
+    for carried, term, number, weight in state.matches.carried_that_mean(facts, labels, state.nodes.label_keys):
+        number_and_weight = sums.setdefault((term.kind, carried, term.topology_key), [0, 0])
+        number_and_weight[0] += number
+        number_and_weight[1] += weight
     found: dict[TermKind, list[Meant]] = {}
     for (kind, carried, key), (number, weight) in sums.items():
         found.setdefault(kind, []).append(Meant(carried, key, number, weight))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from kubesched.api.devices import IMPLICIT_PREFIX, DeviceClass
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
@@ -11,6 +14,8 @@ from kubesched.framework.events import Action, Hint, Interest, Kind
 from kubesched.plugins.shared.devices.extended_resources import is_served
 from kubesched.plugins.shared.hinting import has_node, is_same_pod, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
+
+T = TypeVar("T")
 
 Amounts = dict[str, int]
 
@@ -33,7 +38,9 @@ def after_pod(pod: Pod, old: Pod, new: Pod | None, state: ClusterState) -> Hint:
         return Hint.QUEUE
     if not new.spec.node_name:
         return Hint.SKIP
-    before, after, wanted = (_placed(one, state) for one in (old, new, pod))
+    changed = state.companion(_Changed)
+    before, after = changed.amounts(old, _placed), changed.amounts(new, _placed)
+    wanted = state.facts(pod).derived(_wanted_of_pods, (pod, state))
     return queue_if(any(before.get(name, 0) > after.get(name, 0) for name in wanted))
 
 
@@ -42,14 +49,14 @@ def after_node(pod: Pod, old: Node | None, new: Node, state: ClusterState) -> Hi
 
     Resources that the profile ignores count here, as they do in kube-scheduler.
     """
-    wanted = {**_counted(pod_requests(pod, pod_level=state.features.pod_level_resources)), PODS: 1}
-    offered = _offered(new)
+    wanted = state.facts(pod).derived(_wanted_of_nodes, (pod, state))
+    offered = state.companion(_Changed).amounts(new, _offered)
     by_devices = {name for name in wanted if not offered.get(name) and is_served(name, state)}
     if any(amount > offered.get(name, 0) for name, amount in wanted.items() if name not in by_devices):
         return Hint.SKIP
     if old is None or by_devices:
         return Hint.QUEUE
-    before = _offered(old)
+    before = state.companion(_Changed).amounts(old, _offered)
     return queue_if(any(offered.get(name, 0) > before.get(name, 0) for name in wanted))
 
 
@@ -63,6 +70,31 @@ def after_device_class(pod: Pod, old: DeviceClass | None, new: DeviceClass, stat
     return queue_if(not provided.isdisjoint(pod_requests(pod)))
 
 
+class _Changed:
+    """What the objects of the last change amount to: each of very many kinds of waiting pods is held against them."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._known: tuple[tuple[object, Amounts], ...] = ()
+
+    def amounts(self, obj: T, count: Callable[[T, ClusterState], Amounts]) -> Amounts:
+        for known, amounts in self._known:
+            if known is obj:
+                return amounts
+        amounts = count(obj, self._state)
+        self._known = ((obj, amounts), *self._known[:1])
+        return amounts
+
+
+def _wanted_of_pods(source: tuple[Pod, ClusterState]) -> Amounts:
+    return _placed(*source)
+
+
+def _wanted_of_nodes(source: tuple[Pod, ClusterState]) -> Amounts:
+    pod, state = source
+    return {**_counted(pod_requests(pod, pod_level=state.features.pod_level_resources)), PODS: 1}
+
+
 def _placed(pod: Pod, state: ClusterState) -> Amounts:
     """As in kube-scheduler, pod-level requests count here even if that feature is off."""
     return _counted(pod_requests(pod, from_status=True, pod_level_resize=state.features.pod_level_resize))
@@ -73,5 +105,5 @@ def _counted(requests: Quantities) -> Amounts:
     return {name: amount for name, amount in amounts.items() if amount > 0}
 
 
-def _offered(node: Node) -> Amounts:
+def _offered(node: Node, state: ClusterState) -> Amounts:
     return {name: whole(name, parse_quantity(text)) for name, text in node.status.allocatable.items()}

@@ -52,6 +52,7 @@ class SchedulerInside:
             draw=draw,
             plugins=plugins or in_tree(),
             extenders=self._extenders,
+            spares_vain_attempts=True,
             listeners=(waiter, *listeners),
             budget=Budget(time.thread_time, turn=TURN, limit=LIMIT),
         )

@@ -72,6 +72,8 @@ class Failure:
     nominated: str | None = ""
     unschedulable_plugins: set[str] = field(default_factory=set)
     pending_plugins: set[str] = field(default_factory=set)
+    found_no_node: bool = False
+    """Whether all nodes were looked at, and none was good enough."""
 
     @property
     def is_rejection(self) -> bool:

@@ -37,6 +37,7 @@ class FailureReporter:
         """Whether there is still somebody to be told."""
         queued.unschedulable_plugins = set(failure.unschedulable_plugins)
         queued.pending_plugins = set(failure.pending_plugins)
+        queued.found_no_node = failure.found_no_node
         queued.gating_plugin = ""
         latest = self._find(queued.key)
         if latest is None or latest.identity != queued.identity:
@@ -98,6 +99,7 @@ def failure_of(decision: Decision) -> Failure:
         nominated,
         set(diagnosis.unschedulable_plugins),
         set(diagnosis.pending_plugins),
+        found_no_node=True,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from operator import itemgetter
 from typing import Any
 
@@ -12,6 +12,7 @@ from kubesched.api.pod import Pod
 from kubesched.framework.events import ClusterEvent
 from kubesched.scheduler.queue.waiting_groups import Group, OpenedBy, WaitingGroups
 from kubesched.state.cluster import ClusterState
+from kubesched.state.facts import PodFacts
 
 
 class QueuedPod:
@@ -24,6 +25,7 @@ class QueuedPod:
         "first_tried",
         "flushed",
         "flushed_at",
+        "found_no_node",
         "gating_plugin",
         "identity",
         "key",
@@ -54,6 +56,8 @@ class QueuedPod:
         self.flushed = False
         """Whether the pod was last woken only because it had waited so long."""
         self.flushed_at = 0.0
+        self.found_no_node = False
+        """Whether its last attempt failed because no node was good enough, so that one at an equal pod would, too."""
 
     @property
     def rejectors(self) -> set[str]:
@@ -75,13 +79,17 @@ class QueuedPod:
         return self.gating_plugin != ""
 
 
+Entry = tuple[tuple[Any, ...], int, str]
+"""Of a heap: the pod's place in the order, a number of its own, and its name."""
+
+
 class OrderedPods:
     """Pods by name, the first in a given order at hand. Entries that were removed or moved are skipped in time."""
 
     def __init__(self, order: Callable[[QueuedPod], tuple[Any, ...]]) -> None:
         self._order = order
         self._pods: dict[str, tuple[int, QueuedPod]] = {}
-        self._heap: list[tuple[tuple[Any, ...], int, str]] = []
+        self._heap: list[Entry] = []
         self._entries = 0
 
     def __len__(self) -> int:
@@ -96,12 +104,14 @@ class OrderedPods:
     def get(self, key: str) -> QueuedPod | None:
         return self._pods[key][1] if key in self._pods else None
 
-    def put(self, pod: QueuedPod) -> None:
+    def put(self, pod: QueuedPod) -> Entry:
         """Add a pod, or find its new place after it changed. If its order cannot be told, all stays as it was."""
         order = self._order(pod)
         self._entries += 1
         self._pods[pod.key] = (self._entries, pod)
-        heapq.heappush(self._heap, (order, self._entries, pod.key))
+        entry = (order, self._entries, pod.key)
+        heapq.heappush(self._heap, entry)
+        return entry
 
     def remove(self, key: str) -> QueuedPod | None:
         found = self._pods.pop(key, None)
@@ -109,16 +119,18 @@ class OrderedPods:
 
     def first(self) -> QueuedPod | None:
         while self._heap:
-            _, entry, key = self._heap[0]
-            known = self._pods.get(key)
-            if known is not None and known[0] == entry:
-                return known[1]
+            if self._is_current(self._heap[0]):
+                return self._pods[self._heap[0][2]][1]
             heapq.heappop(self._heap)
         return None
 
     def pop(self) -> QueuedPod | None:
         first = self.first()
         return None if first is None else self.remove(first.key)
+
+    def _is_current(self, entry: Entry) -> bool:
+        known = self._pods.get(entry[2])
+        return known is not None and known[0] == entry[1]
 
     def in_order(self) -> list[QueuedPod]:
         return [pod for _, pod in sorted(self._pods.values(), key=lambda entry: (self._order(entry[1]), entry[0]))]
@@ -154,9 +166,15 @@ class Backoff:
 class UnschedulablePods:
     """Pods by name, and by group."""
 
-    def __init__(self, state: ClusterState, groups: WaitingGroups) -> None:
+    def __init__(
+        self, state: ClusterState, groups: WaitingGroups, on_hope: Callable[[PodFacts], None] = lambda facts: None
+    ) -> None:
+        """`on_hope` is called with those for which `is_in_vain` may no longer hold."""
         self._state = state
         self._waiting = groups
+        self._on_hope = on_hope
+        self._in_vain: dict[PodFacts, dict[str, QueuedPod]] = {}
+        """Pods that found no node and wait for what may help them, by their facts and by name, the last one last."""
         self._pods: dict[str, tuple[QueuedPod, Group, Pod]] = {}
         self._groups: dict[Group, tuple[int, dict[str, QueuedPod]]] = {}
         self._arrivals = 0
@@ -189,6 +207,10 @@ class UnschedulablePods:
             self._state.facts.release(known[2])
         else:
             self.remove(pod.key)
+            if known is not None and known[1].facts is not facts:
+                pod.found_no_node = False  # what it is now was never tried
+        if pod.found_no_node and not apart and not pod.is_gated:
+            self._in_vain.setdefault(facts, {})[pod.key] = pod
         self._pods[pod.key] = (pod, group, pod.pod)
         self._state.facts.hold(pod.pod, facts)
         if group not in self._groups:
@@ -203,12 +225,25 @@ class UnschedulablePods:
             return None
         queued, group, pod = found
         self._state.facts.release(pod)
+        in_vain = self._in_vain.get(group.facts)
+        if in_vain is not None and in_vain.pop(key, None) is not None:
+            if not in_vain:
+                del self._in_vain[group.facts]
+            self._on_hope(group.facts)
         members = self._groups[group][1]
         del members[key]
         if not members:
             del self._groups[group]
             self._waiting.remove(group)
         return queued
+
+    def is_in_vain(self, facts: Hashable) -> bool:
+        """Whether a pod with these facts would only fail as an equal one that waits here.
+
+        One with a nominated node says nothing about others: there may be victims for them, too.
+        """
+        equal = self._in_vain.get(facts)  # type: ignore[call-overload]
+        return bool(equal) and not self._state.nominated.node_of(next(reversed(equal.values())).pod)
 
     def groups(self) -> list[tuple[Group, dict[str, QueuedPod]]]:
         """All groups with their members, by name."""

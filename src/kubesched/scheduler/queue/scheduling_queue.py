@@ -12,7 +12,7 @@ Every pending pod is in exactly one of these places.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any
 
 from kubesched.api.change import Change
@@ -21,6 +21,7 @@ from kubesched.framework.events import Action, ClusterEvent, Interest, Kind
 from kubesched.framework.plugin import PreEnqueuePlugin, QueueSortPlugin
 from kubesched.scheduler.cluster_events import PENDING_POD_ADDED, PENDING_POD_UPDATED, pod_events
 from kubesched.scheduler.listener import SchedulerListener
+from kubesched.scheduler.queue.backoff_pods import BackoffPods
 from kubesched.scheduler.queue.gates import Gates
 from kubesched.scheduler.queue.hints import QueueingHints, QueueingStrategy
 from kubesched.scheduler.queue.in_flight import InFlight, InFlightEvent
@@ -56,11 +57,13 @@ class SchedulingQueue:
         initial_backoff: float = 1.0,
         max_backoff: float = 10.0,
         longest_wait: float = LONGEST_WAIT,
+        spares_vain_attempts: bool = False,
         listeners: Sequence[SchedulerListener] = (),
         stopwatch: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """`gates` and `interests` are by profile, interests also by plugin; `find` has the latest version of a pod.
 
+        `spares_vain_attempts` lets pods sit out their backoff where an equal one has just been tried in vain.
         `stopwatch` is for the durations that listeners get.
 
         If the state's features let backoff be cut short, it ends with whole seconds, and pods are held back on their
@@ -76,10 +79,14 @@ class SchedulingQueue:
         self._waits = Backoff(clock, initial_backoff, max_backoff, by_the_second=self._may_cut_backoff_short)
         self._longest_wait = longest_wait
         self._active = OrderedPods(self._order)
-        self._backoff = OrderedPods(lambda pod: (self.backoff_until(pod), *self._order(pod)))
+        self._backoff = BackoffPods(
+            lambda pod: (self.backoff_until(pod), *self._order(pod)),
+            self._kind_of,
+            lambda kind: spares_vain_attempts and self._unschedulable.is_in_vain(kind),
+        )
         self._errors = OrderedPods(lambda pod: (self.backoff_until(pod), pod.key))
         groups = WaitingGroups(state, interests)
-        self._unschedulable = UnschedulablePods(state, groups)
+        self._unschedulable = UnschedulablePods(state, groups, self._backoff.hope)
         self._hints = QueueingHints(state, interests, groups, listeners, stopwatch)
         self._in_flight = InFlight()
         self._listeners = listeners
@@ -161,11 +168,14 @@ class SchedulingQueue:
     # -- attempts -----------------------------------------------------------------------------------------------------
 
     def pop(self) -> tuple[QueuedPod, str] | None:
-        """The next pod and where it was. With nothing else to do, a rejected pod need not sit out its backoff."""
+        """The next pod and where it was. With nothing else to do, a rejected pod need not sit out its backoff.
+
+        Where vain attempts are spared, it does if it would only fail as an equal one did: see `BackoffPods`.
+        """
         while True:
             queued, place = self._active.pop(), "active"
             if queued is None and self._may_cut_backoff_short:
-                queued, place = self._backoff.pop(), "backoff"
+                queued, place = self._backoff.pop_worth_trying(), "backoff"
                 if queued is not None:
                     self._moved(queued, POP_FROM_BACKOFF, ACTIVE)
             if queued is None:
@@ -179,7 +189,7 @@ class SchedulingQueue:
     @property
     def has_next(self) -> bool:
         """Whether `pop` may have a pod."""
-        return bool(self._active) or (self._may_cut_backoff_short and bool(self._backoff))
+        return bool(self._active) or (self._may_cut_backoff_short and self._backoff.first_worth_trying() is not None)
 
     def done(self, pod: Pod) -> None:
         """The attempt is over, or past the point where events matter to it."""
@@ -283,6 +293,10 @@ class SchedulingQueue:
 
     def _is_waiting(self, key: str) -> bool:
         return any(key in place for place in (self._active, self._backoff, self._errors, self._unschedulable))
+
+    def _kind_of(self, queued: QueuedPod) -> Hashable:
+        """What is the same for pods that are equal."""
+        return queued.key if queued.stands_alone else self._state.facts(queued.pod)
 
     def _order(self, queued: QueuedPod) -> tuple[Any, ...]:
         return self._sorter.sort_key(queued.pod, queued.timestamp)

@@ -39,9 +39,12 @@ class Recording(SchedulerListener):
         clock: Callable[[], float],
         *,
         with_annotations: bool = False,
+        spares_vain_attempts: bool = False,
         on_broken: Callable[[Exception], None] | None = None,
     ) -> None:
         """Values of annotations are masked, unless they are asked for: a plugin of one's own may read them.
+
+        `spares_vain_attempts` is the scheduler's, on which depends who is tried when.
 
         If the file cannot be written (a full disk), the recording ends and `on_broken` is called with the cause:
         what is recorded must not suffer from it. Without an `on_broken` the cause is raised.
@@ -52,7 +55,8 @@ class Recording(SchedulerListener):
         self._clock = clock
         self.masked: Callable[[dict[str, Any]], dict[str, Any]] = dict if with_annotations else AnnotationMask()
         shown = to_plain(without_secrets(configuration))
-        self._write({"format": FORMAT, "config": shown, "featureGates": configuration.features.changed})
+        how = {"sparesVainAttempts": True} if spares_vain_attempts else {}
+        self._write({"format": FORMAT, "config": shown, "featureGates": configuration.features.changed, **how})
 
     def note(self, what: str, **details: Any) -> None:
         self._write({"t": float(self._clock()), "what": what, **details})

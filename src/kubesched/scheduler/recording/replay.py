@@ -100,6 +100,7 @@ class Replay:
         _, header = next(self._parsed(), (0, {}))
         if header.get("format") != FORMAT:
             raise ReplayError(f"line 1: expected a header with format {FORMAT!r}")
+        self._spares_vain_attempts = header.get("sparesVainAttempts") is True
         try:
             features = config.Features.of(header.get("featureGates", {}))
             return config.from_plain(header["config"], features=features)
@@ -114,6 +115,7 @@ class Replay:
                 clock=lambda: self._now,
                 draw=lambda _: self._draws.popleft() if self._draws else self._drawn,
                 plugins=plugins,
+                spares_vain_attempts=self._spares_vain_attempts,
             )
         except ProfileError as error:
             raise ReplayError(f"line 1: config: {error}") from error

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
 from kubesched.api.pod import Pod
 from kubesched.state.columns import Bool, Int64
 from kubesched.state.facts import PodFacts
+from kubesched.state.pods import PlacedPod
 from kubesched.ui.model.amounts import spelled
 from kubesched.ui.model.asking import Asking, one_more
 from kubesched.ui.model.observed import Observed
 
 _SHAPES = 6
 _PLENTY = 1_000_000
+_FACTS: Callable[[PlacedPod], PodFacts] = attrgetter("facts")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +49,9 @@ class HeadroomModel:
 
     def rooms(self) -> list[Room]:
         """For the workloads with most pods."""
-        state = self._observed.state
-        counts: Counter[PodFacts] = Counter()
-        one: dict[PodFacts, Pod] = {}
-        for placed in state.pods.at:
-            if placed is not None:
-                counts[placed.facts] += 1
-                one.setdefault(placed.facts, placed.pod)
+        placed = [each for each in self._observed.state.pods.at if each is not None]
+        counts = Counter(map(_FACTS, placed))
+        one = {each.facts: each.pod for each in reversed(placed)}
         common: dict[str, PodFacts] = {}
         for facts, _ in counts.most_common():  # a workload that is being rolled out has pods of two kinds
             common.setdefault(workload_of(one[facts]), facts)

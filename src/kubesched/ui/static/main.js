@@ -5,7 +5,7 @@ import { Cluster } from "./cluster.js";
 import { empty, fill, h } from "./dom.js";
 import { current, groupOf } from "./router.js";
 import { searchBox } from "./search.js";
-import { signIn } from "./sign-in.js";
+import { signIn, signOut } from "./sign-in.js";
 import { travelBar } from "./travel.js";
 import { startTheme, switchTheme } from "./theme.js";
 import { node } from "./views/node.js";
@@ -30,6 +30,8 @@ const tabs = () => [
   ...(cluster.about.experiments ? [/** @type {[string, string]} */ (["what-if", "What if"])] : []),
 ];
 
+/** Sources to which people sign in. */
+const SCHEDULERS = ["daemon", "shadow"];
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 const banner = /** @type {HTMLElement} */ (document.getElementById("banner"));
 const saying = /** @type {HTMLElement} */ (document.getElementById("saying"));
@@ -78,6 +80,8 @@ function header() {
       h("a", { href: `#/${name}`, "data-tab": name }, title, name === "pending" ? queued : null))),
     searchBox(),
     h("span", { class: "where dim", title: cluster.about.title }, cluster.about.title),
+    SCHEDULERS.includes(cluster.about.source)
+      ? h("button", { type: "button", class: "sign-out", on: { click: signOut } }, "Sign out") : null,
     h("button", { type: "button", class: "theme", "aria-label": "Dark or light", title: "Dark or light", on: { click: switchTheme } }, "◐"));
 }
 

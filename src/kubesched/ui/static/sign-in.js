@@ -1,4 +1,4 @@
-// Signing in at a scheduler's own page: a token of the cluster, which the server puts into a cookie.
+// Signing in at a scheduler's own page, and out again: a token of the cluster, which the server puts into a cookie.
 
 import { ApiError, post } from "./api.js";
 import { fill, h } from "./dom.js";
@@ -30,6 +30,12 @@ export function signIn(root, refusal) {
       h("p", {}, "Whoever may get and post /ui/* may look; a service account is allowed to, and gets a token, with:"),
       h("pre", { tabindex: 0 }, COMMANDS))));
   token.focus();
+}
+
+/** The server takes the token out of the cookie. */
+export async function signOut() {
+  await post("sign-in", { token: "" });
+  location.reload();
 }
 
 /** @param {ApiError} refusal */

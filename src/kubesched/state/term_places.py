@@ -1,0 +1,111 @@
+"""Where affinity terms look, every set of namespaces and every topology once: found by name, not one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping
+from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from kubesched.api.selectors import Selector
+from kubesched.state.columns import Bool
+from kubesched.state.facts import Term
+from kubesched.state.label_index import SelectorIndex
+
+H = TypeVar("H", bound=Hashable)
+
+
+class _Numbered(Generic[H]):
+    """Things that are in use, each with a small number of its own."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[H, int] = {}
+        self._uses: list[int] = []
+        self._free: list[int] = []
+
+    def __len__(self) -> int:
+        """More than the largest number."""
+        return len(self._uses)
+
+    def take(self, thing: H) -> tuple[int, bool]:
+        """Its number, and whether it is new."""
+        known = self.numbers.get(thing)
+        if known is not None:
+            self._uses[known] += 1
+            return known, False
+        if not self._free:
+            self._free.append(len(self._uses))
+            self._uses.append(0)
+        number = self.numbers[thing] = self._free.pop()
+        self._uses[number] = 1
+        return number, True
+
+    def give_back(self, thing: H) -> bool:
+        """Whether that was its last use."""
+        number = self.numbers[thing]
+        self._uses[number] -= 1
+        if not self._uses[number]:
+            del self.numbers[thing]
+            self._free.append(number)
+        return not self._uses[number]
+
+
+class Scope(NamedTuple):
+    """The namespaces that a term looks into."""
+
+    namespaces: frozenset[str]
+    selector: Selector
+
+    @classmethod
+    def of(cls, term: Term) -> Scope:
+        return cls(term.namespaces, term.namespace_selector)
+
+
+class TermPlaces:
+    """The scopes and the topologies of terms, by number."""
+
+    def __init__(self) -> None:
+        self._scopes: _Numbered[Scope] = _Numbered()
+        self._named: dict[str, set[int]] = {}
+        self._selecting: SelectorIndex[Scope] = SelectorIndex()
+        self._topologies: _Numbered[str] = _Numbered()
+
+    def take(self, term: Term) -> tuple[int, int]:
+        """The numbers of its scope and of its topology."""
+        scope = Scope.of(term)
+        number, is_new = self._scopes.take(scope)
+        if is_new:
+            self._selecting.put(scope.selector, scope)
+            for namespace in scope.namespaces:
+                self._named.setdefault(namespace, set()).add(number)
+        return number, self._topologies.take(term.topology_key)[0]
+
+    def give_back(self, term: Term) -> None:
+        scope = Scope.of(term)
+        number = self._scopes.numbers[scope]
+        if self._scopes.give_back(scope):
+            self._selecting.discard(scope.selector, scope)
+            for namespace in scope.namespaces:
+                self._named[namespace].discard(number)
+                if not self._named[namespace]:
+                    del self._named[namespace]
+        self._topologies.give_back(term.topology_key)
+
+    def that_look_into(self, namespace: str, labels: Mapping[str, str]) -> Bool:
+        """Of all scopes, those that a namespace with such labels is in."""
+        found = np.zeros(len(self._scopes), dtype=np.bool_)
+        found[list(self._named.get(namespace, ()))] = True
+        for scope in self._selecting.candidates(labels):
+            if scope.selector.matches(labels):
+                found[self._scopes.numbers[scope]] = True
+        return found
+
+    def topologies_among(self, keys: Collection[str]) -> Bool:
+        """Of all topologies, those that are among the labels of some node."""
+        numbers = self._topologies.numbers
+        found = np.zeros(len(self._topologies), dtype=np.bool_)
+        fewer, others = (keys, numbers) if len(keys) < len(numbers) else (numbers, keys)
+        for key in fewer:
+            if key in others:
+                found[numbers[key]] = True
+        return found
