@@ -32,6 +32,8 @@ STATE_MB = 350
 SIMULATE_SECONDS = 15
 STORM_MS = 5
 """CPU of one of as many preemptors as there are nodes, from its first attempt to its binding."""
+STORM_VOLUMES_MS = 5
+"""The same where each has a volume of its own."""
 STORM_SIMULATE_SECONDS = 5
 STORM_GROWTH = 2.3
 """By how much twice as many preemptors on twice as many nodes may cost more."""

@@ -75,6 +75,10 @@ def preemptors(console: Console, rounds: int) -> Results:
             f"storm of {size:,} preemptors: {each:.1f} ms of CPU each "
             f"(bar {bars.STORM_MS} ms, {verdict(each <= bars.STORM_MS)})"
         )
+    size, bar = storm.SIZES[0], bars.STORM_VOLUMES_MS
+    each = min(storm.cpu_ms_per_preemptor(size, volumes=True) for _ in range(rounds))
+    results[f"storm/preemptor-with-volume-ms/{size}"] = round(each, 2)
+    console.print(f"{size:,} with a volume each: {each:.1f} ms of CPU each (bar {bar} ms, {verdict(each <= bar)})")
     small, large = (min(simulating.storm_cpu_seconds(size) for _ in range(rounds)) for size in storm.SIZES)
     results |= {f"storm/simulate-seconds/{size}": round(s, 2) for size, s in zip(storm.SIZES, (small, large))}
     bar, growth = bars.STORM_SIMULATE_SECONDS, large / small

@@ -11,7 +11,17 @@ from bench import clusters
 from bench.loop import Binder, Loop
 from bench.measure import cpu_us
 from kubesched.api.change import Change
-from kubesched.api.pod import Pod, PodCondition
+from kubesched.api.meta import ObjectMeta
+from kubesched.api.pod import PersistentVolumeClaimSource, Pod, PodCondition, Volume
+from kubesched.api.storage import (
+    ClaimStatus,
+    CSIVolumeSource,
+    ObjectReference,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
+    PersistentVolumeSpec,
+)
 from kubesched.framework.client import Awaited
 from kubesched.scheduler.run_now import run_now
 
@@ -61,7 +71,8 @@ class Evictor(Binder):
 class Storm:
     """A cluster without room, into which the urgent pods come all at once."""
 
-    def __init__(self, nodes: int) -> None:
+    def __init__(self, nodes: int, *, volumes: bool = False) -> None:
+        """With `volumes`, each urgent pod has a volume of its own: no two of them are equivalent."""
         self.evictor = Evictor()
         self._loop = Loop(nodes, self.evictor)
         self.attempts = 0
@@ -70,7 +81,9 @@ class Storm:
             name = f"node-{i % nodes:05d}"
             scheduler.handle(Change(new=clusters.pod(i, "lesser", cpu="7200m", node_name=name)))
         for i in range(nodes):
-            scheduler.handle(Change(new=clusters.pod(i, "urgent", cpu="24", priority=10)))
+            urgent = clusters.pod(i, "urgent", cpu="24", priority=10)
+            for each in _with_volume(i, urgent) if volumes else (urgent,):
+                scheduler.handle(Change(new=each))
 
     def run(self) -> None:
         """Until nothing is left to try and nobody is left to go."""
@@ -89,9 +102,29 @@ class Storm:
                 scheduler.handle(Change(old=leaving.popleft()))
 
 
-def cpu_ms_per_preemptor(nodes: int) -> float:
+def _with_volume(i: int, pod: Pod) -> tuple[PersistentVolumeClaim, PersistentVolume, Pod]:
+    """A claim, its volume that every node reaches, and the pod that uses them."""
+    claim, disk = f"claim-{i}", f"disk-{i}"
+    spec = PersistentVolumeClaimSpec(access_modes=("ReadOnlyMany",), volume_name=disk)
+    bound = {"pv.kubernetes.io/bind-completed": "yes"}
+    named = ObjectMeta(name=claim, namespace=pod.namespace, uid=claim, annotations=bound)
+    reference = ObjectReference(namespace=pod.namespace, name=claim, uid=claim)
+    source = CSIVolumeSource(driver="csi.example.com", volume_handle=disk)
+    used = Volume(name="data", persistent_volume_claim=PersistentVolumeClaimSource(claim))
+    return (
+        PersistentVolumeClaim(metadata=named, spec=spec, status=ClaimStatus("Bound")),
+        PersistentVolume(
+            metadata=ObjectMeta(name=disk, uid=disk),
+            spec=PersistentVolumeSpec(capacity={"storage": "1Gi"}, claim_ref=reference, csi=source),
+            status=ClaimStatus("Bound"),
+        ),
+        replace(pod, spec=replace(pod.spec, volumes=(used,))),
+    )
+
+
+def cpu_ms_per_preemptor(nodes: int, *, volumes: bool = False) -> float:
     """From the first attempt to the last binding: failing, evicting, being woken, binding."""
-    storm = Storm(nodes)
+    storm = Storm(nodes, volumes=volumes)
     spent = cpu_us(storm.run)
     assert storm.evictor.bound == nodes
     return spent / nodes / 1000
