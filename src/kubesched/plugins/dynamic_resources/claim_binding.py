@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
 
 import msgspec
 
@@ -204,7 +205,7 @@ class ClaimBinding:
         """When the devices began to be made ready; only that feature asks."""
         if not self._context.features.device_binding_conditions:
             return ""
-        return datetime.fromtimestamp(self._context.now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return _written(int(self._context.now()))
 
     async def _create(self, claim: ResourceClaim) -> ResourceClaim:
         nameless = msgspec.structs.replace(claim, metadata=msgspec.structs.replace(claim.metadata, name="", uid=""))
@@ -252,3 +253,9 @@ class ClaimBinding:
                 raise ClientError(TIMEOUT, f"{BINDING_TIMEOUT}: claim={claim.name}")
             return False
         return True
+
+
+@lru_cache(maxsize=1)
+def _written(second: int) -> str:
+    """A time as the API has it. Many claims are written within one second, and the text is dear to make."""
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
