@@ -57,9 +57,17 @@ class Process:
 
     def cpu_seconds(self) -> float:
         """What all its threads have spent so far, in user and kernel mode."""
-        # The name of the program, in brackets, may have blanks in it.
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS
+        _, spent = _parent_and_cpu(self.process.pid)
+        return spent
+
+    def cpu_seconds_of_others(self) -> float:
+        """What we, and all others whom we have started and who still run, have spent so far."""
+        spent = 0.0
+        for pid in (int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit()):
+            with contextlib.suppress(OSError):
+                parent, cpu = _parent_and_cpu(pid)
+                spent += cpu if os.getpid() in (pid, parent) and pid != self.process.pid else 0.0
+        return spent
 
     def main_thread_seconds(self) -> float:
         """The same of its main thread alone, to the nanosecond."""
@@ -71,6 +79,12 @@ class Process:
     def peak_rss_mb(self) -> float:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(status.partition("VmHWM:")[2].split()[0]) / 1e3
+
+
+def _parent_and_cpu(pid: int) -> tuple[int, float]:
+    # The name of the program, in brackets, may have blanks in it.
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[1]), (int(fields[11]) + int(fields[12])) / _TICKS
 
 
 class ApiServer(Process):

@@ -14,6 +14,7 @@ from bench.peer.schedulers import KUBE_SCHEDULER, KUBESCHED
 _COLUMNS: dict[str, Callable[[Result], float]] = {
     "pods/s": lambda result: result.pods_per_second,
     "CPU ms/pod": lambda result: result.cpu_ms_per_pod,
+    "others' CPU": lambda result: result.others_cpu_ms_per_pod,
     "p50 s": lambda result: result.p50,
     "p99 s": lambda result: result.p99,
     "RSS MB": lambda result: result.rss_mb,
