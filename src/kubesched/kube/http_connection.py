@@ -38,8 +38,8 @@ class HttpConnection(asyncio.BufferedProtocol):
     ) -> None:
         """What comes is read into the buffer, which all connections on one event loop may share.
 
-        Without one, Python's TLS makes room for 256 KB for each read, and gives back what it did not need: with answers
-        of a few hundred bytes that was a tenth of all that the scheduler did.
+        Without one, Python's TLS makes room for 256 KB for each read, and gives back what it did not need, though most
+        answers have a few hundred bytes.
         """
         self._loop = loop
         self._lost = lost
