@@ -10,6 +10,8 @@ from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
+import uvloop
+
 T = TypeVar("T")
 
 
@@ -26,7 +28,8 @@ def in_background(served: AbstractAsyncContextManager[T]) -> Iterator[tuple[T, a
 
     def main() -> None:
         try:
-            asyncio.run(run())
+            # As the product does. A server on asyncio's own loop leaves sockets open that it accepts while it ends.
+            uvloop.run(run())
         except BaseException as error:
             if started.done():
                 raise
