@@ -173,7 +173,7 @@ class UnschedulablePods:
         self._state = state
         self._waiting = groups
         self._on_hope = on_hope
-        self._in_vain: dict[PodFacts, dict[str, QueuedPod]] = {}
+        self._in_vain: dict[Hashable, dict[str, QueuedPod]] = {}
         """Pods that found no node and wait for what may help them, by their facts and by name, the last one last."""
         self._pods: dict[str, tuple[QueuedPod, Group, Pod]] = {}
         self._groups: dict[Group, tuple[int, dict[str, QueuedPod]]] = {}
@@ -242,8 +242,10 @@ class UnschedulablePods:
 
         One with a nominated node says nothing about others: there may be victims for them, too.
         """
-        equal = self._in_vain.get(facts)  # type: ignore[call-overload]
-        return bool(equal) and not self._state.nominated.node_of(next(reversed(equal.values())).pod)
+        equal = self._in_vain.get(facts)
+        if not equal:
+            return False
+        return not self._state.nominated.node_of(next(reversed(equal.values())).pod)
 
     def groups(self) -> list[tuple[Group, dict[str, QueuedPod]]]:
         """All groups with their members, by name."""
