@@ -14,7 +14,7 @@ from kubesched.ui.shown import Shown
 from kubesched.ui.views import Views
 
 TICK = 0.2
-"""Seconds between two looks at the cluster: a decision is seen that much later, at most."""
+"""Seconds between two looks at the cluster: a decision is seen so much later, unless questions must wait (`AtWork`)."""
 _STILL_THERE = 15.0
 """Seconds after which a page that hears nothing is told that nothing happened."""
 _DECISIONS_AT_FIRST, _DECISIONS_AT_ONCE = 60, 20
