@@ -14,7 +14,10 @@ SHELL  := bash
 NAMED := sed -u -n 's/^Collecting \([A-Za-z0-9._-]*\).*/  \1/p'
 INSTALL := $(BIN)/pip install --disable-pip-version-check --progress-bar off
 
-$(RUNTIME): pyproject.toml
+# The versions in requirements/dev.txt: a tool that has new opinions tomorrow does not fail what passes today.
+VERSIONS := $(VENV)/versions.txt
+
+$(RUNTIME): pyproject.toml requirements/dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit("kubesched needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
 	@echo "Installing kubesched into $(VENV), once; half a minute with a good connection:"
 	@$(PYTHON) -m venv $(VENV)
@@ -22,18 +25,19 @@ ifdef LOCKED
 	@$(INSTALL) --require-hashes -r requirements/dev.txt | $(NAMED)
 	@$(INSTALL) --no-deps --no-build-isolation -e . | $(NAMED)
 else
-	@$(INSTALL) -e . | $(NAMED)
+	@sed -n 's/^\([A-Za-z0-9][^\\]*\) \\$$/\1/p' requirements/dev.txt > $(VERSIONS)
+	@$(INSTALL) -c $(VERSIONS) -e . | $(NAMED)
 endif
 	@touch $(RUNTIME)
 
 $(STAMP): $(RUNTIME)
 ifndef LOCKED
 	@echo "Installing what its tests need:"
-	@$(INSTALL) -e '.[dev]' | $(NAMED)
+	@$(INSTALL) -c $(VERSIONS) -e '.[dev]' | $(NAMED)
 endif
 	@touch $(STAMP)
 
-# Exact versions with hashes, for the image and for CI (make LOCKED=1 ...). Needs uv; make lock UPGRADE=1 takes newer ones.
+# Exact versions; the image and CI (make LOCKED=1 ...) ask for their hashes too. Needs uv; make lock UPGRADE=1 takes newer ones.
 LOCK := uv pip compile --quiet --no-config --default-index https://pypi.org/simple --universal --python-version 3.11 \
 	--generate-hashes --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade)
 lock:

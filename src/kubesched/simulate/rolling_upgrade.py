@@ -69,8 +69,8 @@ class Replaced:
 class RollingUpgrade:
     """An operation for a simulation, to be used once; afterwards it tells how it went."""
 
-    def __init__(self, nodes: Iterable[str], pace: Pace = Pace()) -> None:  # noqa: B008 - it is frozen
-        self.pace = pace
+    def __init__(self, nodes: Iterable[str], pace: Pace | None = None) -> None:
+        self.pace = pace or Pace()
         self.replaced: list[Replaced] = []
         self.forced: list[Forced] = []
         self._left = deque(nodes)
