@@ -50,7 +50,6 @@ def make_engine(
         plugin.looks_at_totals, plugin.looks_at_pods = False, True
         vars(plugin)["heeds"] = lambda cycle, pod: True
         vars(plugin)["heeds_any"] = lambda cycle: True
-        vars(plugin)["heeds_any"] = lambda cycle: True
     return Engine(state, profiles, draw, read.percentage_of_nodes_to_score)
 
 

@@ -8,6 +8,7 @@ import math
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import partial
 from typing import IO, Any
 
 from kubesched.daemon.cache_comparer import CacheComparer
@@ -41,6 +42,9 @@ from kubesched.scheduler.scheduler import Scheduler
 FINISH_WITHIN = 10.0
 """Seconds that bindings under way are given when the replica stops."""
 FLUSH_WITHIN = 3.0
+_REST = 0.01
+"""Seconds in which pods that come close upon each other are gathered (`SchedulingLoop`): docs/decisions.md has what that
+saves."""
 
 log = Log(__name__)
 
@@ -107,7 +111,7 @@ class Replica:
             SchedulerMetrics(registry, self.scheduler.profiles, clock=time.perf_counter, draw=_quick_draw),
             SchedulingLog(self.scheduler.engine.knows),
         )
-        self.loop = SchedulingLoop(self.scheduler)
+        self.loop = SchedulingLoop(self.scheduler, rest=partial(time.sleep, _REST))
         self.shadow: Shadow | None = None
         if options.shadow:
             self.shadow = shadow_of(self.scheduler, clock=time.time, on_comparison=log_and_count(registry))

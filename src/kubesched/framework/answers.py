@@ -95,6 +95,14 @@ def ask_for_ids(plugin: FilterPlugin, cycle: Cycle, nodes: Nodes) -> Int32:
     return ids
 
 
+def _ask_anew(plugin: FilterPlugin, cycle: Cycle, nodes: Nodes, count: int) -> list[int]:
+    """The same of so many rows that changed. Who looks at node objects does not find one on a row that is dead now."""
+    if plugin.filter_scope is Scope.NODE_OBJECT:
+        found: list[int] = ask_for_ids(plugin, cycle, nodes).tolist()
+        return found
+    return ask_about_some(plugin, cycle, nodes, count)
+
+
 def ask_about_some(plugin: FilterPlugin, cycle: Cycle, nodes: Nodes, count: int) -> list[int]:
     """The same of so many nodes, mostly few."""
     if count <= _FEW and plugin.answers_both_ways:
@@ -125,7 +133,7 @@ class AnswerCache:
                 answer = None
             else:
                 rows, nodes = repair
-                answer.repair(rows, ask_about_some(plugin, cycle, nodes, len(rows)))
+                answer.repair(rows, _ask_anew(plugin, cycle, nodes, len(rows)))
                 answer.position = log.position
         if answer is None:
             ids = ask_for_ids(plugin, cycle, Nodes(self._state))

@@ -6,7 +6,7 @@ plugins the same questions; it only goes on asking where the answer is already c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 
 import numpy as np
 
@@ -245,7 +245,7 @@ class Engine:
             if outcome is not None and cycle.within is not None:
                 outcome.restrict(outcome.feasible & cycle.within)
         if outcome is None or (cycle.within is not None and not outcome.feasible.any()):
-            considered, few = self._considered(cycle, pre_filter), self._few(cycle, pre_filter)
+            considered, few = self._considered(cycle, pre_filter.names)
             outcome = profile.filters.run(cycle, considered, few=few, exhaustive=explain)
         decision.trace.filter_outcome = outcome
         if cycle.watch is not None:
@@ -330,21 +330,15 @@ class Engine:
         outcome.feasible[rows] = feasible[rows] = False
         return Sample(feasible, sample.found - len(rows), sample.evaluated)
 
-    def _considered(self, cycle: Cycle, pre_filter: PreFilterOutcome) -> Bool:
-        table, live = self.state.nodes, self._eligible(cycle)
-        if pre_filter.names is None:
-            return live
-        listed = np.zeros(table.size, dtype=np.bool_)
-        listed[[table.row_of[name] for name in pre_filter.names if name in table.row_of]] = True
-        return live & listed
-
-    def _few(self, cycle: Cycle, pre_filter: PreFilterOutcome) -> list[int] | None:
-        """The rows to look at, if pre-filters left only few; None for any number."""
-        table, names = self.state.nodes, pre_filter.names
-        if names is None or len(names) > _FEW:
-            return None
-        eligible = self._eligible(cycle)
-        return sorted(row for name in names if (row := table.row_of.get(name)) is not None and eligible[row])
+    def _considered(self, cycle: Cycle, names: Set[str] | None) -> tuple[Bool, list[int] | None]:
+        """The rows to look at, and the same as a list if those are few that pre-filters left."""
+        table, eligible = self.state.nodes, self._eligible(cycle)
+        if names is None:
+            return eligible, None
+        rows = [row for name in names if (row := table.row_of.get(name)) is not None and eligible[row]]
+        considered = np.zeros(table.size, dtype=np.bool_)
+        considered[rows] = True
+        return considered, sorted(rows) if len(names) <= _FEW else None
 
     def _eligible(self, cycle: Cycle) -> Bool:
         live = self.state.nodes.live[: self.state.nodes.size]

@@ -51,7 +51,7 @@ class FilterRunner:
         """Ask all pre-filters. A hard rejection ends it; a soft one waits for the others, since preemption may help."""
         if cycle.facts.extended:
             self.state.give_columns(cycle.facts)
-        plan, watch = cycle.facts.find(self._plan_key), cycle.watch_of_plugins
+        plan, watch = cycle.facts.kin.find(self._plan_key), cycle.watch_of_plugins
         outcome = PreFilterOutcome(plan)
         skipped: list[str] = []
         for_all: list[str] = []
@@ -91,7 +91,7 @@ class FilterRunner:
                     return outcome
         if plan is None:
             outcome.plan = self._plan(frozenset(for_all))
-            cycle.facts.keep(self._plan_key, outcome.plan)
+            cycle.facts.kin.keep(self._plan_key, outcome.plan)
         cycle.skipped_filters = self._skipped(plan, skipped)
         return outcome
 
@@ -170,7 +170,7 @@ class FilterRunner:
             return self._run_on_few(cycle, considered, few)
         outcome = FilterOutcome(considered)
         standing = considered
-        plan = cycle.facts.find(self._plan_key)
+        plan = cycle.facts.kin.find(self._plan_key)
         for plugin in self.filters if plan is None else plan.filters:
             if plugin.name in cycle.skipped_filters:
                 continue
@@ -190,14 +190,14 @@ class FilterRunner:
 
     def _run_on_few(self, cycle: Cycle, considered: Bool, rows: list[int]) -> FilterOutcome:
         outcome, nodes = FilterOutcome(considered), FewNodes(self.state, rows)
-        plan = cycle.facts.find(self._plan_key)
+        plan = cycle.facts.kin.find(self._plan_key)
         for plugin in self.filters if plan is None else plan.filters:
             if plugin.name in cycle.skipped_filters:
                 continue
             found = cycle.ask(plugin.name, "Filter", ask_about_some, plugin, cycle, nodes, len(rows))
-            rejected = {row: rejection_id for row, rejection_id in zip(rows, found, strict=True) if rejection_id}
-            if not rejected:
+            if not any(found):
                 continue
+            rejected = {row: rejection_id for row, rejection_id in zip(rows, found, strict=True) if rejection_id}
             ids = np.zeros(len(considered), dtype=np.int32)
             ids[list(rejected)] = list(rejected.values())
             outcome.columns.append((plugin.rejections, ids))
@@ -264,11 +264,11 @@ class FilterRunner:
         return None
 
     def _check(self, plugin: FilterPlugin, cycle: Cycle, world: WhatIf) -> Status | None:
-        if plugin.answers_both_ways:
-            return plugin.filter_node(cycle, world.view(0))
         if plugin.filter_scope is Scope.NODE_OBJECT and plugin.is_columnar:
             # Pods come and go in imagination, but the node stays the same: so does the answer.
             return plugin.rejections.statuses[int(self._answers.ask_filter(plugin, cycle).ids[world.row(0)])]
+        if plugin.answers_both_ways:
+            return plugin.filter_node(cycle, world.view(0))
         return plugin.rejections.statuses[int(plugin.filter(cycle, world)[0])]
 
     def check_with_nominated(self, cycle: Cycle, world: WhatIf) -> Status | None:

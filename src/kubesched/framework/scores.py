@@ -194,7 +194,7 @@ class ScoreRunner:
 
     def _pre_score(self, cycle: Cycle, result: Scores) -> ScoreGroup | None:
         """Ask all pre-scores. What is left of the scores that are answered together; None if something broke."""
-        known = cycle.facts.find(self._plan_key)
+        known = cycle.facts.kin.find(self._plan_key)
         plan = known or self._plan(())
         skipped: list[str] = []
         for_all: list[str] = []
@@ -216,7 +216,7 @@ class ScoreRunner:
             if status is SKIP_EQUIVALENT:
                 for_all.append(plugin.name)
         if known is None:
-            cycle.facts.keep(self._plan_key, self._plan(tuple(for_all)))
+            cycle.facts.kin.keep(self._plan_key, self._plan(tuple(for_all)))
         cycle.skipped_scores, group = plan.without(tuple(skipped))
         result.skipped = cycle.skipped_scores
         return group

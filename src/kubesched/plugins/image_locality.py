@@ -50,7 +50,7 @@ class ImageLocality(ScorePlugin):
 
 def _images(cycle: Cycle) -> tuple[tuple[str, ...], int]:
     """The images of a pod as nodes name them, and the number of containers that the upper bound goes by."""
-    return cycle.facts.derived(_images_of, cycle.pod)
+    return cycle.facts.kin.derived(_images_of, cycle.pod)
 
 
 def _images_of(pod: Pod) -> tuple[tuple[str, ...], int]:

@@ -17,7 +17,7 @@ from kubesched.config.args import NodeAffinityArgs
 from kubesched.framework.budget import Expense
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
-from kubesched.framework.nodes import Nodes
+from kubesched.framework.nodes import Nodes, NodeView
 from kubesched.framework.plugin import FilterPlugin, PluginContext, PreFilterPlugin, PreScorePlugin, Scope, ScorePlugin
 from kubesched.framework.profile import ProfileError
 from kubesched.framework.status import SKIP_EQUIVALENT, Status, error, unresolvable
@@ -86,6 +86,11 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         if self._enforced is not None:
             ids[~nodes.selected_by(self._enforced)] = self.rejections.id_of(NOT_ENFORCED)
         return ids
+
+    def filter_node(self, cycle: Cycle, node: NodeView) -> Status | None:
+        if self._enforced is not None and not node_matches(self._enforced, node.node):
+            return NOT_ENFORCED
+        return None if RequiredNodes.of(cycle).allow(node.node) else NOT_SELECTED
 
     def pre_score(self, cycle: Cycle, nodes: Nodes) -> Status | None:
         affinity = _node_affinity(cycle.pod)

@@ -49,7 +49,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     def pre_filter(self, cycle: Cycle) -> Status | None:
         if not self._enabled:
             return SKIP_EQUIVALENT
-        required = cycle.facts.derived(required_features, cycle.pod)
+        required = cycle.facts.kin.derived(required_features, cycle.pod)
         if not required:
             return SKIP_EQUIVALENT
         cycle.write(_REQUIRED, required)

@@ -8,9 +8,9 @@ import numpy as np
 
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Interest, Kind
-from kubesched.framework.nodes import Nodes
+from kubesched.framework.nodes import Nodes, NodeView
 from kubesched.framework.plugin import FilterPlugin, Scope
-from kubesched.framework.status import unresolvable
+from kubesched.framework.status import Status, unresolvable
 from kubesched.plugins.shared.hinting import waits_for
 from kubesched.state.columns import Int32
 
@@ -36,3 +36,7 @@ class NodeName(FilterPlugin):
             return np.zeros(len(nodes), dtype=np.int32)
         row = cycle.state.nodes.row_of.get(wanted, -1)
         return self.reject(nodes.row_ids != row, OTHER_NODE)
+
+    def filter_node(self, cycle: Cycle, node: NodeView) -> Status | None:
+        wanted = cycle.pod.spec.node_name
+        return OTHER_NODE if wanted and node.name != wanted else None

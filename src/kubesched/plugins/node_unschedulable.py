@@ -11,9 +11,9 @@ from kubesched.api.pod import Pod, Toleration
 from kubesched.api.tolerations import UNSCHEDULABLE_TAINT, tolerates_any_way
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
-from kubesched.framework.nodes import Nodes
+from kubesched.framework.nodes import Nodes, NodeView
 from kubesched.framework.plugin import FilterPlugin, PluginContext, Scope
-from kubesched.framework.status import unresolvable
+from kubesched.framework.status import Status, unresolvable
 from kubesched.plugins.shared.hinting import is_same_pod, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int32
@@ -45,6 +45,10 @@ class NodeUnschedulable(FilterPlugin):
         if self._tolerated(cycle.pod.spec.tolerations):
             return np.zeros(len(nodes), dtype=np.int32)
         return self.reject(nodes.unschedulable, CORDONED)
+
+    def filter_node(self, cycle: Cycle, node: NodeView) -> Status | None:
+        is_open = not node.node.spec.unschedulable or self._tolerated(cycle.pod.spec.tolerations)
+        return None if is_open else CORDONED
 
     def _after_node(self, pod: Pod, old: Node | None, new: Node, state: ClusterState) -> Hint:
         return queue_if(not new.spec.unschedulable and (old is None or old.spec.unschedulable))

@@ -14,9 +14,9 @@ from kubesched.api.pod import Pod, Toleration
 from kubesched.api.tolerations import has_untolerated, tolerates_any_way
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.events import Action, Hint, Interest, Kind
-from kubesched.framework.nodes import Nodes
+from kubesched.framework.nodes import Nodes, NodeView
 from kubesched.framework.plugin import FilterPlugin, PluginContext, PreScorePlugin, Scope, ScorePlugin
-from kubesched.framework.status import unresolvable
+from kubesched.framework.status import Status, unresolvable
 from kubesched.plugins.shared.arithmetic import scaled_to_maximum
 from kubesched.plugins.shared.hinting import after_own_change, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
@@ -57,6 +57,9 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
         refused.append(False)  # index -1: rows without a node
         return self.reject(np.array(refused)[nodes.taint_ids], UNTOLERATED)
 
+    def filter_node(self, cycle: Cycle, node: NodeView) -> Status | None:
+        return UNTOLERATED if self._refuses(node.node, cycle.pod) else None
+
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
         """How many PreferNoSchedule taints the pod does not tolerate."""
         soft = tuple(t for t in cycle.pod.spec.tolerations if t.effect in ("", "PreferNoSchedule"))
@@ -75,7 +78,8 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
         return queue_if(not self._refuses(new, pod) and (old is None or self._refuses(old, pod)))
 
     def _refuses(self, node: Node, pod: Pod) -> bool:
-        return has_untolerated(node.spec.taints, pod.spec.tolerations, numeric=self._numeric)
+        taints = node.spec.taints
+        return bool(taints) and has_untolerated(taints, pod.spec.tolerations, numeric=self._numeric)
 
     def _intolerable(self, taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> int:
         soft = (taint for taint in taints if taint.effect == "PreferNoSchedule")

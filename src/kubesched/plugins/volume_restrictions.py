@@ -145,7 +145,7 @@ def _collide(wanted: Collection[Disk], others: Collection[Disk]) -> bool:
 
 def disks_of(pod: Pod, facts: PodFacts) -> tuple[Disk, ...]:
     """The disks a pod names that others may collide with."""
-    return facts.derived(_disks_of, pod)
+    return facts.kin.derived(_disks_of, pod)
 
 
 def _disks_of(pod: Pod) -> tuple[Disk, ...]:

@@ -3,6 +3,9 @@
 Pods of one ReplicaSet differ in name and uid only. Their facts are one object, found by the bytes of what matters: pods
 with the same facts are an equivalence class. The object lives as long as a pod that has it, and plugins keep on it
 whatever they derive from the definition.
+
+Pods of one DaemonSet differ in the node that they must go to as well: each is a class of its own. But all else about
+them is the same, so it is worked out for the first of them, and the others have it from their kin.
 """
 
 from __future__ import annotations
@@ -13,9 +16,10 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from kubesched.api.affinity import PodAffinity, PodAffinityTerm
-from kubesched.api.pod import Pod, PodStatus
+from kubesched.api.pod import Pod, PodSpec, PodStatus
 from kubesched.api.requests import Quantities, is_countable, is_sidecar, placed_requests, whole
 from kubesched.api.selectors import NOTHING, Selector, compile_selector
 from kubesched.config.features import Features
@@ -69,6 +73,7 @@ class PodFacts:
         "__weakref__",
         "_columns",
         "_kept",
+        "_kin",
         "_laid_out_at",
         "_loads",
         "_takes",
@@ -108,6 +113,25 @@ class PodFacts:
         self.load = (self.amounts, self.ports, self.claims, pod.priority)
         """What the pod takes up on its node. Pods of the same load may differ in labels or in where they may go."""
         self._kept: dict[object, Any] = {}
+        self._kin: PodFacts | None = None
+
+    def of_relative(self, fingerprint: bytes) -> PodFacts:
+        """The facts of a pod that differs from one of these in nothing but the nodes that it must go to."""
+        if self._laid_out_at != self._columns.resources_version:
+            self._lay_out()
+        relative = PodFacts.__new__(PodFacts)
+        for name in _COMMON:
+            setattr(relative, name, getattr(self, name))
+        relative.fingerprint, relative._kin, relative._kept = fingerprint, self, {}
+        return relative
+
+    @property
+    def kin(self) -> PodFacts:
+        """For what follows from the definition of the pod but for the nodes that it must go to by name.
+
+        It is the same for all pods of a DaemonSet. These are the facts of no pod that may go anywhere.
+        """
+        return self._kin or self
 
     @property
     def requests(self) -> Int64:
@@ -178,6 +202,10 @@ class PodFacts:
         return self._terms_by_kind[kind]
 
 
+_COMMON = tuple(name for name in PodFacts.__slots__ if name not in ("__weakref__", "_kept", "_kin", "fingerprint"))
+"""What pods have in common that differ in the nodes that they must go to."""
+
+
 class FactsOf:
     """Finds or makes the facts of a pod."""
 
@@ -202,13 +230,36 @@ class FactsOf:
             return held[1]
         meta, spec, status = pod.metadata, pod.spec, pod.status
         if spec.node_name and not keep_node_name:
-            spec = msgspec.structs.replace(spec, node_name="")
+            spec = replace(spec, node_name="")
         owner = meta.controller if meta.owner_references else None
         fingerprint = self._encode((meta.namespace, meta.labels, owner, spec, _resize(status)))
         found = self._known.get(fingerprint)
         if found is None:
+            if (unbound := _without_named_nodes(spec)) is not None:
+                kin = self._encode(("kin", meta.namespace, meta.labels, owner, unbound, _resize(status)))
+                found = self._made(pod, kin).of_relative(fingerprint)
+            else:
+                found = self._made(pod, fingerprint)
+            self._known[fingerprint] = found
+        return found
+
+    def _made(self, pod: Pod, fingerprint: bytes) -> PodFacts:
+        found = self._known.get(fingerprint)
+        if found is None:
             found = self._known[fingerprint] = PodFacts(pod, fingerprint, self._nodes, self._features)
         return found
+
+
+def _without_named_nodes(spec: PodSpec) -> PodSpec | None:
+    """The same without required node affinity, if that names nodes, as that of a DaemonSet's pods does; else None."""
+    affinity = spec.affinity
+    if affinity is None or affinity.node_affinity is None:
+        return None
+    required = affinity.node_affinity.required_during_scheduling_ignored_during_execution
+    if required is None or not required.node_selector_terms or not required.node_selector_terms[0].match_fields:
+        return None
+    preferred = replace(affinity.node_affinity, required_during_scheduling_ignored_during_execution=None)
+    return replace(spec, affinity=replace(affinity, node_affinity=preferred))
 
 
 def _resize(status: PodStatus) -> Any:

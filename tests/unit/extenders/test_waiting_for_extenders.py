@@ -105,7 +105,10 @@ class Living(SchedulerListener):
             extenders=extenders,
             listeners=[self],
         )
-        self.loop = SchedulingLoop(self.scheduler, slice_seconds=1.0)
+        self.rests: list[float] = []
+        self.loop = SchedulingLoop(
+            self.scheduler, slice_seconds=1.0, rest=lambda: self.rests.append(virtual_time.now())
+        )
 
     def _draw(self, among: int) -> int:
         self.draws.append(among)
@@ -167,6 +170,24 @@ def test_other_pods_are_bound_while_an_extender_answers() -> None:
             extender.answer("slow")
             await world.pause()
             assert world.node_of("slow") == "n1"
+
+    virtual_time.run(story())
+
+
+def test_nothing_is_gathered_while_an_extender_may_answer() -> None:
+    async def story() -> None:
+        async with living(Thinking("filter")) as world:
+
+            async def see_soon(pod: PodBuilder) -> int:
+                world.cluster.put(pod.build())
+                world.cluster.tell(world.scheduler)
+                await asyncio.sleep(0.001)
+                return len(world.rests)
+
+            await world.see(make_node("n1"))
+            assert [await see_soon(make_pod(name)) for name in ("a", "close")] == [0, 1]
+            assert await see_soon(asking("slow")) == 2
+            assert await see_soon(make_pod("closer")) == 2
 
     virtual_time.run(story())
 

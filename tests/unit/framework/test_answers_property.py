@@ -44,6 +44,21 @@ ASKERS: tuple[Pod, ...] = tuple(
 )
 
 
+KIN: tuple[list[Pod], ...] = tuple(
+    [
+        kind.build(),
+        kind.requires_node(node_term("metadata.name", "In", "n1")).build(),
+        kind.requires_node(node_term("metadata.name", "In", "n2")).build(),
+    ]
+    for kind in (
+        WEB.requests(cpu="1").toleration(operator="Exists"),
+        WEB.spread(ZONE, app="web").spread(HOSTNAME, soft=True, app="web").host_port(8080),
+        WEB.pod_affinity(ZONE, app="db").prefers_node(node_term("disk", "In", "ssd"), weight=4).priority(7),
+    )
+)
+"""The same pod for anywhere, and for one node or another, as the controller of DaemonSets makes them."""
+
+
 PROMISED: dict[str, Pod] = {
     pod.name: pod
     for pod in (
@@ -59,7 +74,7 @@ PROMISED: dict[str, Pod] = {
 class AnswersStayTrue(LivingCluster):
     """Asks now and then, so that answers are old by one change or by many when they are needed again."""
 
-    @initialize(askers=st.lists(st.sampled_from(ASKERS), min_size=2, max_size=3, unique_by=id))
+    @initialize(askers=st.lists(st.sampled_from(ASKERS), min_size=2, max_size=3, unique_by=id) | st.sampled_from(KIN))
     def begin_with_a_few_askers(self, askers: list[Pod]) -> None:
         self.engine = make_engine(self.state)
         self.promises: dict[str, str] = {}

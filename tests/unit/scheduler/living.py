@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
 from tests import virtual_time
 from tests.unit.scheduler.memory_cluster import MemoryCluster
@@ -37,7 +37,12 @@ class Living(SchedulerListener):
     """A scheduler at work, on a loop."""
 
     def __init__(
-        self, cluster: MemoryCluster, slice_seconds: float, plugins: Sequence[type[Plugin]], features: config.Features
+        self,
+        cluster: MemoryCluster,
+        slice_seconds: float,
+        plugins: Sequence[type[Plugin]],
+        features: config.Features,
+        rest: Callable[[], None] | None,
     ) -> None:
         self.cluster = cluster
         self.attempts: list[Attempt] = []
@@ -58,7 +63,7 @@ class Living(SchedulerListener):
             plugins=Registry((*IN_TREE, *plugins)),
         )
         self.scheduler.listeners.append(self)
-        self.loop = SchedulingLoop(self.scheduler, slice_seconds=slice_seconds)
+        self.loop = SchedulingLoop(self.scheduler, slice_seconds=slice_seconds, rest=rest)
 
     def finished(self, attempt: Attempt) -> None:
         self.attempts.append(attempt)
@@ -89,8 +94,9 @@ async def living(
     slice_seconds: float = 1.0,
     plugins: Sequence[type[Plugin]] = (),
     features: config.Features = DEFAULT_FEATURES,
+    rest: Callable[[], None] | None = None,
 ) -> AsyncIterator[Living]:
-    world = Living(cluster or MemoryCluster(), slice_seconds, plugins, features)
+    world = Living(cluster or MemoryCluster(), slice_seconds, plugins, features, rest)
     running = asyncio.create_task(world.loop.run())
     try:
         yield world

@@ -263,3 +263,49 @@ def test_pod_that_nobody_let_in_is_given_up_in_time() -> None:
             assert world.outcomes[0] == "bind-unschedulable"
 
     virtual_time.run(story())
+
+
+def test_pods_that_come_close_upon_each_other_are_gathered() -> None:
+    async def story() -> None:
+        rests = 0
+
+        def rest() -> None:
+            """Meanwhile the watch shows another pod, which is read afterwards."""
+            nonlocal rests
+            rests += 1
+            asyncio.get_running_loop().call_soon(world.see, make_pod(f"gathered-{rests}"))
+
+        async with living(rest=rest) as world:
+            world.see(make_node("n1"), make_pod("first"))
+            await asyncio.sleep(0.1)
+            assert (rests, world.outcomes) == (0, ["bound"])
+            world.see(make_pod("alone"))
+            await asyncio.sleep(0.005)
+            assert (rests, world.outcomes) == (0, ["bound"] * 2)
+            world.see(make_pod("close"))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert (rests, world.outcomes) == (1, ["bound"] * 2)
+            await asyncio.sleep(0.1)
+            assert (rests, world.outcomes) == (1, ["bound"] * 4)
+            assert {attempt.queued.pod.name for attempt in world.attempts[2:]} == {"close", "gathered-1"}
+
+    virtual_time.run(story())
+
+
+def test_what_is_no_news_of_the_watch_is_not_waited_with() -> None:
+    """A backoff that is over, for instance: nothing says that more will come."""
+
+    async def story() -> None:
+        rests: list[float] = []
+        async with living(rest=lambda: rests.append(virtual_time.now())) as world:
+            world.cluster.bind_refusals.append(Refusal("InternalError"))
+            await asyncio.sleep(0.995)
+            world.see(make_node("n1"), make_pod("a"))
+            for _ in range(200):
+                await asyncio.sleep(0.011)
+                world.loop.wake()
+            assert world.outcomes == ["bind-error", "bound"]
+            assert rests == []
+
+    virtual_time.run(story())

@@ -113,6 +113,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._strategy = strategy(self._args.scoring_strategy)
         self._pod_level = self.context.features.pod_level_resources
         self._waits_for_classes = self.context.features.devices_as_resources
+        self._make = self._request
+        """One object, by which facts keep the request: a method is a new one each time it is asked for."""
 
     def events_to_register(self) -> tuple[Interest, ...]:
         return hints.interests(device_classes=self._waits_for_classes)
@@ -122,7 +124,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def pre_filter(self, cycle: Cycle) -> Status | None:
         version = cycle.state.nodes.resources_version
-        cycle.write(_REQUEST, cycle.facts.derived_at(version, self._request, cycle))
+        cycle.write(_REQUEST, cycle.facts.kin.derived_at(version, self._make, cycle))
         return None
 
     def capacity(self, cycle: Cycle, nodes: Nodes) -> Int64 | None:
@@ -173,7 +175,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         if not request.missing:
             return 0
         version = (cycle.state.objects.version(DeviceClass), cycle.state.nodes.resources_version)
-        return cycle.facts.derived_at(version, self._find_missing, (cycle, request))
+        return cycle.facts.kin.derived_at(version, self._find_missing, (cycle, request))
 
     def _find_missing(self, about: tuple[Cycle, PodRequest]) -> int:
         cycle, request = about

@@ -1,0 +1,89 @@
+"""What pods have in common: all of it, or all but the node that they must go to."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+from tests.builders import make_cluster, make_engine
+
+from kubesched.state.cluster import ClusterState
+from kubesched.testing import PodBuilder, make_node, make_pod, node_term
+
+DAEMON = make_pod("daemon").label(app="agent").requests(cpu="100m", memory="64Mi")
+
+
+def for_node(name: str, pod: PodBuilder = DAEMON) -> PodBuilder:
+    """As the controller of DaemonSets makes them."""
+    return pod.requires_node(node_term("metadata.name", "In", name))
+
+
+@pytest.fixture
+def state() -> ClusterState:
+    return make_cluster(make_node("n1"), make_node("n2"))
+
+
+def test_pods_for_different_nodes_are_not_equivalent_but_have_all_else_in_common(state: ClusterState) -> None:
+    first, second = state.facts(for_node("n1").build()), state.facts(for_node("n2").build())
+    assert first is not second
+    assert first.fingerprint != second.fingerprint
+    assert first.kin is second.kin
+    assert first.amounts is second.amounts
+    assert first.requests.tolist() == second.requests.tolist()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [DAEMON.requests(cpu="200m"), DAEMON.label(tier="b"), DAEMON.toleration(operator="Exists"), DAEMON.priority(7)],
+)
+def test_pods_that_differ_in_anything_else_are_no_kin(state: ClusterState, other: PodBuilder) -> None:
+    first, second = state.facts(for_node("n1").build()), state.facts(for_node("n1", other).build())
+    assert first.kin is not second.kin
+
+
+def test_a_pod_that_may_go_anywhere_is_no_kin_of_those_that_may_not(state: ClusterState) -> None:
+    anywhere, bound = state.facts(DAEMON.build()), state.facts(for_node("n1").build())
+    assert anywhere.kin is anywhere
+    assert bound.kin is not anywhere
+
+
+def test_required_affinity_that_names_no_node_makes_no_kin(state: ClusterState) -> None:
+    pod = DAEMON.requires_node(node_term("disk", "In", "ssd")).build()
+    facts = state.facts(pod)
+    assert facts.kin is facts
+
+
+def test_facts_follow_the_columns_of_resources_whoever_was_asked_first(state: ClusterState) -> None:
+    wants = DAEMON.requests({"a.b/gpu": 1})
+    first, second = state.facts(for_node("n1", wants).build()), state.facts(for_node("n2", wants).build())
+    state.apply(make_node("n3").capacity({"cpu": "1", "a.b/gpu": 2}).build())
+    third = state.facts(for_node("n3", wants).build())
+    state.give_columns(third)
+    assert {facts.takes for facts in (first, second, third)} == {((state.nodes.resources["a.b/gpu"], 1),)}
+
+
+def test_kin_goes_with_the_last_pod_that_has_it(state: ClusterState) -> None:
+    first, second = state.facts(for_node("n1").build()), state.facts(for_node("n2").build())
+    kin = weakref.ref(first.kin)
+    gc.disable()
+    try:
+        del first
+        assert kin() is not None
+        del second
+        assert kin() is None  # and not only when the garbage collector comes
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
+def test_each_goes_where_it_must_whoever_was_decided_first(order: tuple[int, ...]) -> None:
+    """What plugins skip for a pod that may go anywhere, they must not skip for one that may not."""
+    state = make_cluster(make_node("n1"), make_node("n2"), make_node("n3"))
+    engine = make_engine(state)
+    pods = {0: (DAEMON, "n1"), 1: (for_node("n2"), "n2"), 2: (for_node("n3"), "n3")}
+    held = [state.facts(pod.build()) for pod, _ in pods.values()]
+    for which in order:
+        pod, node = pods[which]
+        assert engine.decide(pod.build()).node == node
+    assert len(held) == 3
