@@ -69,11 +69,12 @@ def test_a_pod_is_bound_once_its_claim_has_devices_and_is_reserved_for_it() -> N
     assert in_use(it) == [GPU]
 
 
-def test_everybody_sees_where_the_pod_is_going_before_its_claim_is_written() -> None:
+def test_nobody_is_told_where_a_pod_is_going_that_is_about_to_be_bound() -> None:
     it = world(make_claim("c"), P)
     it.cluster.bind_refusals.append(Refusal("InternalError"))
     it.tried()
-    assert it.cluster.pod("p").status.nominated_node_name == "n"
+    assert claim_in(it).status.allocation is not None
+    assert it.cluster.pod("p").status.nominated_node_name == ""
 
 
 def test_a_write_that_is_refused_gives_the_devices_back_and_the_pod_another_try() -> None:
@@ -193,6 +194,7 @@ def test_a_pod_waits_for_its_devices_while_others_are_placed() -> None:
         await until_written(it)
         assert not binding.done()
         assert "BindingConditionsPending p" in it.cluster.notes
+        assert it.cluster.pod("p").status.nominated_node_name == "n"  # everybody sees where it is going meanwhile
         it.see(make_claim("other"), with_claims(make_pod("q"), "other"))
         other = it.decided()
         await it.scheduler.finish(other)

@@ -6,6 +6,7 @@ conflict, again. One more consumer of a claim that has its devices is a patch.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import msgspec
@@ -35,7 +36,9 @@ class ReserveClaim:
     now: str
     """When the devices are allocated, if the claim does not say so yet; empty where time does not matter."""
     is_shared: bool = False
-    """Whether another pod of the same group may have written the same allocation already."""
+    """Whether another pod that shares the claim may have written the same allocation already."""
+    beside: Collection[ConsumerReference] = ()
+    """Others who wait to be written into the claim, as they are when it is written."""
 
 
 @dataclass(frozen=True)
@@ -105,10 +108,11 @@ def changed(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json
                 status["allocation"] = msgspec.to_builtins(write.allocation)
             if write.now:
                 status["allocation"] = {"allocationTimestamp": write.now, **status["allocation"]}
-            if all(
-                one.get("uid") != write.consumer.uid for one in reserved
-            ):  # another pod of the group may have done it
-                status["reservedFor"] = [*reserved, msgspec.to_builtins(write.consumer)]
+            wanted = {consumer.uid: consumer for consumer in (write.consumer, *write.beside)}
+            for one in reserved:  # whoever had the turn before may have done it
+                wanted.pop(one.get("uid"), None)
+            if wanted:
+                status["reservedFor"] = [*reserved, *map(msgspec.to_builtins, wanted.values())]
         case UnreserveClaim():
             status["reservedFor"] = [one for one in reserved if one.get("uid") != write.uid]
         case DeallocateClaim():
@@ -143,7 +147,7 @@ def _check(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json)
 
 
 def _is_the_same(write: ReserveClaim, stored: Json) -> bool:
-    """Whether the claim has just the devices that it was to get, for another pod of the group."""
+    """Whether the claim has just the devices that it was to get, for another pod that shares it."""
     assert write.allocation is not None
     there = msgspec.convert(stored["status"]["allocation"], AllocationResult)
     return write.is_shared and there.devices == write.allocation.devices

@@ -18,6 +18,8 @@ from kubesched.state.objects import ObjectStore
 DeviceId = tuple[str, str, str]
 
 _GONE_KEPT = 1024
+ANY_POD = "any pod"
+"""Not the key of any group, which has a namespace."""
 
 
 class PoolUse:
@@ -83,7 +85,7 @@ class Ledger:
         """Claims that the watch has shown to be deleted, the latest last: a write may return after that."""
         self._pending: dict[str, AllocationResult] = {}
         self._sharers: dict[str, tuple[str, int]] = {}
-        """Of what is pending for pods of a group: which group, and how many of its pods count on it."""
+        """Of what is pending for several pods: who may share it, and how many of them count on it."""
         self._held: dict[str, tuple[AllocatedDevice, ...]] = {}
         """By key of a claim, or of what is pending: the devices counted for it."""
         self._use: dict[PoolId, PoolUse] = {}
@@ -107,27 +109,29 @@ class Ledger:
 
     # -- what is decided and written ----------------------------------------------------------------------------------
 
-    def pending_in(self, claim: ResourceClaim, group: str) -> AllocationResult | None:
-        """What is about to be allocated to a claim for a pod of this group, so that another one may share it."""
+    def pending_for(self, sharers: str, claim: ResourceClaim) -> AllocationResult | None:
+        """What is about to be allocated to a claim for one of these pods (a group, or ANY_POD): others may share it."""
+        if not self._pending:
+            return None
         identity = identity_of(claim)
-        of_group, _ = self._sharers.get(identity, ("", 0))
-        return self._pending.get(identity) if group and of_group == group else None
+        who, _ = self._sharers.get(identity, ("", 0))
+        return self._pending.get(identity) if sharers and who == sharers else None
 
-    def set_aside(self, claim: ResourceClaim, allocation: AllocationResult, group: str = "") -> None:
-        """From now on the devices are taken, though nothing has been written yet. Pods of a group may share them."""
+    def set_aside(self, claim: ResourceClaim, allocation: AllocationResult, sharers: str = "") -> None:
+        """From now on the devices are taken, though nothing has been written yet. Who may share them is named."""
         identity = identity_of(claim)
-        _, sharers = self._sharers.get(identity, ("", 0))
-        if group:
-            self._sharers[identity] = group, sharers + 1
+        _, count = self._sharers.get(identity, ("", 0))
+        if sharers:
+            self._sharers[identity] = sharers, count + 1
         self._pending[identity] = allocation
         self._count_pending(identity)
 
     def release(self, claim: ResourceClaim) -> None:
         """The allocation is written, or will not be: it is not pending any longer, unless others count on it."""
         identity = identity_of(claim)
-        group, sharers = self._sharers.pop(identity, ("", 1))
-        if sharers > 1:
-            self._sharers[identity] = group, sharers - 1
+        who, count = self._sharers.pop(identity, ("", 1))
+        if count > 1:
+            self._sharers[identity] = who, count - 1
             return
         if self._pending.pop(identity, None) is not None:
             self._hold(f"pending {identity}", ())
