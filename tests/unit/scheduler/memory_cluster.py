@@ -151,7 +151,8 @@ class MemoryCluster(ClusterClient):
     async def patch(self, kind: str, name: str, patch: Json, *, namespace: str = "", subresource: str = "") -> Json:
         stored = _plain(self._found(kind, name, namespace))
         version = (patch.get("metadata") or {}).get("resourceVersion")
-        return await self._written(kind, merged(stored, patch), is_refusable=False, version=version)
+        is_refusable = kind == "ResourceClaim" and subresource == "status"
+        return await self._written(kind, merged(stored, patch), is_refusable=is_refusable, version=version)
 
     async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
         await _a_moment()

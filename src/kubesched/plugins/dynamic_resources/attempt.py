@@ -86,6 +86,16 @@ class ClaimAttempt:
         return any(consumer.uid in uids for consumer in claim.status.reserved_for)
 
     @property
+    def needs_only_devices(self) -> bool:
+        """Whether no claim that is allocated, and none for extended resources, has a say in where the pod fits."""
+        return not (self.nodes_of or self.lost or self.has_extended_claim)
+
+    @property
+    def has_alternatives(self) -> bool:
+        """Whether a claim would rather have one thing than another: only then is one node better for it."""
+        return any(request.first_available for claim in self.claims for request in claim.spec.devices.requests)
+
+    @property
     def must_wait(self) -> bool:
         """Whether a device of the pod has conditions to wait for, once a node is chosen."""
         allocated = (*self.allocations.values(), *(claim.status.allocation for claim in self.claims))

@@ -185,6 +185,9 @@ class DynamicResources(
         # All nodes together get the time that kube-scheduler, which has many threads, gives each of them.
         time = SearchTime(cycle.budget, self._filter_timeout)
         attempt.variants = find_variants(attempt, cycle, self._view(cycle), served_by_devices(cycle), time)
+        answer = attempt.variants[0].answer
+        if attempt.needs_only_devices and answer is not None and not answer.failures:
+            return self.reject(~answer.fits, CANNOT_ALLOCATE)
         unavailable = self._unavailable(attempt, everywhere)
         ids: Int32 = np.zeros(table.size, dtype=np.int32)
         for variant in attempt.variants:
@@ -272,9 +275,9 @@ class DynamicResources(
         return ASKED_ANEW if self._may_differ(cycle) else None
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
-        if not self._may_differ(cycle):
+        attempt = cycle.find(NOTES)
+        if attempt is None or not self._knows_alternatives or not attempt.has_alternatives:
             return 0
-        attempt = self._attempt(cycle)
         scores = np.zeros(cycle.state.nodes.size, dtype=np.int64)
         for variant in attempt.variants or ():
             if variant.answer is not None:
@@ -294,7 +297,8 @@ class DynamicResources(
         for index, allocation in attempt.shared.items():
             attempt.allocations[index] = allocation
             ledger.set_aside(attempt.claims[index], allocation, sharers)
-        if not attempt.to_allocate:
+        to_allocate = attempt.to_allocate
+        if not to_allocate:
             return None
         if attempt.variants is None:
             self.filter(cycle, Nodes(cycle.state))
@@ -306,7 +310,7 @@ class DynamicResources(
         if found is None:
             return error("claim allocation not found for node")
         attempt.mappings = variant.extended.mappings
-        for index, allocation in zip(attempt.to_allocate, found):
+        for index, allocation in zip(to_allocate, found):
             claim = attempt.claims[index]
             attempt.allocations[index] = allocation
             if claim is attempt.extended_claim:

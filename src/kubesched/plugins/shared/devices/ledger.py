@@ -144,6 +144,7 @@ class Ledger:
             return
         self._assumed[claim.key] = claim
         self._count_claim(claim.key)
+        self._count_pending_of(claim)
 
     def forget(self, claim: ResourceClaim) -> None:
         """The claim was deleted: nothing is assumed about it any longer."""
@@ -202,10 +203,9 @@ class Ledger:
             if gone is not None and _is_for_extended_resources(gone):
                 self._index(gone, is_there=gone is claim)
         self._count_claim(key)
-        if self._pending:
-            for identity in {identity_of(one) for one in (before, claim) if one is not None}:
-                if identity in self._pending:
-                    self._count_pending(identity)
+        for one in (before, claim):
+            if one is not None:
+                self._count_pending_of(one)
 
     def _index(self, claim: ResourceClaim, *, is_there: bool) -> None:
         owner = claim.metadata.controller
@@ -222,14 +222,24 @@ class Ledger:
 
     def _count_claim(self, key: str) -> None:
         claim = self._assumed.get(key) or self._seen.get(key)
-        self._hold(key, self._held_by(claim.status.allocation) if claim is not None else ())
+        devices = self._held_by(claim.status.allocation) if claim is not None else ()
+        if claim is not None and self._pending and key not in self._held:
+            pending = f"pending {identity_of(claim)}"
+            if devices and self._held.get(pending) == devices:  # in the same hands as before: no row need look again
+                self._held[key] = self._held.pop(pending)
+                return
+        self._hold(key, devices)
+
+    def _count_pending_of(self, claim: ResourceClaim) -> None:
+        if self._pending and (identity := identity_of(claim)) in self._pending:
+            self._count_pending(identity)
 
     def _count_pending(self, identity: str) -> None:
-        """A claim that the watch shows to be allocated counts once, also while it is still thought to be pending."""
+        """A claim that is known to be allocated counts once, also while it is still thought to be pending."""
         key = identity.partition(" ")[0]
-        claim = self._seen.get(key)
-        is_shown = claim is not None and identity_of(claim) == identity and claim.status.allocation is not None
-        self._hold(f"pending {identity}", () if is_shown else self._held_by(self._pending[identity]))
+        claim = self._assumed.get(key) or self._seen.get(key)
+        is_known = claim is not None and identity_of(claim) == identity and claim.status.allocation is not None
+        self._hold(f"pending {identity}", () if is_known else self._held_by(self._pending[identity]))
 
     def _held_by(self, allocation: AllocationResult | None) -> tuple[AllocatedDevice, ...]:
         """Who has admin access uses devices beside their owner."""
