@@ -89,8 +89,8 @@ class Scheduler:
         `extenders` have a say after the plugins, in this order; those of the configuration are made elsewhere.
         After `longest_wait` seconds a pod is tried again even if nothing happened. With `spares_vain_attempts` not
         every pod is tried before its backoff is over, just because there is nothing else to do, as kube-scheduler does
-        it: not where an equal one has just been rejected; and plugins let pods share what is being allocated for one of
-        them. Without a `budget` a decision may take for ever.
+        it: not where an equal one has just been rejected; and plugins may do without more of that (`Handle`). Without a
+        `budget` a decision may take for ever.
         """
         configuration = ignoring_managed_resources(configuration)
         self.extenders = list(extenders)

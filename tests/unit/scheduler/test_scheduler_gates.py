@@ -107,8 +107,7 @@ def test_a_pod_is_held_back_on_its_way_out_of_backoff_where_that_cannot_be_cut_s
 
 def test_where_a_pod_is_going_is_not_told_beforehand_where_that_is_off() -> None:
     claimed = with_claims(make_pod("p"), "c")
-    slow = device("d", conditions=("up",))
-    objects = make_node("n"), make_class(), make_slice("n", slow), make_claim("c"), claimed
+    objects = make_node("n"), make_class(), make_slice("n", device("d")), make_claim("c"), claimed
     for features, node in ((Features(), "n"), (Features(expected_node_nominated=False), "")):
         world = World(*objects, features=features)
         world.tried()

@@ -353,8 +353,11 @@ class DynamicResources(
         return SKIP if attempt is None or not attempt.claims else None
 
     def takes_long(self, cycle: Cycle, pod: Pod, node_name: str) -> bool:
-        """Whether devices are waited for: writing claims takes no longer than the binding that comes next."""
-        return self.waits_for_devices and self._attempt(cycle).must_wait
+        """Whether devices are waited for. Writing claims takes no longer than the binding that comes next, and yet
+        kube-scheduler announces it.
+        """
+        is_announced = not self.context.handle.spares_vain_attempts
+        return is_announced or (self.waits_for_devices and self._attempt(cycle).must_wait)
 
     async def pre_bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
         """Write the claims of the pod, and wait for devices that take a while to be ready."""
