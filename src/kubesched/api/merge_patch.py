@@ -24,6 +24,6 @@ def patch_between(before: dict[str, Any], after: dict[str, Any]) -> dict[str, An
     for name, value in after.items():
         known = before.get(name)
         if known != value:
-            both = isinstance(known, dict) and isinstance(value, dict)
-            patch[name] = patch_between(known, value) if both else value
+            is_deeper = isinstance(known, dict) and isinstance(value, dict)
+            patch[name] = patch_between(known, value) if is_deeper else value  # type: ignore[arg-type]
     return patch
