@@ -137,6 +137,11 @@ class AllocationResult(Record, frozen=True):
     node_selector: NodeSelector | None = None
     allocation_timestamp: str | None = None
 
+    @property
+    def must_wait(self) -> bool:
+        """Whether a device has conditions to wait for."""
+        return any(device.binding_conditions for device in self.devices.results)
+
 
 class ConsumerReference(Record, frozen=True):
     """Who may use the devices of a claim: a pod, or all pods of a group."""

@@ -16,3 +16,14 @@ def merged(target: Any, patch: Any) -> Any:
         else:
             result[name] = merged(result.get(name), value)
     return result
+
+
+def patch_between(before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
+    """The patch that makes one of the other; empty if they are the same."""
+    patch: dict[str, Any] = {name: None for name in before if name not in after}
+    for name, value in after.items():
+        known = before.get(name)
+        if known != value:
+            is_deeper = isinstance(known, dict) and isinstance(value, dict)
+            patch[name] = patch_between(known, value) if is_deeper else value  # type: ignore[arg-type]
+    return patch

@@ -55,10 +55,12 @@ class ScoreAnswer:
     Scores in range are kept in 32 bits: half the memory to go through for every pod.
     """
 
-    __slots__ = ("in_range", "position", "scores")
+    __slots__ = ("asked_anew", "in_range", "position", "scores")
 
-    def __init__(self, scores: Int64 | int, position: int) -> None:
+    def __init__(self, scores: Int64 | int, position: int, *, asked_anew: bool = False) -> None:
         self.position = position
+        self.asked_anew = asked_anew
+        """An equivalent pod may get other scores."""
         self.in_range = all_in_range(scores)
         self.scores: Int64 | Int32 | int = scores
         if self.in_range and not isinstance(scores, int):
@@ -146,7 +148,7 @@ class AnswerCache:
         question = plugin.score_question(cycle)
         log, size = self._log(plugin.score_scope), self._state.nodes.size
         if question is ASKED_ANEW:
-            return ScoreAnswer(plugin.score(cycle, Nodes(self._state)), log.position)
+            return ScoreAnswer(plugin.score(cycle, Nodes(self._state)), log.position, asked_anew=True)
         key = (plugin, question)
         answer = self._scores.get(key)
         if answer is not None and answer.position != log.position:

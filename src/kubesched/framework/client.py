@@ -115,6 +115,9 @@ def _without_cluster() -> ClientError:
 class Handle:
     """The scheduler that runs a plugin. This one stands for none, as in an explanation: nothing comes of it."""
 
+    spares_vain_attempts = False
+    """Whether pods are spared attempts that kube-scheduler makes in vain, and writes that serve nobody."""
+
     def activate(self, pod: Pod) -> None:
         """Try a waiting pod at once."""
 

@@ -102,7 +102,8 @@ class Totals(Kept):
         self.total = total
         self.constant = constant
         self.apart = apart
-        """Scores by node objects that are not the same everywhere: to be normalised over the nodes that fit."""
+        """Scores by node objects that are not the same everywhere, or for equivalent pods: to be normalised over the
+        nodes that fit."""
         self._passing: PassingRows | None = None
         self._of_passing = total
 
@@ -219,7 +220,7 @@ class EquivalenceCache:
                 total += answer.scores * weight
                 by_pods.append((plugin, weight))
                 continue
-            if isinstance(score, int) and 0 <= score <= MAX_NODE_SCORE:
+            if isinstance(score, int) and 0 <= score <= MAX_NODE_SCORE and not answer.asked_anew:
                 constant += score * weight
             else:
                 apart.append((plugin, weight))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from inspect import iscoroutinefunction
 from operator import index
 from typing import Any, ClassVar, Protocol
 
@@ -298,9 +299,16 @@ class PreBindPlugin(Plugin):
     def pre_bind_pre_flight(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
         """SKIP if there is nothing to do for this pod: then `pre_bind` is not called.
 
-        None if there is. An `async def pre_bind` may take a while, so the pod's status names the node beforehand.
+        None if there is.
         """
         return None
+
+    def takes_long(self, cycle: Cycle, pod: Pod, node_name: str) -> bool:
+        """Whether `pre_bind` may take a while: then the pod's status names the node beforehand.
+
+        An `async def` is taken to, unless the plugin knows better: where it only writes, the pod is bound soon.
+        """
+        return iscoroutinefunction(self.pre_bind)
 
     def pre_bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Any:
         """None to go on; any status ends the attempt, and the pod is unreserved."""

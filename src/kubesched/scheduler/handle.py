@@ -31,12 +31,18 @@ class SchedulerHandle(Handle):
     """A scheduler at work."""
 
     def __init__(
-        self, queue: Callable[[], SchedulingQueue], pre_binding: PreBinding, listeners: Sequence[SchedulerListener]
+        self,
+        queue: Callable[[], SchedulingQueue],
+        pre_binding: PreBinding,
+        listeners: Sequence[SchedulerListener],
+        *,
+        spares_vain_attempts: bool = False,
     ) -> None:
         """Plugins are made before the queue, which asks them for their order: hence it is looked up when needed."""
         self._queue = queue
         self._pre_binding = pre_binding
         self._listeners = listeners
+        self.spares_vain_attempts = spares_vain_attempts
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         """By what the work is about, as long as some is under way."""
 

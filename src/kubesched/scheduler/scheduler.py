@@ -89,7 +89,8 @@ class Scheduler:
         `extenders` have a say after the plugins, in this order; those of the configuration are made elsewhere.
         After `longest_wait` seconds a pod is tried again even if nothing happened. With `spares_vain_attempts` not
         every pod is tried before its backoff is over, just because there is nothing else to do, as kube-scheduler does
-        it: not where an equal one has just been rejected. Without a `budget` a decision may take for ever.
+        it: not where an equal one has just been rejected; and plugins may do without more of that (`Handle`). Without a
+        `budget` a decision may take for ever.
         """
         configuration = ignoring_managed_resources(configuration)
         self.extenders = list(extenders)
@@ -103,7 +104,9 @@ class Scheduler:
         self.state = ClusterState(features)
         self.waiting = WaitingPods(clock, self._on_settled)
         pre_binding = PreBinding()
-        handle = SchedulerHandle(lambda: self.queue, pre_binding, self.listeners)
+        handle = SchedulerHandle(
+            lambda: self.queue, pre_binding, self.listeners, spares_vain_attempts=spares_vain_attempts
+        )
         context = PluginContext(features=features, waiting=self.waiting, now=now, client=client, handle=handle)
         self.profiles = {config.scheduler_name: Profile(config, plugins, context) for config in configuration.profiles}
         self._draws = NotedDraws(draw)

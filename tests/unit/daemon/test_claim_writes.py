@@ -79,7 +79,7 @@ def test_after_a_conflict_the_claim_is_read_and_the_consumers_that_came_meanwhil
     done = allocated("10", THEIRS, ANOTHERS, OURS)
     written, server = reserved(allocated("7", THEIRS), CONFLICT, answered(now), answered(done))
     assert written is not None
-    assert [request.method for request in server.requests] == ["PATCH", "GET", "PUT"]
+    assert [request.method for request in server.requests] == ["PATCH", "GET", "PATCH"]
     sent = json.loads(server.requests[-1].body)
     assert sent["metadata"]["resourceVersion"] == "9"
     assert sent["status"]["reservedFor"] == msgspec.to_builtins([THEIRS, ANOTHERS, OURS])

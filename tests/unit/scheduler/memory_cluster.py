@@ -149,9 +149,13 @@ class MemoryCluster(ClusterClient):
         return await self._written(kind, obj, is_refusable=is_refusable, version=version)
 
     async def patch(self, kind: str, name: str, patch: Json, *, namespace: str = "", subresource: str = "") -> Json:
+        await _a_moment()
         stored = _plain(self._found(kind, name, namespace))
-        version = (patch.get("metadata") or {}).get("resourceVersion")
-        return await self._written(kind, merged(stored, patch), is_refusable=False, version=version)
+        for precondition in ("uid", "resourceVersion"):
+            if (patch.get("metadata") or {}).get(precondition, now := stored["metadata"].get(precondition)) != now:
+                raise ClientError(CONFLICT, f"its {precondition} is {now}")
+        self._refuse(is_refusable=kind == "ResourceClaim" and subresource == "status")
+        return await self._put_and_answer(msgspec.convert(merged(stored, patch), KINDS[kind].record))
 
     async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
         await _a_moment()
@@ -175,6 +179,9 @@ class MemoryCluster(ClusterClient):
             if found.metadata.resource_version != version:
                 raise ClientError(CONFLICT, "it has been modified")
         self._refuse(is_refusable=is_refusable)
+        return await self._put_and_answer(record)
+
+    async def _put_and_answer(self, record: KubeObject) -> Json:
         self.put(record)
         written = self.objects[_path_of(record)]
         await _a_moment()

@@ -36,8 +36,9 @@ ELSEWHERE = AllocationResult(devices=DeviceAllocation(results=(AllocatedDevice(d
 GPU = ("gpu.example.com", "n", "d")
 
 
-def world(*objects: object, devices: tuple[object, ...] = (device("d"),)) -> World:
-    return World(make_node("n"), make_class(), make_slice("n", *devices), *objects)  # type: ignore[arg-type]
+def world(*objects: object, devices: tuple[object, ...] = (device("d"),), **settings: bool) -> World:
+    known = make_node("n"), make_class(), make_slice("n", *devices)  # type: ignore[arg-type]
+    return World(*known, *objects, **settings)  # type: ignore[arg-type]
 
 
 def claim_in(world: World, name: str = "c") -> ResourceClaim:
@@ -69,11 +70,17 @@ def test_a_pod_is_bound_once_its_claim_has_devices_and_is_reserved_for_it() -> N
     assert in_use(it) == [GPU]
 
 
-def test_everybody_sees_where_the_pod_is_going_before_its_claim_is_written() -> None:
-    it = world(make_claim("c"), P)
+@pytest.mark.parametrize(
+    ("spares", "conditions", "told"), [(False, (), "n"), (True, (), ""), (True, ("up",), "n"), (False, ("up",), "n")]
+)
+def test_where_a_pod_is_going_is_told_beforehand_but_where_its_claim_is_only_written_if_that_is_spared(
+    *, spares: bool, conditions: tuple[str, ...], told: str
+) -> None:
+    it = world(make_claim("c"), P, devices=(device("d", conditions=conditions),), spares_vain_attempts=spares)
     it.cluster.bind_refusals.append(Refusal("InternalError"))
     it.tried()
-    assert it.cluster.pod("p").status.nominated_node_name == "n"
+    assert claim_in(it).status.allocation is not None
+    assert it.cluster.pod("p").status.nominated_node_name == told
 
 
 def test_a_write_that_is_refused_gives_the_devices_back_and_the_pod_another_try() -> None:

@@ -43,6 +43,8 @@ WANTED = st.lists(
 class Allocating(RuleBasedStateMachine):
     """A scheduler whose writes are interrupted by anything, on two nodes with devices."""
 
+    spares_vain_attempts = False
+
     @initialize(wanted=st.lists(WANTED, min_size=len(PODS), max_size=len(PODS)))
     def begin(self, wanted: list[list[tuple[str, DeviceRequest]]]) -> None:
         self.now = 0.0
@@ -54,6 +56,7 @@ class Allocating(RuleBasedStateMachine):
             draw=lambda among: 0,
             plugins=in_tree(),
             now=lambda: self.now,
+            spares_vain_attempts=self.spares_vain_attempts,
         )
         self.open: list[Running] = []
         self.made = 0
@@ -223,5 +226,14 @@ def _draws(part: Device) -> int:
     return sum(int(counter.value) for used in part.consumes_counters for counter in used.counters.values())
 
 
+class AllocatingTogether(Allocating):
+    """As daemons have it: pods that share a claim share what is being allocated to it, and write for each other."""
+
+    spares_vain_attempts = True
+
+
 TestAllocating = Allocating.TestCase
-TestAllocating.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
+TestAllocatingTogether = AllocatingTogether.TestCase
+TestAllocating.settings = TestAllocatingTogether.settings = settings(
+    max_examples=40, stateful_step_count=40, deadline=None
+)

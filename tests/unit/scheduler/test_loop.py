@@ -220,9 +220,9 @@ def test_pod_that_is_not_bound_yet_gives_way_without_being_deleted() -> None:
 
 def test_write_of_a_claim_is_not_broken_off_when_its_pod_gives_way() -> None:
     class Slow(MemoryCluster):
-        async def replace(self, kind: str, obj: Json, *, subresource: str = "") -> Json:
-            await asyncio.sleep(1)
-            return await super().replace(kind, obj, subresource=subresource)
+        async def patch(self, kind: str, name: str, patch: Json, *, namespace: str = "", subresource: str = "") -> Json:
+            await asyncio.sleep(1 if subresource == "status" else 0)
+            return await super().patch(kind, name, patch, namespace=namespace, subresource=subresource)
 
     async def story() -> None:
         async with living(Slow()) as world:

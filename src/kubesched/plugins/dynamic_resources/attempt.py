@@ -13,11 +13,13 @@ from kubesched.api.pod import ExtendedResourceRequest, Pod
 from kubesched.api.pod_groups import PodGroup
 from kubesched.api.selectors import NodeTerm
 from kubesched.framework.cycle import Cycle
-from kubesched.plugins.dynamic_resources.extended import IN_MEMORY_NAME, ExtendedDemand, demand_of, spec_with
+from kubesched.framework.groups import group_of
+from kubesched.plugins.dynamic_resources.claims import claims_of, consumer_of
+from kubesched.plugins.dynamic_resources.extended import IN_MEMORY_NAME, ExtendedDemand, claim_for, demand_of, spec_with
 from kubesched.plugins.dynamic_resources.writes import ClaimWrite
 from kubesched.plugins.shared.devices.answers import Answer, DeviceView
 from kubesched.plugins.shared.devices.demand import SearchTime
-from kubesched.plugins.shared.devices.extended_resources import ServedResources
+from kubesched.plugins.shared.devices.extended_resources import ServedResources, served_by_devices
 from kubesched.plugins.shared.devices.search import BEST_ALTERNATIVE
 from kubesched.state.columns import Bool, Int32
 from kubesched.state.facts import StateKey
@@ -58,7 +60,7 @@ class ClaimAttempt:
     allocations: dict[int, AllocationResult] = field(default_factory=dict)
     """By index of a claim: what was set aside for it."""
     shared: dict[int, AllocationResult] = field(default_factory=dict)
-    """By index of a claim: what another pod of the group is about to get for it, and this one with it."""
+    """By index of a claim: what another pod is about to get for it, and this one with it."""
     mappings: tuple[ExtendedResourceRequest, ...] = ()
     """Which request of the claim for extended resources serves which container."""
     writes: list[ClaimWrite] = field(default_factory=list)
@@ -84,6 +86,22 @@ class ClaimAttempt:
         return any(consumer.uid in uids for consumer in claim.status.reserved_for)
 
     @property
+    def needs_only_devices(self) -> bool:
+        """Whether no claim that is allocated, and none for extended resources, has a say in where the pod fits."""
+        return not (self.nodes_of or self.lost or self.has_extended_claim)
+
+    @property
+    def has_alternatives(self) -> bool:
+        """Whether a claim would rather have one thing than another: only then is one node better for it."""
+        return any(request.first_available for claim in self.claims for request in claim.spec.devices.requests)
+
+    @property
+    def must_wait(self) -> bool:
+        """Whether a device of the pod has conditions to wait for, once a node is chosen."""
+        allocated = (*self.allocations.values(), *(claim.status.allocation for claim in self.claims))
+        return any(allocation is not None and allocation.must_wait for allocation in allocated)
+
+    @property
     def to_allocate(self) -> list[int]:
         return [i for i, claim in enumerate(self.claims) if claim.status.allocation is None and i not in self.shared]
 
@@ -95,6 +113,22 @@ class ClaimAttempt:
 
 NOTES = StateKey[ClaimAttempt]("DynamicResources")
 """Where in the notes of a cycle the attempt is found."""
+
+
+def begin_attempt(cycle: Cycle) -> ClaimAttempt:
+    """An attempt at the pod, with all claims that it has. Raises ClaimNotReadyError."""
+    pod, state = cycle.pod, cycle.state
+    attempt = ClaimAttempt(pod)
+    if state.features.group_claims:
+        attempt.group = group_of(pod, state)
+    for entry, claim in claims_of(pod, state):
+        attempt.claims.append(claim)
+        attempt.consumers.append(consumer_of(pod, entry, attempt.group))
+    if served_by_devices(cycle):
+        attempt.claims.append(state.companion(DeviceView).ledger.extended_claim_of(pod) or claim_for(pod))
+        attempt.consumers.append(consumer_of(pod))
+        attempt.has_extended_claim = True
+    return attempt
 
 
 def find_variants(

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 from functools import lru_cache
 
 import msgspec
 
-from kubesched.api.device_claims import AllocatedDevice, DeviceCondition, ResourceClaim
+from kubesched.api.device_claims import AllocatedDevice, ConsumerReference, DeviceCondition, ResourceClaim
 from kubesched.framework.client import NOT_FOUND, TIMEOUT, ClientError
 from kubesched.framework.plugin import PluginContext
 from kubesched.framework.status import Status, error
 from kubesched.plugins.dynamic_resources.attempt import ClaimAttempt
 from kubesched.plugins.dynamic_resources.extended import IN_MEMORY_NAME
+from kubesched.plugins.dynamic_resources.joining import JoinedConsumers
 from kubesched.plugins.dynamic_resources.writes import (
     ClaimGoneAnotherWayError,
     DeleteClaim,
@@ -32,7 +34,7 @@ class DeviceBindingFailed(Exception):  # noqa: N818 - a driver's word on a devic
 def must_wait(claim: ResourceClaim) -> bool:
     """Whether a device of the claim has conditions to wait for."""
     allocation = claim.status.allocation
-    return allocation is not None and any(device.binding_conditions for device in allocation.devices.results)
+    return allocation is not None and allocation.must_wait
 
 
 def awaited_drivers(claim: ResourceClaim) -> set[str]:
@@ -99,9 +101,12 @@ _METRIC_RESULTS = {TIMEOUT: "timeout", _DEVICE_FAILED: "failure"}
 class ClaimBinding:
     """Writes the claims of one attempt."""
 
-    def __init__(self, attempt: ClaimAttempt, ledger: Ledger, context: PluginContext) -> None:
+    def __init__(
+        self, attempt: ClaimAttempt, ledger: Ledger, consumers: JoinedConsumers, context: PluginContext
+    ) -> None:
         self._attempt = attempt
         self._ledger = ledger
+        self._consumers = consumers
         self._context = context
         self._client = context.client
 
@@ -156,11 +161,14 @@ class ClaimBinding:
     # -- one claim ----------------------------------------------------------------------------------------------------
 
     async def _bind_in_turn(self, index: int) -> None:
-        """Pods that share a claim are woken together, and would all but one have written to what is outdated."""
-        async with self._context.handle.turn(identity_of(self._attempt.claims[index])):
-            await self._bind(index)
+        """Pods that share a claim would all but one have written to what is outdated; the first writes for all."""
+        attempt = self._attempt
+        claim, allocation = identity_of(attempt.claims[index]), attempt.allocations.get(index)
+        with self._consumers.joined(claim, allocation, attempt.consumers[index]) as beside:
+            async with self._context.handle.turn(claim):
+                await self._bind(index, beside)
 
-    async def _bind(self, index: int) -> None:
+    async def _bind(self, index: int, beside: Collection[ConsumerReference]) -> None:
         attempt = self._attempt
         pod, claim, allocation = attempt.pod, attempt.claims[index], attempt.allocations.get(index)
         is_extended = claim is attempt.extended_claim
@@ -170,8 +178,8 @@ class ClaimBinding:
         try:
             if is_extended and claim.name == IN_MEMORY_NAME:
                 claim = attempt.claims[index] = await self._create(claim)
-            is_shared = pod.spec.scheduling_group is not None
-            write = ReserveClaim(claim, attempt.consumers[index], allocation, self._timestamp(), is_shared)
+            is_shared = self._context.handle.spares_vain_attempts or pod.spec.scheduling_group is not None
+            write = ReserveClaim(claim, attempt.consumers[index], allocation, self._timestamp(), is_shared, beside)
             written = self._written_already(write) or await self._write(write)
         finally:
             if allocation is not None:
@@ -182,7 +190,7 @@ class ClaimBinding:
         attempt.claims[index] = written
 
     def _written_already(self, write: ReserveClaim) -> ResourceClaim | None:
-        """The claim, if another pod of the group has written just what is to be written."""
+        """The claim, if another pod that shares it has written just what is to be written."""
         known = self._ledger.claim(write.claim.name, write.claim.namespace) if write.is_shared else None
         if known is None or not known.is_reserved_for(write.consumer.uid):
             return None

@@ -38,13 +38,20 @@ class Failing:
 
 
 def in_the_way(attempt: ClaimAttempt, refused: Bool, outcome: FilterOutcome) -> list[ResourceClaim]:
-    """Claims that are not available where the pod might run otherwise: on rows that were refused for that alone."""
+    """Claims that are not available where the pod might run otherwise: on rows that were refused for that alone.
+
+    Not those that are being allocated for another pod.
+    """
     asked = [
         row
         for row in np.flatnonzero(refused & outcome.considered).tolist()
         if (said := outcome.status_of(row)) is not None and said.plugin == NOTES.name
     ]
-    return [attempt.claims[index] for index, rows in sorted(attempt.unavailable.items()) if rows[asked].any()]
+    return [
+        attempt.claims[index]
+        for index, rows in sorted(attempt.unavailable.items())
+        if index not in attempt.shared and rows[asked].any()
+    ]
 
 
 def for_pod(attempt: ClaimAttempt, unavailable: Sequence[ResourceClaim]) -> Status:

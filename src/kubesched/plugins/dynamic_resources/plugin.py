@@ -20,7 +20,7 @@ from kubesched.framework.client import ClientError
 from kubesched.framework.cycle import Cycle, CycleStateMissingError
 from kubesched.framework.diagnosis import Diagnosis, FilterOutcome
 from kubesched.framework.events import Interest
-from kubesched.framework.groups import GroupPostFilterResult, GroupWhatIf, PodGroupPostFilterPlugin, group_of
+from kubesched.framework.groups import GroupPostFilterResult, GroupWhatIf, PodGroupPostFilterPlugin
 from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import (
     ASKED_ANEW,
@@ -39,17 +39,23 @@ from kubesched.framework.plugin import (
     WhatIfRunner,
 )
 from kubesched.framework.status import SKIP, SKIP_EQUIVALENT, Status, error, unresolvable, unschedulable
-from kubesched.plugins.dynamic_resources.attempt import NOTES, ClaimAttempt, Variant, find_variants, score_of_allocated
+from kubesched.plugins.dynamic_resources.attempt import (
+    NOTES,
+    ClaimAttempt,
+    Variant,
+    begin_attempt,
+    find_variants,
+    score_of_allocated,
+)
 from kubesched.plugins.dynamic_resources.claim_binding import ClaimBinding, is_lost
 from kubesched.plugins.dynamic_resources.claims import (
     ClaimNotReadyError,
     claims_of,
-    consumer_of,
     interests,
     request_rejection,
 )
 from kubesched.plugins.dynamic_resources.explaining import explain_claims
-from kubesched.plugins.dynamic_resources.extended import claim_for, spec_with
+from kubesched.plugins.dynamic_resources.extended import spec_with
 from kubesched.plugins.dynamic_resources.giving_back import (
     NO_CLAIMS,
     STILL_NOT_SCHEDULABLE,
@@ -58,12 +64,14 @@ from kubesched.plugins.dynamic_resources.giving_back import (
     for_pod,
     in_the_way,
 )
+from kubesched.plugins.dynamic_resources.joining import JoinedConsumers
 from kubesched.plugins.dynamic_resources.writes import ClaimGoneAnotherWayError, DeleteClaim, UnreserveClaim
 from kubesched.plugins.shared.arithmetic import scaled_to_maximum
 from kubesched.plugins.shared.devices.allocation import allocations
 from kubesched.plugins.shared.devices.answers import DeviceView
 from kubesched.plugins.shared.devices.demand import SearchTime
 from kubesched.plugins.shared.devices.extended_resources import extended_resources, served_by_devices, unserved
+from kubesched.plugins.shared.devices.ledger import ANY_POD
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32, Int64
 
@@ -123,21 +131,11 @@ class DynamicResources(
         pod = cycle.pod
         if not pod.spec.resource_claims and not extended_resources(cycle):
             return SKIP_EQUIVALENT
-        attempt = ClaimAttempt(pod)
         cycle.write(NOTES, ClaimAttempt(pod))  # as long as nothing else is known
-        ledger = self._view(cycle).ledger
-        if cycle.state.features.group_claims:
-            attempt.group = group_of(pod, cycle.state)
         try:
-            for entry, claim in claims_of(pod, cycle.state):
-                attempt.claims.append(claim)
-                attempt.consumers.append(consumer_of(pod, entry, attempt.group))
+            attempt = begin_attempt(cycle)
         except ClaimNotReadyError as missing:
             return unresolvable(str(missing))
-        if served_by_devices(cycle):
-            attempt.claims.append(ledger.extended_claim_of(pod) or claim_for(pod))
-            attempt.consumers.append(consumer_of(pod))
-            attempt.has_extended_claim = True
         if not attempt.claims:
             return SKIP
         for index, claim in enumerate(attempt.claims):
@@ -149,7 +147,7 @@ class DynamicResources(
 
     def _look_at(self, index: int, claim: ResourceClaim, attempt: ClaimAttempt, cycle: Cycle) -> Status | None:
         allocation = claim.status.allocation
-        pending = self._view(cycle).ledger.pending_in(claim, _group_of(cycle)) if allocation is None else None
+        pending = self._view(cycle).ledger.pending_for(self._sharers(cycle), claim) if allocation is None else None
         if pending is not None:
             attempt.shared[index] = allocation = pending
         if allocation is not None:
@@ -187,6 +185,9 @@ class DynamicResources(
         # All nodes together get the time that kube-scheduler, which has many threads, gives each of them.
         time = SearchTime(cycle.budget, self._filter_timeout)
         attempt.variants = find_variants(attempt, cycle, self._view(cycle), served_by_devices(cycle), time)
+        answer = attempt.variants[0].answer
+        if attempt.needs_only_devices and answer is not None and not answer.failures:
+            return self.reject(~answer.fits, CANNOT_ALLOCATE)
         unavailable = self._unavailable(attempt, everywhere)
         ids: Int32 = np.zeros(table.size, dtype=np.int32)
         for variant in attempt.variants:
@@ -274,9 +275,9 @@ class DynamicResources(
         return ASKED_ANEW if self._may_differ(cycle) else None
 
     def score(self, cycle: Cycle, nodes: Nodes) -> Int64 | int:
-        if not self._may_differ(cycle):
+        attempt = cycle.find(NOTES)
+        if attempt is None or not self._knows_alternatives or not attempt.has_alternatives:
             return 0
-        attempt = self._attempt(cycle)
         scores = np.zeros(cycle.state.nodes.size, dtype=np.int64)
         for variant in attempt.variants or ():
             if variant.answer is not None:
@@ -292,11 +293,12 @@ class DynamicResources(
         attempt = cycle.find(NOTES)
         if attempt is None:
             return None
-        ledger, group = self._view(cycle).ledger, _group_of(cycle)
+        ledger, sharers = self._view(cycle).ledger, self._sharers(cycle)
         for index, allocation in attempt.shared.items():
             attempt.allocations[index] = allocation
-            ledger.set_aside(attempt.claims[index], allocation, group)
-        if not attempt.to_allocate:
+            ledger.set_aside(attempt.claims[index], allocation, sharers)
+        to_allocate = attempt.to_allocate
+        if not to_allocate:
             return None
         if attempt.variants is None:
             self.filter(cycle, Nodes(cycle.state))
@@ -308,13 +310,13 @@ class DynamicResources(
         if found is None:
             return error("claim allocation not found for node")
         attempt.mappings = variant.extended.mappings
-        for index, allocation in zip(attempt.to_allocate, found):
+        for index, allocation in zip(to_allocate, found):
             claim = attempt.claims[index]
             attempt.allocations[index] = allocation
             if claim is attempt.extended_claim:
                 spec = spec_with(variant.extended.requests)
                 attempt.claims[index] = claim = msgspec.structs.replace(claim, spec=spec)
-            ledger.set_aside(claim, allocation, group)
+            ledger.set_aside(claim, allocation, sharers)
         return None
 
     def allocations_on(self, cycle: Cycle, row: int) -> list[AllocationResult] | None:
@@ -350,6 +352,13 @@ class DynamicResources(
         attempt = cycle.find(NOTES)
         return SKIP if attempt is None or not attempt.claims else None
 
+    def takes_long(self, cycle: Cycle, pod: Pod, node_name: str) -> bool:
+        """Whether devices are waited for. Writing claims takes no longer than the binding that comes next, and yet
+        kube-scheduler announces it.
+        """
+        is_announced = not self.context.handle.spares_vain_attempts
+        return is_announced or (self.waits_for_devices and self._attempt(cycle).must_wait)
+
     async def pre_bind(self, cycle: Cycle, pod: Pod, node_name: str) -> Status | None:
         """Write the claims of the pod, and wait for devices that take a while to be ready."""
         attempt = cycle.find(NOTES)
@@ -383,12 +392,13 @@ class DynamicResources(
         return cycle.read(NOTES)
 
     def _binding(self, cycle: Cycle, attempt: ClaimAttempt) -> ClaimBinding:
-        return ClaimBinding(attempt, self._view(cycle).ledger, self.context)
+        return ClaimBinding(attempt, self._view(cycle).ledger, cycle.state.companion(JoinedConsumers), self.context)
+
+    def _sharers(self, cycle: Cycle) -> str:
+        """Which pods may count on what is set aside for a claim of this one; empty if none."""
+        if self.context.handle.spares_vain_attempts:
+            return ANY_POD
+        return "" if cycle.makes_room else group_key(cycle.pod)  # those who are placed together, as a whole
 
     def _view(self, cycle: Cycle) -> DeviceView:
         return cycle.state.companion(DeviceView)
-
-
-def _group_of(cycle: Cycle) -> str:
-    """The group that the pod is placed with, as a whole; empty if it is on its own."""
-    return "" if cycle.makes_room else group_key(cycle.pod)

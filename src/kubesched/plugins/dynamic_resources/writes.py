@@ -1,17 +1,18 @@
 """What must be written to the API about claims, as data; what each write makes of a claim as it is there; the write.
 
-`write_claim` adds the finalizer, if it is needed, and then writes the status of what `changed` makes of the claim; on a
-conflict, again. One more consumer of a claim that has its devices is a patch.
+`write_claim` adds the finalizer, if it is needed, and then makes of the status what `changed` says, by a patch; on a
+conflict, again. What a record does not have of the claim is not in the patch, and stays as it is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import msgspec
 
 from kubesched.api.device_claims import FINALIZER, AllocationResult, ConsumerReference, ResourceClaim
-from kubesched.api.merge_patch import merged
+from kubesched.api.merge_patch import merged, patch_between
 from kubesched.framework.client import ClientError, ClusterClient, Json
 
 _KIND = "ResourceClaim"
@@ -35,7 +36,9 @@ class ReserveClaim:
     now: str
     """When the devices are allocated, if the claim does not say so yet; empty where time does not matter."""
     is_shared: bool = False
-    """Whether another pod of the same group may have written the same allocation already."""
+    """Whether another pod that shares the claim may have written the same allocation already."""
+    beside: Collection[ConsumerReference] = ()
+    """Others who wait to be written into the claim, as they are when it is written."""
 
 
 @dataclass(frozen=True)
@@ -73,22 +76,6 @@ def finalizer_patch(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stor
     return {"metadata": {**_as_it_was(stored), "finalizers": [*finalizers, FINALIZER]}}
 
 
-def reservation_patch(write: ReserveClaim | UnreserveClaim | DeallocateClaim, known: Json) -> Json | None:
-    """What is added to the status of a claim that has its devices, if that is all there is to be written.
-
-    Of the claim no more need be known than who has reserved it: it is refused if the claim has changed since.
-    """
-    if not isinstance(write, ReserveClaim) or write.allocation is not None:
-        return None
-    before, after = known.get("status") or {}, changed(write, known)["status"]
-    if after == before:
-        return None
-    status: Json = {"reservedFor": after["reservedFor"]}
-    if after["allocation"] != before["allocation"]:
-        status["allocation"] = {"allocationTimestamp": write.now}
-    return {"metadata": _as_it_was(known), "status": status}
-
-
 def _as_it_was(stored: Json) -> Json:
     """What makes the API server refuse a patch if the claim is another by now."""
     return {name: stored["metadata"][name] for name in ("uid", "resourceVersion") if stored["metadata"].get(name)}
@@ -105,10 +92,11 @@ def changed(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json
                 status["allocation"] = msgspec.to_builtins(write.allocation)
             if write.now:
                 status["allocation"] = {"allocationTimestamp": write.now, **status["allocation"]}
-            if all(
-                one.get("uid") != write.consumer.uid for one in reserved
-            ):  # another pod of the group may have done it
-                status["reservedFor"] = [*reserved, msgspec.to_builtins(write.consumer)]
+            wanted = {consumer.uid: consumer for consumer in (write.consumer, *write.beside)}
+            for one in reserved:  # whoever had the turn before may have done it
+                wanted.pop(one.get("uid"), None)
+            if wanted:
+                status["reservedFor"] = [*reserved, *map(msgspec.to_builtins, wanted.values())]
         case UnreserveClaim():
             status["reservedFor"] = [one for one in reserved if one.get("uid") != write.uid]
         case DeallocateClaim():
@@ -143,7 +131,7 @@ def _check(write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json)
 
 
 def _is_the_same(write: ReserveClaim, stored: Json) -> bool:
-    """Whether the claim has just the devices that it was to get, for another pod of the group."""
+    """Whether the claim has just the devices that it was to get, for another pod that shares it."""
     assert write.allocation is not None
     there = msgspec.convert(stored["status"]["allocation"], AllocationResult)
     return write.is_shared and there.devices == write.allocation.devices
@@ -157,47 +145,32 @@ async def write_claim(
     `known` is the claim as it was last seen or written, if that is at hand: it saves a question. Conflicts are tried
     again; a claim that has gone another way meanwhile raises ClaimGoneAnotherWayError.
     """
-    stored: Json | None = None
+    stored: Json | None = None if known is None else msgspec.to_builtins(known)
     for attempt in range(1, _TRIES + 1):
         try:
             if isinstance(write, DeleteClaim):
                 await _delete(client, write.claim)
                 return None
-            if known is not None and (written := await _change_known(client, write, known)) is not None:
-                return written
             return await _change(client, write, stored)
         except ClientError as error:
             if not error.is_conflict or attempt == _TRIES:
                 raise
-            known, stored = None, error.found
+            stored = error.found
     raise AssertionError("unreachable")
-
-
-async def _change_known(
-    client: ClusterClient, write: ReserveClaim | UnreserveClaim | DeallocateClaim, known: ResourceClaim
-) -> ResourceClaim | None:
-    """Without reading the claim, of which a record has only parts; None if that cannot be."""
-    name, namespace, parts = write.claim.name, write.claim.namespace, msgspec.to_builtins(known)
-    if (reservation := reservation_patch(write, parts)) is not None:
-        stored = await client.patch(_KIND, name, reservation, namespace=namespace, subresource="status")
-        return msgspec.convert(stored, ResourceClaim)
-    if (patch := finalizer_patch(write, parts)) is not None:
-        return await _change(client, write, await client.patch(_KIND, name, patch, namespace=namespace))
-    return None
 
 
 async def _change(
     client: ClusterClient, write: ReserveClaim | UnreserveClaim | DeallocateClaim, stored: Json | None
 ) -> ResourceClaim:
-    """`stored` is all of the claim, if it is at hand."""
+    """`stored` is the claim as it is known, if it is: the API server refuses to change one that is another by now."""
     name, namespace = write.claim.name, write.claim.namespace
     if stored is None:
         stored = await client.get(_KIND, name, namespace)
     if (patch := finalizer_patch(write, stored)) is not None:
         stored = await client.patch(_KIND, name, patch, namespace=namespace)
-    wanted = changed(write, stored)
-    if wanted != stored:
-        stored = await client.replace(_KIND, wanted, subresource="status")
+    if status := patch_between(stored.get("status") or {}, changed(write, stored)["status"]):
+        patch = {"metadata": _as_it_was(stored), "status": status}
+        stored = await client.patch(_KIND, name, patch, namespace=namespace, subresource="status")
     return msgspec.convert(stored, ResourceClaim)
 
 

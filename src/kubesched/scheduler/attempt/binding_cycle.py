@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from inspect import isawaitable, iscoroutinefunction
+from inspect import isawaitable
 
 from msgspec.structs import replace
 
@@ -129,7 +129,7 @@ class BindingCycle:
 
     async def _pre_bind(self, plugins: list[PreBindPlugin], decision: Decision) -> Status | None:
         pod, cycle = decision.pod, decision.cycle
-        if any(iscoroutinefunction(plugin.pre_bind) for plugin in plugins):
+        if any(plugin.takes_long(cycle, pod, decision.node) for plugin in plugins):
             await self.nominate_expected_node(pod, decision.node)
         for plugin in plugins:
             status = await cycle.wait_for(plugin.name, "PreBind", self._pre_bind_by, plugin, cycle, decision)

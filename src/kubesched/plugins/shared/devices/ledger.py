@@ -18,6 +18,8 @@ from kubesched.state.objects import ObjectStore
 DeviceId = tuple[str, str, str]
 
 _GONE_KEPT = 1024
+ANY_POD = "any pod"
+"""Not the key of any group, which has a namespace."""
 
 
 class PoolUse:
@@ -83,7 +85,7 @@ class Ledger:
         """Claims that the watch has shown to be deleted, the latest last: a write may return after that."""
         self._pending: dict[str, AllocationResult] = {}
         self._sharers: dict[str, tuple[str, int]] = {}
-        """Of what is pending for pods of a group: which group, and how many of its pods count on it."""
+        """Of what is pending for several pods: who may share it, and how many of them count on it."""
         self._held: dict[str, tuple[AllocatedDevice, ...]] = {}
         """By key of a claim, or of what is pending: the devices counted for it."""
         self._use: dict[PoolId, PoolUse] = {}
@@ -107,27 +109,29 @@ class Ledger:
 
     # -- what is decided and written ----------------------------------------------------------------------------------
 
-    def pending_in(self, claim: ResourceClaim, group: str) -> AllocationResult | None:
-        """What is about to be allocated to a claim for a pod of this group, so that another one may share it."""
+    def pending_for(self, sharers: str, claim: ResourceClaim) -> AllocationResult | None:
+        """What is about to be allocated to a claim for one of these pods (a group, or ANY_POD): others may share it."""
+        if not self._pending:
+            return None
         identity = identity_of(claim)
-        of_group, _ = self._sharers.get(identity, ("", 0))
-        return self._pending.get(identity) if group and of_group == group else None
+        who, _ = self._sharers.get(identity, ("", 0))
+        return self._pending.get(identity) if sharers and who == sharers else None
 
-    def set_aside(self, claim: ResourceClaim, allocation: AllocationResult, group: str = "") -> None:
-        """From now on the devices are taken, though nothing has been written yet. Pods of a group may share them."""
+    def set_aside(self, claim: ResourceClaim, allocation: AllocationResult, sharers: str = "") -> None:
+        """From now on the devices are taken, though nothing has been written yet. Who may share them is named."""
         identity = identity_of(claim)
-        _, sharers = self._sharers.get(identity, ("", 0))
-        if group:
-            self._sharers[identity] = group, sharers + 1
+        _, count = self._sharers.get(identity, ("", 0))
+        if sharers:
+            self._sharers[identity] = sharers, count + 1
         self._pending[identity] = allocation
         self._count_pending(identity)
 
     def release(self, claim: ResourceClaim) -> None:
         """The allocation is written, or will not be: it is not pending any longer, unless others count on it."""
         identity = identity_of(claim)
-        group, sharers = self._sharers.pop(identity, ("", 1))
-        if sharers > 1:
-            self._sharers[identity] = group, sharers - 1
+        who, count = self._sharers.pop(identity, ("", 1))
+        if count > 1:
+            self._sharers[identity] = who, count - 1
             return
         if self._pending.pop(identity, None) is not None:
             self._hold(f"pending {identity}", ())
@@ -140,6 +144,7 @@ class Ledger:
             return
         self._assumed[claim.key] = claim
         self._count_claim(claim.key)
+        self._count_pending_of(claim)
 
     def forget(self, claim: ResourceClaim) -> None:
         """The claim was deleted: nothing is assumed about it any longer."""
@@ -198,10 +203,9 @@ class Ledger:
             if gone is not None and _is_for_extended_resources(gone):
                 self._index(gone, is_there=gone is claim)
         self._count_claim(key)
-        if self._pending:
-            for identity in {identity_of(one) for one in (before, claim) if one is not None}:
-                if identity in self._pending:
-                    self._count_pending(identity)
+        for one in (before, claim):
+            if one is not None:
+                self._count_pending_of(one)
 
     def _index(self, claim: ResourceClaim, *, is_there: bool) -> None:
         owner = claim.metadata.controller
@@ -218,14 +222,24 @@ class Ledger:
 
     def _count_claim(self, key: str) -> None:
         claim = self._assumed.get(key) or self._seen.get(key)
-        self._hold(key, self._held_by(claim.status.allocation) if claim is not None else ())
+        devices = self._held_by(claim.status.allocation) if claim is not None else ()
+        if claim is not None and self._pending and key not in self._held:
+            pending = f"pending {identity_of(claim)}"
+            if devices and self._held.get(pending) == devices:  # in the same hands as before: no row need look again
+                self._held[key] = self._held.pop(pending)
+                return
+        self._hold(key, devices)
+
+    def _count_pending_of(self, claim: ResourceClaim) -> None:
+        if self._pending and (identity := identity_of(claim)) in self._pending:
+            self._count_pending(identity)
 
     def _count_pending(self, identity: str) -> None:
-        """A claim that the watch shows to be allocated counts once, also while it is still thought to be pending."""
+        """A claim that is known to be allocated counts once, also while it is still thought to be pending."""
         key = identity.partition(" ")[0]
-        claim = self._seen.get(key)
-        is_shown = claim is not None and identity_of(claim) == identity and claim.status.allocation is not None
-        self._hold(f"pending {identity}", () if is_shown else self._held_by(self._pending[identity]))
+        claim = self._assumed.get(key) or self._seen.get(key)
+        is_known = claim is not None and identity_of(claim) == identity and claim.status.allocation is not None
+        self._hold(f"pending {identity}", () if is_known else self._held_by(self._pending[identity]))
 
     def _held_by(self, allocation: AllocationResult | None) -> tuple[AllocatedDevice, ...]:
         """Who has admin access uses devices beside their owner."""

@@ -1,0 +1,38 @@
+"""Pods that are about to be written into the same claim: whoever has the turn writes all of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+
+from kubesched.api.device_claims import AllocationResult, ConsumerReference
+from kubesched.state.cluster import ClusterState
+
+
+class JoinedConsumers:
+    """Who waits for a turn to be written into a claim, together with those who count on the same devices of it."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._waiting: dict[tuple[str, int], dict[str, ConsumerReference]] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._waiting
+
+    @contextmanager
+    def joined(
+        self, claim: str, allocation: AllocationResult | None, consumer: ConsumerReference
+    ) -> Iterator[Collection[ConsumerReference]]:
+        """All who wait beside the consumer, and itself, at any moment until it leaves.
+
+        Pods that share an allocation share one object; those who found the claim allocated have none to write.
+        """
+        key = claim, id(allocation)
+        waiting = self._waiting.setdefault(key, {})
+        waiting[consumer.uid] = consumer
+        try:
+            yield waiting.values()
+        finally:
+            waiting.pop(consumer.uid, None)  # pods of a group are one consumer
+            if not waiting:
+                self._waiting.pop(key, None)
