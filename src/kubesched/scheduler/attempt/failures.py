@@ -11,6 +11,7 @@ from kubesched.framework.client import ClientError, ClusterClient
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.diagnosis import histogram
 from kubesched.framework.errors import describe
+from kubesched.framework.extender import EXTENDER
 from kubesched.framework.status import Code, Status, error, unresolvable
 from kubesched.scheduler.attempt.attempt import Failure
 from kubesched.scheduler.queue.queued_pod import QueuedPod
@@ -82,8 +83,8 @@ def _shortened(message: str) -> str:
     return written[: _LONGEST_NOTE - 4].decode(errors="ignore") + " ..."
 
 
-def failure_of(decision: Decision) -> Failure:
-    """Why no node was found."""
+def failure_of(decision: Decision, *, speaks_for_equals: bool = False) -> Failure:
+    """Why no node was found; `speaks_for_equals` if plugins promise that equivalent pods would have fared the same."""
     diagnosis = decision.diagnosis
     if decision.outcome is Outcome.ERROR:
         assert decision.status is not None
@@ -99,7 +100,7 @@ def failure_of(decision: Decision) -> Failure:
         nominated,
         set(diagnosis.unschedulable_plugins),
         set(diagnosis.pending_plugins),
-        found_no_node=True,
+        found_no_node=speaks_for_equals and EXTENDER not in diagnosis.unschedulable_plugins,
     )
 
 
