@@ -21,6 +21,7 @@ from kubesched.framework.diagnosis import Diagnosis, FilterOutcome
 from kubesched.framework.equivalence import EquivalenceCache
 from kubesched.framework.errors import PluginError, blaming
 from kubesched.framework.extender import AnswersOutdatedError, Extender, ExtenderAnswers, ExtenderError, Point
+from kubesched.framework.filters import Asked
 from kubesched.framework.plugin import PostFilterResult
 from kubesched.framework.pre_filtering import PreFilterOutcome
 from kubesched.framework.profile import Profile
@@ -210,15 +211,15 @@ class Engine:
         nominated: int | tuple[int, Status] | None,
         explain: bool,
     ) -> None:
-        outcome = None
+        outcome, asked = None, Asked()
         # The quick search gives no reasons; should extenders leave no node, those of all filters are due.
         if not explain and pre_filter.names is None and cycle.extender_answers is None:
-            outcome = profile.filters.search(cycle, pre_filter.plan)
+            outcome = profile.filters.search(cycle, pre_filter.plan, asked)
             if outcome is not None and cycle.within is not None:
                 outcome.restrict(outcome.feasible & cycle.within)
         if outcome is None or (cycle.within is not None and not outcome.feasible.any()):
             considered, few = self._considered(cycle, pre_filter), self._few(cycle, pre_filter)
-            outcome = profile.filters.run(cycle, considered, few=few, exhaustive=explain)
+            outcome = profile.filters.run(cycle, considered, few=few, exhaustive=explain, asked=asked)
         decision.trace.filter_outcome = outcome
         if cycle.watch is not None:
             cycle.lap("Filter", outcome.broken)
