@@ -14,6 +14,7 @@ from kubesched.framework.errors import describe
 from kubesched.framework.extender import EXTENDER
 from kubesched.framework.status import Code, Status, error, unresolvable
 from kubesched.scheduler.attempt.attempt import Failure
+from kubesched.scheduler.attempt.old_news import OldNews
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 
@@ -24,14 +25,22 @@ _LONGEST_NOTE = 1024
 class FailureReporter:
     """Requeues the pod, remembers or drops its nomination, records the event and patches the condition."""
 
-    def __init__(self, queue: SchedulingQueue, find: Callable[[str], Pod | None], client: ClusterClient) -> None:
+    def __init__(
+        self,
+        queue: SchedulingQueue,
+        find: Callable[[str], Pod | None],
+        client: ClusterClient,
+        old_news: OldNews | None = None,
+    ) -> None:
+        """Without `old_news` every pod is told whenever it fails."""
         self._queue = queue
         self._find = find
         self._client = client
+        self._old_news = old_news
 
     async def report(self, queued: QueuedPod, failure: Failure) -> None:
-        """All of it."""
-        if self._requeue(queued, failure):
+        """All of it; but a pod that knows that it has to wait need not be told with each of its equals."""
+        if self._requeue(queued, failure) and not (self._old_news and self._old_news.covers(queued.pod, failure)):
             await self.tell(queued.pod, failure)
 
     def _requeue(self, queued: QueuedPod, failure: Failure) -> bool:
