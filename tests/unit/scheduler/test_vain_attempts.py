@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.scheduler.world import World, names
 
@@ -295,3 +295,59 @@ def test_first_worth_trying_is_the_first_of_all_that_are_not_in_vain(steps: list
         assert (first is None) == (not worth)
         assert first is None or (first.timestamp == min(map(order, worth)) and first in worth)
         assert len(kept) == len(known)
+
+
+STEPS = st.one_of(
+    st.tuples(st.sampled_from(["leave", "come", "delete", "change"]), st.sampled_from("abcdef")),
+    st.tuples(st.sampled_from(["room", "taint", "uncordon", "no room"]), st.sampled_from(["n2", "n3"])),
+    st.tuples(st.just("wait"), st.sampled_from([1, 3, 20, 310])),
+    st.tuples(st.just("try"), st.integers(1, 3)),
+)
+
+
+def take_step(world: World, action: str, what: Any) -> None:
+    """One thing that happens to pods of one kind, to those on a node, or to nodes that could take one of them."""
+    node, known = make_node(str(what)).capacity(cpu="1", pods=10), world.cluster.pods.get(f"default/{what}")
+    match action:
+        case "leave":
+            bound = [pod for _, pod in sorted(world.cluster.pods.items()) if pod.spec.node_name]
+            for pod in bound[ord(what) % 2 :: 7]:
+                world.lose(PodBuilder(pod))
+        case "come" if known is None:
+            world.see(replica(what))
+        case "delete" if known is not None:
+            world.lose(PodBuilder(known))
+        case "change" if known is not None and not known.spec.node_name:
+            world.see(PodBuilder(known).label(changed="true"))
+        case "room" | "uncordon":
+            world.see(node)
+        case "taint":
+            world.see(node.taint("dedicated"))
+        case "no room":
+            world.see(node.cordoned())
+        case "wait":
+            world.pass_seconds(float(what))
+        case "try":
+            for _ in range(what):
+                if (attempt := world.scheduler.pop()) is not None:
+                    world.scheduler.decide(attempt)
+                    world.finish(attempt)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(STEPS, max_size=30))
+def test_nobody_is_spared_who_would_find_a_node_whatever_happens(steps: list[tuple[str, Any]]) -> None:
+    world = world_of_rested(*map(replica, "abcdef"))
+    leave(world, "x")
+    world.tried()
+    world.tried()
+    for action, what in steps:
+        take_step(world, action, what)
+        if not world.queue.has_next:
+            for queued in world.queue.spared():
+                assert not world.scheduler.engine.decide(queued.pod).node, f"{queued.key} waits in vain"
+    world.see(make_node("big").capacity(cpu="64", pods=110))
+    for _ in range(12):
+        tried_names(world)
+        world.pass_seconds(1)
+    assert all(pod.spec.node_name for pod in world.cluster.pods.values())
