@@ -1,4 +1,4 @@
-"""Pods that back off or are spared an attempt in vain, and which of them is worth being tried now."""
+"""Pods that back off, or were woken after a vain attempt, and which of them is worth being tried now."""
 
 from __future__ import annotations
 
@@ -63,6 +63,13 @@ class EqualPods(OrderedPods):
                 self._in_vain.add(kind)
             heapq.heappop(self._firsts)
         return None
+
+    def apart(self) -> tuple[list[QueuedPod], list[QueuedPod]]:
+        """Those that are worth trying, and those that are not."""
+        parts: tuple[list[QueuedPod], list[QueuedPod]] = ([], [])
+        for pod in self:
+            parts[self._is_in_vain(self._kinds[pod.key])].append(pod)
+        return parts
 
     def pop_worth_trying(self) -> QueuedPod | None:
         first = self.first_worth_trying()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Any
 
 from kubesched.scheduler.queue.equal_pods import EqualPods
 from kubesched.scheduler.queue.in_flight import InFlight
@@ -14,8 +15,8 @@ class QueuePlaces:
     """Every pending pod is in exactly one of these."""
 
     _active: OrderedPods
-    _spared: EqualPods
-    """Could be tried, but an equal pod was tried in vain meanwhile: they wait for what helps that one."""
+    _again: EqualPods
+    """Woken after a vain attempt. If an equal pod was tried in vain since, they wait for what helps that one."""
     _backoff: EqualPods
     _errors: OrderedPods
     _unschedulable: UnschedulablePods
@@ -23,12 +24,17 @@ class QueuePlaces:
 
     def places(self) -> dict[str, tuple[Collection[QueuedPod], ...]]:
         """All pods that wait, in no order, for metrics."""
-        rejected = (self._unschedulable, self._spared)
-        return {"active": (self._active,), "backoff": (self._backoff, self._errors), "unschedulable": rejected}
+        again, spared = self._again.apart()
+        return {
+            "active": (self._active, again),
+            "backoff": (self._backoff, self._errors),
+            "unschedulable": (self._unschedulable, spared),
+        }
 
     def active(self) -> list[QueuedPod]:
         """In the order in which they will be tried."""
-        return self._active.in_order()
+        again, _ = self._again.apart()
+        return sorted((*self._active.in_order(), *again), key=self._order) if again else self._active.in_order()
 
     def backoff(self) -> list[QueuedPod]:
         """Rejected pods that were woken, but must wait."""
@@ -40,11 +46,11 @@ class QueuePlaces:
 
     def unschedulable(self) -> list[QueuedPod]:
         """Rejected pods that wait for an event, themselves or through an equal one, and gated ones."""
-        return [*self._unschedulable, *self._spared]
+        return [*self._unschedulable, *self.spared()]
 
     def spared(self) -> list[QueuedPod]:
         """Those of them that wait through an equal one."""
-        return self._spared.in_order()
+        return self._again.apart()[1]
 
     def in_flight(self) -> list[QueuedPod]:
         return self._in_flight.pods()
@@ -56,7 +62,11 @@ class QueuePlaces:
     @property
     def _woken(self) -> tuple[OrderedPods, ...]:
         """All places of pods that wait for no event, or for none of their own."""
-        return self._active, self._spared, self._backoff, self._errors
+        return self._active, self._again, self._backoff, self._errors
+
+    def _order(self, queued: QueuedPod) -> tuple[Any, ...]:
+        """Its place in line."""
+        raise NotImplementedError
 
     def _is_waiting(self, key: str) -> bool:
         return key in self._unschedulable or any(key in place for place in self._woken)

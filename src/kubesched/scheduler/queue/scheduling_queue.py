@@ -85,7 +85,7 @@ class SchedulingQueue(QueuePlaces):
         self._backoff = EqualPods(
             lambda pod: (self.backoff_until(pod), *self._order(pod)), self._kind_of, self._in_vain
         )
-        self._spared = EqualPods(self._order, self._kind_of, self._in_vain)
+        self._again = EqualPods(self._order, self._kind_of, self._in_vain)
         self._errors = OrderedPods(lambda pod: (self.backoff_until(pod), pod.key))
         groups = WaitingGroups(state, interests)
         self._unschedulable = UnschedulablePods(state, groups, self._hope)
@@ -163,22 +163,16 @@ class SchedulingQueue(QueuePlaces):
             return queued, place
 
     def _pop_active(self) -> QueuedPod | None:
-        """The first that is worth trying. Who is not is spared, and keeps the place in line for when it is."""
-        while True:
-            active, spared = self._active.first(), self._spared.first_worth_trying()
-            if spared is not None and (active is None or self._order(spared) < self._order(active)):
-                return self._spared.remove(spared.key)
-            if active is None:
-                return None
-            self._active.remove(active.key)
-            if not self._spares or not self._in_vain(self._kind_of(active)):
-                return active
-            self._spared.put(active)
+        """The first that is worth trying. Who is not keeps the place in line for when it is."""
+        active, again = self._active.first(), self._again.first_worth_trying()
+        if again is not None and (active is None or self._order(again) < self._order(active)):
+            return self._again.remove(again.key)
+        return None if active is None else self._active.remove(active.key)
 
     @property
     def has_next(self) -> bool:
         """Whether `pop` may have a pod."""
-        may_be_tried = (self._spared, self._backoff) if self._may_cut_backoff_short else (self._spared,)
+        may_be_tried = (self._again, self._backoff) if self._may_cut_backoff_short else (self._again,)
         return bool(self._active) or any(place.first_worth_trying() is not None for place in may_be_tried)
 
     def done(self, pod: Pod) -> None:
@@ -211,7 +205,7 @@ class SchedulingQueue(QueuePlaces):
             waiting.found_no_node = False
             self._to_active(waiting, FORCED.label)
             return
-        waiting = self._backoff.remove(pod.key) or self._errors.remove(pod.key) or self._spared.remove(pod.key)
+        waiting = self._backoff.remove(pod.key) or self._errors.remove(pod.key) or self._again.remove(pod.key)
         if waiting is not None:
             waiting.found_no_node = False
             self._to_active(waiting, FORCED.label, gates_passed=self._may_cut_backoff_short)
@@ -296,7 +290,7 @@ class SchedulingQueue(QueuePlaces):
 
     def _hope(self, kind: Hashable) -> None:
         self._backoff.hope(kind)
-        self._spared.hope(kind)
+        self._again.hope(kind)
 
     def _order(self, queued: QueuedPod) -> tuple[Any, ...]:
         return self._sorter.sort_key(queued.pod, queued.timestamp)
@@ -337,8 +331,8 @@ class SchedulingQueue(QueuePlaces):
         self._unschedulable.remove(queued.key)
         self._backoff.remove(queued.key)
         self._errors.remove(queued.key)
-        self._spared.remove(queued.key)
-        self._active.put(queued)
+        self._again.remove(queued.key)
+        (self._again if self._spares and queued.found_no_node else self._active).put(queued)
         self._moved(queued, label, ACTIVE)
         if label in (PENDING_POD_ADDED.label, PENDING_POD_UPDATED.label):
             self.nominate(queued.pod, None)
