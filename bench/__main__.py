@@ -37,9 +37,10 @@ Turns = dict[tuple[str, int], Callable[[], float]]
 
 def engine(wanted: list[str]) -> Turns:
     """Deciding alone, by kind of pod and number of nodes."""
-    special = {
+    special: dict[str, Callable[[int], float]] = {
         "first-of-kind": measure.first_of_kind,
         "fits-nowhere": measure.fitting_nowhere,
+        "fits-nowhere-again": partial(measure.fitting_nowhere, while_cluster_changes=False),
         "preemption": measure.preempting,
     }
     chosen = [name for name in bars.ENGINE_US if not wanted or name in wanted]

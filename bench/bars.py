@@ -15,6 +15,7 @@ ENGINE_US = {
     "required-anti-affinity": 300,
     "fills-a-node": 80,
     "fits-nowhere": 300,
+    "fits-nowhere-again": 50,
     "first-of-kind": 1500,
     "preemption": 8000,
 }
