@@ -22,6 +22,7 @@ from bench.tables import engine_table, loop_table
 ROUNDS = 7
 SECTION_ROUNDS = 3
 WAITING_PODS = 100_000
+DIFFERENT_PODS = 3000
 GATED_PODS = 10_000
 
 EVENTS: dict[str, Callable[[loop.Waiting], float]] = {
@@ -36,9 +37,10 @@ Turns = dict[tuple[str, int], Callable[[], float]]
 
 def engine(wanted: list[str]) -> Turns:
     """Deciding alone, by kind of pod and number of nodes."""
-    special = {
+    special: dict[str, Callable[[int], float]] = {
         "first-of-kind": measure.first_of_kind,
         "fits-nowhere": measure.fitting_nowhere,
+        "fits-nowhere-again": partial(measure.fitting_nowhere, while_cluster_changes=False),
         "preemption": measure.preempting,
     }
     chosen = [name for name in bars.ENGINE_US if not wanted or name in wanted]
@@ -63,12 +65,14 @@ def loops(wanted: list[str]) -> Turns:
 
 def events(wanted: list[str]) -> Turns:
     """Events that help no pod, by what happens and number of waiting pods; the pods begin to wait only once."""
+    if wanted and "waiting" not in wanted:
+        return {}
     waiting = cache(lambda: loop.Waiting(WAITING_PODS))
-    return {
-        (name, WAITING_PODS): partial(lambda event: event(waiting()), event)
-        for name, event in EVENTS.items()
-        if not wanted or "waiting" in wanted
+    different = cache(lambda: loop.Waiting(DIFFERENT_PODS, kinds=DIFFERENT_PODS))
+    turns: Turns = {
+        (name, WAITING_PODS): partial(lambda event: event(waiting()), event) for name, event in EVENTS.items()
     }
+    return {**turns, ("small-node-all-different", DIFFERENT_PODS): lambda: different().small_node_comes()}
 
 
 def main(wanted: list[str], rounds: int | None) -> None:

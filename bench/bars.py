@@ -15,13 +15,20 @@ ENGINE_US = {
     "required-anti-affinity": 300,
     "fills-a-node": 80,
     "fits-nowhere": 300,
+    "fits-nowhere-again": 50,
     "first-of-kind": 1500,
     "preemption": 8000,
 }
 LOOP_US = {"basic": 200, "spread-soft": 400, "preferred-affinity": 400, "daemonset": 400, "beside-gated": 150}
 TRICKLE_US = {"basic": 450, "spread-hard": 600}
 """CPU of the daemon's process per pod when they come one by one."""
-EVENT_US = {"node-label": 50_000, "small-node": 50_000, "other-pod-bound": 50_000, "condition-written": 40}
+EVENT_US = {
+    "node-label": 50_000,
+    "small-node": 50_000,
+    "small-node-all-different": 1000,
+    "other-pod-bound": 50_000,
+    "condition-written": 40,
+}
 """An event that helps none of the pods that wait."""
 WAITING_ATTEMPT_KB = 40
 """What an attempt holds that waits for volumes, its pod and its claim included."""

@@ -57,14 +57,16 @@ def first_of_kind(nodes: int, kinds: int = 50) -> float:
     return cpu_us(lambda: _place(engine, state, pods)) / kinds
 
 
-def fitting_nowhere(nodes: int, pods: int = 200) -> float:
-    """Pods that no node has room for, with the message that says so."""
+def fitting_nowhere(nodes: int, pods: int = 200, *, while_cluster_changes: bool = True) -> float:
+    """Pods that no node has room for, with the message that says so. If nothing changes, they are told the same."""
     state = clusters.full_cluster(nodes)
     engine = engine_on(state)
     wanted = [clusters.pod(i, "too-big", cpu="8") for i in range(pods)]
 
     def run() -> None:
         for one in wanted:
+            if while_cluster_changes:
+                state.nodes.load_changed(0)
             decision = engine.decide(one)
             assert decision.outcome is Outcome.UNSCHEDULABLE
             assert decision.message.startswith(f"0/{nodes} nodes are available")

@@ -43,8 +43,7 @@ FINISH_WITHIN = 10.0
 """Seconds that bindings under way are given when the replica stops."""
 FLUSH_WITHIN = 3.0
 _REST = 0.01
-"""Seconds in which pods that come close upon each other are gathered (`SchedulingLoop`): docs/decisions.md has what that
-saves."""
+"""Seconds in which pods that come close upon each other are gathered (`SchedulingLoop`)."""
 
 log = Log(__name__)
 

@@ -158,6 +158,7 @@ class Diagnosis:
         """Nodes outside the pre-filter result that were looked at all the same."""
         self.unschedulable_plugins: set[str] = set()
         self.pending_plugins: set[str] = set()
+        self._message = ""
         if rejected is not None:
             self.blame(rejected)
 
@@ -212,7 +213,11 @@ class Diagnosis:
         return counts
 
     def message(self) -> str:
-        """`0/5 nodes are available: ...`, without what preemption has to say."""
+        """`0/5 nodes are available: ...`, without what preemption has to say. To be asked for when all is known."""
+        self._message = self._message or self._make_message()
+        return self._message
+
+    def _make_message(self) -> str:
         text = f"0/{self.node_count} nodes are available:"
         if self.rejected is not None:
             return f"{text} {self.rejected.message}." if self.rejected.message else text

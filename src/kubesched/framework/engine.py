@@ -13,6 +13,7 @@ import numpy as np
 from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.framework.answers import AnswerCache
+from kubesched.framework.bound_profile import BoundProfile
 from kubesched.framework.budget import Budget, BudgetExceededError
 from kubesched.framework.cycle import Cycle, CycleStateMissingError
 from kubesched.framework.decision import Decision, Draw, Outcome
@@ -20,19 +21,12 @@ from kubesched.framework.diagnosis import Diagnosis, FilterOutcome
 from kubesched.framework.equivalence import EquivalenceCache
 from kubesched.framework.errors import PluginError, blaming
 from kubesched.framework.extender import AnswersOutdatedError, Extender, ExtenderAnswers, ExtenderError, Point
-from kubesched.framework.filters import FilterRunner
-from kubesched.framework.plugin import (
-    FilterPlugin,
-    PostFilterPlugin,
-    PostFilterResult,
-    PreEnqueuePlugin,
-    PreFilterPlugin,
-    PreScorePlugin,
-)
+from kubesched.framework.filters import Asked
+from kubesched.framework.plugin import PostFilterResult
 from kubesched.framework.pre_filtering import PreFilterOutcome
 from kubesched.framework.profile import Profile
+from kubesched.framework.repeated import RepeatedFailures
 from kubesched.framework.sampling import Sample, Sampler
-from kubesched.framework.scores import ScoreRunner
 from kubesched.framework.status import Code, Status, error, unschedulable
 from kubesched.framework.stopwatch import Stopwatch
 from kubesched.state.cluster import ClusterState
@@ -42,33 +36,6 @@ _FEW = 8
 """So many nodes that pre-filters left are looked at by themselves."""
 
 NO_NODES = "no nodes available to schedule pods"
-
-
-class _BoundProfile:
-    """A profile at work on a cluster."""
-
-    def __init__(
-        self,
-        profile: Profile,
-        state: ClusterState,
-        answers: AnswerCache,
-        equivalence: EquivalenceCache,
-        extenders: Sequence[Extender],
-    ) -> None:
-        self.name = profile.name
-        self.pre_enqueue = profile.at("pre_enqueue", PreEnqueuePlugin)
-        self.post_filters = profile.at("post_filter", PostFilterPlugin)
-        self.filters = FilterRunner(
-            state,
-            profile.at("pre_filter", PreFilterPlugin),
-            profile.at("filter", FilterPlugin),
-            answers,
-            equivalence,
-        )
-        self.scores = ScoreRunner(state, profile.at("pre_score", PreScorePlugin), profile.scores, answers, equivalence)
-        self.one_is_enough = not profile.scores and not any(e.filters or e.prioritizes for e in extenders)
-        """Whether there is nothing by which one node that fits could be better than another."""
-        self.percentage = profile.percentage_of_nodes_to_score
 
 
 class Engine:
@@ -95,11 +62,12 @@ class Engine:
         self.draw = draw
         self._choose = choose
         self._deciding = tuple(e for e in extenders if e.filters or e.prioritizes or e.preempts)
+        self._repeated = RepeatedFailures(state)
         self._sampler = Sampler(state, percentage_of_nodes_to_score)
         answers = AnswerCache(state)
         equivalence = EquivalenceCache(state, answers)
         self._profiles = {
-            profile.name: _BoundProfile(profile, state, answers, equivalence, self._deciding) for profile in profiles
+            profile.name: BoundProfile(profile, state, answers, equivalence, self._deciding) for profile in profiles
         }
 
     def knows(self, scheduler_name: str) -> bool:
@@ -146,8 +114,13 @@ class Engine:
         if within is not None or not makes_room:
             cycle.within, cycle.makes_room = within, makes_room
         decision = Decision(pod, profile.name, Outcome.SCHEDULED, cycle)
+        is_usual = profile.judges_equals_alike and not (explain or within is not None or extender_answers is not None)
         try:
+            if is_usual and makes_room and self._repeated.repeat(decision):
+                return decision
             self._decide(decision, cycle, profile, explain)
+            if is_usual and makes_room:
+                self._repeated.note(decision)
         except AnswersOutdatedError:
             assert extender_answers is not None
             extender_answers.renew()
@@ -186,7 +159,7 @@ class Engine:
     def _node_of(self, name: str) -> Node:
         return self.state.nodes.node(self.state.nodes.row_of[name])
 
-    def _decide(self, decision: Decision, cycle: Cycle, profile: _BoundProfile, explain: bool) -> None:
+    def _decide(self, decision: Decision, cycle: Cycle, profile: BoundProfile, explain: bool) -> None:
         if not self.state.nodes.live_count:
             decision.outcome, decision.status = Outcome.UNSCHEDULABLE, unschedulable(NO_NODES)
             if not explain:
@@ -212,7 +185,7 @@ class Engine:
                 return
         self._search(decision, cycle, profile, pre_filter, nominated, explain)
 
-    def _try_nominated(self, cycle: Cycle, profile: _BoundProfile) -> int | tuple[int, Status] | None:
+    def _try_nominated(self, cycle: Cycle, profile: BoundProfile) -> int | tuple[int, Status] | None:
         """The nominated node is taken if it fits, whatever else there is. Its row, or why it does not fit."""
         name = cycle.pod.status.nominated_node_name
         row = self.state.nodes.row_of.get(name)
@@ -233,20 +206,20 @@ class Engine:
         self,
         decision: Decision,
         cycle: Cycle,
-        profile: _BoundProfile,
+        profile: BoundProfile,
         pre_filter: PreFilterOutcome,
         nominated: int | tuple[int, Status] | None,
         explain: bool,
     ) -> None:
-        outcome = None
+        outcome, asked = None, Asked()
         # The quick search gives no reasons; should extenders leave no node, those of all filters are due.
         if not explain and pre_filter.names is None and cycle.extender_answers is None:
-            outcome = profile.filters.search(cycle, pre_filter.plan)
+            outcome = profile.filters.search(cycle, pre_filter.plan, asked)
             if outcome is not None and cycle.within is not None:
                 outcome.restrict(outcome.feasible & cycle.within)
         if outcome is None or (cycle.within is not None and not outcome.feasible.any()):
             considered, few = self._considered(cycle, pre_filter.names)
-            outcome = profile.filters.run(cycle, considered, few=few, exhaustive=explain)
+            outcome = profile.filters.run(cycle, considered, few=few, exhaustive=explain, asked=asked)
         decision.trace.filter_outcome = outcome
         if cycle.watch is not None:
             cycle.lap("Filter", outcome.broken)
@@ -276,7 +249,7 @@ class Engine:
         if explain or not decision.node:
             self._score(decision, cycle, profile, sample, explain)
 
-    def _score(self, decision: Decision, cycle: Cycle, profile: _BoundProfile, sample: Sample, explain: bool) -> None:
+    def _score(self, decision: Decision, cycle: Cycle, profile: BoundProfile, sample: Sample, explain: bool) -> None:
         """Score the nodes that fit and, unless the choice is made already, choose among the best."""
         scores = profile.scores.run(cycle, sample, explain=explain)
         decision.trace.scores = scores
@@ -297,9 +270,7 @@ class Engine:
         decision.draw = Draw(best.among, drawn)
         decision.node = names[best.row(drawn, scores.nodes)]
 
-    def _offer(
-        self, answers: ExtenderAnswers, profile: _BoundProfile, outcome: FilterOutcome, narrowed: bool
-    ) -> Sample:
+    def _offer(self, answers: ExtenderAnswers, profile: BoundProfile, outcome: FilterOutcome, narrowed: bool) -> Sample:
         """The nodes found. The search moves on once in an attempt: what was offered to extenders stays offered."""
         names = self.state.nodes.names
         rows = answers.left_of_offered(outcome.feasible, names)
@@ -358,7 +329,7 @@ class Engine:
         for status in (*outcome.overrides.values(), *diagnosis.extra.values(), *rejections):
             diagnosis.blame(status)
 
-    def _fail(self, decision: Decision, cycle: Cycle, profile: _BoundProfile, diagnosis: Diagnosis) -> None:
+    def _fail(self, decision: Decision, cycle: Cycle, profile: BoundProfile, diagnosis: Diagnosis) -> None:
         """No node fits: ask the post-filters, one after another, whether room can be made."""
         if cycle.extender_answers is not None:
             cycle.extender_answers.wait_for_turn()
@@ -367,7 +338,7 @@ class Engine:
         if profile.post_filters:
             cycle.lap("PostFilter", decision.post_filter_status)
 
-    def _post_filter(self, decision: Decision, cycle: Cycle, profile: _BoundProfile, diagnosis: Diagnosis) -> None:
+    def _post_filter(self, decision: Decision, cycle: Cycle, profile: BoundProfile, diagnosis: Diagnosis) -> None:
         decision.outcome = Outcome.UNSCHEDULABLE
         decision.diagnosis = diagnosis
         if not cycle.makes_room:

@@ -23,6 +23,9 @@ from kubesched.state.columns import Bool, Int32, Int64, Rows
 from kubesched.state.facts import StateKey
 from kubesched.state.pods import PlacedPod
 
+Asked = dict[str, tuple[Int32 | None, Bool]]
+"""By filter, what it said about all rows: rejection ids, if there are any, and where it passes."""
+
 
 class FilterRunner:
     """The pre-filters and filters of a profile on one cluster."""
@@ -134,10 +137,11 @@ class FilterRunner:
 
     # -- all rows -----------------------------------------------------------------------------------------------------
 
-    def search(self, cycle: Cycle, plan: Plan | None) -> FilterOutcome | None:
+    def search(self, cycle: Cycle, plan: Plan | None, asked: Asked) -> FilterOutcome | None:
         """The live rows that fit, without the rejections of the others; None if that must be asked in full.
 
-        The usual case, made short: filters of narrow scope are answered together for all equivalent pods.
+        The usual case, made short: filters of narrow scope are answered together for all equivalent pods. What others
+        said about all rows is in `asked` then.
         """
         if plan is None or not plan.narrow_names.isdisjoint(cycle.skipped_filters):
             return None
@@ -148,6 +152,8 @@ class FilterRunner:
         for plugin in plan.wide:
             if plugin.name not in cycle.skipped_filters:
                 ids, passes = cycle.ask(plugin.name, "Filter", self._ask, plugin, cycle, outcome.feasible, False)
+                if plugin.is_columnar:
+                    asked[plugin.name] = ids, passes
                 if ids is not None:
                     if plugin.rejections.has_errors and _first_error(plugin, ids, outcome.feasible) is not None:
                         return None
@@ -159,10 +165,17 @@ class FilterRunner:
         return outcome if outcome.passing is not None or outcome.feasible.any() else None
 
     def run(
-        self, cycle: Cycle, considered: Bool, *, few: list[int] | None = None, exhaustive: bool = False
+        self,
+        cycle: Cycle,
+        considered: Bool,
+        *,
+        few: list[int] | None = None,
+        exhaustive: bool = False,
+        asked: Asked | None = None,
     ) -> FilterOutcome:
-        """Ask the filters about the rows considered. `exhaustive` goes on when no row is left, for an explanation.
+        """Ask the filters about the rows considered, but for those that `search` has just `asked`.
 
+        `exhaustive` goes on when no row is left, for an explanation.
         If the rows considered are `few`, nothing is asked about others: the next pod of a DaemonSet has another node,
         so columns of answers would be made for one row each and never used again.
         """
@@ -174,7 +187,8 @@ class FilterRunner:
         for plugin in self.filters if plan is None else plan.filters:
             if plugin.name in cycle.skipped_filters:
                 continue
-            ids, passes = cycle.ask(plugin.name, "Filter", self._ask, plugin, cycle, standing, exhaustive)
+            known = asked.get(plugin.name) if asked else None
+            ids, passes = known or cycle.ask(plugin.name, "Filter", self._ask, plugin, cycle, standing, exhaustive)
             if ids is None:
                 continue
             outcome.columns.append((plugin.rejections, ids))

@@ -70,6 +70,9 @@ class Plugin:
     looks_only_at_facts: ClassVar[bool] = False
     """Whether all it looks at in a pod is what equivalent pods have in common (`PodFacts`): namespace, labels,
     controller and spec; no annotations, no status. Then one answer serves all of them without asking."""
+    judges_equals_alike: ClassVar[bool] = False
+    """The lesser promise, which follows from that one: equivalent pods that are asked at the same moment get the same
+    answer, whatever else it depends on. Then one that found no node speaks for the others."""
 
     def __init__(self, args: Any = None, context: PluginContext | None = None) -> None:
         self.args = args

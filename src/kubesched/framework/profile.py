@@ -65,6 +65,9 @@ class Profile:
             raise ProfileError(
                 f'at most one placement generate plugin is allowed for profile with scheduler name "{self.name}"'
             )
+        judges = (plugin for point in ("pre_filter", "filter", "post_filter") for plugin in self._points[point])
+        self.judges_equals_alike = all(plugin.looks_only_at_facts or plugin.judges_equals_alike for plugin in judges)
+        """Whether one pod that found no node speaks for all that have the same facts."""
         scored = (*config.plugins.placement_score.enabled, *multi_point)
         self._placement_weights = {entry.name: entry.weight or 1 for entry in reversed(scored)}
         self.weights = self._weights((*config.plugins.score.enabled, *multi_point))

@@ -34,6 +34,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     """Rejects nodes where the pod's volumes would be more than a driver can attach."""
 
     name = "NodeVolumeLimits"
+    judges_equals_alike = True
 
     def __init__(self, args: None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)

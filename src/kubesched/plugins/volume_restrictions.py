@@ -62,6 +62,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
     """Rejects nodes where a disk is mounted already, and all nodes while a ReadWriteOncePod claim is in use."""
 
     name = "VolumeRestrictions"
+    judges_equals_alike = True
     adjusts = True
     filter_scope = Scope.NODE
 

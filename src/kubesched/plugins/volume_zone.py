@@ -54,6 +54,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
     """Rejects nodes in zones from which a volume of the pod cannot be reached."""
 
     name = "VolumeZone"
+    judges_equals_alike = True
     filter_scope = Scope.NODE_OBJECT
 
     def events_to_register(self) -> tuple[Interest, ...]:

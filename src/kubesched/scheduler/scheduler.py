@@ -42,6 +42,7 @@ from kubesched.scheduler.attempt.attempt import (
 )
 from kubesched.scheduler.attempt.binding_cycle import BindingCycle, PreBinding
 from kubesched.scheduler.attempt.failures import FailureReporter
+from kubesched.scheduler.attempt.old_news import OldNews
 from kubesched.scheduler.attempt.scheduling_cycle import SchedulingCycle
 from kubesched.scheduler.event_handlers import EventHandlers
 from kubesched.scheduler.groups.conditions import GroupConditions
@@ -128,7 +129,8 @@ class Scheduler:
         self._event_handlers = EventHandlers(
             self.state, self.queue, self.pods, self.waiting, self.engine.knows, aliases[:1]
         )
-        self._failures = FailureReporter(self.queue, self.pods.get, client)
+        old_news = OldNews(self.state, clock) if spares_vain_attempts else None
+        self._failures = FailureReporter(self.queue, self.pods.get, client, old_news)
         self.evicts_first = not features.async_preemption
         """Whether victims are evicted before their preemptor goes back to the queue; until then no pod is tried."""
         self._scheduling = SchedulingCycle(

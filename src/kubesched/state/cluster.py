@@ -56,6 +56,11 @@ class ClusterState:
         self._companions: dict[Any, Any] = {}
         self.matches.extend(len(self.nodes.live))
 
+    @property
+    def version(self) -> tuple[int, ...]:
+        """Another one whenever anything changed that a decision may depend on, pod groups aside."""
+        return self.nodes.changes.position, self.objects.version_of_all, self.nominated.changes.position
+
     # -- what the watch says ------------------------------------------------------------------------------------------
 
     def apply(self, obj: KubeObject) -> None:

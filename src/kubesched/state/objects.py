@@ -20,18 +20,19 @@ class ObjectStore:
         self._objects: dict[type[KubeObject], dict[str, KubeObject]] = {}
         self._in_namespace: dict[tuple[type[KubeObject], str], dict[str, KubeObject]] = {}
         self._changes: dict[type[KubeObject], ChangeLog[str]] = {}
+        self.version_of_all = 0
 
     def put(self, obj: KubeObject) -> None:
         kind = type(obj)
         self._objects.setdefault(kind, {})[obj.key] = obj
         self._in_namespace.setdefault((kind, obj.namespace), {})[obj.name] = obj
-        self.changes(kind).record(obj.key)
+        self._changed(kind, obj.key)
 
     def remove(self, obj: KubeObject) -> None:
         kind = type(obj)
         if self._objects.get(kind, {}).pop(obj.key, None) is not None:
             self._in_namespace[kind, obj.namespace].pop(obj.name, None)
-            self.changes(kind).record(obj.key)
+            self._changed(kind, obj.key)
 
     def arrange(self, kind: type[KubeObject], keys: Iterable[str]) -> None:
         """Put the objects of a kind in this order, which they had before some of them left and came back."""
@@ -62,6 +63,10 @@ class ObjectStore:
     def version(self, kind: type[KubeObject]) -> int:
         changes = self._changes.get(kind)
         return changes.position if changes is not None else 0
+
+    def _changed(self, kind: type[KubeObject], key: str) -> None:
+        self.version_of_all += 1
+        self.changes(kind).record(key)
 
     def changes(self, kind: type[KubeObject]) -> ChangeLog[str]:
         """The keys of objects of a kind that came, changed or went."""

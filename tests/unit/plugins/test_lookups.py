@@ -13,6 +13,7 @@ from kubesched.api.pod import Pod
 from kubesched.framework.events import Hint, Kind
 from kubesched.framework.plugin import Plugin
 from kubesched.plugins.inter_pod_affinity import InterPodAffinity
+from kubesched.plugins.node_resources.fit import NodeResourcesFit
 from kubesched.plugins.node_volume_limits import NodeVolumeLimits
 from kubesched.plugins.pod_topology_spread import PodTopologySpread
 from kubesched.plugins.volume_binding import VolumeBinding
@@ -100,6 +101,31 @@ def test_pods_that_want_a_disk_or_claim_are_found_when_another_pod_that_had_it_l
 @settings(deadline=None)
 def test_pods_that_use_a_claim_are_found_when_it_comes(waiting: Pod, name: str, plugin: Plugin) -> None:
     assert whom_the_hint_wakes_is_found(plugin, Kind.PERSISTENT_VOLUME_CLAIM, waiting, (None, claim(name)))
+
+
+sizes = st.tuples(st.integers(0, 1 << 12), st.integers(0, 1 << 34))
+
+
+@given(wanted=sizes, before=st.none() | sizes, offered=sizes)
+@settings(max_examples=400, deadline=None)
+def test_pods_that_fit_into_a_node_are_found_when_it_comes_or_grows(
+    wanted: tuple[int, int], before: tuple[int, int] | None, offered: tuple[int, int]
+) -> None:
+    cpu, memory = wanted
+    waiting = make_pod("waiting").requests(cpu=f"{cpu}m", memory=str(memory))
+    old, new = (
+        None if size is None else make_node("n1").capacity(cpu=f"{size[0]}m", memory=str(size[1])).build()
+        for size in (before, offered)
+    )
+    assert whom_the_hint_wakes_is_found(NodeResourcesFit(), Kind.NODE, waiting.build(), (old, new))
+
+
+def test_pods_that_are_larger_than_a_node_are_not_asked_about() -> None:
+    [interest] = [one for one in NodeResourcesFit().events_to_register() if one.event.kind is Kind.NODE]
+    assert interest.lookup is not None
+    state, waiting = make_cluster(), make_pod("waiting").requests(cpu="64").build()
+    brought = interest.lookup.brings(None, make_node("n1").capacity(cpu="16", pods=10).build(), state)
+    assert set(brought or ()).isdisjoint(interest.lookup.waits(waiting, state))
 
 
 def whom_the_hint_wakes_is_found(

@@ -376,9 +376,15 @@ def changed(pod: PodBuilder, what: str, now: float) -> PodBuilder:
 
 
 class SparingQueueAtWork(QueueAtWork):
-    """As daemons have it: pods that would only fail as equal ones did sit out their backoff."""
+    """As daemons have it: pods that would only fail as equal ones did are not tried."""
 
     spares_vain_attempts = True
+
+    @invariant()
+    def nobody_is_spared_who_would_find_a_node(self) -> None:
+        if not self.queue.has_next and not self.queue.in_flight():
+            for queued in self.queue.spared():
+                assert not self.scheduler.engine.decide(queued.pod).node, f"{queued.key} waits in vain"
 
 
 TestQueueAtWork = QueueAtWork.TestCase

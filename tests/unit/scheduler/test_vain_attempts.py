@@ -1,15 +1,22 @@
-"""A pod that would only fail as an equal one has just done sits out its backoff; any other may be tried early."""
+"""A pod that would only fail as an equal one has just done waits for what helps that one; any other is tried."""
 
 from __future__ import annotations
 
 from operator import attrgetter
+from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.scheduler.world import World, names
 
-from kubesched.scheduler.queue.backoff_pods import BackoffPods
-from kubesched.scheduler.queue.queued_pod import QueuedPod, UnschedulablePods
+from kubesched.api.pod import PodCondition
+from kubesched.framework.cycle import Cycle
+from kubesched.framework.nodes import NodeView
+from kubesched.framework.plugin import FilterPlugin
+from kubesched.framework.status import Status, unschedulable
+from kubesched.scheduler.queue.equal_pods import EqualPods
+from kubesched.scheduler.queue.queued_pod import QueuedPod
+from kubesched.scheduler.queue.unschedulable_pods import UnschedulablePods
 from kubesched.scheduler.queue.waiting_groups import WaitingGroups
 from kubesched.state.cluster import ClusterState
 from kubesched.testing import NodeBuilder, PodBuilder, make_node, make_pod
@@ -25,13 +32,30 @@ def full_node(*pods: PodBuilder) -> list[NodeBuilder | PodBuilder]:
     return [node, *(pod.on("n1") for pod in pods)]
 
 
-def world_of_waiting(*waiting: PodBuilder, spares: bool = True) -> World:
+def world_of_waiting(*waiting: PodBuilder, spares: bool = True, **settings: Any) -> World:
     """Pods that were all tried in vain, on a node with two others."""
-    world = World(*full_node(replica("x"), replica("y")), *waiting, spares_vain_attempts=spares)
+    world = World(*full_node(replica("x"), replica("y")), *waiting, spares_vain_attempts=spares, **settings)
     for _ in waiting:
         world.tried()
     assert len(world.queue.unschedulable()) == len(waiting)
     return world
+
+
+def world_of_rested(*waiting: PodBuilder, spares: bool = True, **settings: Any) -> World:
+    """The same, and all backoffs are over."""
+    world = world_of_waiting(*waiting, spares=spares, **settings)
+    world.pass_seconds(20)
+    return world
+
+
+def tried_names(world: World) -> list[str]:
+    """Who is tried until nobody is left to try."""
+    tried = []
+    while (attempt := world.scheduler.pop()) is not None:
+        world.scheduler.decide(attempt)
+        world.finish(attempt)
+        tried.append(attempt.queued.pod.name)
+    return tried
 
 
 def leave(world: World, name: str) -> None:
@@ -66,13 +90,135 @@ def test_what_helps_the_one_that_was_tried_lets_its_equals_be_tried_early_again(
     assert world.tried().node == "n1"
 
 
-def test_pod_is_tried_when_its_backoff_is_over_whoever_was_tried_in_vain() -> None:
+def test_pod_is_not_tried_after_its_backoff_either() -> None:
     world = world_of_waiting(replica("a"), replica("b"), replica("c"))
     leave(world, "x")
     world.tried()
     world.tried()
     world.pass_seconds(3)
-    assert world.decided().queued.pod.name == "c"
+    assert world.scheduler.pop() is None
+    assert (names(world.queue.unschedulable()), names(world.queue.backoff())) == (["b", "c"], [])
+
+
+def test_pod_is_tried_after_its_backoff_where_vain_attempts_are_not_spared() -> None:
+    world = world_of_rested(replica("a"), replica("b"), replica("c"), spares=False)
+    leave(world, "x")
+    assert tried_names(world) == ["a", "b", "c"]
+
+
+def test_of_many_that_an_event_wakes_one_is_tried_in_vain_at_most() -> None:
+    world = world_of_rested(*map(replica, "abcde"))
+    leave(world, "x")
+    assert tried_names(world) == ["a", "b"]
+    assert not world.queue.has_next
+    assert sorted(names(world.queue.unschedulable())) == ["b", "c", "d", "e"]
+
+
+def test_who_was_spared_goes_before_who_was_tried() -> None:
+    world = world_of_rested(*map(replica, "abcde"))
+    leave(world, "x")
+    tried_names(world)
+    leave(world, "y")
+    assert world.queue.has_next
+    assert tried_names(world) == ["c", "d"]
+
+
+def test_who_was_spared_keeps_its_place_in_line() -> None:
+    """Among pods of other kinds, by priority."""
+    world = world_of_rested(*map(replica, "abc"))
+    leave(world, "x")
+    tried_names(world)
+    world.see(replica("lesser").priority(-10))
+    leave(world, "y")
+    assert world.tried().queued.pod.name == "c"
+
+
+def test_all_that_were_spared_are_tried_as_long_as_they_find_a_node() -> None:
+    world = world_of_rested(*map(replica, "abcde"))
+    leave(world, "x")
+    tried_names(world)
+    world.see(make_node("n2").capacity(cpu="8", pods=10))
+    assert sorted(tried_names(world)) == ["b", "c", "d", "e"]
+
+
+def test_what_happens_while_one_is_tried_is_hope_for_its_equals() -> None:
+    world = world_of_rested(*map(replica, "abc"))
+    leave(world, "x")
+    world.tried()
+    failing = world.decided()
+    leave(world, "y")
+    world.finish(failing)
+    assert world.tried().node == "n1"
+
+
+def test_pod_that_changed_is_tried_whoever_was_tried_in_vain() -> None:
+    world = world_of_rested(*map(replica, "abc"))
+    leave(world, "x")
+    tried_names(world)
+    world.see(replica("c").label(app="changed"))
+    assert tried_names(world) == ["c"]
+
+
+def test_pod_whose_status_changed_is_spared_still() -> None:
+    world = world_of_rested(*map(replica, "abc"))
+    leave(world, "x")
+    tried_names(world)
+    world.see(replica("c").status(conditions=(PodCondition(type="Odd", status="True"),)))
+    assert tried_names(world) == []
+    leave(world, "y")
+    assert tried_names(world) == ["c", "b"]
+
+
+def test_pod_that_a_plugin_activates_is_tried_whoever_was_tried_in_vain() -> None:
+    world = world_of_rested(*map(replica, "abc"))
+    leave(world, "x")
+    tried_names(world)
+    world.queue.activate(replica("c").build())
+    assert tried_names(world) == ["c"]
+
+
+def test_pods_that_waited_too_long_are_all_tried() -> None:
+    world = world_of_rested(*map(replica, "abcd"))
+    leave(world, "x")
+    tried_names(world)
+    world.pass_seconds(301)
+    assert sorted(tried_names(world)) == ["b", "c", "d"]
+
+
+def test_spared_pod_that_is_deleted_is_gone() -> None:
+    world = world_of_rested(*map(replica, "abc"))
+    leave(world, "x")
+    tried_names(world)
+    world.lose(replica("c"))
+    assert names(world.queue.unschedulable()) == ["b"]
+
+
+def test_what_helps_one_that_others_rejected_lets_all_be_tried() -> None:
+    state = ClusterState()
+    waiting = UnschedulablePods(state, WaitingGroups(state, {}))
+    by_one, by_another = (QueuedPod(replica(name).build(), 0.0) for name in "ab")
+    by_one.unschedulable_plugins, by_another.unschedulable_plugins = {"TaintToleration"}, {"NodeResourcesFit"}
+    for queued in (by_another, by_one):
+        waiting.put(queued)
+        waiting.tried_in_vain(queued)
+    waiting.remove(by_another.key)
+    assert not waiting.is_in_vain(state.facts(by_one.pod))
+
+
+class ByName(FilterPlugin):
+    """Judges pods by what equal ones do not have in common, and so promises nothing."""
+
+    name = "ByName"
+
+    def filter_node(self, cycle: Cycle, node: NodeView) -> Status | None:
+        return unschedulable("not yours") if cycle.pod.name != "c" and node.name == "n2" else None
+
+
+def test_pods_are_not_spared_where_a_plugin_tells_equal_ones_apart() -> None:
+    world = world_of_rested(*map(replica, "abc"), plugins=(ByName,))
+    world.see(make_node("n2").capacity(cpu="8", pods=10))
+    assert [world.tried().queued.pod.name for _ in range(3)] == ["a", "b", "c"]
+    assert "c" not in names(world.queue.unschedulable())
 
 
 def test_pod_of_another_kind_is_tried_early() -> None:
@@ -99,6 +245,7 @@ def test_pod_that_became_the_equal_of_others_says_nothing_about_them() -> None:
     queued = QueuedPod(replica("a").build(), 0.0)
     queued.found_no_node = True
     waiting.put(queued)
+    waiting.tried_in_vain(queued)
     assert waiting.is_in_vain(state.facts(queued.pod))
     queued.pod = replica("a").label(app="changed").build()
     waiting.put(queued)
@@ -123,7 +270,7 @@ def test_deleted_pod_says_nothing_any_more() -> None:
 def test_first_worth_trying_is_the_first_of_all_that_are_not_in_vain(steps: list[tuple[str, int, int]]) -> None:
     in_vain: set[object] = set()
     order = attrgetter("timestamp")
-    kept = BackoffPods(lambda pod: (order(pod),), lambda pod: pod.pod.priority, lambda kind: kind in in_vain)
+    kept = EqualPods(lambda pod: (order(pod),), lambda pod: pod.pod.priority, lambda kind: kind in in_vain)
     known: dict[str, QueuedPod] = {}
     for action, number, kind in steps:
         match action:
@@ -148,3 +295,59 @@ def test_first_worth_trying_is_the_first_of_all_that_are_not_in_vain(steps: list
         assert (first is None) == (not worth)
         assert first is None or (first.timestamp == min(map(order, worth)) and first in worth)
         assert len(kept) == len(known)
+
+
+STEPS = st.one_of(
+    st.tuples(st.sampled_from(["leave", "come", "delete", "change"]), st.sampled_from("abcdef")),
+    st.tuples(st.sampled_from(["room", "taint", "uncordon", "no room"]), st.sampled_from(["n2", "n3"])),
+    st.tuples(st.just("wait"), st.sampled_from([1, 3, 20, 310])),
+    st.tuples(st.just("try"), st.integers(1, 3)),
+)
+
+
+def take_step(world: World, action: str, what: Any) -> None:
+    """One thing that happens to pods of one kind, to those on a node, or to nodes that could take one of them."""
+    node, known = make_node(str(what)).capacity(cpu="1", pods=10), world.cluster.pods.get(f"default/{what}")
+    match action:
+        case "leave":
+            bound = [pod for _, pod in sorted(world.cluster.pods.items()) if pod.spec.node_name]
+            for pod in bound[ord(what) % 2 :: 7]:
+                world.lose(PodBuilder(pod))
+        case "come" if known is None:
+            world.see(replica(what))
+        case "delete" if known is not None:
+            world.lose(PodBuilder(known))
+        case "change" if known is not None and not known.spec.node_name:
+            world.see(PodBuilder(known).label(changed="true"))
+        case "room" | "uncordon":
+            world.see(node)
+        case "taint":
+            world.see(node.taint("dedicated"))
+        case "no room":
+            world.see(node.cordoned())
+        case "wait":
+            world.pass_seconds(float(what))
+        case "try":
+            for _ in range(what):
+                if (attempt := world.scheduler.pop()) is not None:
+                    world.scheduler.decide(attempt)
+                    world.finish(attempt)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(STEPS, max_size=30))
+def test_nobody_is_spared_who_would_find_a_node_whatever_happens(steps: list[tuple[str, Any]]) -> None:
+    world = world_of_rested(*map(replica, "abcdef"))
+    leave(world, "x")
+    world.tried()
+    world.tried()
+    for action, what in steps:
+        take_step(world, action, what)
+        if not world.queue.has_next:
+            for queued in world.queue.spared():
+                assert not world.scheduler.engine.decide(queued.pod).node, f"{queued.key} waits in vain"
+    world.see(make_node("big").capacity(cpu="64", pods=110))
+    for _ in range(12):
+        tried_names(world)
+        world.pass_seconds(1)
+    assert all(pod.spec.node_name for pod in world.cluster.pods.values())

@@ -9,7 +9,9 @@ from tests.unit.scheduler.memory_cluster import MemoryCluster, Running
 from kubesched import config
 from kubesched.api.meta import KubeObject
 from kubesched.config.features import DEFAULT_FEATURES
-from kubesched.plugins.registry import in_tree
+from kubesched.framework.plugin import Plugin
+from kubesched.framework.registry import Registry
+from kubesched.plugins.registry import IN_TREE
 from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
@@ -24,17 +26,18 @@ class World:
         self,
         *objects: PodBuilder | NodeBuilder | KubeObject,
         features: config.Features = DEFAULT_FEATURES,
+        plugins: tuple[type[Plugin], ...] = (),
         **settings: Any,
     ) -> None:
-        """Settings are those of the scheduler."""
+        """Plugins are those besides the ones in tree; settings are those of the scheduler."""
         self.now = 0.0
         self.cluster = MemoryCluster()
         self.scheduler = Scheduler(
-            config.default(features),
+            _configuration(features, plugins),
             self.cluster,
             clock=lambda: self.now,
             draw=lambda among: 0,
-            plugins=in_tree(),
+            plugins=Registry((*IN_TREE, *plugins)),
             now=lambda: self.now,
             **settings,
         )
@@ -84,6 +87,16 @@ class World:
 
     def nothing_is_in_flight(self) -> bool:
         return self.queue.in_flight() == [] and self.queue.in_flight_events() == []
+
+
+def _configuration(features: config.Features, more: tuple[type[Plugin], ...]) -> config.SchedulerConfiguration:
+    enabled = [{"name": plugin.name} for plugin in more]
+    plain = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"multiPoint": {"enabled": enabled}}}],
+    }
+    return config.from_plain(plain, features=features)
 
 
 def names(queued: list[QueuedPod]) -> list[str]:

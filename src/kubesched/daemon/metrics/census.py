@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from kubesched.daemon.metrics.registry import MetricsRegistry
-from kubesched.scheduler.queue.queued_pod import QueuedPod, UnschedulablePods
+from kubesched.scheduler.queue.queued_pod import QueuedPod
+from kubesched.scheduler.queue.unschedulable_pods import UnschedulablePods
 from kubesched.scheduler.scheduler import Scheduler
 
 _POPPED = "PodPopped"

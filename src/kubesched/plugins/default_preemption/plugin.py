@@ -50,6 +50,7 @@ class DefaultPreemption(PostFilterPlugin, PodGroupPostFilterPlugin, PreEnqueuePl
     """Chooses victims of lower priority, on one node, as few and as unimportant as possible."""
 
     name = "DefaultPreemption"
+    judges_equals_alike = True
 
     def __init__(self, args: DefaultPreemptionArgs | None = None, context: PluginContext | None = None) -> None:
         super().__init__(args, context)

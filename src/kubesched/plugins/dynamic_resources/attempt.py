@@ -14,6 +14,7 @@ from kubesched.api.pod_groups import PodGroup
 from kubesched.api.selectors import NodeTerm
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.groups import group_of
+from kubesched.framework.nodes import Nodes
 from kubesched.plugins.dynamic_resources.claims import claims_of, consumer_of
 from kubesched.plugins.dynamic_resources.extended import IN_MEMORY_NAME, ExtendedDemand, claim_for, demand_of, spec_with
 from kubesched.plugins.dynamic_resources.writes import ClaimWrite
@@ -104,6 +105,17 @@ class ClaimAttempt:
     @property
     def to_allocate(self) -> list[int]:
         return [i for i, claim in enumerate(self.claims) if claim.status.allocation is None and i not in self.shared]
+
+    def find_unavailable(self, nodes: Nodes) -> Bool:
+        """Rows that cannot use a claim which is allocated; by claim they are in `unavailable` then."""
+        for index in {*self.nodes_of, *self.lost}:
+            terms = self.nodes_of.get(index)
+            rows = nodes.none() if terms is None else ~nodes.selected_by(terms)
+            self.unavailable[index] = ~nodes.none() if index in self.lost else rows
+        unavailable = nodes.none()
+        for rows in self.unavailable.values():
+            unavailable |= rows
+        return unavailable
 
     def variant_at(self, row: int) -> Variant:
         """How things are on one row; the attempt must have been searched for."""

@@ -188,7 +188,7 @@ class DynamicResources(
         answer = attempt.variants[0].answer
         if attempt.needs_only_devices and answer is not None and not answer.failures:
             return self.reject(~answer.fits, CANNOT_ALLOCATE)
-        unavailable = self._unavailable(attempt, everywhere)
+        unavailable = attempt.find_unavailable(everywhere)
         ids: Int32 = np.zeros(table.size, dtype=np.int32)
         for variant in attempt.variants:
             if variant.answer is None and not attempt.has_own_claims:
@@ -199,17 +199,6 @@ class DynamicResources(
         if attempt.has_extended_claim:
             ids[unserved(cycle)] = self.rejections.id_of(CANNOT_FIT)
         return ids
-
-    def _unavailable(self, attempt: ClaimAttempt, nodes: Nodes) -> Bool:
-        """Rows that cannot use a claim which is allocated."""
-        for index in {*attempt.nodes_of, *attempt.lost}:
-            terms = attempt.nodes_of.get(index)
-            rows = nodes.none() if terms is None else ~nodes.selected_by(terms)
-            attempt.unavailable[index] = ~nodes.none() if index in attempt.lost else rows
-        unavailable = nodes.none()
-        for rows in attempt.unavailable.values():
-            unavailable |= rows
-        return unavailable
 
     def _reject_without_devices(self, ids: Int32, variant: Variant, cycle: Cycle) -> None:
         answer, view = variant.answer, self._view(cycle)

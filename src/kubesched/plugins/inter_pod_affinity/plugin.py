@@ -34,6 +34,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     """Near to some pods, far from others, in any topology."""
 
     name = "InterPodAffinity"
+    judges_equals_alike = True
     adjusts = True
 
     def __init__(self, args: InterPodAffinityArgs | None = None, context: PluginContext | None = None) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
+from itertools import product
 from typing import TypeVar
 
 from kubesched.api.devices import IMPLICIT_PREFIX, DeviceClass
@@ -10,7 +11,7 @@ from kubesched.api.node import Node
 from kubesched.api.pod import Pod
 from kubesched.api.quantity import parse_quantity
 from kubesched.api.requests import PODS, Quantities, is_countable, pod_requests, whole
-from kubesched.framework.events import Action, Hint, Interest, Kind
+from kubesched.framework.events import Action, Hint, Interest, Kind, Lookup
 from kubesched.plugins.shared.devices.extended_resources import is_served
 from kubesched.plugins.shared.hinting import has_node, is_same_pod, queue_if, waits_for
 from kubesched.state.cluster import ClusterState
@@ -19,12 +20,15 @@ T = TypeVar("T")
 
 Amounts = dict[str, int]
 
+_MEMORY = 64 << 20
+"""Bytes: smaller differences do not count for the size of a pod."""
+
 
 def interests(*, device_classes: bool = True) -> tuple[Interest, ...]:
     """What to wait for; `device_classes` if those may stand for resources."""
     always = (
         waits_for(Kind.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN, after_pod),
-        waits_for(Kind.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, after_node),
+        waits_for(Kind.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE, after_node, SIZES),
     )
     classes = waits_for(Kind.DEVICE_CLASS, Action.ADD | Action.UPDATE, after_device_class)
     return (*always, classes) if device_classes else always
@@ -84,6 +88,24 @@ class _Changed:
         amounts = count(obj, self._state)
         self._known = ((obj, amounts), *self._known[:1])
         return amounts
+
+
+def _sizes_waited_for(pod: Pod, state: ClusterState) -> Iterable[Hashable]:
+    return (_size(state.facts(pod).derived(_wanted_of_nodes, (pod, state))),)
+
+
+def _sizes_brought(old: Node | None, new: Node, state: ClusterState) -> Iterable[Hashable]:
+    cpu, memory = _size(state.companion(_Changed).amounts(new, _offered))
+    return product(range(cpu + 1), range(memory + 1))
+
+
+def _size(amounts: Amounts) -> tuple[int, int]:
+    """Cpu and memory as powers of two: who fits into a node is of no greater size in either."""
+    return amounts.get("cpu", 0).bit_length(), (amounts.get("memory", 0) // _MEMORY).bit_length()
+
+
+SIZES = Lookup(_sizes_waited_for, _sizes_brought)
+"""For `after_node`: it is not asked about pods that are clearly larger than the node, however many kinds there are."""
 
 
 def _wanted_of_pods(source: tuple[Pod, ClusterState]) -> Amounts:

@@ -46,6 +46,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     """Keeps pods of a kind evenly spread."""
 
     name = "PodTopologySpread"
+    judges_equals_alike = True
     adjusts = True
 
     def __init__(self, args: PodTopologySpreadArgs | None = None, context: PluginContext | None = None) -> None:

@@ -51,6 +51,7 @@ class VolumeBinding(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, 
     """Bound volumes must be in reach; for claims that wait for their first consumer one must be found or made."""
 
     name = "VolumeBinding"
+    judges_equals_alike = True
     heeds_pods = False
 
     def __init__(self, args: VolumeBindingArgs | None = None, context: PluginContext | None = None) -> None:

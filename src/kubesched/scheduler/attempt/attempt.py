@@ -73,7 +73,7 @@ class Failure:
     unschedulable_plugins: set[str] = field(default_factory=set)
     pending_plugins: set[str] = field(default_factory=set)
     found_no_node: bool = False
-    """Whether all nodes were looked at, and none was good enough."""
+    """Whether all nodes were looked at, and none was good enough for any pod that is equivalent to this one."""
 
     @property
     def is_rejection(self) -> bool:

@@ -11,8 +11,10 @@ from kubesched.framework.client import ClientError, ClusterClient
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.diagnosis import histogram
 from kubesched.framework.errors import describe
+from kubesched.framework.extender import EXTENDER
 from kubesched.framework.status import Code, Status, error, unresolvable
 from kubesched.scheduler.attempt.attempt import Failure
+from kubesched.scheduler.attempt.old_news import OldNews
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 
@@ -23,14 +25,22 @@ _LONGEST_NOTE = 1024
 class FailureReporter:
     """Requeues the pod, remembers or drops its nomination, records the event and patches the condition."""
 
-    def __init__(self, queue: SchedulingQueue, find: Callable[[str], Pod | None], client: ClusterClient) -> None:
+    def __init__(
+        self,
+        queue: SchedulingQueue,
+        find: Callable[[str], Pod | None],
+        client: ClusterClient,
+        old_news: OldNews | None = None,
+    ) -> None:
+        """Without `old_news` every pod is told whenever it fails."""
         self._queue = queue
         self._find = find
         self._client = client
+        self._old_news = old_news
 
     async def report(self, queued: QueuedPod, failure: Failure) -> None:
-        """All of it."""
-        if self._requeue(queued, failure):
+        """All of it; but a pod that knows that it has to wait need not be told with each of its equals."""
+        if self._requeue(queued, failure) and not (self._old_news and self._old_news.covers(queued.pod, failure)):
             await self.tell(queued.pod, failure)
 
     def _requeue(self, queued: QueuedPod, failure: Failure) -> bool:
@@ -82,8 +92,8 @@ def _shortened(message: str) -> str:
     return written[: _LONGEST_NOTE - 4].decode(errors="ignore") + " ..."
 
 
-def failure_of(decision: Decision) -> Failure:
-    """Why no node was found."""
+def failure_of(decision: Decision, *, speaks_for_equals: bool = False) -> Failure:
+    """Why no node was found; `speaks_for_equals` if plugins promise that equivalent pods would have fared the same."""
     diagnosis = decision.diagnosis
     if decision.outcome is Outcome.ERROR:
         assert decision.status is not None
@@ -99,7 +109,7 @@ def failure_of(decision: Decision) -> Failure:
         nominated,
         set(diagnosis.unschedulable_plugins),
         set(diagnosis.pending_plugins),
-        found_no_node=True,
+        found_no_node=speaks_for_equals and EXTENDER not in diagnosis.unschedulable_plugins,
     )
 
 

@@ -9,7 +9,8 @@ from kubesched.api.change import Change
 from kubesched.api.pod import Pod
 from kubesched.framework.events import ClusterEvent
 from kubesched.scheduler.queue.hints import QueueingHints
-from kubesched.scheduler.queue.queued_pod import QueuedPod, UnschedulablePods
+from kubesched.scheduler.queue.queued_pod import QueuedPod
+from kubesched.scheduler.queue.unschedulable_pods import UnschedulablePods
 from kubesched.scheduler.queue.waiting_groups import OpenedBy
 
 

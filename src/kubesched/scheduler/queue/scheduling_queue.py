@@ -12,7 +12,7 @@ Every pending pod is in exactly one of these places.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from kubesched.api.change import Change
@@ -21,12 +21,14 @@ from kubesched.framework.events import Action, ClusterEvent, Interest, Kind
 from kubesched.framework.plugin import PreEnqueuePlugin, QueueSortPlugin
 from kubesched.scheduler.cluster_events import PENDING_POD_ADDED, PENDING_POD_UPDATED, pod_events
 from kubesched.scheduler.listener import SchedulerListener
-from kubesched.scheduler.queue.backoff_pods import BackoffPods
+from kubesched.scheduler.queue.equal_pods import EqualPods
 from kubesched.scheduler.queue.gates import Gates
 from kubesched.scheduler.queue.hints import QueueingHints, QueueingStrategy
 from kubesched.scheduler.queue.in_flight import InFlight, InFlightEvent
 from kubesched.scheduler.queue.passed_over import passed_over
-from kubesched.scheduler.queue.queued_pod import Backoff, OrderedPods, QueuedPod, UnschedulablePods
+from kubesched.scheduler.queue.places import QueuePlaces
+from kubesched.scheduler.queue.queued_pod import Backoff, OrderedPods, QueuedPod
+from kubesched.scheduler.queue.unschedulable_pods import UnschedulablePods
 from kubesched.scheduler.queue.waiting_groups import OpenedBy, WaitingGroups
 from kubesched.state.cluster import ClusterState
 
@@ -42,7 +44,7 @@ LONGEST_WAIT = 300.0
 """Seconds after which an unschedulable pod is tried again even if nothing happened."""
 
 
-class SchedulingQueue:
+class SchedulingQueue(QueuePlaces):
     """All pending pods of all profiles."""
 
     def __init__(
@@ -63,7 +65,7 @@ class SchedulingQueue:
     ) -> None:
         """`gates` and `interests` are by profile, interests also by plugin; `find` has the latest version of a pod.
 
-        `spares_vain_attempts` lets pods sit out their backoff where an equal one has just been tried in vain.
+        `spares_vain_attempts` lets pods wait, in backoff or after it, where an equal one has just been tried in vain.
         `stopwatch` is for the durations that listeners get.
 
         If the state's features let backoff be cut short, it ends with whole seconds, and pods are held back on their
@@ -79,48 +81,18 @@ class SchedulingQueue:
         self._waits = Backoff(clock, initial_backoff, max_backoff, by_the_second=self._may_cut_backoff_short)
         self._longest_wait = longest_wait
         self._active = OrderedPods(self._order)
-        self._backoff = BackoffPods(
-            lambda pod: (self.backoff_until(pod), *self._order(pod)),
-            self._kind_of,
-            lambda kind: spares_vain_attempts and self._unschedulable.is_in_vain(kind),
+        self._spares = spares_vain_attempts and self._may_cut_backoff_short
+        self._backoff = EqualPods(
+            lambda pod: (self.backoff_until(pod), *self._order(pod)), self._kind_of, self._in_vain
         )
+        self._again = EqualPods(self._order, self._kind_of, self._in_vain)
         self._errors = OrderedPods(lambda pod: (self.backoff_until(pod), pod.key))
         groups = WaitingGroups(state, interests)
-        self._unschedulable = UnschedulablePods(state, groups, self._backoff.hope)
+        self._unschedulable = UnschedulablePods(state, groups, self._hope)
         self._hints = QueueingHints(state, interests, groups, listeners, stopwatch)
         self._in_flight = InFlight()
         self._listeners = listeners
         self._stopwatch = stopwatch
-
-    # -- what is where ------------------------------------------------------------------------------------------------
-
-    def places(self) -> dict[str, tuple[Collection[QueuedPod], ...]]:
-        """All pods that wait, in no order, for metrics."""
-        waiting = (self._backoff, self._errors)
-        return {"active": (self._active,), "backoff": waiting, "unschedulable": (self._unschedulable,)}
-
-    def active(self) -> list[QueuedPod]:
-        """In the order in which they will be tried."""
-        return self._active.in_order()
-
-    def backoff(self) -> list[QueuedPod]:
-        """Rejected pods that were woken, but must wait."""
-        return self._backoff.in_order()
-
-    def error_backoff(self) -> list[QueuedPod]:
-        """Pods whose attempt ended with an error."""
-        return self._errors.in_order()
-
-    def unschedulable(self) -> list[QueuedPod]:
-        """Rejected pods that wait for an event, and gated ones."""
-        return list(self._unschedulable)
-
-    def in_flight(self) -> list[QueuedPod]:
-        return self._in_flight.pods()
-
-    def in_flight_events(self) -> list[str]:
-        """The log of events for pods in flight: a mark for each pod, labels of events, oldest first."""
-        return [f"pod:{e.key}" if isinstance(e, QueuedPod) else e.event.label for e in self._in_flight.entries()]
 
     # -- pods come, change and go -------------------------------------------------------------------------------------
 
@@ -135,9 +107,11 @@ class SchedulingQueue:
             for event in events:
                 self._in_flight.record(InFlightEvent(event, change))
             return
-        for place in (self._active, self._backoff, self._errors):
+        for place in self._woken:
             queued = place.get(new.key)
             if queued is not None:
+                if queued.found_no_node and self._state.facts(queued.pod) is not self._state.facts(new):
+                    queued.found_no_node = False  # what it is now was never tried
                 queued.pod = new
                 place.put(queued)
                 self._update_nomination(old, new)
@@ -150,13 +124,15 @@ class SchedulingQueue:
         self._update_nomination(old, new)
         for event in events:
             strategy = self._hints.strategy(queued, event, change)
+            if strategy:
+                queued.found_no_node = False  # its own change is not one of its equals
             if self._requeue(queued, event.label, strategy) != UNSCHEDULABLE:
                 break
 
     def delete(self, pod: Pod) -> None:
         """A pod is gone, or has a node now."""
         self._state.nominated.remove(pod)
-        for place in (self._active, self._backoff, self._errors):
+        for place in self._woken:
             if place.remove(pod.key) is not None:
                 return
         self._unschedulable.remove(pod.key)
@@ -170,10 +146,10 @@ class SchedulingQueue:
     def pop(self) -> tuple[QueuedPod, str] | None:
         """The next pod and where it was. With nothing else to do, a rejected pod need not sit out its backoff.
 
-        Where vain attempts are spared, it does if it would only fail as an equal one did: see `BackoffPods`.
+        Where vain attempts are spared, who would only fail as an equal one did is not tried: see `EqualPods`.
         """
         while True:
-            queued, place = self._active.pop(), "active"
+            queued, place = self._pop_active(), "active"
             if queued is None and self._may_cut_backoff_short:
                 queued, place = self._backoff.pop_worth_trying(), "backoff"
                 if queued is not None:
@@ -186,10 +162,18 @@ class SchedulingQueue:
             self._in_flight.begin(queued)
             return queued, place
 
+    def _pop_active(self) -> QueuedPod | None:
+        """The first that is worth trying. Who is not keeps the place in line for when it is."""
+        active, again = self._active.first(), self._again.first_worth_trying()
+        if again is not None and (active is None or self._order(again) < self._order(active)):
+            return self._again.remove(again.key)
+        return None if active is None else self._active.remove(active.key)
+
     @property
     def has_next(self) -> bool:
         """Whether `pop` may have a pod."""
-        return bool(self._active) or (self._may_cut_backoff_short and self._backoff.first_worth_trying() is not None)
+        may_be_tried = (self._again, self._backoff) if self._may_cut_backoff_short else (self._again,)
+        return bool(self._active) or any(place.first_worth_trying() is not None for place in may_be_tried)
 
     def done(self, pod: Pod) -> None:
         """The attempt is over, or past the point where events matter to it."""
@@ -209,17 +193,21 @@ class SchedulingQueue:
         queued.backoff_until = None
         queued.flushed = False
         queued.flushed_at = 0.0
-        self._requeue(queued, ATTEMPT_FAILED, self._strategy_after_flight(queued))
+        place = self._requeue(queued, ATTEMPT_FAILED, self._strategy_after_flight(queued))
+        if place == UNSCHEDULABLE and self._spares and queued.found_no_node:
+            self._unschedulable.tried_in_vain(queued)
         self.done(queued.pod)
 
     def activate(self, pod: Pod) -> None:
         """Try a waiting pod at once; one in flight will be tried again."""
         waiting = self._unschedulable.get(pod.key)
         if waiting is not None:
+            waiting.found_no_node = False
             self._to_active(waiting, FORCED.label)
             return
-        waiting = self._backoff.remove(pod.key) or self._errors.remove(pod.key)
+        waiting = self._backoff.remove(pod.key) or self._errors.remove(pod.key) or self._again.remove(pod.key)
         if waiting is not None:
+            waiting.found_no_node = False
             self._to_active(waiting, FORCED.label, gates_passed=self._may_cut_backoff_short)
         elif pod.identity in self._in_flight:
             self._in_flight.record(InFlightEvent(FORCED, Change(new=pod)))
@@ -269,9 +257,10 @@ class SchedulingQueue:
     def flush_leftovers(self) -> None:
         """Pods that have waited too long are tried whether or not anything happened."""
         now = self._clock()
-        late = [q for q in self._unschedulable if now - max(q.timestamp, q.flushed_at) > self._longest_wait]
+        late = [q for q in self.unschedulable() if now - max(q.timestamp, q.flushed_at) > self._longest_wait]
         for queued in late:
             queued.flushed, queued.flushed_at = True, now
+            queued.found_no_node = False  # to be tried whoever was tried in vain
         if late:
             pods = {queued.key: queued for queued in late}
             self._requeue_all(pods, WAITED_TOO_LONG, QueueingStrategy.AFTER_BACKOFF)
@@ -291,12 +280,17 @@ class SchedulingQueue:
 
     # -- inside -------------------------------------------------------------------------------------------------------
 
-    def _is_waiting(self, key: str) -> bool:
-        return any(key in place for place in (self._active, self._backoff, self._errors, self._unschedulable))
-
     def _kind_of(self, queued: QueuedPod) -> Hashable:
-        """What is the same for pods that are equal."""
-        return queued.key if queued.stands_alone else self._state.facts(queued.pod)
+        """What is the same for pods of which one speaks for all: equal ones that no node was good enough for before."""
+        speaks_for_itself = not queued.found_no_node or queued.stands_alone or self._state.nominated.node_of(queued.pod)
+        return queued.key if speaks_for_itself else self._state.facts(queued.pod)
+
+    def _in_vain(self, kind: Hashable) -> bool:
+        return self._unschedulable.is_in_vain(kind)
+
+    def _hope(self, kind: Hashable) -> None:
+        self._backoff.hope(kind)
+        self._again.hope(kind)
 
     def _order(self, queued: QueuedPod) -> tuple[Any, ...]:
         return self._sorter.sort_key(queued.pod, queued.timestamp)
@@ -337,7 +331,8 @@ class SchedulingQueue:
         self._unschedulable.remove(queued.key)
         self._backoff.remove(queued.key)
         self._errors.remove(queued.key)
-        self._active.put(queued)
+        self._again.remove(queued.key)
+        (self._again if self._spares and queued.found_no_node else self._active).put(queued)
         self._moved(queued, label, ACTIVE)
         if label in (PENDING_POD_ADDED.label, PENDING_POD_UPDATED.label):
             self.nominate(queued.pod, None)

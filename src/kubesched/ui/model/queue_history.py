@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from kubesched.scheduler.queue.queued_pod import UnschedulablePods
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
+from kubesched.scheduler.queue.unschedulable_pods import UnschedulablePods
 from kubesched.ui.model.entries import Latency, PreemptionEntry
 from kubesched.ui.model.observed import Observed
 

@@ -1,4 +1,4 @@
-"""Pods that sit out their backoff, and which of them is worth being tried before it is over."""
+"""Pods that back off, or were woken after a vain attempt, and which of them is worth being tried now."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any
 from kubesched.scheduler.queue.queued_pod import Entry, OrderedPods, QueuedPod
 
 
-class BackoffPods(OrderedPods):
-    """Pods by when their backoff ends, the first that may be tried early at hand.
+class EqualPods(OrderedPods):
+    """Pods in an order, the first that is worth trying at hand.
 
-    A pod is not tried early while an equal one waits that was tried in vain: what that one waits for has not happened
-    since, so this one would fare no better. Where each of many events makes room for one of hundreds of equal pods, all
-    of them would be tried after each of the events otherwise.
+    A pod is not while an equal one waits that was tried in vain: what that one waits for has not happened since, so
+    this one would fare no better. Where each of many events makes room for one of hundreds of equal pods, all of them
+    would be tried after each of the events otherwise. Once there is `hope` for their kind, the first of them is tried,
+    and if that finds a node, the next.
     """
 
     def __init__(
@@ -62,6 +63,13 @@ class BackoffPods(OrderedPods):
                 self._in_vain.add(kind)
             heapq.heappop(self._firsts)
         return None
+
+    def apart(self) -> tuple[list[QueuedPod], list[QueuedPod]]:
+        """Those that are worth trying, and those that are not."""
+        parts: tuple[list[QueuedPod], list[QueuedPod]] = ([], [])
+        for pod in self:
+            parts[self._is_in_vain(self._kinds[pod.key])].append(pod)
+        return parts
 
     def pop_worth_trying(self) -> QueuedPod | None:
         first = self.first_worth_trying()

@@ -1,0 +1,48 @@
+"""A profile at work on a cluster: its plugins, by what the engine asks of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubesched.framework.answers import AnswerCache
+from kubesched.framework.equivalence import EquivalenceCache
+from kubesched.framework.extender import Extender
+from kubesched.framework.filters import FilterRunner
+from kubesched.framework.plugin import (
+    FilterPlugin,
+    PostFilterPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+)
+from kubesched.framework.profile import Profile
+from kubesched.framework.scores import ScoreRunner
+from kubesched.state.cluster import ClusterState
+
+
+class BoundProfile:
+    """A profile at work on a cluster."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        state: ClusterState,
+        answers: AnswerCache,
+        equivalence: EquivalenceCache,
+        extenders: Sequence[Extender],
+    ) -> None:
+        self.name = profile.name
+        self.pre_enqueue = profile.at("pre_enqueue", PreEnqueuePlugin)
+        self.post_filters = profile.at("post_filter", PostFilterPlugin)
+        self.filters = FilterRunner(
+            state,
+            profile.at("pre_filter", PreFilterPlugin),
+            profile.at("filter", FilterPlugin),
+            answers,
+            equivalence,
+        )
+        self.scores = ScoreRunner(state, profile.at("pre_score", PreScorePlugin), profile.scores, answers, equivalence)
+        self.one_is_enough = not profile.scores and not any(e.filters or e.prioritizes for e in extenders)
+        """Whether there is nothing by which one node that fits could be better than another."""
+        self.judges_equals_alike = profile.judges_equals_alike and not state.features.pod_groups
+        self.percentage = profile.percentage_of_nodes_to_score
