@@ -73,7 +73,7 @@ from kubesched.plugins.shared.devices.demand import SearchTime
 from kubesched.plugins.shared.devices.extended_resources import extended_resources, served_by_devices, unserved
 from kubesched.plugins.shared.devices.ledger import ANY_POD
 from kubesched.state.cluster import ClusterState
-from kubesched.state.columns import Bool, Int32, Int64
+from kubesched.state.columns import Int32, Int64
 
 CANNOT_ALLOCATE = unresolvable("cannot allocate all claims")
 INVALID_POOLS = unresolvable("invalid resource pools were encountered")
