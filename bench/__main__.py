@@ -60,6 +60,7 @@ def loops(wanted: list[str]) -> Turns:
     small, large = bars.SIZES
     kinds = {"basic": small, "spread-soft": small, "preferred-affinity": small, "daemonset": large}
     turns: Turns = {(kind, nodes): partial(loop.binding, kind, nodes) for kind, nodes in kinds.items()}
+    turns["alone", small] = partial(loop.coming_alone, small)
     return {**turns, ("beside-gated", GATED_PODS): partial(loop.beside_gated, GATED_PODS)}
 
 

@@ -19,7 +19,14 @@ ENGINE_US = {
     "first-of-kind": 1500,
     "preemption": 8000,
 }
-LOOP_US = {"basic": 200, "spread-soft": 400, "preferred-affinity": 400, "daemonset": 400, "beside-gated": 150}
+LOOP_US = {
+    "basic": 200,
+    "spread-soft": 400,
+    "preferred-affinity": 400,
+    "daemonset": 250,
+    "alone": 1000,
+    "beside-gated": 150,
+}
 TRICKLE_US = {"basic": 450, "spread-hard": 600}
 """CPU of the daemon's process per pod when they come one by one."""
 EVENT_US = {
