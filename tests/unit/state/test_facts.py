@@ -6,8 +6,10 @@ import gc
 import weakref
 
 import pytest
+from msgspec.structs import replace
 from tests.builders import make_cluster, make_engine
 
+from kubesched.api.affinity import Affinity, NodeAffinity
 from kubesched.state.cluster import ClusterState
 from kubesched.testing import PodBuilder, make_node, make_pod, node_term
 
@@ -42,8 +44,13 @@ def test_pods_that_differ_in_anything_else_are_no_kin(state: ClusterState, other
     assert first.kin is not second.kin
 
 
-def test_a_pod_that_may_go_anywhere_is_no_kin_of_those_that_may_not(state: ClusterState) -> None:
-    anywhere, bound = state.facts(DAEMON.build()), state.facts(for_node("n1").build())
+@pytest.mark.parametrize("affinity", [None, Affinity(node_affinity=NodeAffinity())])
+def test_a_pod_that_may_go_anywhere_is_no_kin_of_those_that_may_not(
+    state: ClusterState, affinity: Affinity | None
+) -> None:
+    pod = DAEMON.build()
+    anywhere = state.facts(replace(pod, spec=replace(pod.spec, affinity=affinity)))
+    bound = state.facts(for_node("n1").build())
     assert anywhere.kin is anywhere
     assert bound.kin is not anywhere
 
