@@ -23,7 +23,9 @@ def patch_between(before: dict[str, Any], after: dict[str, Any]) -> dict[str, An
     patch: dict[str, Any] = {name: None for name in before if name not in after}
     for name, value in after.items():
         known = before.get(name)
-        if known != value:
-            is_deeper = isinstance(known, dict) and isinstance(value, dict)
-            patch[name] = patch_between(known, value) if is_deeper else value  # type: ignore[arg-type]
+        if isinstance(known, dict) and isinstance(value, dict):
+            if deeper := patch_between(known, value):
+                patch[name] = deeper
+        elif known != value:
+            patch[name] = value
     return patch

@@ -12,6 +12,8 @@ from kubesched.state.facts import PodFacts
 
 _MOST_KEPT = 64
 """Kinds of pods. What is kept of each has columns of all nodes."""
+_LARGEST = 16_000
+"""Bytes of what a pod is. Larger ones do not come in hundreds, and should be gone from memory when they are deleted."""
 
 
 class RepeatedFailures:
@@ -62,6 +64,7 @@ class RepeatedFailures:
         return (
             cycle.latest is pod
             and not cycle.facts.extended
+            and len(cycle.facts.fingerprint) <= _LARGEST
             and not pod.spec.volumes
             and not pod.spec.resource_claims
             and not pod.status.nominated_node_name

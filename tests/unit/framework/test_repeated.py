@@ -124,3 +124,11 @@ def test_room_that_is_made_for_one_pod_is_not_made_for_the_next() -> None:
     second = engine.decide(important[1]).post_filter
     assert second is not None
     assert {first.nominated, second.nominated} == {"n1", "n2"}
+
+
+def test_a_very_large_pod_is_not_kept_for_others() -> None:
+    """It would stay in memory after it was deleted."""
+    engine = engine_with(Never, cluster())
+    large = make_pod("a").requests(cpu="1").node_selector({f"key-{i}": "value" for i in range(1500)})
+    asked_about(engine, large, large)
+    assert asked == ["a", "a"]

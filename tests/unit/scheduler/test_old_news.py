@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 from tests.unit.scheduler.world import World
 
 from kubesched.api.pod import PersistentVolumeClaimSource, PodCondition, Volume
@@ -110,3 +112,17 @@ def test_scheduler_that_spares_vain_attempts_tells_one_of_those_that_fail_again(
 
 def test_all_are_told_where_vain_attempts_are_not_spared() -> None:
     assert told_again(spares=False) == 7
+
+
+def test_little_is_remembered_of_however_many_and_large_pods() -> None:
+    told = Told()
+    tracemalloc.start()
+    try:
+        for i in range(3000):
+            assert told(waiting("a").label(app="x" * 5000 + str(i)))
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 2 << 20
+    assert told(waiting("a").label(app="x" * 5000 + "0"))  # forgotten by now
+    assert not told(waiting("a").label(app="x" * 5000 + "2999"))

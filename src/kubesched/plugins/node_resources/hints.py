@@ -91,7 +91,7 @@ class _Changed:
 
 
 def _sizes_waited_for(pod: Pod, state: ClusterState) -> Iterable[Hashable]:
-    return (_size(state.facts(pod).derived(_wanted_of_nodes, (pod, state))),)
+    return (_size(state.facts(pod).kin.derived(_wanted_of_nodes, (pod, state))),)
 
 
 def _sizes_brought(old: Node | None, new: Node, state: ClusterState) -> Iterable[Hashable]:

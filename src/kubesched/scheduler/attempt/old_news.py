@@ -6,7 +6,7 @@ the Event of each are two requests and an event of the watch, many times what th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 
 import msgspec
 
@@ -19,6 +19,7 @@ TOLD_EVERY = 1.0
 """Seconds in which one of equal pods that fail again is told."""
 
 _MOST_KEPT = 1000
+"""Kinds of pods. Where more fail, the first are forgotten, and told once too often."""
 
 
 class OldNews:
@@ -27,7 +28,8 @@ class OldNews:
     def __init__(self, state: ClusterState, clock: Callable[[], float]) -> None:
         self._state = state
         self._clock = clock
-        self._told: dict[Hashable, float] = {}
+        self._told: dict[int, float] = {}
+        """By a number for the kind, since what a pod is may be megabytes; in the order of time."""
 
     def covers(self, pod: Pod, failure: Failure) -> bool:
         """Whether the pod need not be told. If it has to be, it counts as told."""
@@ -36,9 +38,10 @@ class OldNews:
         kind, now = _kind_of(pod, self._state.facts(pod)), self._clock()
         if _knows_that_it_waits(pod) and now - self._told.get(kind, -TOLD_EVERY) < TOLD_EVERY:
             return True
-        if len(self._told) >= _MOST_KEPT:
-            self._told = {kind: at for kind, at in self._told.items() if now - at < TOLD_EVERY}
+        self._told.pop(kind, None)
         self._told[kind] = now
+        if len(self._told) > _MOST_KEPT:
+            del self._told[next(iter(self._told))]
         return False
 
 
@@ -49,12 +52,12 @@ def _knows_that_it_waits(pod: Pod) -> bool:
     )
 
 
-def _kind_of(pod: Pod, facts: PodFacts) -> Hashable:
+def _kind_of(pod: Pod, facts: PodFacts) -> int:
     """Pods that differ only in the names of their claims, as those that each have a volume of their own, are one."""
-    return facts.derived(_but_for_claims, pod) if facts.claims else facts.fingerprint
+    return facts.derived(_but_for_claims, pod) if facts.claims else hash(facts.fingerprint)
 
 
-def _but_for_claims(pod: Pod) -> bytes:
+def _but_for_claims(pod: Pod) -> int:
     volumes = tuple(msgspec.structs.replace(volume, persistent_volume_claim=None) for volume in pod.spec.volumes)
     spec = msgspec.structs.replace(pod.spec, volumes=volumes)
-    return msgspec.json.encode((pod.namespace, pod.metadata.labels, pod.metadata.controller, spec))
+    return hash(msgspec.json.encode((pod.namespace, pod.metadata.labels, pod.metadata.controller, spec)))
