@@ -16,6 +16,8 @@ from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
 from kubesched.api.node import Node, NodeStatus
 from kubesched.api.pod import Pod, PodCondition, SchedulingGate
+from kubesched.daemon.metrics.listener import SchedulerMetrics
+from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.framework.client import ClusterClient
 from kubesched.plugins.registry import in_tree
 from kubesched.scheduler.run_now import run_now
@@ -90,8 +92,14 @@ def binding(kind: str, nodes: int) -> float:
 
 
 def coming_alone(nodes: int) -> float:
-    """As `binding`, with 2 ms between two pods: whatever else runs on the machine has its caches meanwhile."""
+    """As `binding`, with 2 ms between two pods: whatever else runs on the machine has its caches meanwhile.
+
+    As in a daemon, there are metrics of it.
+    """
     loop = Loop(nodes)
+    profiles = loop.scheduler.profiles
+    metrics = SchedulerMetrics(MetricsRegistry(), profiles, clock=time.perf_counter, draw=random.random)
+    loop.scheduler.listeners.append(metrics)
     for i in range(WARM + ALONE):
         loop.scheduler.handle(Change(new=clusters.PLACED["basic"](i)))
     loop.run(WARM)

@@ -107,7 +107,7 @@ class Replica:
         )
         Census(registry, self.scheduler)
         self.scheduler.listeners += (
-            SchedulerMetrics(registry, self.scheduler.profiles, clock=time.perf_counter, draw=_quick_draw),
+            SchedulerMetrics(registry, self.scheduler.profiles, clock=time.perf_counter, draw=random.random),
             SchedulingLog(self.scheduler.engine.knows),
         )
         self.loop = SchedulingLoop(self.scheduler, rest=partial(time.sleep, _REST))
@@ -191,11 +191,6 @@ class Replica:
         if await _done_before(self._stopping, self.informers.wait_synced()):
             log.info("Watching, and binding nothing", pods=len(self.scheduler.pods))
             await self._stopping.wait()
-
-
-def _quick_draw(below: int) -> int:
-    """Good enough to choose what is measured, at a fraction of the price of randrange."""
-    return int(random.random() * below)
 
 
 def told_and_counted(registry: MetricsRegistry) -> Callable[[Exception], None]:

@@ -85,7 +85,7 @@ class Watched(World):
         super().__init__()
         self.ticks = 0.0
         self.registry = MetricsRegistry(gates)
-        draw = lambda among: 0 if detailed else 50  # noqa: E731
+        draw = lambda: 0.0 if detailed else 0.5  # noqa: E731
         self.metrics = SchedulerMetrics(self.registry, self.scheduler.profiles, clock=self.tick, draw=draw)
         self.scheduler.listeners.append(self.metrics)
         Census(self.registry, self.scheduler)
@@ -431,7 +431,7 @@ def test_groups_are_counted_once_and_their_pods_each() -> None:
     registry = MetricsRegistry(EVERY_GATE)
     Census(registry, world.scheduler)
     world.scheduler.listeners.append(
-        SchedulerMetrics(registry, world.scheduler.profiles, clock=lambda: 0.0, draw=lambda among: 0)
+        SchedulerMetrics(registry, world.scheduler.profiles, clock=lambda: 0.0, draw=lambda: 0.0)
     )
     world.see(make_gang("a", 2), make_gang("b", 2), *members("a", 2), *members("b", 2), *members("c", 1))
     world.try_all()

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from kubesched.daemon.metrics.batch import alike
+from kubesched.daemon.metrics.family import LabelValues
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.kube.observer import Observer, QueueObserver
+
+Finished = tuple[LabelValues, tuple[float, int, int | None]]
+"""A request is over: verb and host; seconds, bytes sent and received."""
 
 
 class RestClientMetrics(Observer):
@@ -14,31 +19,36 @@ class RestClientMetrics(Observer):
 
     def __init__(self, registry: MetricsRegistry) -> None:
         family = registry.family
-        self._requests = family("rest_client_requests_total").children
         self._seconds = family("rest_client_request_duration_seconds").children
         self._sent = family("rest_client_request_size_bytes").children
         self._received = family("rest_client_response_size_bytes").children
-        self._throttled = family("rest_client_rate_limiter_duration_seconds").children
         self._retries = family("rest_client_request_retries_total")
         self._plugin_calls = family("rest_client_exec_plugin_call_total")
+        self._answered = registry.batch(family("rest_client_requests_total").children.inc_each)
+        self._throttled = registry.batch(family("rest_client_rate_limiter_duration_seconds").children.observe_each)
+        self._finished = registry.batch(self._count_finished)
 
     def answered(self, verb: str, host: str, code: str) -> None:
-        self._requests[code, verb, host].inc()
+        self._answered.note((code, verb, host))
 
     def finished(self, verb: str, host: str, seconds: float, sent: int, received: int | None) -> None:
-        self._seconds[verb, host].observe(seconds)
-        self._sent[verb, host].observe(sent)
-        if received is not None:
-            self._received[verb, host].observe(received)
+        self._finished.note(((verb, host), (seconds, sent, received)))
 
     def throttled(self, verb: str, host: str, seconds: float) -> None:
-        self._throttled[verb, host].observe(seconds)
+        self._throttled.note(((verb, host), seconds))
 
     def retried(self, verb: str, host: str, code: str) -> None:
         self._retries.child(code, verb, host).inc()
 
     def plugin_called(self, exit_code: int, status: str) -> None:
         self._plugin_calls.child(str(exit_code), status).inc()
+
+    def _count_finished(self, requests: list[Finished]) -> None:
+        for values, some in alike(requests).items():
+            seconds, sent, received = zip(*some)
+            self._seconds.observe_all(values, seconds)
+            self._sent.observe_all(values, sent)
+            self._received.observe_all(values, [size for size in received if size is not None])
 
 
 def threadsafe(observer: Observer, post: Callable[..., None]) -> Observer:
@@ -75,8 +85,8 @@ class WorkQueueMetrics(QueueObserver):
         self._adds = registry.family("workqueue_adds_total").child(name)
         self._depth = registry.family("workqueue_depth").child(name)
         self._retries = registry.family("workqueue_retries_total").child(name)
-        self._waits = registry.family("workqueue_queue_duration_seconds").child(name)
-        self._works = registry.family("workqueue_work_duration_seconds").child(name)
+        self._waits = registry.batch(registry.family("workqueue_queue_duration_seconds").child(name).observe_all)
+        self._works = registry.batch(registry.family("workqueue_work_duration_seconds").child(name).observe_all)
 
     def added(self, depth: int) -> None:
         self._adds.inc()
@@ -84,10 +94,10 @@ class WorkQueueMetrics(QueueObserver):
 
     def taken(self, depth: int, waited: float) -> None:
         self._depth.set(depth)
-        self._waits.observe(waited)
+        self._waits.note(waited)
 
     def done(self, seconds: float) -> None:
-        self._works.observe(seconds)
+        self._works.note(seconds)
 
     def retried(self) -> None:
         self._retries.inc()

@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
-from itertools import accumulate
+from itertools import accumulate, repeat
 from typing import Any, Literal, NamedTuple, cast
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+
+from kubesched.daemon.metrics.batch import alike
 
 Kind = Literal["counter", "gauge", "histogram"]
 
@@ -82,20 +85,53 @@ class Distribution:
         self._counts[bisect_left(self._bounds, amount)] += times
         self.sum += amount * times
 
+    def observe_all(self, amounts: Sequence[float]) -> None:
+        counts = self._counts
+        for place in map(bisect_left, repeat(self._bounds), amounts):
+            counts[place] += 1
+        self.sum = sum(amounts, self.sum)
+
     def buckets(self) -> list[tuple[str, float]]:
         bounds = [*map(number, self._bounds), "+Inf"]
         return [(bound, float(count)) for bound, count in zip(bounds, accumulate(self._counts))]
 
 
-class Children(dict[tuple[str, ...], Any]):
-    """By label values, which are tuples. One that is not there yet is made."""
+LabelValues = tuple[str, ...]
 
-    def __init__(self, make: Callable[[tuple[str, ...]], Any]) -> None:
+
+class Children(dict[LabelValues, Any]):
+    """By label values. One that is not there yet is made."""
+
+    def __init__(self, make: Callable[[LabelValues], Any]) -> None:
         super().__init__()
         self._make = make
 
-    def __missing__(self, values: tuple[str, ...]) -> Any:
+    def __missing__(self, values: LabelValues) -> Any:
         return self._make(values)
+
+    def inc(self, values: LabelValues, times: int) -> None:
+        """So many times 1. Values that are not allowed are counted each time, as where they come one by one."""
+        while times and values not in self:
+            self[values].inc()
+            times -= 1
+        if times:
+            self[values].inc(times)
+
+    def inc_each(self, notes: Iterable[LabelValues]) -> None:
+        for values, times in Counter(notes).items():
+            self.inc(values, times)
+
+    def observe_all(self, values: LabelValues, amounts: Sequence[float]) -> None:
+        """As `inc`, for a histogram."""
+        if values in self:
+            self[values].observe_all(amounts)
+            return
+        for amount in amounts:
+            self[values].observe(amount)
+
+    def observe_each(self, notes: Iterable[tuple[LabelValues, float]]) -> None:
+        for values, amounts in alike(notes).items():
+            self.observe_all(values, amounts)
 
 
 class Family:
@@ -142,7 +178,7 @@ class Family:
             family.add_metric(values, child.value)
         return family
 
-    def _make(self, values: tuple[str, ...]) -> Any:
+    def _make(self, values: LabelValues) -> Any:
         if len(values) != len(self.series.labels):
             raise ValueError(f"{self.series.name} has the labels {self.series.labels}, got the values {values}")
         constrained = tuple(map(self._constrained, self.series.labels, values))

@@ -3,37 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 
 from kubesched.api.change import Change
 from kubesched.api.meta import KubeObject
+from kubesched.daemon.metrics.counts import PERMIT_WAIT, AttemptCounts
+from kubesched.daemon.metrics.family import LabelValues
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.framework.decision import Decision
 from kubesched.framework.events import ClusterEvent
-from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin, PreScorePlugin
 from kubesched.framework.profile import Profile
 from kubesched.framework.status import Code
 from kubesched.framework.stopwatch import Stopwatch
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.volume_binding.plugin import VolumeBinding
-from kubesched.scheduler.attempt.attempt import EVICTION, Assumed, Attempt, AttemptOutcome, Done, Failed
+from kubesched.scheduler.attempt.attempt import Assumed, Attempt, AttemptOutcome, Done, Failed
 from kubesched.scheduler.groups.group_turn import GroupTurn
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 
-SAMPLED_PERCENT = 10
-"""How many attempts have their plugins measured one by one."""
+SAMPLED = 0.1
+"""The share of attempts that have their plugins measured one by one."""
 
-_MANY_ATTEMPTS = 15
-_PERMIT_WAIT = "PermitWait"
-"""What a stopwatch calls the time that a pod waited for Permit plugins."""
 _BINDING_FAILED = {AttemptOutcome.BIND_UNSCHEDULABLE: "unschedulable", AttemptOutcome.BIND_ERROR: "error"}
-_ONCE_A_NODE_IS_FOUND = frozenset({"Reserve", "Unreserve", "Permit"})
 
 
 class SchedulerMetrics(SchedulerListener):
-    """Counts what a scheduler does. One thread, so nothing is locked but what the library locks."""
+    """Counts what a scheduler does: what happens for every pod is noted for later, what is seldom at once.
+
+    One thread, so nothing is locked but what the library locks.
+    """
 
     def __init__(
         self,
@@ -41,66 +41,56 @@ class SchedulerMetrics(SchedulerListener):
         profiles: Mapping[str, Profile],
         *,
         clock: Callable[[], float],
-        draw: Callable[[int], int],
+        draw: Callable[[], float],
     ) -> None:
-        """`clock` has seconds for durations; `draw(n)` is a number below n, to choose the attempts to look into."""
+        """`clock` has seconds for durations; `draw()` is a number below 1, to choose the attempts to look into."""
         self._clock = clock
         self._draw = draw
-        self._profiles = profiles
-        family = registry.family
-        self._attempts = family("scheduler_schedule_attempts_total").children
-        self._attempt_seconds = family("scheduler_scheduling_attempt_duration_seconds").children
-        self._algorithm = family("scheduler_scheduling_algorithm_duration_seconds").child()
-        self._event_seconds = family("scheduler_event_handling_duration_seconds").children
+        family, batch, counts = registry.family, registry.batch, AttemptCounts(registry, profiles)
+        self._searched, self._failed = batch(counts.searched), batch(counts.failed)
+        self._over = batch(counts.over)
+        self._hints = batch(family("scheduler_queueing_hint_execution_duration_seconds").children.observe_each)
+        self._handled = batch(family("scheduler_event_handling_duration_seconds").children.observe_each)
+        self._points = family("scheduler_framework_extension_point_duration_seconds").children
+        self._pre_enqueued = batch(self._points.observe_each)
+        self._incoming = family("scheduler_queue_incoming_pods_total").children
+        self._moved = batch(self._incoming.inc_each)
         self._victims = family("scheduler_preemption_victims").child()
         self._preemptions = family("scheduler_preemption_attempts_total").child()
-        self._bindings = family("scheduler_goroutines").child("binding")
-        self._sli = family("scheduler_pod_scheduling_sli_duration_seconds").children
-        self._attempts_needed = family("scheduler_pod_scheduling_attempts").child()
-        self._after_flush = family("scheduler_pod_scheduled_after_flush_total").child()
-        self._points = family("scheduler_framework_extension_point_duration_seconds").children
-        self._plugins = family("scheduler_plugin_execution_duration_seconds").children
-        self._hints = family("scheduler_queueing_hint_execution_duration_seconds").children
-        self._incoming = family("scheduler_queue_incoming_pods_total").children
-        self._permit_wait = family("scheduler_permit_wait_duration_seconds")
-        self._evaluations = family("scheduler_plugin_evaluation_total")
-        self._evictions = family("scheduler_preemption_goroutines_execution_total")
-        self._eviction_seconds = family("scheduler_preemption_goroutines_duration_seconds")
-        self._family = family
         self._volume_errors = family("scheduler_volume_scheduling_stage_error_total")
+        self._family = family
         self._binding: set[str] = set()
         """The pods that are being bound, by identity."""
-        self._filtered: Counter[tuple[str, frozenset[str]]] = Counter()
-        self._scored: Counter[tuple[str, frozenset[str]]] = Counter()
-        """Attempts that came so far, by profile and by the plugins that were skipped; a scrape sorts them by plugin."""
-        registry.on_scrape(self._count_evaluations)
+        bindings = family("scheduler_goroutines").child("binding")
+        registry.on_scrape(lambda: bindings.set(len(self._binding)))
 
     # -- the queue ----------------------------------------------------------------------------------------------------
 
     def moved(self, queued: QueuedPod, event: str, place: str) -> None:
-        self._incoming[_QUEUES[place], event].inc()
+        self._moved.note((_QUEUES[place], event))
 
     def pre_enqueued(self, profile: str, seconds: float) -> None:
-        # kube-scheduler says Success even where a plugin held the pod back.
-        self._points["PreEnqueue", str(Code.SUCCESS), profile].observe(seconds)
+        self._pre_enqueued.note((_pre_enqueue(profile), seconds))
 
     def held_back(self, pods: Sequence[QueuedPod], event: str, seconds: float) -> None:
         self._incoming[_QUEUES["Unschedulable"], event].inc(len(pods))
         for profile, count in Counter(map(_PROFILE, pods)).items():
-            self._points["PreEnqueue", str(Code.SUCCESS), profile].observe(seconds, count)
+            self._points[_pre_enqueue(profile)].observe(seconds, count)
 
     def hinted(self, queued: QueuedPod, plugin: str, event: ClusterEvent, hint: str, seconds: float) -> None:
-        self._hints[plugin, event.label, hint].observe(seconds)
+        self._hints.note(((plugin, event.label, hint), seconds))
 
     def handled(self, change: Change[KubeObject], events: Sequence[ClusterEvent], seconds: float) -> None:
-        labels = (event.label for event in events)
-        for label in labels if len(events) == 1 else set(labels):
-            self._event_seconds[label,].observe(seconds)
+        if len(events) == 1:
+            self._handled.note(((events[0].label,), seconds))
+        else:
+            for label in {event.label for event in events}:
+                self._handled.note(((label,), seconds))
 
     # -- attempts -----------------------------------------------------------------------------------------------------
 
     def popped(self, attempt: Attempt) -> None:
-        watch = attempt.watch = Stopwatch(self._clock, is_detailed=self._draw(100) < SAMPLED_PERCENT)
+        watch = attempt.watch = Stopwatch(self._clock, is_detailed=self._draw() < SAMPLED)
         if attempt.queued.first_tried is None:
             attempt.queued.first_tried = watch.started
 
@@ -112,110 +102,65 @@ class SchedulerMetrics(SchedulerListener):
         self._family("scheduler_podgroup_scheduling_algorithm_duration_seconds").child().observe(turn.seconds)
 
     def decided(self, attempt: Attempt) -> None:
-        if isinstance(attempt.state, Done):  # skipped
+        state = attempt.state
+        if isinstance(state, Done):  # skipped
             return
-        watch = _watch_of(attempt)
-        later = sum(seconds for point, _, seconds in watch.laps if point in _ONCE_A_NODE_IS_FOUND)
-        self._algorithm.observe(watch.elapsed() - later)
-        if attempt.decision is not None:
-            self._note_evaluations(attempt.decision)
-            self._note_preemption(attempt.decision)
-        if isinstance(attempt.state, Failed):
-            failure = attempt.state.failure
+        watch, profile, decision = _watch_of(attempt), attempt.queued.pod.spec.scheduler_name, attempt.decision
+        seconds, filters, scores = self._clock() - watch.started, None, None
+        if decision is not None and decision.trace.pre_filter is not None:
+            cycle = decision.cycle
+            filters, scores = cycle.skipped_filters, cycle.skipped_scores if decision.trace.scores is not None else None
+        self._searched.note(((profile, filters, scores), (seconds, tuple(watch.laps))))
+        if isinstance(state, Failed):
+            failure = state.failure
+            self._failed.note((("unschedulable" if failure.is_rejection else "error", profile), seconds))
             if not failure.is_rejection and failure.status.plugin == VolumeBinding.name:
                 self._volume_errors.child("predicate").inc()
-            self._attempted(attempt, "unschedulable" if failure.is_rejection else "error")
+            if decision is not None:
+                self._count_preemption(decision)
 
     def permitted(self, attempts: Sequence[Attempt]) -> None:
         for attempt in attempts:
-            _watch_of(attempt).lap(_PERMIT_WAIT, attempt.failure.status if attempt.failure is not None else None)
+            _watch_of(attempt).lap(PERMIT_WAIT, attempt.failure.status if attempt.failure is not None else None)
 
     def finishing(self, attempt: Attempt) -> None:
         if isinstance(attempt.state, Assumed):
             self._binding.add(attempt.queued.identity)
-            self._bindings.set(len(self._binding))
 
     def broken_off(self, attempt: Attempt) -> None:
         self._binding.discard(attempt.queued.identity)
-        self._bindings.set(len(self._binding))
 
     def finished(self, attempt: Attempt) -> None:
-        self._binding.discard(attempt.queued.identity)
-        self._bindings.set(len(self._binding))
-        watch, queued = _watch_of(attempt), attempt.queued
-        if attempt.outcome is AttemptOutcome.BOUND:
-            self._attempted(attempt, "scheduled")
-            self._attempts_needed.observe(queued.attempts)
-            if queued.first_tried is not None:
-                tries = f"{_MANY_ATTEMPTS}+" if queued.attempts >= _MANY_ATTEMPTS else str(queued.attempts)
-                self._sli[tries,].observe(self._clock() - queued.first_tried)
-            if queued.flushed:
-                self._after_flush.inc()
-        elif attempt.outcome in _BINDING_FAILED:
-            self._attempted(attempt, _BINDING_FAILED[attempt.outcome])
+        watch, queued, outcome = _watch_of(attempt), attempt.queued, attempt.outcome
+        self._binding.discard(queued.identity)
+        now, profile = self._clock(), queued.pod.spec.scheduler_name
+        seconds, waited = (
+            now - watch.started,
+            now - (watch.started if queued.first_tried is None else queued.first_tried),
+        )
+        attempts = queued.attempts if outcome is AttemptOutcome.BOUND else 0
+        has_evicted = isinstance(attempt.state, Done) and attempt.state.evicted
+        about = (profile, attempts, queued.flushed, has_evicted)
+        self._over.note((about, seconds, waited, watch.laps, watch.plugin_laps))
+        if outcome in _BINDING_FAILED:
+            self._failed.note(((_BINDING_FAILED[outcome], profile), seconds))
             if attempt.failure is not None and attempt.failure.status.plugin == VolumeBinding.name:
                 self._volume_errors.child("bind").inc()
-        self._note_laps(attempt, watch)
 
-    def _note_preemption(self, decision: Decision) -> None:
+    def _count_preemption(self, decision: Decision) -> None:
         if _tried_preemption(decision):
             self._preemptions.inc()
             victims = () if decision.post_filter is None else decision.post_filter.victims
             if not all(victim.pod.is_terminating for victim in victims):
                 self._victims.observe(len(victims))
 
-    def _attempted(self, attempt: Attempt, result: str) -> None:
-        profile = attempt.queued.pod.spec.scheduler_name
-        self._attempts[result, profile].inc()
-        self._attempt_seconds[result, profile].observe(_watch_of(attempt).elapsed())
-
-    def _note_laps(self, attempt: Attempt, watch: Stopwatch) -> None:
-        profile = attempt.queued.pod.spec.scheduler_name
-        for point, status, seconds in watch.laps:
-            if point == _PERMIT_WAIT:
-                self._permit_wait.child(status).observe(seconds)
-            elif point == EVICTION:
-                result = "success" if isinstance(attempt.state, Done) and attempt.state.evicted else "error"
-                self._evictions.child(result).inc()
-                self._eviction_seconds.child(result).observe(seconds)
-            else:
-                self._points[point, status, profile].observe(seconds)
-        for plugin, point, status, seconds in watch.plugin_laps:
-            self._plugins[plugin, point, status].observe(seconds)
+    # -- plugins ------------------------------------------------------------------------------------------------------
 
     def counted(self, metric: str, labels: Sequence[str]) -> None:
         self._family(metric).child(*labels).inc()
 
     def measured(self, metric: str, seconds: float, labels: Sequence[str]) -> None:
         self._family(metric).child(*labels).observe(seconds)
-
-    # -- who was asked ------------------------------------------------------------------------------------------------
-
-    def _note_evaluations(self, decision: Decision) -> None:
-        cycle, trace = decision.cycle, decision.trace
-        if trace.pre_filter is None:
-            return
-        self._filtered[decision.profile, cycle.skipped_filters] += 1
-        if trace.scores is not None:
-            self._scored[decision.profile, cycle.skipped_scores] += 1
-
-    def _count_evaluations(self) -> None:
-        for (name, skipped), attempts in self._filtered.items():
-            profile = self._profiles[name]
-            self._evaluated("PreFilter", name, (p.name for p in profile.at("pre_filter", PreFilterPlugin)), attempts)
-            filters = (p.name for p in profile.at("filter", FilterPlugin) if p.name not in skipped)
-            self._evaluated("Filter", name, filters, attempts)
-        for (name, skipped), attempts in self._scored.items():
-            profile = self._profiles[name]
-            self._evaluated("PreScore", name, (p.name for p in profile.at("pre_score", PreScorePlugin)), attempts)
-            scores = (plugin.name for plugin, _ in profile.scores if plugin.name not in skipped)
-            self._evaluated("Score", name, scores, attempts)
-        self._filtered.clear()
-        self._scored.clear()
-
-    def _evaluated(self, point: str, profile: str, plugins: Iterable[str], attempts: int) -> None:
-        for plugin in plugins:
-            self._evaluations.child(plugin, point, profile).inc(attempts)
 
 
 class ClientMetrics:
@@ -226,14 +171,23 @@ class ClientMetrics:
         self.now = clock
         self._calls = registry.family("scheduler_async_api_call_execution_total").children
         self._call_seconds = registry.family("scheduler_async_api_call_execution_duration_seconds").children
+        self._written = registry.batch(self._count_written)
         self._pending_calls = registry.family("scheduler_pending_async_api_calls").children
 
     def writing(self, call: str, by: int) -> None:
         self._pending_calls[call,].inc(by)
 
     def wrote(self, call: str, result: str, seconds: float) -> None:
-        self._calls[call, result].inc()
-        self._call_seconds[call, result].observe(seconds)
+        self._written.note(((call, result), seconds))
+
+    def _count_written(self, calls: list[tuple[LabelValues, float]]) -> None:
+        self._calls.inc_each([values for values, _ in calls])
+        self._call_seconds.observe_each(calls)
+
+
+def _pre_enqueue(profile: str) -> LabelValues:
+    # kube-scheduler says Success even where a plugin held the pod back.
+    return "PreEnqueue", _SUCCESS, profile
 
 
 def _watch_of(attempt: Attempt) -> Stopwatch:
@@ -242,6 +196,7 @@ def _watch_of(attempt: Attempt) -> Stopwatch:
 
 
 _PROFILE = attrgetter("pod.spec.scheduler_name")
+_SUCCESS = str(Code.SUCCESS)
 _QUEUES = {"Active": "active", "Backoff": "backoff", "Unschedulable": "unschedulable"}
 
 

@@ -10,6 +10,7 @@ from prometheus_client import ProcessCollector
 from kubesched.api.yaml import YamlError, documents
 from kubesched.daemon.checks import OptionsError, read_text
 from kubesched.daemon.feature_gates import FeatureGates
+from kubesched.daemon.metrics.batch import Batch, Note
 from kubesched.daemon.metrics.family import CLIENT, OWN, PROCESS, SCHEDULER, Family, Series, exposition
 from kubesched.daemon.options import Options
 from kubesched.daemon.version import COMPATIBLE_VERSIONS, VersionInfo
@@ -51,6 +52,12 @@ class MetricsRegistry:
     def on_scrape(self, callback: Callable[[], None]) -> None:
         """To be called before every scrape, to bring up to date what is only counted then."""
         self._callbacks.append(callback)
+
+    def batch(self, count: Callable[[list[Note]], None]) -> Batch[Note]:
+        """For notes of one kind, which are counted before every scrape at the latest."""
+        batch = Batch(count)
+        self.on_scrape(batch.count)
+        return batch
 
     def exposed(self) -> bytes:
         """All metrics as text."""
