@@ -25,8 +25,8 @@ not come to that; seconds and laps until now."""
 Failed = tuple[tuple[str, str], float]
 """An attempt has failed, though it may not be over. Result and profile; seconds."""
 
-Over = tuple[tuple[str, int, bool, bool], float, float, list[Lap], list[PluginLap]]
-"""An attempt is over. The profile, attempts that it took to bind the pod, or 0 if it is not bound, whether nothing but
+Over = tuple[tuple[str, int | None, bool, bool], float, float, list[Lap], list[PluginLap]]
+"""An attempt is over. The profile, attempts that it took to bind the pod, None if it is not bound, whether nothing but
 time had brought it back to the queue, whether all victims are on their way out; seconds, seconds since the first
 attempt, laps, laps of plugins."""
 
@@ -67,7 +67,7 @@ class AttemptCounts:
         """Nearly all attempts have the same laps: they are sorted by that, and then counted lap by lap."""
         for ((profile, tries, flushed, has_evicted), points, statuses), some in alike(map(_by_laps, attempts)).items():
             seconds, waited, laps = zip(*some)
-            if tries:
+            if tries is not None:
                 self._count_attempts("scheduled", profile, seconds)
                 self._attempts_needed.observe(tries, len(some))
                 self._sli.observe_all((_tries(tries),), waited)

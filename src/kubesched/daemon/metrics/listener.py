@@ -134,16 +134,13 @@ class SchedulerMetrics(SchedulerListener):
         watch, queued, outcome = _watch_of(attempt), attempt.queued, attempt.outcome
         self._binding.discard(queued.identity)
         now, profile = self._clock(), queued.pod.spec.scheduler_name
-        seconds, waited = (
-            now - watch.started,
-            now - (watch.started if queued.first_tried is None else queued.first_tried),
-        )
-        attempts = queued.attempts if outcome is AttemptOutcome.BOUND else 0
+        first_tried = watch.started if queued.first_tried is None else queued.first_tried
+        attempts = queued.attempts if outcome is AttemptOutcome.BOUND else None
         has_evicted = isinstance(attempt.state, Done) and attempt.state.evicted
         about = (profile, attempts, queued.flushed, has_evicted)
-        self._over.note((about, seconds, waited, watch.laps, watch.plugin_laps))
+        self._over.note((about, now - watch.started, now - first_tried, watch.laps, watch.plugin_laps))
         if outcome in _BINDING_FAILED:
-            self._failed.note(((_BINDING_FAILED[outcome], profile), seconds))
+            self._failed.note(((_BINDING_FAILED[outcome], profile), now - watch.started))
             if attempt.failure is not None and attempt.failure.status.plugin == VolumeBinding.name:
                 self._volume_errors.child("bind").inc()
 
