@@ -86,9 +86,12 @@ class Distribution:
         self.sum += amount * times
 
     def observe_all(self, amounts: Sequence[float]) -> None:
-        counts = self._counts
-        for place in map(bisect_left, repeat(self._bounds), amounts):
-            counts[place] += 1
+        counts, bounds = self._counts, self._bounds
+        if max(amounts, default=0.0) <= bounds[0]:  # most parts of an attempt are quick
+            counts[0] += len(amounts)
+        else:
+            for place in map(bisect_left, repeat(bounds), amounts):
+                counts[place] += 1
         self.sum = sum(amounts, self.sum)
 
     def buckets(self) -> list[tuple[str, float]]:
