@@ -72,6 +72,8 @@ ASSIGNED_POD_MS = {"10,000 different pods": 2, "5,000 pods with affinity": 5}
 """CPU of an event that helps none of the pods that wait."""
 DIFFERENT_PODS_MB = 250
 
+REQUEST = (60, 200, 62)
+"""Microseconds of CPU of one POST over TLS, in a row and in bursts, and function calls by it; a bound pod is two."""
 LIVE_US = {"basic": 1000, "spread-soft": 1300, "spread-hard": 1300, "required-anti-affinity": 1300}
 """CPU of the daemon's process per pod, its Event included."""
 START_SECONDS = 6

@@ -2,20 +2,25 @@
 
     python -m bench.http_clients [requests]
 
-Not a test: it prints two tables, without and with TLS. docs/decisions.md quotes it.
+Not a test: it prints two tables, without and with TLS. docs/decisions.md quotes it. `python -m bench requests` measures
+ours alone, by what it costs and by what it calls.
 """
 
 from __future__ import annotations
 
 import asyncio
+import cProfile
 import multiprocessing
+import pstats
 import ssl
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import NamedTuple
 
 import aiohttp
 import uvloop
@@ -43,6 +48,7 @@ _ANSWER = (
 _PATH = "/api/v1/namespaces/default/pods/pod-1/binding"
 _TOKEN = "t" * 900
 _AT_ONCE = 32
+_BURST, _PAUSE = 3, 0.002
 
 Post = Callable[[], Awaitable[object]]
 
@@ -75,26 +81,84 @@ def _serve(pipe: Connection, with_tls: bool) -> None:
     uvloop.run(serve())
 
 
-async def _measure(post: Post, requests: int) -> str:
-    async def worker(count: int) -> None:
-        for _ in range(count):
+@contextmanager
+def _serving(with_tls: bool) -> Iterator[tuple[str, bytes]]:
+    """The address of a server in a process of its own, and the authorities to trust."""
+    ours, theirs = multiprocessing.Pipe()
+    server = multiprocessing.Process(target=_serve, args=(theirs, with_tls), daemon=True)
+    server.start()
+    authorities, port = ours.recv()
+    try:
+        yield f"{'https' if with_tls else 'http'}://127.0.0.1:{port}", authorities
+    finally:
+        server.terminate()
+        server.join()
+
+
+async def _in_a_row(post: Post, requests: int) -> None:
+    async def worker() -> None:
+        for _ in range(requests // _AT_ONCE):
             await post()
 
-    await asyncio.gather(*(worker(20) for _ in range(_AT_ONCE)))
+    await asyncio.gather(*(worker() for _ in range(_AT_ONCE)))
+
+
+async def _in_bursts(post: Post, requests: int) -> None:
+    """As pods come that are not all created at once: in between, the processor's caches are for others."""
+    for _ in range(requests // _BURST):
+        await asyncio.gather(*(post() for _ in range(_BURST)))
+        await asyncio.sleep(_PAUSE)
+
+
+async def _measure(post: Post, requests: int) -> str:
+    await _in_a_row(post, 20 * _AT_ONCE)
     cpu, wall = time.process_time(), time.perf_counter()
-    await asyncio.gather(*(worker(requests // _AT_ONCE) for _ in range(_AT_ONCE)))
+    await _in_a_row(post, requests)
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     return f"{cpu / requests * 1e3:.3f} ms CPU per request, {requests / wall:,.0f} requests/s"
 
 
-async def _ours(url: str, authorities: bytes, requests: int) -> str:
+@asynccontextmanager
+async def _posting(url: str, authorities: bytes) -> AsyncIterator[Post]:
     dialer = Dialer(url, ServerTrust(ca_data=authorities))
     transport = Transport(dialer, FixedAuthorization(bearer(_TOKEN)), clock=time.monotonic)
     client = Client(transport, Throttle(-1, 0, clock=time.monotonic), clock=time.monotonic)
     try:
-        return await _measure(lambda: client.post(_PATH, _BINDING), requests)
+        yield lambda: client.post(_PATH, _BINDING)
     finally:
         await transport.close()
+
+
+async def _ours(url: str, authorities: bytes, requests: int) -> str:
+    async with _posting(url, authorities) as post:
+        return await _measure(post, requests)
+
+
+class Cost(NamedTuple):
+    """Of one request over TLS with our client."""
+
+    in_a_row_us: float
+    in_bursts_us: float
+    calls: float
+    """Of functions, ours and others': where caches are cold, each costs more than what it does."""
+
+
+def cost(requests: int = 6400) -> Cost:
+    async def measured(url: str, authorities: bytes) -> Cost:
+        async with _posting(url, authorities) as post:
+            await _in_a_row(post, 20 * _AT_ONCE)
+            started = time.process_time()
+            await _in_a_row(post, requests)
+            row = time.process_time()
+            await _in_bursts(post, requests // 4)
+            bursts = time.process_time()
+            with cProfile.Profile() as profile:
+                await _in_a_row(post, requests // 4)
+            calls = pstats.Stats(profile).total_calls  # type: ignore[attr-defined]
+            return Cost((row - started) * 1e6 / requests, (bursts - row) * 4e6 / requests, calls * 4 / requests)
+
+    with _serving(with_tls=True) as (url, authorities):
+        return uvloop.run(measured(url, authorities))
 
 
 async def _aiohttp(url: str, authorities: bytes, requests: int) -> str:
@@ -113,17 +177,11 @@ async def _aiohttp(url: str, authorities: bytes, requests: int) -> str:
 def main() -> None:
     map_large_buffers()  # as the daemon does
     requests = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
-    for scheme in ("http", "https"):
-        ours, theirs = multiprocessing.Pipe()
-        server = multiprocessing.Process(target=_serve, args=(theirs, scheme == "https"), daemon=True)
-        server.start()
-        authorities, port = ours.recv()
-        url = f"{scheme}://127.0.0.1:{port}"
-        sys.stdout.write(f"{scheme}, {_AT_ONCE} at once\n")
-        for name, run in (("kubesched.kube", _ours), ("aiohttp", _aiohttp)):
-            sys.stdout.write(f"  {name:15} {uvloop.run(run(url, authorities, requests))}\n")
-        server.terminate()
-        server.join()
+    for with_tls in (False, True):
+        with _serving(with_tls) as (url, authorities):
+            sys.stdout.write(f"{url.partition(':')[0]}, {_AT_ONCE} at once\n")
+            for name, run in (("kubesched.kube", _ours), ("aiohttp", _aiohttp)):
+                sys.stdout.write(f"  {name:15} {uvloop.run(run(url, authorities, requests))}\n")
 
 
 if __name__ == "__main__":

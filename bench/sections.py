@@ -17,6 +17,7 @@ from bench import (
     devices,
     groups,
     hostile,
+    http_clients,
     largest,
     live,
     looking,
@@ -182,6 +183,18 @@ def _behind_the_largest(console: Console) -> Results:
             f"{verdict(spent <= bar)}), beside it costs {other:.1f} ms (bar {beside} ms, {verdict(other <= beside)})"
         )
     return results
+
+
+def requests(console: Console, rounds: int) -> Results:
+    """One write to an API server, as our HTTP client does it."""
+    measured = [statistics.median(each) for each in zip(*(http_clients.cost() for _ in range(rounds)))]
+    row, bursts, calls = measured
+    is_met = all(value <= bar for value, bar in zip(measured, bars.REQUEST))
+    console.print(
+        f"a POST over TLS: {row:.0f} us of CPU, in bursts {bursts:.0f} us, {calls:.1f} calls "
+        f"(bars {bars.REQUEST}, {verdict(is_met)})"
+    )
+    return {"requests/row-us": round(row, 1), "requests/bursts-us": round(bursts, 1), "requests/calls": round(calls, 1)}
 
 
 def daemon(console: Console, rounds: int) -> Results:
@@ -360,6 +373,7 @@ SECTIONS: dict[str, Callable[[Console, int], Results]] = {
     "waiting-attempts": waiting,
     "groups": pod_groups,
     "hostile": strangers,
+    "requests": requests,
     "live": daemon,
     "snapshot": snapshot,
     "serve": serve,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Protocol
 
 import msgspec
@@ -69,6 +69,15 @@ class ClientObserver(Protocol):
         """Such a call ended with `success` or `error`."""
 
 
+class _Unobserved(ClientObserver):
+    def now(self) -> float:
+        return 0.0
+
+    def writing(self, call: str, by: int) -> None: ...
+
+    def wrote(self, call: str, result: str, seconds: float) -> None: ...
+
+
 class LiveClient(ClusterClient):
     """A `ClusterClient` on a live cluster."""
 
@@ -85,7 +94,7 @@ class LiveClient(ClusterClient):
         self._client = client
         self._events = events
         self._waiter = waiter
-        self._observer = observer
+        self._observer = observer or _Unobserved()
         self._on_contradiction = on_contradiction
 
     async def get(self, kind: str, name: str, namespace: str = "") -> Json:
@@ -123,25 +132,18 @@ class LiveClient(ClusterClient):
     async def delete(self, kind: str, name: str, *, namespace: str = "", uid: str = "") -> None:
         await self._json(self._client.delete(_resource(kind).path_of(namespace=namespace, name=name), _deletion(uid)))
 
-    async def bind(self, pod: Pod, node_name: str) -> None:
+    def bind(self, pod: Pod, node_name: str) -> Coroutine[Any, Any, None]:
         """A refusal, or no answer, need not mean that the pod is not bound: then the pod itself is asked."""
         path = PODS.path_of(namespace=pod.namespace, name=pod.name, subresource="binding")
-        try:
-            await self._measured("pod_binding", self._client.post(path, _encode(binding(pod, node_name))))
-        except KubeError as error:
-            if not await self._is_bound_after_all(pod, node_name, error):
-                raise _as_client_error(error) from error
+        answer = self._client.post(path, _encode(binding(pod, node_name)))
+        return self._measured("pod_binding", answer, lambda error: self._is_bound_after_all(pod, node_name, error))
 
-    async def patch_pod_status(
+    def patch_pod_status(
         self, pod: Pod, *, condition: PodCondition | None, nominated_node_name: str | None
-    ) -> None:
+    ) -> Coroutine[Any, Any, None]:
         patch = _encode(pod_status_patch(pod, condition, nominated_node_name, _now()))
         path = PODS.path_of(namespace=pod.namespace, name=pod.name, subresource="status")
-        try:
-            call = self._client.patch(path, patch, content_type=STRATEGIC_MERGE_PATCH)
-            await self._measured("pod_status_patch", call)
-        except KubeError as error:
-            raise _as_client_error(error) from error
+        return self._measured("pod_status_patch", self._client.patch(path, patch, content_type=STRATEGIC_MERGE_PATCH))
 
     async def evict(self, pod: Pod, condition: PodCondition) -> None:
         await self.patch_pod_status(pod, condition=condition, nominated_node_name=None)
@@ -198,19 +200,26 @@ class LiveClient(ClusterClient):
             return None
         return found.spec.node_name if found.metadata.uid == pod.uid else None
 
-    async def _measured(self, call: str, answer: Awaitable[object]) -> None:
+    async def _measured(
+        self,
+        call: str,
+        answer: Awaitable[object],
+        is_done_after_all: Callable[[KubeError], Awaitable[bool]] | None = None,
+    ) -> None:
+        """Whether an error leaves it undone may be asked, which is not measured."""
         observer = self._observer
-        if observer is None:
-            await answer
-            return
         started, result = observer.now(), "error"
         observer.writing(call, 1)
         try:
-            await answer
-            result = "success"
-        finally:
-            observer.writing(call, -1)
-            observer.wrote(call, result, observer.now() - started)
+            try:
+                await answer
+                result = "success"
+            finally:
+                observer.writing(call, -1)
+                observer.wrote(call, result, observer.now() - started)
+        except KubeError as error:
+            if is_done_after_all is None or not await is_done_after_all(error):
+                raise _as_client_error(error) from error
 
 
 def _resource(kind: str) -> Resource:

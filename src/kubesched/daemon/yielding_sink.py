@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from kubesched.kube.client import Answered
 from kubesched.kube.connection_pool import MOST_CONNECTIONS
 from kubesched.kube.events import EventSink
 
@@ -28,16 +29,22 @@ class YieldingSink(EventSink):
         self._under_way = under_way
         self._sleep = sleep
 
-    async def post(self, path: str, body: bytes) -> bytes:
-        await self._turn()
-        return await self._sink.post(path, body)
+    def post(self, path: str, body: bytes) -> Answered:
+        if self._is_crowded():
+            return self._later(lambda: self._sink.post(path, body))
+        return self._sink.post(path, body)
 
-    async def patch(self, path: str, body: bytes, *, content_type: str) -> bytes:
-        await self._turn()
-        return await self._sink.patch(path, body, content_type=content_type)
+    def patch(self, path: str, body: bytes, *, content_type: str) -> Answered:
+        if self._is_crowded():
+            return self._later(lambda: self._sink.patch(path, body, content_type=content_type))
+        return self._sink.patch(path, body, content_type=content_type)
 
-    async def _turn(self) -> None:
+    def _is_crowded(self) -> bool:
+        return self._under_way() > MOST_CONNECTIONS
+
+    async def _later(self, write: Callable[[], Answered]) -> bytes:
         waited = 0.0
-        while self._under_way() > MOST_CONNECTIONS and waited < LONGEST_WAIT:
+        while waited < LONGEST_WAIT and self._is_crowded():
             await self._sleep(_LOOK_EVERY)
             waited += _LOOK_EVERY
+        return await write()

@@ -151,7 +151,7 @@ class Client:
         body: bytes = b"",
         *,
         content_type: str = JSON,
-        timeout: float | None = TIMEOUT,
+        timeout: float = TIMEOUT,
         retries: int = RETRIES,
     ) -> bytes:
         """The body of a good answer. Raises ApiStatusError for others, UnreachableError if there was none.
@@ -160,40 +160,47 @@ class Client:
         it twice does no harm. Where a connection broke, only reading is tried again, as a write may have been done.
         The timeout is for each try, from asking for credentials to the last byte, but not for the client's own limits.
         """
-        started, received = self._clock(), None
+        transport, observer, host = self._transport, self._observer, self._transport.host
+        may_send = _always if method == "GET" else self.may_write
+        started, received, attempt, maybe_done = self._clock(), None, 0, False
         try:
-            answer, maybe_done = await self._answer(method, path, body, content_type, timeout, retries)
-            received = len(answer.body)
-        finally:
-            self._observer.finished(method, self._transport.host, self._clock() - started, len(body), received)
-        if answer.status >= 300:
-            raise _error_of(answer, maybe_done)
-        return answer.body
-
-    async def _answer(
-        self, method: str, path: str, body: bytes, content_type: str, timeout: float | None, retries: int
-    ) -> tuple[Answer, bool]:
-        """The last answer: a good one, or one not worth another try. And whether an earlier try leaves doubt."""
-        attempt, maybe_done = 0, False
-        while True:
-            try:
-                answer = await self._attempt(method, path, body, content_type, timeout, attempt)
-                pause = _asked_to_wait(answer)
-                if answer.status < 300 or pause is None or attempt >= retries:
-                    return answer, maybe_done
-                maybe_done |= answer.status >= 500
-            except KubeError as error:
-                error.maybe_done |= maybe_done
-                if not isinstance(error, UnreachableError):
+            while True:
+                if wait := self._throttle.reserve():
+                    await self._wait_for_turn(wait)
+                observer.throttled(method, host, wait)
+                code = NO_ANSWER
+                try:
+                    answer = await transport.send(
+                        method, path, body, content_type, agent=self._agent, timeout=timeout, may_send=may_send
+                    )
+                    code = str(answer.status)
+                    if answer.status < 300:
+                        received = len(answer.body)
+                        return answer.body
+                    pause = _asked_to_wait(answer)
+                    if pause is None or attempt >= retries:
+                        received = len(answer.body)
+                        raise _error_of(answer, maybe_done)
+                    maybe_done |= answer.status >= 500
+                except UnreachableError as error:
+                    error.maybe_done |= maybe_done
+                    if not _is_worth_a_retry(method, error) or attempt >= retries:
+                        raise _with_request(error, method, host, path) from error
+                    # The first time it may just be that the server closed an idle connection.
+                    pause = _PAUSE if attempt else 0.0
+                    log.debug("%s %s: %s; trying again", method, path, error)
+                except KubeError as error:
+                    error.maybe_done |= maybe_done
                     raise
-                if not _is_worth_a_retry(method, error) or attempt >= retries:
-                    raise _with_request(error, method, self._transport.host, path) from error
-                # The first time it may just be that the server closed an idle connection.
-                pause = _PAUSE if attempt else 0.0
-                log.debug("%s %s: %s; trying again", method, path, error)
-            attempt += 1
-            if pause:
-                await self._sleep(pause)
+                finally:
+                    observer.answered(method, host, code)
+                    if attempt:
+                        observer.retried(method, host, code)
+                attempt += 1
+                if pause:
+                    await self._sleep(pause)
+        finally:
+            observer.finished(method, host, self._clock() - started, len(body), received)
 
     async def watch(self, path: str, *, silence: float, timeout: float = TIMEOUT) -> WatchStream:
         """An open watch whose server may be silent for so many seconds. Raises as `request`, but never tries again.
@@ -212,27 +219,6 @@ class Client:
             raise _with_request(error, "GET", self._transport.host, path) from error
         finally:
             self._observer.answered("GET", self._transport.host, code)
-
-    async def _attempt(
-        self, method: str, path: str, body: bytes, content_type: str, timeout: float | None, attempt: int
-    ) -> Answer:
-        observer, host = self._observer, self._transport.host
-        wait = self._throttle.reserve()
-        if wait:
-            await self._wait_for_turn(wait)
-        observer.throttled(method, host, wait)
-        may_send = _always if method == "GET" else self.may_write
-        code = NO_ANSWER
-        try:
-            answer = await self._transport.send(
-                method, path, body, content_type, agent=self._agent, timeout=timeout, may_send=may_send
-            )
-            code = str(answer.status)
-            return answer
-        finally:
-            observer.answered(method, host, code)
-            if attempt:
-                observer.retried(method, host, code)
 
     async def _wait_for_turn(self, seconds: float) -> None:
         try:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from kubesched.kube.deadlines import Deadlines
 from kubesched.kube.errors import UnreachableError
 from kubesched.kube.http_connection import HttpConnection
 
@@ -42,6 +44,7 @@ class ConnectionPool:
         self._idle: deque[HttpConnection] = deque()
         self._waiting: deque[asyncio.Future[HttpConnection]] = deque()
         self._dials: set[asyncio.Task[None]] = set()
+        self._deadlines = Deadlines()
         self._distrusted: set[asyncio.Task[None]] = set()
         """Of the dials, those that do not count: who should answer may be gone."""
         self._in_use = 0
@@ -54,30 +57,38 @@ class ConnectionPool:
         """Of certificates."""
         self._is_closed = False
 
-    async def take(self) -> HttpConnection:
-        """A connection for one request. Give it back, whatever happens to it."""
-        if self._is_closed:
-            raise UnreachableError(_CLOSED)
+    def take_idle(self) -> HttpConnection | None:
+        """A connection for one request, if there is one at hand. Give it back, whatever happens to it."""
         while self._idle:
             connection = self._idle.pop()
-            if connection.usable and not self._is_stale(connection):
+            if connection.usable and self._clock() - connection.idle_since < LONGEST_IDLE:
                 self._in_use += 1
                 if connection in self._outdated:
                     self._dial_more(at_least=1)
                 return connection
             connection.close()
+        return None
+
+    async def take(self, until: float = math.inf) -> HttpConnection:
+        """As `take_idle`, but waits for one until that time of the loop. Raises UnreachableError, TimeoutError."""
+        if self._is_closed:
+            raise UnreachableError(_CLOSED)
+        if (connection := self.take_idle()) is not None:
+            return connection
         waiter: asyncio.Future[HttpConnection] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiter)
+        self._deadlines.keep(waiter, until)
         self._dial_more()
         try:
             return await waiter
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, TimeoutError):
             with contextlib.suppress(ValueError):
                 self._waiting.remove(waiter)
             if not waiter.cancelled() and waiter.exception() is None:
                 self.give_back(waiter.result())  # it came in the very moment in which we gave up
             raise
         finally:
+            self._deadlines.drop(waiter)
             del waiter  # an error has this frame in its traceback, and would hold itself by it
 
     def give_back(self, connection: HttpConnection) -> None:
@@ -86,7 +97,8 @@ class ConnectionPool:
             self._hand_on(connection)
         else:
             connection.close()
-        self._dial_more()
+        if self._waiting:
+            self._dial_more()
 
     def retire(self) -> None:
         """The certificate was replaced."""
@@ -116,6 +128,7 @@ class ConnectionPool:
     async def close(self) -> None:
         """Hang up everywhere, for good: who tries again must not make connections that nobody closes."""
         self._is_closed = True
+        self._deadlines.close()
         while self._waiting:
             self._fail_one(UnreachableError(_CLOSED))
         for connection in (*self._open, *self._outdated):
@@ -181,13 +194,15 @@ class ConnectionPool:
 
     def _hand_on(self, connection: HttpConnection) -> None:
         """To the first who waits; or else it is kept for later, if it may be used then."""
-        if connection.usable and (waiter := self._next_waiting()) is not None:
+        if not connection.usable:
+            connection.close()
+        elif self._waiting and (waiter := self._next_waiting()) is not None:
             self._in_use += 1
             waiter.set_result(connection)
-        elif connection.usable and self._is_good(connection):
-            connection.idle_since = self._clock()
+        elif self._is_good(connection):
+            now = connection.idle_since = self._clock()
             self._idle.append(connection)
-            while self._is_stale(self._idle[0]):  # it was needed in a busier time
+            while now - self._idle[0].idle_since >= LONGEST_IDLE:  # it was needed in a busier time
                 self._idle.popleft().close()
         else:
             connection.close()
@@ -201,6 +216,3 @@ class ConnectionPool:
             if not (waiter := self._waiting.popleft()).done():
                 return waiter
         return None
-
-    def _is_stale(self, connection: HttpConnection) -> bool:
-        return self._clock() - connection.idle_since >= LONGEST_IDLE

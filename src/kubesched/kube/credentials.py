@@ -20,11 +20,18 @@ log = logging.getLogger(__name__)
 
 
 class Credentials:
-    """What is shown with every request: nothing, here. Both methods may wait for a plugin or an identity provider."""
+    """What is shown with every request: nothing, here."""
+
+    def at_hand(self) -> str | None:
+        """The value of the Authorization header, empty if there is none; None if it must be waited for.
+
+        Raises CredentialsError.
+        """
+        return ""
 
     async def authorization(self) -> str:
-        """The value of the Authorization header; empty if there is none. Raises CredentialsError."""
-        return ""
+        """The same, after waiting for a plugin or an identity provider if need be."""
+        return self.at_hand() or ""
 
     async def renew(self, refused: str) -> bool:
         """The server answered 401 to this authorization. True if there is something else to show now."""
@@ -44,7 +51,7 @@ class FixedAuthorization(Credentials):
     def __init__(self, authorization: str = "") -> None:
         self._authorization = authorization
 
-    async def authorization(self) -> str:
+    def at_hand(self) -> str:
         return self._authorization
 
 
@@ -69,7 +76,7 @@ class TokenFile(Credentials):
         self._authorization = ""
         self._read_at = float("-inf")
 
-    async def authorization(self) -> str:
+    def at_hand(self) -> str:
         if self._clock() - self._read_at >= TOKEN_FILE_PERIOD:
             self._read()
         return self._authorization
@@ -149,6 +156,9 @@ class WithCertificate(Credentials):
     def __init__(self, others: Credentials, files: CertificateFiles | Certificate) -> None:
         self._others = others
         self._files = files
+
+    def at_hand(self) -> str | None:
+        return self._others.at_hand()
 
     async def authorization(self) -> str:
         return await self._others.authorization()

@@ -1,28 +1,28 @@
-"""Deadlines of many requests, watched over by one timer: nearly all of them end long before theirs."""
+"""Deadlines of many waits, watched over by one timer: nearly all of them end long before theirs."""
 
 from __future__ import annotations
 
 import asyncio
 import math
+from typing import Any
 
 
 class Deadlines:
     """Those of one event loop. A timer of its own for each would be a tenth of what a request costs."""
 
     def __init__(self) -> None:
-        self._kept: dict[asyncio.Timeout, float] = {}
+        self._kept: dict[asyncio.Future[Any], float] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._rings_at = math.inf
 
-    def keep(self, limit: asyncio.Timeout, seconds: float) -> None:
-        """`limit`, which was entered without a time, ends after so many seconds unless it is dropped before."""
-        at = asyncio.get_running_loop().time() + seconds
-        self._kept[limit] = at
+    def keep(self, awaited: asyncio.Future[Any], at: float) -> None:
+        """Who waits for it gets TimeoutError when the loop's time is `at`, unless it is dropped before."""
+        self._kept[awaited] = at
         if at < self._rings_at:
             self._set_timer(at)
 
-    def drop(self, limit: asyncio.Timeout) -> None:
-        self._kept.pop(limit, None)
+    def drop(self, awaited: asyncio.Future[Any]) -> None:
+        self._kept.pop(awaited, None)
 
     def close(self) -> None:
         """None is kept any longer."""
@@ -37,7 +37,8 @@ class Deadlines:
 
     def _ring(self) -> None:
         now = asyncio.get_running_loop().time()
-        for limit in [limit for limit, at in self._kept.items() if at <= now]:
-            del self._kept[limit]
-            limit.reschedule(now)
+        for awaited in [awaited for awaited, at in self._kept.items() if at <= now]:
+            del self._kept[awaited]
+            if not awaited.done():
+                awaited.set_exception(TimeoutError())
         self._set_timer(min(self._kept.values(), default=math.inf))

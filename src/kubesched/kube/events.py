@@ -7,6 +7,7 @@ import logging
 import random
 import socket
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,7 +15,7 @@ from typing import Protocol
 import msgspec
 
 from kubesched.api.kinds import EVENTS
-from kubesched.kube.client import STRATEGIC_MERGE_PATCH
+from kubesched.kube.client import STRATEGIC_MERGE_PATCH, Answered
 from kubesched.kube.errors import ApiStatusError, KubeError
 from kubesched.kube.event_record import (
     Event,
@@ -51,9 +52,9 @@ Key = tuple[ObjectReference | str | None, ...]
 class EventSink(Protocol):
     """What is needed of a client."""
 
-    async def post(self, path: str, body: bytes) -> bytes: ...
+    def post(self, path: str, body: bytes) -> Answered: ...
 
-    async def patch(self, path: str, body: bytes, *, content_type: str) -> bytes: ...
+    def patch(self, path: str, body: bytes, *, content_type: str) -> Answered: ...
 
 
 @dataclass(slots=True)
@@ -105,7 +106,9 @@ class EventRecorder:
         self._wall_clock = wall_clock
         self._sleep = sleep
         self._chance = chance
-        self._queue: asyncio.Queue[_Remembered] = asyncio.Queue()
+        self._queue: deque[_Remembered] = deque()
+        self._idle: list[asyncio.Future[None]] = []
+        """Writers that wait for more. The last to come is the first to go on: what it needs is still at hand."""
         self._known: dict[Key, _Remembered] = {}
         self._is_closing = False
 
@@ -144,7 +147,7 @@ class EventRecorder:
             if known.count == 2:
                 self._enqueue(known)
             return
-        if self._queue.qsize() >= self._capacity:
+        if len(self._queue) >= self._capacity:
             self.dropped += 1
             return
         instance = self._instance if controller == self._controller else f"{controller}-{socket.gethostname()}"
@@ -183,59 +186,63 @@ class EventRecorder:
                 for _ in range(self._writers):
                     group.create_task(self._write_rest())
         except TimeoutError:
-            log.warning("%d events could not be written in time", self._queue.qsize())
-            self.dropped += self._queue.qsize()
-            self._queue = asyncio.Queue()
+            log.warning("%d events could not be written in time", len(self._queue))
+            self.dropped += len(self._queue)
+            self._queue.clear()
 
     def _enqueue(self, remembered: _Remembered) -> None:
         if remembered.is_queued:
             return
-        if self._queue.qsize() >= self._capacity and not self._is_closing:
+        if len(self._queue) >= self._capacity and not self._is_closing:
             self.dropped += 1
             return
         remembered.is_queued = True
         remembered.queued_at = self._clock()
-        self._queue.put_nowait(remembered)
-        self._observer.added(self._queue.qsize())
+        self._queue.append(remembered)
+        while self._idle:
+            if not (waiting := self._idle.pop()).done():
+                waiting.set_result(None)
+                break
+        self._observer.added(len(self._queue))
 
     async def _write_all(self) -> None:
         """One of the writers, for ever."""
         while True:
-            await self._take(await self._queue.get())
+            while not self._queue:
+                self._idle.append(waiting := asyncio.get_running_loop().create_future())
+                await waiting
+            await self._write(self._queue.popleft())
 
     async def _write_rest(self) -> None:
-        while not self._queue.empty():
-            await self._take(self._queue.get_nowait())
-
-    async def _take(self, remembered: _Remembered) -> None:
-        remembered.is_queued = False
-        taken_at = self._clock()
-        self._observer.taken(self._queue.qsize(), taken_at - remembered.queued_at)
-        await self._write(remembered)
-        self._observer.done(self._clock() - taken_at)
+        while self._queue:
+            await self._write(self._queue.popleft())
 
     async def _write(self, remembered: _Remembered) -> None:
+        """What was just taken from the queue."""
+        remembered.is_queued = False
+        taken_at = self._clock()
+        self._observer.taken(len(self._queue), taken_at - remembered.queued_at)
         try:
-            for attempt in range(MOST_TRIES):
-                if attempt:
-                    if self._is_closing:
-                        break
-                    self._observer.retried()
-                    await self._sleep(RETRY_PAUSE * (1 + 0.25 * self._chance()))
-                if await self._is_over_with(remembered):
-                    return
+            tries = 1
+            while not await self._is_over_with(remembered):
+                if tries == MOST_TRIES or self._is_closing:
+                    self.failed += 1
+                    log.error("Unable to write event (retry limit exceeded!): %s", remembered.event.metadata.name)
+                    break
+                tries += 1
+                self._observer.retried()
+                await self._sleep(RETRY_PAUSE * (1 + 0.25 * self._chance()))
         except asyncio.CancelledError:
             remembered.is_queued = True
-            self._queue.put_nowait(remembered)  # for `flush`; written twice, it is still one event
+            self._queue.append(remembered)  # for `flush`; written twice, it is still one event
             raise
-        self.failed += 1
-        log.error("Unable to write event (retry limit exceeded!): %s", remembered.event.metadata.name)
+        self._observer.done(self._clock() - taken_at)
 
     async def _is_over_with(self, remembered: _Remembered) -> bool:
         """Try once. False if it is worth another try."""
         count = remembered.count
         try:
-            await self._write_once(remembered, count)
+            await (self._create(remembered.event) if count == 1 else self._write_series(remembered, count))
         except ApiStatusError as error:
             if error.reason == "AlreadyExists":  # an earlier try came through after all
                 remembered.written_count = max(1, remembered.written_count)
@@ -250,22 +257,22 @@ class EventRecorder:
         remembered.written_at = self._clock()
         return True
 
-    async def _write_once(self, remembered: _Remembered, count: int) -> None:
-        event = remembered.event
-        path = EVENTS.path_of(namespace=event.metadata.namespace)
-        if count > 1:
-            seen = self._wall_clock() / 1e9 - (self._clock() - remembered.last_seen)
-            series = EventSeries(count, micro_time(seen))
-            if remembered.written_count:
-                patch = _encoder.encode({"series": series})
-                try:
-                    await self._sink.patch(f"{path}/{event.metadata.name}", patch, content_type=STRATEGIC_MERGE_PATCH)
-                    return
-                except ApiStatusError as error:
-                    if error.code != 404:  # events live an hour or so: then it is created anew
-                        raise
-            event = msgspec.structs.replace(event, series=series)
-        await self._sink.post(path, _encoder.encode(event))
+    def _create(self, event: Event) -> Answered:
+        return self._sink.post(EVENTS.path_of(namespace=event.metadata.namespace), _encoder.encode(event))
+
+    async def _write_series(self, remembered: _Remembered, count: int) -> None:
+        meta = remembered.event.metadata
+        seen = self._wall_clock() / 1e9 - (self._clock() - remembered.last_seen)
+        series = EventSeries(count, micro_time(seen))
+        if remembered.written_count:
+            path, patch = EVENTS.path_of(namespace=meta.namespace), _encoder.encode({"series": series})
+            try:
+                await self._sink.patch(f"{path}/{meta.name}", patch, content_type=STRATEGIC_MERGE_PATCH)
+                return
+            except ApiStatusError as error:
+                if error.code != 404:  # events live an hour or so: then it is created anew
+                    raise
+        await self._create(msgspec.structs.replace(remembered.event, series=series))
 
     async def _tend_series(self) -> None:
         """End series that had no repeat for a while; write down how far the others are."""

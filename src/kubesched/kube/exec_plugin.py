@@ -73,8 +73,12 @@ class ExecCredentials(Credentials):
         self._authorization: str | None = None
         self._certificate: Certificate | None = None
 
+    def at_hand(self) -> str | None:
+        has_expired = self._expires is not None and self._now() > self._expires
+        return None if has_expired else self._authorization
+
     async def authorization(self) -> str:
-        if self._authorization is None or self._has_expired():
+        if self.at_hand() is None:
             await self._runs.done()
         return self._authorization or ""
 
@@ -92,9 +96,6 @@ class ExecCredentials(Credentials):
 
     async def close(self) -> None:
         await self._runs.end()
-
-    def _has_expired(self) -> bool:
-        return self._expires is not None and self._now() > self._expires
 
     async def _run(self) -> None:
         status = self._checked(await self._output())

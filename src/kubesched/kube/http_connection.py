@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar, cast
+from typing import cast
+
+import msgspec
 
 from kubesched.kube.errors import AnswerTimeoutError, UnreachableError
-from kubesched.kube.http_parser import Head, HttpSyntaxError, ResponseParser
-
-T = TypeVar("T")
+from kubesched.kube.http_parser import Head, HttpSyntaxError, ResponseParser, whole_answer
 
 _MOST_BUFFERED = 32 << 20
 """Bytes of a stream that wait for their reader before the server is held back. Servers cut a watch whose client does
@@ -22,7 +22,7 @@ _READ_AT_ONCE = 1 << 20
 """Bytes that a reader gets at most, or one piece if that is longer: it holds them until all are handled."""
 
 
-class Answer(NamedTuple):
+class Answer(msgspec.Struct, frozen=True):
     """A whole answer."""
 
     status: int
@@ -46,6 +46,7 @@ class HttpConnection(asyncio.BufferedProtocol):
         self._buffer = memoryview(buffer)
         self._transport: asyncio.Transport | None = None
         self._parser: ResponseParser | None = None
+        """Of a stream, or of an answer that comes piece by piece."""
         self._answer: asyncio.Future[Answer] | None = None
         self._stream: AnswerStream | None = None
         self.idle_since = 0.0
@@ -53,31 +54,38 @@ class HttpConnection(asyncio.BufferedProtocol):
     @property
     def usable(self) -> bool:
         """A further request can be sent."""
-        return self._transport is not None and self._parser is None and not self._transport.is_closing()
+        is_free = self._answer is None and self._stream is None
+        return is_free and self._transport is not None and not self._transport.is_closing()
 
-    async def request(self, data: bytes) -> Answer:
-        """Send the bytes of a request at once, and wait for the whole answer. If cancelled, the connection ends."""
-        answer: asyncio.Future[Answer] = self._loop.create_future()
-        self._answer = answer
-        try:
-            return await self._exchange(data, answer)
-        finally:
-            self._answer = None
-            del answer  # see `_exchange`
+    def request(self, data: bytes) -> asyncio.Future[Answer]:
+        """Send the bytes of a request at once; the whole answer comes later. Who cannot wait for it has to hang up."""
+        if self._transport is None or not self.usable:
+            raise UnreachableError("the connection is closed")
+        answer = self._answer = self._loop.create_future()
+        self._transport.write(data)
+        return answer
 
     async def open_stream(self, data: bytes) -> AnswerStream:
         """Send the bytes of a request and wait for the head of the answer. The stream owns the connection then."""
+        if self._transport is None or not self.usable:
+            raise UnreachableError("the connection is closed")
         stream = self._stream = AnswerStream(self, self._loop)
+        self._parser = ResponseParser()
+        self._transport.write(data)
         try:
-            await self._exchange(data, stream.opened)
+            await stream.opened
             return stream
+        except asyncio.CancelledError:
+            self.close()
+            raise
         finally:
-            del stream  # see `_exchange`
+            del stream  # an error has this frame in its traceback, and would hold itself by it, and all that came
 
     def close(self) -> None:
         """Hang up now, without waiting for the other side."""
-        if self._transport is not None:
-            self._transport.abort()
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.abort()
 
     def hold_back(self, held: bool) -> None:
         """Stop or go on reading: a slow reader of a stream must not fill our memory."""
@@ -88,25 +96,12 @@ class HttpConnection(asyncio.BufferedProtocol):
         else:
             self._transport.resume_reading()
 
-    async def _exchange(self, data: bytes, awaited: asyncio.Future[T]) -> T:
-        if not self.usable or self._transport is None:
-            raise UnreachableError("the connection is closed")
-        self._parser = ResponseParser()
-        self._transport.write(data)
-        try:
-            return await awaited
-        except asyncio.CancelledError:
-            self.close()
-            raise
-        finally:
-            del awaited  # an error has this frame in its traceback, and would hold itself by it, and all that came
-
     def _fail(self, error: UnreachableError) -> None:
-        answer, stream = self._answer, self._stream
+        answer, self._answer = self._answer, None  # an error has who waits in its traceback, and us by that
         if answer is not None and not answer.done():
             answer.set_exception(error)
-        if stream is not None:
-            stream.fail(error)
+        if self._stream is not None:
+            self._stream.fail(error)
         self.close()
 
     # What asyncio calls:
@@ -118,30 +113,36 @@ class HttpConnection(asyncio.BufferedProtocol):
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        parser = self._parser
-        if parser is None:
-            self.close()  # an answer to nothing
-            return
+        data = bytes(self._buffer[:nbytes])
         try:
-            parser.feed(bytes(self._buffer[:nbytes]))
+            if (parser := self._parser) is None:
+                if self._answer is None:
+                    self.close()  # an answer to nothing
+                    return
+                if (whole := whole_answer(data)) is not None:
+                    self._finish(*whole)
+                    return
+                parser = self._parser = ResponseParser()
+            parser.feed(data)
         except HttpSyntaxError as error:
             self._fail(UnreachableError(str(error), maybe_done=True))
             return
         self._progress(parser)
 
     def eof_received(self) -> bool:
-        parser = self._parser
-        if parser is not None:
-            try:
-                parser.feed_end()
-            except HttpSyntaxError as error:
-                self._fail(UnreachableError(str(error), maybe_done=True))
-                return False
-            self._progress(parser)
+        if self._answer is None and self._stream is None:
+            return False
+        parser = self._parser or ResponseParser()
+        try:
+            parser.feed_end()
+        except HttpSyntaxError as error:
+            self._fail(UnreachableError(str(error), maybe_done=True))
+            return False
+        self._progress(parser)
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._parser is not None and not self._parser.complete:
+        if self._answer is not None or self._stream is not None:
             self._fail(UnreachableError(f"the connection was lost{f': {exc}' if exc else ''}", maybe_done=True))
         self._transport = None
         if self._stream is not None:
@@ -156,19 +157,20 @@ class HttpConnection(asyncio.BufferedProtocol):
         if self._stream is not None:
             self._stream.fed(head, parser)
         elif parser.complete:
-            self._finish(head, parser)
+            self._parser = None
+            if parser.excess:
+                self.close()
+            self._finish(head, b"".join(parser.pieces))
 
-    def _finish(self, head: Head, parser: ResponseParser) -> None:
+    def _finish(self, head: Head, body: bytes) -> None:
         """Hand the answer over; the connection is free again unless something says it is not."""
-        self._parser = None
+        answer, self._answer = self._answer, None
         # Early answers: the rest of the request is of no use any more, and stands in the way of the next one.
         unsent = self._transport is not None and self._transport.get_write_buffer_size() > 0
-        if not head.keep_alive or parser.excess or unsent:
+        if not head.keep_alive or unsent:
             self.close()
-        answer = self._answer
         if answer is not None and not answer.done():
-            pieces = parser.pieces
-            answer.set_result(Answer(head.status, head.headers, pieces[0] if len(pieces) == 1 else b"".join(pieces)))
+            answer.set_result(Answer(head.status, head.headers, body))
 
 
 class AnswerStream:

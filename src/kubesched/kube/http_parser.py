@@ -28,6 +28,11 @@ class Head(NamedTuple):
     status: int
     headers: dict[str, str]
     keep_alive: bool
+    length: int = 0
+    """Of the body in bytes; or how else its end is known: _IN_CHUNKS, _UNTIL_CLOSED."""
+
+
+_IN_CHUNKS, _UNTIL_CLOSED = -1, -2
 
 
 # What comes next. Plain numbers, because they are looked at for every chunk of every watch.
@@ -95,28 +100,13 @@ class ResponseParser:
                 raise HttpSyntaxError("the server switched protocols without being asked to")
             if head.status >= 200:
                 break
-        self._frame(head)
-        return data
-
-    def _frame(self, head: Head) -> None:
-        """Decide how the body ends."""
         self.head = head
-        encoding = head.headers.get("transfer-encoding")
-        length = head.headers.get("content-length")
-        if head.status in (204, 304):
-            self._expected = _NOTHING
-        elif encoding is not None:
-            if encoding.lower() != "chunked":
-                raise HttpSyntaxError(f"transfer encoding {encoding!r} is not understood")
-            self._expected = _CHUNK_SIZE_LINE
-        elif length is not None:
-            if not _DIGITS.match(length):
-                raise HttpSyntaxError(f"content length {length!r} is not a number")
-            self._left = int(length)
-            self._expected = _LENGTH if self._left else _NOTHING
+        self._left = head.length
+        if head.length > 0:
+            self._expected = _LENGTH
         else:
-            self._expected = _ANYTHING
-            self.head = head._replace(keep_alive=False)
+            self._expected = {_IN_CHUNKS: _CHUNK_SIZE_LINE, _UNTIL_CLOSED: _ANYTHING}.get(head.length, _NOTHING)
+        return data
 
     def _feed_length(self, data: bytes) -> None:
         if len(data) > self._left:
@@ -171,6 +161,18 @@ class ResponseParser:
             self._expected = _CHUNK if self._left else _TRAILERS
 
 
+def whole_answer(data: bytes) -> tuple[Head, bytes] | None:
+    """Head and body of an answer that came in one piece, as nearly all do; None if it takes a parser to tell.
+
+    Raises HttpSyntaxError.
+    """
+    end = data.find(b"\r\n\r\n")
+    if not 0 <= end <= LONGEST_HEAD:
+        return None
+    head = _head_of(data[:end])
+    return (head, data[end + 4 :]) if head.status >= 200 and head.length == len(data) - end - 4 else None
+
+
 def _head_of(data: bytes) -> Head:
     """API servers give every answer a number; all else is the same in very many of a second."""
     number = data.find(_AUDIT_ID)
@@ -196,9 +198,25 @@ def _parsed_head(data: bytes) -> Head:
                 raise HttpSyntaxError("the answer has two different lengths")
         else:
             headers[key] = f"{headers[key]}, {value}"
+    status, length = int(status_line[2]), _length(int(status_line[2]), headers)
     connection = headers.get("connection", "").lower()
     keep_alive = "close" not in connection if status_line[1] == "1" else "keep-alive" in connection
-    return Head(int(status_line[2]), headers, keep_alive)
+    return Head(status, headers, keep_alive and length != _UNTIL_CLOSED, length)
+
+
+def _length(status: int, headers: dict[str, str]) -> int:
+    encoding, length = headers.get("transfer-encoding"), headers.get("content-length")
+    if status < 200 or status in (204, 304):
+        return 0
+    if encoding is not None:
+        if encoding.lower() != "chunked":
+            raise HttpSyntaxError(f"transfer encoding {encoding!r} is not understood")
+        return _IN_CHUNKS
+    if length is None:
+        return _UNTIL_CLOSED
+    if not _DIGITS.match(length):
+        raise HttpSyntaxError(f"content length {length!r} is not a number")
+    return int(length)
 
 
 @lru_cache(maxsize=64)

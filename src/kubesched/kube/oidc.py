@@ -50,8 +50,12 @@ class OidcCredentials(Credentials):
         self._refreshing = SharedWork(self._refresh)
         self._trust = _trust(config)
 
+    def at_hand(self) -> str | None:
+        is_good = self._token and _expiry(self._token) - _LEEWAY > self._now()
+        return bearer(self._token) if is_good else None
+
     async def authorization(self) -> str:
-        if not self._token or _expiry(self._token) - _LEEWAY <= self._now():
+        if self.at_hand() is None:
             await self._refreshing.done()
         return bearer(self._token)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from kubesched import __version__
 from kubesched.kube.connection_pool import MOST_CONNECTIONS, MOST_DIALED_AT_ONCE, ConnectionPool, Told
@@ -15,6 +16,8 @@ from kubesched.kube.dialing import Dialer
 from kubesched.kube.errors import AnswerTimeoutError, UnreachableError
 from kubesched.kube.http_connection import Answer, AnswerStream, HttpConnection
 from kubesched.kube.tls import Certificate
+
+T = TypeVar("T")
 
 JSON = "application/json"
 
@@ -26,18 +29,6 @@ def user_agent(suffix: str = "") -> str:
     """How we introduce ourselves: name, version and platform in client-go's form."""
     machine = platform.machine()
     return f"kubesched/{__version__} ({sys.platform}/{_MACHINES.get(machine, machine)}){suffix and '/' + suffix}"
-
-
-class _Sending:
-    """How far a request is."""
-
-    __slots__ = ("began", "may_send", "was_outdated")
-
-    def __init__(self, may_send: Callable[[], bool]) -> None:
-        self.may_send = may_send
-        self.began = False
-        self.was_outdated = False
-        """It was refused on a connection with a certificate that was replaced since."""
 
 
 class Transport:
@@ -61,7 +52,7 @@ class Transport:
         self._pool = ConnectionPool(self._dial, size=connections, clock=clock)
         self._streams: set[HttpConnection] = set()
         self._opening = asyncio.Semaphore(MOST_DIALED_AT_ONCE)
-        self._heads: dict[tuple[str, str], str] = {}
+        self._heads: dict[tuple[str, str, str], str] = {}
         self._deadlines = Deadlines()
 
     async def send(
@@ -72,7 +63,7 @@ class Transport:
         content_type: str,
         *,
         agent: str,
-        timeout: float | None,
+        timeout: float,
         may_send: Callable[[], bool] = lambda: True,
     ) -> Answer:
         """The answer to one request. Raises UnreachableError, CredentialsError.
@@ -80,21 +71,41 @@ class Transport:
         The timeout is for all of it: credentials, a connection, sending, the answer. `may_send` is asked at the last
         moment: nothing is waited for between it and the first byte.
         """
-        sending = _Sending(may_send)
+        until, began, is_last = asyncio.get_running_loop().time() + timeout, False, False
         try:
-            async with asyncio.timeout(None) as limit:
-                if timeout is not None:
-                    self._deadlines.keep(limit, timeout)
+            while True:
+                if (authorization := self._credentials.at_hand()) is None:
+                    authorization = await _in_time(self._authorization(), until)
+                elif (certificate := self._credentials.certificate()) is not self._shown:
+                    self._show(certificate)
+                data = self._request(method, path, body, content_type, agent, authorization)
+                if (connection := self._pool.take_idle()) is None:
+                    connection = await self._pool.take(until)
                 try:
-                    return await self._send_with_credentials(method, path, body, content_type, agent, sending)
+                    if not may_send():
+                        raise UnreachableError("not sent, because the lease is lost")
+                    began = True
+                    awaited = connection.request(data)
+                    self._deadlines.keep(awaited, until)
+                    try:
+                        answer = await awaited
+                    finally:
+                        self._deadlines.drop(awaited)
+                        del awaited  # an error has this frame in its traceback, and would hold itself by it
+                    was_outdated = answer.status == 401 and self._pool.refused(connection)
                 finally:
-                    self._deadlines.drop(limit)
+                    self._pool.give_back(connection)  # which hangs up unless the answer has come
+                if answer.status != 401 or is_last:
+                    return answer
+                if not was_outdated and not await _in_time(self._credentials.renew(authorization), until):
+                    return answer
+                is_last = True  # 401 is decided before anything is done, so even a write may be sent again
         except TimeoutError:
-            if sending.began:
+            if began:
                 self._pool.close_idle()  # whoever has died behind this address may have been at their other end, too
-            raise AnswerTimeoutError(f"no answer within {timeout:g} s", maybe_done=sending.began) from None
+            raise AnswerTimeoutError(f"no answer within {timeout:g} s", maybe_done=began) from None
 
-    async def open(self, path: str, *, agent: str, timeout: float | None) -> AnswerStream:
+    async def open(self, path: str, *, agent: str, timeout: float) -> AnswerStream:
         """The answer to a GET as a stream, on a connection of its own. Close the stream when done with it.
 
         The timeout is for all that comes before the answer's body.
@@ -124,30 +135,6 @@ class Transport:
             connection.close()
         await asyncio.sleep(0)  # closed transports say so in the loop's next turn
 
-    async def _send_with_credentials(
-        self, method: str, path: str, body: bytes, content_type: str, agent: str, sending: _Sending
-    ) -> Answer:
-        authorization = await self._authorization()
-        answer = await self._send(self._request(method, path, body, content_type, agent, authorization), sending)
-        if answer.status == 401 and (sending.was_outdated or await self._credentials.renew(authorization)):
-            # 401 is decided before anything is done, so even a write may be sent again.
-            authorization = await self._authorization()
-            answer = await self._send(self._request(method, path, body, content_type, agent, authorization), sending)
-        return answer
-
-    async def _send(self, data: bytes, sending: _Sending) -> Answer:
-        connection = await self._pool.take()
-        try:
-            if not sending.may_send():
-                raise UnreachableError("not sent, because the lease is lost")
-            sending.began = True
-            answer = await connection.request(data)
-            if answer.status == 401:
-                sending.was_outdated = self._pool.refused(connection)
-            return answer
-        finally:
-            self._pool.give_back(connection)
-
     async def _open(self, path: str, agent: str, authorization: str) -> AnswerStream:
         async with self._opening:
             connection = await self._dialer.dial(self._shown, self._streams.discard)
@@ -159,25 +146,29 @@ class Transport:
 
     async def _authorization(self) -> str:
         authorization = await self._credentials.authorization()
-        certificate = self._credentials.certificate()
-        if certificate is not self._shown and certificate != self._shown:
-            self._shown = certificate
-            self._pool.retire()
+        self._show(self._credentials.certificate())
         return authorization
 
+    def _show(self, certificate: Certificate | None) -> None:
+        """From now on, to servers that are dialed: it goes with the last authorization."""
+        if certificate != self._shown:
+            self._shown = certificate
+            self._pool.retire()
+
     def _request(self, method: str, path: str, body: bytes, content_type: str, agent: str, authorization: str) -> bytes:
-        head = self._heads.get((agent, authorization))
+        if not body and method == "GET":
+            content_type = ""
+        head = self._heads.get((agent, authorization, content_type))
         if head is None:
             if len(self._heads) >= _MOST_HEADS:  # tokens come and go
                 self._heads.clear()
-            head = self._heads[agent, authorization] = self._common_head(agent, authorization)
-        first_line = f"{method} {self._dialer.request_prefix}{path} HTTP/1.1\r\n"
-        if not body and method == "GET":
-            return f"{first_line}{head}\r\n".encode("latin-1")
-        length = f"Content-Type: {content_type}\r\nContent-Length: {len(body)}\r\n\r\n"
-        return f"{first_line}{head}{length}".encode("latin-1") + body
+            head = self._heads[agent, authorization, content_type] = self._head(agent, authorization, content_type)
+        length = len(body) if content_type else ""
+        head = f"{method} {self._dialer.request_prefix}{path} HTTP/1.1\r\n{head}{length}\r\n\r\n"
+        return head.encode("latin-1") + body
 
-    def _common_head(self, agent: str, authorization: str) -> str:
+    def _head(self, agent: str, authorization: str, content_type: str) -> str:
+        """What follows the first line; where there is a body, the length of it is to follow."""
         lines = [
             f"Host: {self.host}\r\n",
             f"User-Agent: {agent}\r\n",
@@ -187,4 +178,11 @@ class Transport:
         ]
         if authorization:
             lines.append(f"Authorization: {authorization}\r\n")
-        return "".join((*lines, self._dialer.extra_headers, self._headers))
+        head = "".join((*lines, self._dialer.extra_headers, self._headers))
+        return f"{head}Content-Type: {content_type}\r\nContent-Length: " if content_type else head.removesuffix("\r\n")
+
+
+async def _in_time(waiting: Awaitable[T], until: float) -> T:
+    """Raises TimeoutError at that time of the loop."""
+    async with asyncio.timeout_at(until):
+        return await waiting

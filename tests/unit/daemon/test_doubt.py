@@ -112,7 +112,7 @@ def test_mistakes_of_our_own_are_no_answer(error: KubeError) -> None:
         def __init__(self, server: ScriptedServer) -> None:
             self._server = server
 
-        async def authorization(self) -> str:
+        def at_hand(self) -> str:
             if self._server.requests and self.failures < 3:
                 self.failures += 1
                 raise error

@@ -191,6 +191,18 @@ def test_request_that_gives_up_when_it_is_served_leaves_the_connection_to_the_ne
     pooled(test, 0, 1000, size=1)
 
 
+def test_who_waits_until_its_time_is_over_waits_no_more() -> None:
+    async def test(pool: ConnectionPool, dials: Dials) -> None:
+        for until in (3, 6):
+            with pytest.raises(TimeoutError):
+                await pool.take(until)
+            assert now() == until
+        await pool.take(until=9)
+        assert (dials.begun, now()) == (1, 7), "nothing is dialed for those who are gone"
+
+    pooled(test, 7)
+
+
 def test_failed_dial_is_told_to_one_who_waits_and_the_others_get_theirs() -> None:
     async def test(pool: ConnectionPool, dials: Dials) -> None:
         dials.error = UnreachableError("refused")

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Awaitable, Callable
 
 import pytest
-from tests.unit.kube.scripted_server import Script, answering, chunked, hanging_up, sending, serving, talking_to
+from tests.unit.kube.scripted_server import Script, answering, chunked, hanging_up, sending, serving, silent, talking_to
 
 from kubesched.kube.client import Client
 from kubesched.kube.errors import KubeError
@@ -21,6 +21,10 @@ from kubesched.kube.http_connection import AnswerStream, HttpConnection
 
 async def request(client: Client) -> None:
     await client.post("/x", b"{}", retries=0)
+
+
+async def hurried_request(client: Client) -> None:
+    await client.post("/x", b"{}", timeout=0.01)
 
 
 async def watch(client: Client) -> None:
@@ -33,6 +37,7 @@ FAILURES: dict[str, tuple[Script, Callable[[Client], Awaitable[None]]]] = {
     "refused request": (answering(409), request),
     "request whose connection is lost": (hanging_up, request),
     "request with a broken answer": (sending(b"rubbish\r\n\r\n"), request),
+    "request without an answer in time": (silent, hurried_request),
     "refused watch": (answering(410), watch),
     "watch whose connection is lost before its answer": (hanging_up, watch),
     "watch that breaks off": (chunked(b"a line\n", end=False, then_hang_up=True), watch),

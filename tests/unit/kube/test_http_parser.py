@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kubesched.kube.http_parser import LONGEST_HEAD, HttpSyntaxError, ResponseParser
+from kubesched.kube.http_parser import LONGEST_HEAD, HttpSyntaxError, ResponseParser, whole_answer
 
 bodies = st.binary(max_size=300)
 
@@ -66,6 +66,36 @@ def test_rubbish_is_refused_and_never_crashes(rubbish: bytes, places: list[int])
         pass
 
 
+answers = st.builds(
+    lambda interim, status, headers, body: interim + b"HTTP/1.1 %d X\r\n%s\r\n%s" % (status, headers, body),
+    st.sampled_from([b"", b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Hints\r\nContent-Length: 0\r\n\r\n"]),
+    st.sampled_from([200, 204, 304, 500]),
+    st.sampled_from([b"", b"Content-Length: 2\r\n", b"Content-Length: 0\r\n", b"Transfer-Encoding: chunked\r\n"]),
+    st.sampled_from([b"", b"o", b"ok", b"okay", b"2\r\nok\r\n0\r\n\r\n"]),
+)
+
+
+@given(answers)
+def test_answer_in_one_piece_is_what_a_parser_makes_of_it(answer: bytes) -> None:
+    """And where it is not, or the parser has more to say about it, it is left to the parser."""
+    try:
+        parser = parsed(answer)
+    except HttpSyntaxError:
+        parser = ResponseParser()
+    in_order = parser.complete and not parser.excess
+    if (whole := whole_answer(answer)) is not None:
+        assert in_order
+        assert whole == (parser.head, b"".join(parser.pieces))
+    else:
+        assert not in_order or b"chunked" in answer or answer.startswith(b"HTTP/1.1 1")
+
+
+@pytest.mark.parametrize("cut_off", [0, 1, 10])
+def test_usual_answer_takes_no_parser_if_it_is_whole(cut_off: int) -> None:
+    answer = b"HTTP/1.1 201 Created\r\nContent-Length: 20\r\n\r\n" + b"x" * 20
+    assert (whole_answer(answer[: len(answer) - cut_off]) is not None) == (cut_off == 0)
+
+
 def test_interim_answers_are_skipped() -> None:
     parser = parsed(
         b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHT",
@@ -74,6 +104,7 @@ def test_interim_answers_are_skipped() -> None:
     assert parser.head is not None
     assert parser.head.status == 200
     assert parser.pieces == [b"ok"]
+    assert whole_answer(b"HTTP/1.1 100 Continue\r\n\r\n") is None
 
 
 def test_chunk_extensions_and_trailers_are_ignored() -> None:

@@ -50,6 +50,9 @@ class Slow(Credentials):
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
 
+    def at_hand(self) -> str | None:
+        return None
+
     async def authorization(self) -> str:
         await asyncio.sleep(self.seconds)
         return ""
@@ -106,6 +109,44 @@ def test_request_ends_in_time_whatever_it_waits_for(wait: str) -> None:
                 await client.post("/x", b"{}", timeout=5, retries=0)
             assert now() - began == pytest.approx(5)
             assert not late.value.maybe_done
+
+    run(main())
+
+
+def test_request_on_a_connection_at_hand_ends_in_time_and_leaves_its_late_answer_to_nobody() -> None:
+    async def late(exchange: Exchange) -> None:
+        await asyncio.sleep(5.5)
+        await answering(200, b"late")(exchange)
+
+    async def main() -> None:
+        async with serving(answering(200), late, answering(200, b"ok")) as server, talking_to(server) as client:
+            await client.get("/x")
+            with pytest.raises(AnswerTimeoutError, match="no answer within 5 s") as error:
+                await client.post("/x", b"{}", timeout=5)
+            assert error.value.maybe_done
+            assert now() == pytest.approx(5)
+            await asyncio.sleep(1)
+            assert await client.get("/x") == b"ok"
+        assert [request.connection for request in server.requests] == [1, 1, 2]
+
+    run(main())
+
+
+def test_credentials_that_have_run_out_are_waited_for_though_a_connection_is_at_hand() -> None:
+    class RunningOut(Slow):
+        def at_hand(self) -> str | None:
+            return "old" if now() < 60 else None
+
+        async def authorization(self) -> str:
+            return await super().authorization() or "new"
+
+    async def main() -> None:
+        async with serving(answering(200)) as server, talking_to(server, credentials=RunningOut(30)) as client:
+            await client.get("/x")
+            await asyncio.sleep(60)
+            await client.get("/x")
+            assert now() == 90
+        assert [request.headers["authorization"] for request in server.requests] == ["old", "new"]
 
     run(main())
 
@@ -213,10 +254,9 @@ def test_bytes_go_out_before_anything_else_can_happen(
             thread.start()
             address = f"{'https' if tls else 'http'}://127.0.0.1:{listening.getsockname()[1]}"
             connection = await Dialer(address, trusting()).dial(None, lambda connection: None)
-            request = connection.request(b"POST / HTTP/1.1\r\n\r\n")
-            request.send(None)
+            connection.request(b"POST / HTTP/1.1\r\n\r\n")
             assert heard.wait(10), "nothing came while this thread did other things"
-            request.close()
+            connection.close()
             thread.join()
 
     runner(main())
