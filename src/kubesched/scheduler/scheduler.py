@@ -59,6 +59,8 @@ from kubesched.state.cluster import ClusterState
 
 log = logging.getLogger(__name__)
 
+_FEW_WRITES = 8
+"""Under way. With more, the API server has enough to do without attempts that need not be made yet."""
 _BUDGET_EXCEEDED = "kubesched_decision_budget_exceeded_total"
 
 
@@ -90,8 +92,8 @@ class Scheduler:
         `extenders` have a say after the plugins, in this order; those of the configuration are made elsewhere.
         After `longest_wait` seconds a pod is tried again even if nothing happened. With `spares_vain_attempts` not
         every pod is tried before its backoff is over, just because there is nothing else to do, as kube-scheduler does
-        it: not where an equal one has just been rejected; and plugins may do without more of that (`Handle`). Without a
-        `budget` a decision may take for ever.
+        it: not where an equal one has just been rejected, nor while many writes are under way; and plugins may do
+        without more of that (`Handle`). Without a `budget` a decision may take for ever.
         """
         configuration = ignoring_managed_resources(configuration)
         self.extenders = list(extenders)
@@ -180,6 +182,7 @@ class Scheduler:
             max_backoff=configuration.pod_max_backoff_seconds,
             longest_wait=longest_wait,
             spares_vain_attempts=spares_vain_attempts,
+            is_busy=lambda: spares_vain_attempts and self.writes.under_way > _FEW_WRITES,
             listeners=self.listeners,
             stopwatch=self._stopwatch,
         )

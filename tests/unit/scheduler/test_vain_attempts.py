@@ -72,9 +72,30 @@ def test_pod_is_not_tried_early_where_an_equal_one_was_tried_in_vain() -> None:
     assert (names(world.queue.unschedulable()), names(world.queue.backoff())) == (["b"], ["c"])
 
 
+def test_no_pod_is_tried_early_while_many_writes_are_under_way() -> None:
+    """Attempts that need not be made yet are for when there is nothing else to do, and each may be a write more."""
+    world = world_of_waiting(replica("a"))
+    leave(world, "x")
+    world.scheduler.writes.under_way = 9
+    assert not world.queue.has_next
+    assert world.scheduler.pop() is None
+    world.scheduler.writes.under_way = 8
+    assert world.queue.has_next
+    assert world.tried().node == "n1"
+
+
+def test_pod_is_tried_when_its_backoff_is_over_whatever_is_under_way() -> None:
+    world = world_of_waiting(replica("a"))
+    leave(world, "x")
+    world.scheduler.writes.under_way = 9
+    world.pass_seconds(2)
+    assert world.tried().node == "n1"
+
+
 def test_all_are_tried_early_where_vain_attempts_are_not_spared() -> None:
     world = world_of_waiting(replica("a"), replica("b"), replica("c"), spares=False)
     leave(world, "x")
+    world.scheduler.writes.under_way = 9
     for _ in range(3):
         world.tried()
     assert names(world.queue.unschedulable()) == ["b", "c"]

@@ -60,12 +60,14 @@ class SchedulingQueue(QueuePlaces):
         max_backoff: float = 10.0,
         longest_wait: float = LONGEST_WAIT,
         spares_vain_attempts: bool = False,
+        is_busy: Callable[[], bool] = lambda: False,
         listeners: Sequence[SchedulerListener] = (),
         stopwatch: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """`gates` and `interests` are by profile, interests also by plugin; `find` has the latest version of a pod.
 
         `spares_vain_attempts` lets pods wait, in backoff or after it, where an equal one has just been tried in vain.
+        While the scheduler `is_busy`, none is tried before its backoff is over.
         `stopwatch` is for the durations that listeners get.
 
         If the state's features let backoff be cut short, it ends with whole seconds, and pods are held back on their
@@ -81,6 +83,7 @@ class SchedulingQueue(QueuePlaces):
         self._waits = Backoff(clock, initial_backoff, max_backoff, by_the_second=self._may_cut_backoff_short)
         self._longest_wait = longest_wait
         self._active = OrderedPods(self._order)
+        self._is_busy = is_busy
         self._spares = spares_vain_attempts and self._may_cut_backoff_short
         self._backoff = EqualPods(
             lambda pod: (self.backoff_until(pod), *self._order(pod)), self._kind_of, self._in_vain
@@ -150,7 +153,7 @@ class SchedulingQueue(QueuePlaces):
         """
         while True:
             queued, place = self._pop_active(), "active"
-            if queued is None and self._may_cut_backoff_short:
+            if queued is None and self._may_try_early:
                 queued, place = self._backoff.pop_worth_trying(), "backoff"
                 if queued is not None:
                     self._moved(queued, POP_FROM_BACKOFF, ACTIVE)
@@ -172,8 +175,12 @@ class SchedulingQueue(QueuePlaces):
     @property
     def has_next(self) -> bool:
         """Whether `pop` may have a pod."""
-        may_be_tried = (self._again, self._backoff) if self._may_cut_backoff_short else (self._again,)
+        may_be_tried = (self._again, self._backoff) if self._may_try_early else (self._again,)
         return bool(self._active) or any(place.first_worth_trying() is not None for place in may_be_tried)
+
+    @property
+    def _may_try_early(self) -> bool:
+        return self._may_cut_backoff_short and not self._is_busy()
 
     def done(self, pod: Pod) -> None:
         """The attempt is over, or past the point where events matter to it."""
@@ -234,10 +241,7 @@ class SchedulingQueue(QueuePlaces):
             concerned = members if concerns is None else {k: q for k, q in members.items() if concerns(q.pod)}
             itself = _subjects(change, concerned)
             alike = {k: q for k, q in concerned.items() if k not in itself} if itself else concerned
-            for pods in (
-                alike,
-                itself,
-            ):  # one answer for the whole group, but for a pod that is the subject of the change
+            for pods in (alike, itself):  # one answer for the whole group, but for a pod that the change is about
                 if pods and (strategy := self._hints.strategy(next(iter(pods.values())), event, change)):
                     self._requeue_all(pods, event, strategy, change)
         for listener in self._listeners if passes_over else ():
