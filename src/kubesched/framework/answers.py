@@ -125,7 +125,7 @@ class AnswerCache:
     def ask_filter(self, plugin: FilterPlugin, cycle: Cycle) -> FilterAnswer:
         """The current answer of a filter: asked now if the question is new, else repaired where rows changed."""
         key = (plugin, plugin.filter_question(cycle))
-        log = self._log(plugin.filter_scope)
+        log = self.log_of(plugin.filter_scope)
         answer = self._filters.get(key)
         if answer is not None and answer.rejections is not plugin.rejections:
             answer = None
@@ -146,7 +146,7 @@ class AnswerCache:
     def ask_score(self, plugin: ScorePlugin, cycle: Cycle) -> ScoreAnswer:
         """As `ask_filter`, for scores before normalisation."""
         question = plugin.score_question(cycle)
-        log, size = self._log(plugin.score_scope), self._state.nodes.size
+        log, size = self.log_of(plugin.score_scope), self._state.nodes.size
         if question is ASKED_ANEW:
             return ScoreAnswer(plugin.score(cycle, Nodes(self._state)), log.position, asked_anew=True)
         key = (plugin, question)
@@ -170,9 +170,12 @@ class AnswerCache:
             self._scores.put(key, answer, self._most(8))
         return answer
 
-    def _log(self, scope: Scope) -> ChangeLog[int]:
+    def log_of(self, *scopes: Scope) -> ChangeLog[int]:
+        """The rows where answers of any of these scopes may have changed."""
         table = self._state.nodes
-        return table.object_changes if scope is Scope.NODE_OBJECT else table.changes
+        if Scope.NODE in scopes:
+            return table.changes
+        return table.total_changes if Scope.NODE_TOTALS in scopes else table.object_changes
 
     def rows_to_repair(self, log: ChangeLog[int], position: int, known_rows: int) -> tuple[list[int], Nodes] | None:
         """The rows to ask about again; None when it is cheaper, or needed, to ask about all.

@@ -21,6 +21,7 @@ from kubesched.framework.nodes import Nodes
 from kubesched.framework.plugin import FilterPlugin, Scope, ScorePlugin
 from kubesched.framework.recently_used import RecentlyUsed
 from kubesched.framework.status import MAX_NODE_SCORE
+from kubesched.state.changes import ChangeLog
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32
 
@@ -35,12 +36,13 @@ _MANY = 8
 
 
 class Kept:
-    """Something per row, as of a position in the change logs."""
+    """Something per row, as of a position in a change log and in that of node objects."""
 
-    __slots__ = ("object_position", "position")
+    __slots__ = ("log", "object_position", "position")
 
-    def __init__(self) -> None:
-        self.position = self.object_position = 0
+    def __init__(self, log: ChangeLog[int], object_position: int) -> None:
+        self.log = log
+        self.position, self.object_position = log.position, object_position
 
     def repair(self, cycle: Cycle, rows: list[int], nodes: Nodes) -> bool:
         """Work out these rows anew. False if a plugin broke on one, which is for others to judge."""
@@ -52,8 +54,15 @@ class Passes(Kept):
 
     __slots__ = ("_by_objects", "_by_pods", "passing")
 
-    def __init__(self, by_objects: Bool, rows: Bool, by_pods: tuple[FilterPlugin, ...]) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        by_objects: Bool,
+        rows: Bool,
+        by_pods: tuple[FilterPlugin, ...],
+        log: ChangeLog[int],
+        object_position: int,
+    ) -> None:
+        super().__init__(log, object_position)
         self._by_objects = by_objects
         self._by_pods = by_pods
         self.passing = PassingRows(rows)
@@ -96,8 +105,16 @@ class Totals(Kept):
 
     __slots__ = ("_of_passing", "_passing", "_plugins", "apart", "constant", "total")
 
-    def __init__(self, total: Int32, plugins: WeightedScores, constant: int, apart: WeightedScores) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        total: Int32,
+        plugins: WeightedScores,
+        constant: int,
+        apart: WeightedScores,
+        log: ChangeLog[int],
+        object_position: int,
+    ) -> None:
+        super().__init__(log, object_position)
         self._plugins = plugins
         self.total = total
         self.constant = constant
@@ -161,20 +178,20 @@ class EquivalenceCache:
         table = self._state.nodes
         if known is None or known.object_position != table.object_changes.position:
             return None
-        if known.position != table.changes.position:
-            repair = self._answers.rows_to_repair(table.changes, known.position, table.size)
+        position = known.log.position
+        if known.position != position:
+            repair = self._answers.rows_to_repair(known.log, known.position, table.size)
             if repair is None or len(repair[0]) > _MANY:
                 return None
             if not known.repair(cycle, *repair):
                 kept.discard(key)  # repaired halfway
                 return None
-            known.position = table.changes.position
+            known.position = position
         return known
 
     def _keep(self, kept: RecentlyUsed[K], key: Hashable, new: K, bytes_per_row: int) -> K:
-        table = self._state.nodes
-        new.position, new.object_position = table.changes.position, table.object_changes.position
-        kept.put(key, new, max(16, _BYTES_KEPT // (2 * (bytes_per_row * table.size + _BYTES_PER_CLASS))))
+        size = self._state.nodes.size
+        kept.put(key, new, max(16, _BYTES_KEPT // (2 * (bytes_per_row * size + _BYTES_PER_CLASS))))
         return new
 
     def _begin_passes(self, key: Hashable, cycle: Cycle, filters: tuple[FilterPlugin, ...]) -> Passes | None:
@@ -197,7 +214,9 @@ class EquivalenceCache:
                 by_objects &= answer.passes
             else:
                 rows = rows & answer.passes
-        return self._keep(self._passes, key, Passes(by_objects, rows & by_objects, by_pods), bytes_per_row=2)
+        log = self._answers.log_of(*(plugin.filter_scope for plugin in by_pods))
+        passes = Passes(by_objects, rows & by_objects, by_pods, log, table.object_changes.position)
+        return self._keep(self._passes, key, passes, bytes_per_row=2)
 
     def _begin_totals(self, key: Hashable, cycle: Cycle, scores: WeightedScores) -> Totals | None:
         table = self._state.nodes
@@ -224,7 +243,8 @@ class EquivalenceCache:
                 constant += score * weight
             else:
                 apart.append((plugin, weight))
-        totals = Totals(total, tuple(by_pods), constant, tuple(apart))
+        log = self._answers.log_of(*(plugin.score_scope for plugin, _ in by_pods))
+        totals = Totals(total, tuple(by_pods), constant, tuple(apart), log, table.object_changes.position)
         return self._keep(self._totals, key, totals, bytes_per_row=8)
 
 

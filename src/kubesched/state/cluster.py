@@ -165,7 +165,7 @@ class ClusterState:
                 if known.facts is not facts:
                     self._relabel(known, facts)
                 self.pods.renew(known, pod)
-                self.nodes.load_changed(known.row)
+                self.nodes.pods_changed(known.row)
                 return
             self._remove(identity)
         self._place(PlacedPod(pod, facts, self._row(node_name), assumed=False))
@@ -225,8 +225,7 @@ class ClusterState:
     def _follow_device_classes(self, obj: KubeObject) -> None:
         """Which extended resources nodes must offer themselves depends on the classes that serve them."""
         if isinstance(obj, DeviceClass):
-            self.nodes.object_changes.all_changed()
-            self.nodes.changes.all_changed()
+            self.nodes.all_changed()
 
     def _follow_resources(self) -> None:
         """Resources got a column: what placed pods request of them is counted from now on."""

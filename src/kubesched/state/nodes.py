@@ -43,6 +43,9 @@ class NodeTable(ResourceColumns):
         self.order = NodeOrder()
         self.object_changes: ChangeLog[int] = ChangeLog()
         """Rows whose node object changed."""
+        self.total_changes: ChangeLog[int] = ChangeLog()
+        """Rows where the node object changed, or what its pods use of it. Not if one of them is merely shown anew, as
+        each is when it was bound: else all that is kept by totals would be worked out twice for every pod."""
         self.changes: ChangeLog[int] = ChangeLog()
         """Rows where anything changed: the node object or the pods on it."""
         self.live: Bool = np.zeros(_FIRST_ROWS, dtype=np.bool_)
@@ -139,6 +142,11 @@ class NodeTable(ResourceColumns):
 
     def load_changed(self, row: int) -> None:
         """Pods came to or left this row, or what they use of it is counted otherwise."""
+        self.total_changes.record(row)
+        self.changes.record(row)
+
+    def pods_changed(self, row: int) -> None:
+        """Pods on this row changed, in something else than what they use of it."""
         self.changes.record(row)
 
     def _write(self, row: int, node: Node | None, offered: Iterable[tuple[str, int]]) -> None:
@@ -175,7 +183,12 @@ class NodeTable(ResourceColumns):
 
     def _changed(self, row: int) -> None:
         self.object_changes.record(row)
-        self.changes.record(row)
+        self.load_changed(row)
+
+    def all_changed(self) -> None:
+        """Something changed that all rows depend on."""
+        for log in (self.object_changes, self.total_changes, self.changes):
+            log.all_changed()
 
     def _extend(self, length: int) -> None:
         self.live = grown(self.live, length)
