@@ -166,7 +166,7 @@ class Engine:
                 return
         pre_filter = decision.trace.pre_filter = profile.filters.pre_filter(cycle)
         if cycle.watch is not None:
-            cycle.lap("PreFilter", pre_filter.rejected)
+            cycle.watch.lap("PreFilter", pre_filter.rejected)
         if not self.state.nodes.live_count:
             return
         if pre_filter.rejected is not None:
@@ -222,7 +222,7 @@ class Engine:
             outcome = profile.filters.run(cycle, considered, few=few, exhaustive=explain, asked=asked)
         decision.trace.filter_outcome = outcome
         if cycle.watch is not None:
-            cycle.lap("Filter", outcome.broken)
+            cycle.watch.lap("Filter", outcome.broken)
         if outcome.broken is not None and not decision.node:
             decision.outcome, decision.status = Outcome.ERROR, outcome.broken
             return

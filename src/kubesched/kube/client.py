@@ -167,7 +167,6 @@ class Client:
             while True:
                 if wait := self._throttle.reserve():
                     await self._wait_for_turn(wait)
-                observer.throttled(method, host, wait)
                 code = NO_ANSWER
                 try:
                     answer = await transport.send(
@@ -193,7 +192,7 @@ class Client:
                     error.maybe_done |= maybe_done
                     raise
                 finally:
-                    observer.answered(method, host, code)
+                    observer.answered(method, host, code, wait)
                     if attempt:
                         observer.retried(method, host, code)
                 attempt += 1

@@ -9,17 +9,17 @@ NO_ANSWER = "<error>"
 class Observer:
     """Is called for every request and every attempt at it. `verb` is the HTTP method, as in upstream's metrics."""
 
-    def answered(self, verb: str, host: str, code: str) -> None:
-        """An attempt, or an attempt to open a watch, ended with this code, or NO_ANSWER."""
+    def answered(self, verb: str, host: str, code: str, waited: float | None = None) -> None:
+        """An attempt ended with this code, or NO_ANSWER.
+
+        Before it, the request waited so many seconds for the limits of this client. A watch knows none.
+        """
 
     def finished(self, verb: str, host: str, seconds: float, sent: int, received: int | None) -> None:
         """A request that is no watch is over: limits, attempts and pauses took so long. Sizes are those of the bodies.
 
         Where there was no answer, there is no size of it.
         """
-
-    def throttled(self, verb: str, host: str, seconds: float) -> None:
-        """A request waited for the limits of this client, perhaps for no time at all."""
 
     def retried(self, verb: str, host: str, code: str) -> None:
         """An attempt after the first ended with this code."""

@@ -96,7 +96,7 @@ def test_classes_of_equivalent_pods_kept_are_bounded(monkeypatch: pytest.MonkeyP
     cache = EquivalenceCache(state, AnswerCache(state))
     kept: RecentlyUsed[Kept] = RecentlyUsed(ordinary=1000, large=1000)
     for number in range(3 * MOST):
-        cache._keep(kept, number, Kept(), bytes_per_row=8)
+        cache._keep(kept, number, Kept(state.nodes.changes, 0), bytes_per_row=8)
     assert len(kept) == MOST
 
 

@@ -66,8 +66,7 @@ def much_happens(registry: MetricsRegistry, *, scrapes: bool = False) -> None:
         for _ in range(2):
             world.tried()
         for code in ("201", "429", "<error>"):
-            requests.throttled("POST", "api", clock())
-            requests.answered("POST", "api", code)
+            requests.answered("POST", "api", code, clock())
             requests.finished("POST", "api", clock(), 10 * i, None if code == "<error>" else 100 * i)
         client.writing("pod_binding", 1)
         client.wrote("pod_binding", "success", clock())

@@ -120,11 +120,10 @@ def test_client_leases_and_queues_are_measured() -> None:
         LeaderElectionMetrics(registry, "kube-scheduler"),
         WorkQueueMetrics(registry, "events"),
     )
-    client.answered("POST", "api:6443", "201")
+    client.answered("POST", "api:6443", "201", 0.5)
     client.answered("GET", "api:6443", "200")
     client.finished("POST", "api:6443", 0.02, 100, 2000)
     client.finished("POST", "api:6443", 60, 100, None)
-    client.throttled("POST", "api:6443", 0.5)
     client.retried("GET", "api:6443", "429")
     client.plugin_called(0, "no_error")
     lease.leading(True)

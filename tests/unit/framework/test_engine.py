@@ -206,6 +206,28 @@ def test_an_answer_follows_the_nodes_it_is_about(name: str) -> None:
     assert (decision.node, decision.score) == ("n2", 11)
 
 
+@pytest.mark.parametrize(("scope", "rows"), [(Scope.NODE_OBJECT, 0), (Scope.NODE_TOTALS, 0), (Scope.NODE, 1)])
+def test_a_pod_that_is_shown_anew_is_a_matter_for_those_who_look_at_pods(scope: Scope, rows: int) -> None:
+    """Each is when it was bound: what is kept by totals would be worked out twice for every pod."""
+    asked: list[int] = []
+
+    class Asked(FilterPlugin):
+        name = "Asked"
+        filter_scope = scope
+
+        def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
+            asked.append(len(nodes))
+            return np.zeros(len(nodes), dtype=np.int32)
+
+    state = make_cluster(*(make_node(f"n{number}") for number in range(20)), make_pod("a").on("n1"))
+    engine = make_engine(state, config=profile_of("Asked"), plugins=[Asked])
+    engine.decide(POD)
+    state.apply(make_pod("a").on("n1").label(seen="again").build())
+    asked.clear()
+    engine.decide(POD)
+    assert sum(asked) == rows
+
+
 def test_different_questions_get_different_answers_however_alike_the_pods_are() -> None:
     state = make_cluster(make_node("n0"), make_node("n1"))
     engine = make_engine(state, config=profile_of("WantedNode"), plugins=PLUGINS)

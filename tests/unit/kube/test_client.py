@@ -37,14 +37,13 @@ class Notes(Observer):
     retries: list[str] = field(default_factory=list)
     sizes: list[tuple[int, int | None]] = field(default_factory=list)
 
-    def answered(self, verb: str, host: str, code: str) -> None:
+    def answered(self, verb: str, host: str, code: str, waited: float | None = None) -> None:
         self.answers.append((verb, code))
+        if waited is not None:
+            self.waits.append(waited)
 
     def finished(self, verb: str, host: str, seconds: float, sent: int, received: int | None) -> None:
         self.sizes.append((sent, received))
-
-    def throttled(self, verb: str, host: str, seconds: float) -> None:
-        self.waits.append(seconds)
 
     def retried(self, verb: str, host: str, code: str) -> None:
         self.retries.append(code)

@@ -10,6 +10,9 @@ from kubesched.daemon.metrics.family import LabelValues
 from kubesched.daemon.metrics.registry import MetricsRegistry
 from kubesched.kube.observer import Observer, QueueObserver
 
+Answered = tuple[LabelValues, float | None]
+"""An attempt is over: code, verb and host; seconds that it waited for our own limits, if it knows any."""
+
 Finished = tuple[LabelValues, tuple[float, int, int | None]]
 """A request is over: verb and host; seconds, bytes sent and received."""
 
@@ -24,24 +27,27 @@ class RestClientMetrics(Observer):
         self._received = family("rest_client_response_size_bytes").children
         self._retries = family("rest_client_request_retries_total")
         self._plugin_calls = family("rest_client_exec_plugin_call_total")
-        self._answered = registry.batch(family("rest_client_requests_total").children.inc_each)
-        self._throttled = registry.batch(family("rest_client_rate_limiter_duration_seconds").children.observe_each)
+        self._requests = family("rest_client_requests_total").children
+        self._throttled = family("rest_client_rate_limiter_duration_seconds").children
+        self._answered = registry.batch(self._count_answered)
         self._finished = registry.batch(self._count_finished)
 
-    def answered(self, verb: str, host: str, code: str) -> None:
-        self._answered.note((code, verb, host))
+    def answered(self, verb: str, host: str, code: str, waited: float | None = None) -> None:
+        self._answered.note(((code, verb, host), waited))
 
     def finished(self, verb: str, host: str, seconds: float, sent: int, received: int | None) -> None:
         self._finished.note(((verb, host), (seconds, sent, received)))
-
-    def throttled(self, verb: str, host: str, seconds: float) -> None:
-        self._throttled.note(((verb, host), seconds))
 
     def retried(self, verb: str, host: str, code: str) -> None:
         self._retries.child(code, verb, host).inc()
 
     def plugin_called(self, exit_code: int, status: str) -> None:
         self._plugin_calls.child(str(exit_code), status).inc()
+
+    def _count_answered(self, attempts: list[Answered]) -> None:
+        for values, waits in alike(attempts).items():
+            self._requests.inc(values, len(waits))
+            self._throttled.observe_all(values[1:], [waited for waited in waits if waited is not None])
 
     def _count_finished(self, requests: list[Finished]) -> None:
         for values, some in alike(requests).items():
@@ -57,7 +63,7 @@ def threadsafe(observer: Observer, post: Callable[..., None]) -> Observer:
     `post` has a function called with its arguments in that thread.
     """
     passing = Observer()
-    for name in ("answered", "finished", "throttled", "retried", "plugin_called"):
+    for name in ("answered", "finished", "retried", "plugin_called"):
         setattr(passing, name, partial(post, getattr(observer, name)))
     return passing
 

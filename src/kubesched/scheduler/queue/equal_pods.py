@@ -48,9 +48,10 @@ class EqualPods(OrderedPods):
         return entry
 
     def remove(self, key: str) -> QueuedPod | None:
+        if key not in self._kinds:
+            return None
         removed = super().remove(key)
-        if removed is not None:
-            self._find_first(self._kinds.pop(key))
+        self._find_first(self._kinds.pop(key))
         return removed
 
     def first_worth_trying(self) -> QueuedPod | None:

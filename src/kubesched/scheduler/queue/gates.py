@@ -38,7 +38,9 @@ class Gates:
         """Ask the gates, the one that held the pod back last first, and note on the pod which one does."""
         before = self._stopwatch() if self._listeners else 0.0
         profile, last = queued.pod.spec.scheduler_name, queued.gating_plugin
-        gates = sorted(self._of_profile.get(profile, ()), key=lambda gate: gate.name != last)
+        gates = self._of_profile.get(profile, ())
+        if last:
+            gates = sorted(gates, key=lambda gate: gate.name != last)
         held_by = next((gate.name for gate in gates if self._is_closed(gate, queued)), "")
         queued.gating_plugin = held_by
         if held_by:

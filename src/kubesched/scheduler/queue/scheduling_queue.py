@@ -135,10 +135,11 @@ class SchedulingQueue(QueuePlaces):
     def delete(self, pod: Pod) -> None:
         """A pod is gone, or has a node now."""
         self._state.nominated.remove(pod)
+        key = pod.key
         for place in self._woken:
-            if place.remove(pod.key) is not None:
+            if place.remove(key) is not None:
                 return
-        self._unschedulable.remove(pod.key)
+        self._unschedulable.remove(key)
 
     def gone(self, pod: Pod) -> None:
         """A pod that was being bound was deleted meanwhile: it is not pending again."""
