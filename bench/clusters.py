@@ -20,7 +20,7 @@ from kubesched.api.affinity import (
 )
 from kubesched.api.meta import LabelSelector, ObjectMeta
 from kubesched.api.node import Node, NodeStatus
-from kubesched.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements
+from kubesched.api.pod import Container, Pod, PodSpec, PodStatus, ResourceRequirements, Volume
 from kubesched.state.cluster import ClusterState
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -79,7 +79,8 @@ def pod(
     priority: int = 0,
     status: PodStatus = PodStatus(),  # noqa: B008  (frozen)
 ) -> Pod:
-    """One container, a label of its kind, no owner and no service."""
+    """One container, a label of its kind, no owner and no service; its token in a volume of its own, as an API server
+    mounts it into nearly every pod."""
     requests = ResourceRequirements(requests={"cpu": cpu, "memory": memory})
     return Pod(
         metadata=ObjectMeta(name=f"{kind}-{i}", namespace="default", uid=f"{kind}-{i}", labels={"app": kind}),
@@ -89,6 +90,7 @@ def pod(
             topology_spread_constraints=spread,
             node_name=node_name,
             priority=priority,
+            volumes=(Volume(name=f"kube-api-access-{i}"),),
         ),
         status=status,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from msgspec import field
+from msgspec.structs import force_setattr
 
 from kubesched.api.affinity import Affinity, TopologySpreadConstraint
 from kubesched.api.meta import Int32, KubeObject, Record
@@ -91,7 +92,7 @@ class DiskSource(Record, frozen=True):
 
 
 class Volume(Record, frozen=True):
-    """A volume; only the kinds that matter to placement are read."""
+    """A volume of a kind that matters to placement."""
 
     name: str = ""
     persistent_volume_claim: PersistentVolumeClaimSource | None = None
@@ -105,6 +106,11 @@ class Volume(Record, frozen=True):
     rbd: DiskSource | None = None
     csi: DiskSource | None = None
     image: DiskSource | None = None
+
+    @property
+    def matters(self) -> bool:
+        """Whether it is of one of these kinds."""
+        return self != Volume(name=self.name)
 
 
 class SchedulingGate(Record, frozen=True):
@@ -144,11 +150,17 @@ class PodSpec(Record, frozen=True):
     overhead: ResourceList = {}
     resources: ResourceRequirements | None = None
     volumes: tuple[Volume, ...] = ()
+    """Those that matter. All others are left out: each pod of a ReplicaSet has its token in a volume of another name
+    (`kube-api-access-x7kqp`), and would be like no other pod."""
     scheduling_gates: tuple[SchedulingGate, ...] = ()
     resource_claims: tuple[PodResourceClaim, ...] = ()
     scheduling_group: SchedulingGroup | None = None
     host_network: bool = False
     host_users: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.volumes and not all(volume.matters for volume in self.volumes):
+            force_setattr(self, "volumes", tuple(volume for volume in self.volumes if volume.matters))
 
 
 class ContainerStatus(Record, frozen=True):

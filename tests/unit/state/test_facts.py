@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import gc
 import weakref
+from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 from tests.builders import make_cluster, make_engine
 
 from kubesched.api.affinity import Affinity, NodeAffinity
+from kubesched.api.pod import Pod
+from kubesched.kube.decoding import RecordCodec
 from kubesched.state.cluster import ClusterState
 from kubesched.testing import PodBuilder, make_node, make_pod, node_term
 
@@ -24,6 +28,46 @@ def for_node(name: str, pod: PodBuilder = DAEMON) -> PodBuilder:
 @pytest.fixture
 def state() -> ClusterState:
     return make_cluster(make_node("n1"), make_node("n2"))
+
+
+def shown(name: str, *volumes: dict[str, Any]) -> Pod:
+    """A pod of a ReplicaSet as an API server shows it: the token is in a volume whose name no other pod has."""
+    token = {"name": f"kube-api-access-{name}", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-7d9", "uid": "rs-1", "controller": True}
+    mounts = [{"name": token["name"], "mountPath": "/var/run/secrets", "readOnly": True}]
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"web-7d9-{name}",
+            "generateName": "web-7d9-",
+            "namespace": "default",
+            "uid": f"uid-{name}",
+            "resourceVersion": name,
+            "labels": {"app": "web", "pod-template-hash": "7d9"},
+            "ownerReferences": [owner],
+        },
+        "spec": {
+            "containers": [{"name": "web", "image": "nginx", "volumeMounts": mounts}],
+            "volumes": [*volumes, token],
+            "serviceAccountName": "default",
+            "schedulerName": "default-scheduler",
+        },
+    }
+    return RecordCodec(Pod).decode(msgspec.json.encode(pod))
+
+
+def test_pods_of_a_replica_set_are_equivalent_though_each_has_its_token_in_another_volume(state: ClusterState) -> None:
+    scratch = {"name": "scratch", "emptyDir": {}}
+    assert state.facts(shown("1", scratch)) is state.facts(shown("2", scratch))
+
+
+def test_volumes_that_matter_make_a_difference(state: ClusterState) -> None:
+    first, second = ({"name": "data", "persistentVolumeClaim": {"claimName": name}} for name in ("a", "b"))
+    pod = shown("1", first, {"name": "scratch", "emptyDir": {}})
+    assert [volume.name for volume in pod.spec.volumes] == ["data"]
+    assert state.facts(pod) is not state.facts(shown("2", second))
+    assert state.facts(pod).claims == ("default/a",)
 
 
 def test_pods_for_different_nodes_are_not_equivalent_but_have_all_else_in_common(state: ClusterState) -> None:
