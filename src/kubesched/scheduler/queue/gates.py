@@ -41,7 +41,11 @@ class Gates:
         gates = self._of_profile.get(profile, ())
         if last:
             gates = sorted(gates, key=lambda gate: gate.name != last)
-        held_by = next((gate.name for gate in gates if self._is_closed(gate, queued)), "")
+        held_by = ""
+        for gate in gates:
+            if self._is_closed(gate, queued):
+                held_by = gate.name
+                break
         queued.gating_plugin = held_by
         if held_by:
             queued.unschedulable_plugins.add(held_by)

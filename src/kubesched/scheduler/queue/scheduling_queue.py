@@ -176,8 +176,9 @@ class SchedulingQueue(QueuePlaces):
     @property
     def has_next(self) -> bool:
         """Whether `pop` may have a pod."""
-        may_be_tried = (self._again, self._backoff) if self._may_try_early else (self._again,)
-        return bool(self._active) or any(place.first_worth_trying() is not None for place in may_be_tried)
+        if self._active or self._again.first_worth_trying() is not None:
+            return True
+        return self._may_try_early and self._backoff.first_worth_trying() is not None
 
     @property
     def _may_try_early(self) -> bool:
