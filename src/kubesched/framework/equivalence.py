@@ -1,18 +1,22 @@
 """The equivalence cache: what plugins that look at one node at a time say of all pods of an equivalence class.
 
-Pods are equivalent if they have the same `PodFacts`, as those of one ReplicaSet have. Between two of them one row
-changes. So which rows pass those filters together, and what those scores add up to, is kept per equivalence class, and
-one row of it is worked out anew: a few numbers, no column. Which plugin rejected a row and why is not kept here; the
-filters are asked for that when a pod fits nowhere, or when the decision is explained.
+Pods are equivalent if they have the same `PodFacts`, as those of one ReplicaSet have; and, to plugins that look at
+nothing but the spec, all that have the same spec, as those of an indexed Job, of which each has a label of its own.
+Between two of them one row changes. So which rows pass those filters together, and what those scores add up to, is kept
+per class, and one row of it is worked out anew: a few numbers, no column. Which plugin rejected a row and why is not
+kept here; the filters are asked for that when a pod fits nowhere, or when the decision is explained.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
+from hashlib import blake2b
 from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
 
+from kubesched.api.pod import Pod
 from kubesched.framework.answers import AnswerCache
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import PassingRows
@@ -24,8 +28,11 @@ from kubesched.framework.status import MAX_NODE_SCORE
 from kubesched.state.changes import ChangeLog
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32
+from kubesched.state.facts import resize_in
 
 K = TypeVar("K", bound="Kept")
+
+_encode = msgspec.json.Encoder().encode
 
 _BYTES_KEPT = 40 << 20
 _BYTES_PER_CLASS = 8_000
@@ -94,10 +101,21 @@ WeightedScores = tuple[tuple[ScorePlugin, int], ...]
 class ScoreGroup:
     """Scores that are answered together. Compared by identity, so that it is a cheap key."""
 
-    __slots__ = ("scores",)
+    __slots__ = ("looks_only_at_spec", "scores")
 
     def __init__(self, scores: WeightedScores) -> None:
         self.scores = scores
+        self.looks_only_at_spec = all(plugin.looks_only_at_spec for plugin, _ in scores)
+
+
+class FilterGroup:
+    """Filters that are answered together, likewise."""
+
+    __slots__ = ("filters", "looks_only_at_spec")
+
+    def __init__(self, filters: tuple[FilterPlugin, ...]) -> None:
+        self.filters = filters
+        self.looks_only_at_spec = all(plugin.looks_only_at_spec for plugin in filters)
 
 
 class Totals(Kept):
@@ -158,18 +176,15 @@ class EquivalenceCache:
         self._passes: RecentlyUsed[Passes] = _recently_used()
         self._totals: RecentlyUsed[Totals] = _recently_used()
 
-    def passing_rows(self, cycle: Cycle, asker: Hashable, filters: tuple[FilterPlugin, ...]) -> PassingRows | None:
-        """The rows that pass these filters, all of narrow scope; None if that must be asked plugin by plugin.
-
-        One asker always has the same filters for equivalent pods.
-        """
-        key = (cycle.facts, asker)
-        passes = self._current(self._passes, key, cycle) or self._begin_passes(key, cycle, filters)
+    def passing_rows(self, cycle: Cycle, group: FilterGroup) -> PassingRows | None:
+        """The rows that pass these filters, all of narrow scope; None if that must be asked plugin by plugin."""
+        key = (_class_of(cycle, group), group)
+        passes = self._current(self._passes, key, cycle) or self._begin_passes(key, cycle, group.filters)
         return None if passes is None else passes.passing
 
     def totals(self, cycle: Cycle, group: ScoreGroup) -> Totals | None:
         """The sum of these scores on all rows; None if they must be asked plugin by plugin."""
-        key = (cycle.facts, group)
+        key = (_class_of(cycle, group), group)
         return self._current(self._totals, key, cycle) or self._begin_totals(key, cycle, group.scores)
 
     def _current(self, kept: RecentlyUsed[K], key: Hashable, cycle: Cycle) -> K | None:
@@ -246,6 +261,16 @@ class EquivalenceCache:
         log = self._answers.log_of(*(plugin.score_scope for plugin, _ in by_pods))
         totals = Totals(total, tuple(by_pods), constant, tuple(apart), log, table.object_changes.position)
         return self._keep(self._totals, key, totals, bytes_per_row=8)
+
+
+def _class_of(cycle: Cycle, group: FilterGroup | ScoreGroup) -> Hashable:
+    """What is the same for all pods that the plugins of the group cannot tell apart."""
+    return cycle.facts.derived(_spec_of, cycle.pod) if group.looks_only_at_spec else cycle.facts
+
+
+def _spec_of(pod: Pod) -> bytes:
+    """Equal for pods of the same spec, and short: large ones should be gone from memory when they are deleted."""
+    return blake2b(_encode((pod.spec, resize_in(pod.status))), digest_size=32).digest()
 
 
 def _recently_used() -> RecentlyUsed[Any]:

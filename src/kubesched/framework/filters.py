@@ -11,7 +11,7 @@ import numpy as np
 from kubesched.framework.answers import AnswerCache, ask_about_some, ask_for_ids
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.diagnosis import FilterOutcome, named
-from kubesched.framework.equivalence import EquivalenceCache
+from kubesched.framework.equivalence import EquivalenceCache, FilterGroup
 from kubesched.framework.errors import NotDecidedError, PluginError
 from kubesched.framework.nodes import FewNodes, Nodes, WhatIf
 from kubesched.framework.nominated import NominatedColumns
@@ -45,6 +45,7 @@ class FilterRunner:
         self._equivalence = equivalence
         self._plan_key = StateKey[Plan]("filters")
         self._plans: dict[frozenset[str], Plan] = {}
+        self._groups: dict[tuple[FilterPlugin, ...], FilterGroup] = {}
         self._skips: dict[tuple[frozenset[str], tuple[str, ...]], frozenset[str]] = {}
         self._adjusting = tuple(plugin for plugin in pre_filters if plugin.adjusts)
 
@@ -130,7 +131,7 @@ class FilterRunner:
             skipped,
             tuple(plugin for plugin in self.pre_filters if plugin.name not in skipped),
             filters,
-            narrow,
+            self._groups.setdefault(narrow, FilterGroup(narrow)),
             frozenset(plugin.name for plugin in narrow),
             tuple(plugin for plugin in filters if plugin not in narrow),
         )
@@ -145,7 +146,7 @@ class FilterRunner:
         """
         if plan is None or not plan.narrow_names.isdisjoint(cycle.skipped_filters):
             return None
-        passing = self._equivalence.passing_rows(cycle, self, plan.narrow)
+        passing = self._equivalence.passing_rows(cycle, plan.narrow)
         if passing is None or not passing.count:
             return None
         outcome = FilterOutcome(passing.rows, passing)

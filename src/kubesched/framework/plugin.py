@@ -70,8 +70,11 @@ class Plugin:
     looks_only_at_facts: ClassVar[bool] = False
     """Whether all it looks at in a pod is what equivalent pods have in common (`PodFacts`): namespace, labels,
     controller and spec; no annotations, no status. Then one answer serves all of them without asking."""
+    looks_only_at_spec: ClassVar[bool] = False
+    """The greater promise, for those that make the one above: not even at namespace, labels or controller. Then one
+    answer serves all pods of the same spec, such as those of an indexed Job, or of many Jobs."""
     judges_equals_alike: ClassVar[bool] = False
-    """The lesser promise, which follows from that one: equivalent pods that are asked at the same moment get the same
+    """The lesser promise, which follows from both: equivalent pods that are asked at the same moment get the same
     answer, whatever else it depends on. Then one that found no node speaks for the others."""
 
     def __init__(self, args: Any = None, context: PluginContext | None = None) -> None:

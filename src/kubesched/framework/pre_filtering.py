@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.equivalence import FilterGroup
 from kubesched.framework.plugin import FilterPlugin, PreFilterPlugin
 from kubesched.framework.status import Code, Status, unresolvable
 
@@ -15,7 +16,7 @@ class Plan(NamedTuple):
     skipped: frozenset[str]
     pre_filters: tuple[PreFilterPlugin, ...]
     filters: tuple[FilterPlugin, ...]
-    narrow: tuple[FilterPlugin, ...]
+    narrow: FilterGroup
     """The filters that look at one node at a time, which are answered together."""
     narrow_names: frozenset[str]
     wide: tuple[FilterPlugin, ...]

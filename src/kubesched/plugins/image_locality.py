@@ -22,7 +22,7 @@ class ImageLocality(ScorePlugin):
     """Scores by the size of the images that need not be pulled."""
 
     name = "ImageLocality"
-    looks_only_at_facts = True
+    looks_only_at_facts = looks_only_at_spec = True
     score_scope = Scope.NODE_OBJECT
 
     def score_question(self, cycle: Cycle) -> Hashable:

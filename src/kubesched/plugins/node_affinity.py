@@ -42,7 +42,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     """Where pods want to be, by the labels and names of nodes."""
 
     name = "NodeAffinity"
-    looks_only_at_facts = True
+    looks_only_at_facts = looks_only_at_spec = True
     filter_scope = Scope.NODE_OBJECT
     score_scope = Scope.NODE_OBJECT
 

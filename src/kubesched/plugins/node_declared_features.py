@@ -31,7 +31,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     """Rejects nodes that have not declared what the pod needs."""
 
     name = "NodeDeclaredFeatures"
-    looks_only_at_facts = True
+    looks_only_at_facts = looks_only_at_spec = True
     filter_scope = Scope.NODE_OBJECT
 
     def __init__(self, args: None = None, context: PluginContext | None = None) -> None:

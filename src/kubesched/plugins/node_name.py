@@ -21,7 +21,7 @@ class NodeName(FilterPlugin):
     """Rejects every node but the one in spec.nodeName."""
 
     name = "NodeName"
-    looks_only_at_facts = True
+    looks_only_at_facts = looks_only_at_spec = True
     filter_scope = Scope.NODE_OBJECT
 
     def events_to_register(self) -> tuple[Interest, ...]:

@@ -24,7 +24,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     """Rejects nodes where a wanted host port is taken."""
 
     name = "NodePorts"
-    looks_only_at_facts = True
+    looks_only_at_facts = looks_only_at_spec = True
     filter_scope = Scope.NODE
 
     def events_to_register(self) -> tuple[Interest, ...]:

@@ -25,7 +25,7 @@ class NodeUnschedulable(FilterPlugin):
     """Keeps pods off cordoned nodes."""
 
     name = "NodeUnschedulable"
-    looks_only_at_facts = True
+    looks_only_at_facts = looks_only_at_spec = True
     filter_scope = Scope.NODE_OBJECT
 
     def __init__(self, args: None = None, context: PluginContext | None = None) -> None:

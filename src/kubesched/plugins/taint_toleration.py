@@ -29,7 +29,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     """Filters by NoSchedule and NoExecute; counts PreferNoSchedule against a node."""
 
     name = "TaintToleration"
-    looks_only_at_facts = True
+    looks_only_at_facts = looks_only_at_spec = True
     filter_scope = Scope.NODE_OBJECT
     score_scope = Scope.NODE_OBJECT
 

@@ -232,11 +232,11 @@ class FactsOf:
         if spec.node_name and not keep_node_name:
             spec = replace(spec, node_name="")
         owner = meta.controller if meta.owner_references else None
-        fingerprint = self._encode((meta.namespace, meta.labels, owner, spec, _resize(status)))
+        fingerprint = self._encode((meta.namespace, meta.labels, owner, spec, resize_in(status)))
         found = self._known.get(fingerprint)
         if found is None:
             if (unbound := _without_named_nodes(spec)) is not None:
-                kin = self._encode(("kin", meta.namespace, meta.labels, owner, unbound, _resize(status)))
+                kin = self._encode(("kin", meta.namespace, meta.labels, owner, unbound, resize_in(status)))
                 found = self._made(pod, kin).of_relative(fingerprint)
             else:
                 found = self._made(pod, fingerprint)
@@ -262,7 +262,7 @@ def _without_named_nodes(spec: PodSpec) -> PodSpec | None:
     return replace(spec, affinity=replace(affinity, node_affinity=preferred))
 
 
-def _resize(status: PodStatus) -> Any:
+def resize_in(status: PodStatus) -> Any:
     """What the status says about resources, which most say nothing about."""
     if not status.container_statuses and not status.init_container_statuses and status.resources is None:
         return None

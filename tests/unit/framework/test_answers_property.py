@@ -59,6 +59,17 @@ KIN: tuple[list[Pod], ...] = tuple(
 """The same pod for anywhere, and for one node or another, as the controller of DaemonSets makes them."""
 
 
+SAME_SPEC: tuple[list[Pod], ...] = tuple(
+    [kind.build(), kind.label(app="db").build(), kind.label(index="1").build()]
+    for kind in (
+        WEB.requests(cpu="1").toleration(operator="Exists"),
+        WEB.spread(HOSTNAME, soft=True, app="web").host_port(8080),
+        WEB.pod_anti_affinity(HOSTNAME, app="web").prefers_node(node_term("disk", "In", "ssd"), weight=4).priority(7),
+    )
+)
+"""Pods of the same spec whose labels differ, as those of an indexed Job."""
+
+
 PROMISED: dict[str, Pod] = {
     pod.name: pod
     for pod in (
@@ -74,7 +85,11 @@ PROMISED: dict[str, Pod] = {
 class AnswersStayTrue(LivingCluster):
     """Asks now and then, so that answers are old by one change or by many when they are needed again."""
 
-    @initialize(askers=st.lists(st.sampled_from(ASKERS), min_size=2, max_size=3, unique_by=id) | st.sampled_from(KIN))
+    @initialize(
+        askers=st.lists(st.sampled_from(ASKERS), min_size=2, max_size=3, unique_by=id)
+        | st.sampled_from(KIN)
+        | st.sampled_from(SAME_SPEC)
+    )
     def begin_with_a_few_askers(self, askers: list[Pod]) -> None:
         self.engine = make_engine(self.state)
         self.promises: dict[str, str] = {}

@@ -228,6 +228,33 @@ def test_a_pod_that_is_shown_anew_is_a_matter_for_those_who_look_at_pods(scope: 
     assert sum(asked) == rows
 
 
+@pytest.mark.parametrize("only_at_spec", [True, False])
+def test_pods_of_the_same_spec_share_what_looks_at_nothing_else(only_at_spec: bool) -> None:
+    asked: list[str] = []
+
+    class Wanted(FilterPlugin):
+        name = "Wanted"
+        filter_scope = Scope.NODE_OBJECT
+        looks_only_at_facts = True
+        looks_only_at_spec = only_at_spec
+
+        def filter_question(self, cycle: Cycle) -> str:
+            asked.append(cycle.pod.metadata.labels["wanted"])
+            return asked[-1]
+
+        def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
+            wanted = cycle.pod.metadata.labels["wanted"]
+            return self.reject(np.array([nodes.node(i).name != wanted for i in range(len(nodes))]), WRONG_RACK)
+
+    engine = make_engine(make_cluster(make_node("n0"), make_node("n1")), config=profile_of("Wanted"), plugins=[Wanted])
+    pods = [make_pod(f"p{number}").label(wanted=f"n{number}").build() for number in (0, 1, 0)]
+    found = [engine.decide(pod).node for pod in pods]
+    if only_at_spec:  # which is a lie, and so the answer about the first is taken for that about all
+        assert (found, asked) == (["n0", "n0", "n0"], ["n0"])
+    else:
+        assert (found, asked) == (["n0", "n1", "n0"], ["n0", "n1"])
+
+
 def test_different_questions_get_different_answers_however_alike_the_pods_are() -> None:
     state = make_cluster(make_node("n0"), make_node("n1"))
     engine = make_engine(state, config=profile_of("WantedNode"), plugins=PLUGINS)

@@ -99,7 +99,7 @@ class DynamicResources(
     """
 
     name = NOTES.name
-    looks_only_at_facts = True
+    looks_only_at_facts = looks_only_at_spec = True
     score_scope = Scope.NODE_OBJECT
     explained_as = "devices"
 

@@ -24,7 +24,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     """Scores by how much more even the use of resources would become; 75 if nothing changes."""
 
     name = "NodeResourcesBalancedAllocation"
-    looks_only_at_facts = True
+    looks_only_at_facts = looks_only_at_spec = True
     score_scope = Scope.NODE_TOTALS
 
     def __init__(

@@ -98,7 +98,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     """Room for the pod, and the strategy by which fuller or emptier nodes are better."""
 
     name = "NodeResourcesFit"
-    looks_only_at_facts = True
+    looks_only_at_facts = looks_only_at_spec = True
     filter_scope = Scope.NODE_TOTALS
     score_scope = Scope.NODE_TOTALS
     explained_as = "shortages"
