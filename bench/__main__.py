@@ -58,7 +58,7 @@ def loops(wanted: list[str]) -> Turns:
     if wanted and "loop" not in wanted:
         return {}
     small, large = bars.SIZES
-    kinds = {"basic": small, "spread-soft": small, "preferred-affinity": small, "daemonset": large}
+    kinds = dict.fromkeys(("basic", "indexed", "spread-soft", "preferred-affinity"), small) | {"daemonset": large}
     turns: Turns = {(kind, nodes): partial(loop.binding, kind, nodes) for kind, nodes in kinds.items()}
     turns["alone", small] = partial(loop.coming_alone, small)
     return {**turns, ("beside-gated", GATED_PODS): partial(loop.beside_gated, GATED_PODS)}

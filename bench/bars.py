@@ -24,6 +24,7 @@ LOOP_US = {
     "spread-soft": 400,
     "preferred-affinity": 400,
     "daemonset": 250,
+    "indexed": 400,
     "alone": 1000,
     "beside-gated": 150,
 }

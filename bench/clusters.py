@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from kubesched.api.affinity import (
     Affinity,
@@ -131,6 +132,13 @@ def of_daemon_set(i: int) -> Pod:
     return pod(i, "daemonset", affinity=affinity)
 
 
+def of_indexed_job(i: int) -> Pod:
+    """A pod with a label that no other has, as those of an indexed Job or a StatefulSet."""
+    made = pod(i, "indexed")
+    labels = {**made.metadata.labels, "batch.kubernetes.io/job-completion-index": str(i)}
+    return replace(made, metadata=replace(made.metadata, labels=labels))
+
+
 def near_its_own(kind: str) -> PodMaker:
     term = PodAffinityTerm(topology_key=HOSTNAME, label_selector=_like(kind))
     preferred = (WeightedPodAffinityTerm(weight=1, pod_affinity_term=term),)
@@ -153,5 +161,6 @@ PLACED: dict[str, PodMaker] = {
     "required-anti-affinity": away_from_its_own("required-anti-affinity"),
     "fills-a-node": lambda i: pod(i, "fills-a-node", cpu="20"),
     "daemonset": of_daemon_set,
+    "indexed": of_indexed_job,
 }
 """Pods that are placed one after another on an empty cluster."""
