@@ -28,7 +28,7 @@ from kubesched.framework.status import MAX_NODE_SCORE
 from kubesched.state.changes import ChangeLog
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Bool, Int32
-from kubesched.state.facts import resize_in
+from kubesched.state.facts import resize_in, without_claim_names
 
 K = TypeVar("K", bound="Kept")
 
@@ -270,7 +270,7 @@ def _class_of(cycle: Cycle, group: FilterGroup | ScoreGroup) -> Hashable:
 
 def _spec_of(pod: Pod) -> bytes:
     """Equal for pods of the same spec, and short: large ones should be gone from memory when they are deleted."""
-    return blake2b(_encode((pod.spec, resize_in(pod.status))), digest_size=32).digest()
+    return blake2b(_encode((without_claim_names(pod.spec), resize_in(pod.status))), digest_size=32).digest()
 
 
 def _recently_used() -> RecentlyUsed[Any]:

@@ -71,8 +71,9 @@ class Plugin:
     """Whether all it looks at in a pod is what equivalent pods have in common (`PodFacts`): namespace, labels,
     controller and spec; no annotations, no status. Then one answer serves all of them without asking."""
     looks_only_at_spec: ClassVar[bool] = False
-    """The greater promise, for those that make the one above: not even at namespace, labels or controller. Then one
-    answer serves all pods of the same spec, such as those of an indexed Job, or of many Jobs."""
+    """The greater promise, for those that make the one above: not even at namespace, labels or controller, nor at which
+    claims its volumes are. Then one answer serves all pods that have the rest of the spec in common, such as those of
+    an indexed Job, of a StatefulSet, or of many Jobs."""
     judges_equals_alike: ClassVar[bool] = False
     """The lesser promise, which follows from both: equivalent pods that are asked at the same moment get the same
     answer, whatever else it depends on. Then one that found no node speaks for the others."""

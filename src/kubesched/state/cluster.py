@@ -160,6 +160,7 @@ class ClusterState:
                 (known.facts is facts or known.facts.load == facts.load)
                 and before.spec.node_name == node_name
                 and before.is_terminating == pod.is_terminating
+                and before.spec.volumes == pod.spec.volumes
             ):
                 # The usual case, a binding confirmed. An API server labels the pod with the zone of its node then.
                 if known.facts is not facts:

@@ -250,6 +250,13 @@ class FactsOf:
         return found
 
 
+def without_claim_names(spec: PodSpec) -> PodSpec:
+    """The same for pods that differ only in which claims their volumes are, as those of a StatefulSet."""
+    if not any(volume.persistent_volume_claim for volume in spec.volumes):
+        return spec
+    return replace(spec, volumes=tuple(replace(volume, persistent_volume_claim=None) for volume in spec.volumes))
+
+
 def _without_named_nodes(spec: PodSpec) -> PodSpec | None:
     """The same without required node affinity, if that names nodes, as that of a DaemonSet's pods does; else None."""
     affinity = spec.affinity

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from tests.builders import make_cluster, make_engine, profile_of
 from tests.reading import rejections, totals
 
+from kubesched.api.pod import PersistentVolumeClaimSource, Volume
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision, Outcome
 from kubesched.framework.diagnosis import Diagnosis
@@ -248,6 +249,9 @@ def test_pods_of_the_same_spec_share_what_looks_at_nothing_else(only_at_spec: bo
 
     engine = make_engine(make_cluster(make_node("n0"), make_node("n1")), config=profile_of("Wanted"), plugins=[Wanted])
     pods = [make_pod(f"p{number}").label(wanted=f"n{number}").build() for number in (0, 1, 0)]
+    claims = [PersistentVolumeClaimSource(claim_name=pod.name) for pod in pods]
+    volumes = [(Volume(name="data", persistent_volume_claim=claim),) for claim in claims]
+    pods = [replace(pod, spec=replace(pod.spec, volumes=its)) for pod, its in zip(pods, volumes, strict=True)]
     found = [engine.decide(pod).node for pod in pods]
     if only_at_spec:  # which is a lie, and so the answer about the first is taken for that about all
         assert (found, asked) == (["n0", "n0", "n0"], ["n0"])

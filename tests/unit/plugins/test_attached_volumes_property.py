@@ -31,6 +31,11 @@ def ephemeral(name: str, on: str) -> KubeObject:
     return pod(name, {"ephemeral": {"volumeClaimTemplate": {"spec": {}}}}, on=on)
 
 
+def with_disk(name: str, disk: str, on: str) -> KubeObject:
+    """Which no claim stands for."""
+    return pod(name, {"awsElasticBlockStore": {"volumeID": disk}}, on=on)
+
+
 objects = st.one_of(
     st.builds(node, st.sampled_from(NODES)),
     st.builds(
@@ -40,6 +45,7 @@ objects = st.one_of(
         st.sampled_from(NODES),
     ),
     st.builds(ephemeral, st.just("e"), st.sampled_from(NODES)),
+    st.builds(with_disk, st.just("d"), st.sampled_from(("vol-1", "vol-2")), st.sampled_from(NODES)),
     st.builds(
         lambda name, volume: claim(name, volume=volume, storageClassName="fast"),
         st.sampled_from((*CLAIMS, "e-v0")),
@@ -58,14 +64,16 @@ def found(state: ClusterState, attached: AttachedVolumes) -> dict[str, object]:
         for driver in DRIVERS
         for handle, key in (*((f"handle-{v}", "") for v in VOLUMES), *(("", f"default/{c}") for c in CLAIMS))
     ]
+    by_pods = {
+        placed.pod.identity: attached.of_pod(placed)
+        for row in range(state.nodes.size)
+        for placed in state.pods.pods_on(row)
+    }
+    known += {volume for volumes in by_pods.values() for volume in volumes}
     return {
         "counts": {driver: attached.count(driver).tolist() for driver in DRIVERS},
         "users": {volume: attached.in_use_already([volume]).tolist() for volume in known},
-        "by pods": {
-            placed.pod.identity: attached.of_pod(placed)
-            for row in range(state.nodes.size)
-            for placed in state.pods.pods_on(row)
-        },
+        "by pods": by_pods,
     }
 
 

@@ -7,14 +7,13 @@ from collections.abc import Iterable, Set
 
 import numpy as np
 
-from kubesched.api.pod import Pod
+from kubesched.api.pod import Pod, Volume
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from kubesched.plugins.shared.volume_attachments import AttachedVolume, attachable_count, volumes_in_use
 from kubesched.plugins.shared.volume_claims import claims_used
 from kubesched.state.changes import ChangeReader
 from kubesched.state.cluster import ClusterState
 from kubesched.state.columns import Int64, grown
-from kubesched.state.facts import PodFacts
 from kubesched.state.pods import PlacedPod
 
 _NONE: frozenset[AttachedVolume] = frozenset()
@@ -25,15 +24,15 @@ class AttachedVolumes:
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
-        self._rows_changed = ChangeReader(state.nodes.changes)
+        self._rows_changed = ChangeReader(state.nodes.total_changes)
         self._claims_changed = ChangeReader(state.objects.changes(PersistentVolumeClaim))
         self._volumes_changed = ChangeReader(state.objects.changes(PersistentVolume))
         self._classes_version = 0
         self._attachments_version = 0
         self._attachments: dict[str, list[VolumeAttachment]] = {}
         """By the name of the node."""
-        self._of_pods: dict[int, dict[str, tuple[PodFacts, Set[AttachedVolume]]]] = {}
-        """By row and identity, the facts of pods that have volumes, and these volumes, which follow from them."""
+        self._of_pods: dict[int, dict[str, tuple[tuple[Volume, ...], Set[AttachedVolume]]]] = {}
+        """By row and identity of a pod, its volumes as it names them, and those that are meant by that."""
         self._names: dict[int, str] = {}
         """By row, the node that was there when it was last looked at."""
         self._in_use: dict[int, Set[AttachedVolume]] = {}
@@ -63,7 +62,7 @@ class AttachedVolumes:
         if not attachable_count(placed.pod, placed.facts):
             return _NONE
         known = self._of_pods.get(placed.row, {}).get(placed.pod.identity)
-        if known is not None and known[0] is placed.facts:
+        if known is not None and known[0] == placed.pod.spec.volumes:
             return known[1]
         return volumes_in_use(placed.pod, self._state.objects)
 
@@ -102,7 +101,7 @@ class AttachedVolumes:
         for placed in self._state.pods.pods_on(row):
             if attachable_count(placed.pod, placed.facts):
                 before = known.get(placed.pod.identity)
-                if before is None or before[0] is not placed.facts:
+                if before is None or before[0] != placed.pod.spec.volumes:
                     return True
                 seen += 1
         return seen != len(known)
@@ -147,13 +146,13 @@ class AttachedVolumes:
 
     def _find_in_use(self, row: int) -> Set[AttachedVolume]:
         before = self._of_pods.pop(row, {})
-        found: dict[str, tuple[PodFacts, Set[AttachedVolume]]] = {}
+        found: dict[str, tuple[tuple[Volume, ...], Set[AttachedVolume]]] = {}
         for placed in self._state.pods.pods_on(row):
             if attachable_count(placed.pod, placed.facts):
                 pod, identity = placed.pod, placed.pod.identity
                 known = before.get(identity)
-                if known is None or known[0] is not placed.facts:
-                    known = (placed.facts, volumes_in_use(pod, self._state.objects))
+                if known is None or known[0] != pod.spec.volumes:
+                    known = (pod.spec.volumes, volumes_in_use(pod, self._state.objects))
                     self._note_dependencies(pod, row)
                 found[identity] = known
         if found:

@@ -13,7 +13,7 @@ import msgspec
 from kubesched.api.pod import Pod
 from kubesched.scheduler.attempt.attempt import Failure
 from kubesched.state.cluster import ClusterState
-from kubesched.state.facts import PodFacts
+from kubesched.state.facts import PodFacts, without_claim_names
 
 TOLD_EVERY = 1.0
 """Seconds in which one of equal pods that fail again is told."""
@@ -58,6 +58,5 @@ def _kind_of(pod: Pod, facts: PodFacts) -> int:
 
 
 def _but_for_claims(pod: Pod) -> int:
-    volumes = tuple(msgspec.structs.replace(volume, persistent_volume_claim=None) for volume in pod.spec.volumes)
-    spec = msgspec.structs.replace(pod.spec, volumes=volumes)
+    spec = without_claim_names(pod.spec)
     return hash(msgspec.json.encode((pod.namespace, pod.metadata.labels, pod.metadata.controller, spec)))
