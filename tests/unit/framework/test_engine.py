@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from tests.builders import make_cluster, make_engine, profile_of
 from tests.reading import rejections, totals
 
+from kubesched.api.node import NodeCondition
 from kubesched.api.pod import PersistentVolumeClaimSource, Volume
 from kubesched.framework.cycle import Cycle
 from kubesched.framework.decision import Decision, Outcome
@@ -227,6 +228,40 @@ def test_a_pod_that_is_shown_anew_is_a_matter_for_those_who_look_at_pods(scope: 
     asked.clear()
     engine.decide(POD)
     assert sum(asked) == rows
+
+
+def test_a_node_that_merely_says_that_it_is_there_is_not_asked_about() -> None:
+    """With thousands of nodes one of them has nearly always just said so."""
+    asked: list[int] = []
+
+    class Asked(FilterPlugin):
+        name = "Asked"
+        filter_scope = Scope.NODE_OBJECT
+
+        def filter(self, cycle: Cycle, nodes: Nodes) -> Int32:
+            asked.append(len(nodes))
+            return np.zeros(len(nodes), dtype=np.int32)
+
+    state = make_cluster(*(make_node(f"n{number}") for number in range(20)))
+    engine = make_engine(state, config=profile_of("Asked"), plugins=[Asked])
+    engine.decide(POD)
+    asked.clear()
+    known = make_node("n1").build()
+    newer = replace(known, metadata=replace(known.metadata, resource_version="77"))
+    state.apply(newer)
+    engine.decide(POD)
+    assert (asked, state.nodes.node(state.nodes.row_of["n1"])) == ([], newer)
+    for changed in (
+        replace(newer, metadata=replace(newer.metadata, annotations={"a": "b"})),
+        replace(newer, spec=replace(newer.spec, unschedulable=True)),
+        replace(newer, status=replace(newer.status, conditions=(NodeCondition(type="Ready", status="False"),))),
+    ):
+        state.apply(newer)
+        engine.decide(POD)
+        asked.clear()
+        state.apply(changed)
+        engine.decide(POD)
+        assert asked == [1]
 
 
 @pytest.mark.parametrize("only_at_spec", [True, False])
