@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 
@@ -83,6 +84,11 @@ class KubeObject(Record, frozen=True):
         """`namespace/name`, or just the name of what lives outside namespaces."""
         meta = self.metadata
         return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+
+    def is_merely_newer_than(self, known: KubeObject) -> bool:
+        """Whether nothing that a scheduler reads is different, but for the version."""
+        version = self.metadata.resource_version
+        return self == replace(known, metadata=replace(known.metadata, resource_version=version))
 
     @property
     def identity(self) -> str:

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable
 from itertools import chain, zip_longest
 
 import numpy as np
-from msgspec.structs import replace
 
 from kubesched.api.node import ContainerImage, Node, Taint
 from kubesched.api.quantity import parse_quantity
@@ -88,7 +87,9 @@ class NodeTable(ResourceColumns):
     def set_node(self, node: Node) -> int:
         """A node arrived or changed. QuantityError if it offers what is none; then all is as it was."""
         known_row = self.row_of.get(node.name)
-        if known_row is not None and (known := self.nodes[known_row]) is not None and _is_merely_newer(node, known):
+        if known_row is not None and (known := self.nodes[known_row]) is not None and node.is_merely_newer_than(known):
+            # Every node says every few minutes that it is there, and when volumes are attached to it. With thousands of
+            # nodes one of them has nearly always just done so, and all columns would be asked for anew.
             self.nodes[known_row] = node
             return known_row
         offered = _offered_by(node)
@@ -204,19 +205,6 @@ class NodeTable(ResourceColumns):
         self.taint_ids = grown(self.taint_ids, length, -1)
         for column in (self._no_label, *self.labels.values()):
             column.extend(length)
-
-
-def _is_merely_newer(node: Node, known: Node) -> bool:
-    """Whether only its version differs.
-
-    Every node says every few minutes that it is there, and when volumes are attached to it. With thousands of nodes one
-    of them has nearly always just done so, and all columns would be asked for anew.
-    """
-    return (
-        replace(known.metadata, resource_version=node.metadata.resource_version) == node.metadata
-        and known.spec == node.spec
-        and known.status == node.status
-    )
 
 
 def _offered_by(node: Node) -> list[tuple[str, int]]:

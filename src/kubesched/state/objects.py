@@ -6,11 +6,14 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import TypeVar
 
 from kubesched.api.meta import KubeObject
+from kubesched.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from kubesched.state.changes import ChangeLog
 
 K = TypeVar("K", bound=KubeObject)
 
 _NOTHING: dict[str, KubeObject] = {}
+_ASKED_FOR_SPECS = frozenset((Service, ReplicationController, ReplicaSet, StatefulSet))
+"""Kinds that nobody writes, so that nobody asks for their versions. Their status changes with every pod that starts."""
 
 
 class ObjectStore:
@@ -23,10 +26,12 @@ class ObjectStore:
         self.version_of_all = 0
 
     def put(self, obj: KubeObject) -> None:
-        kind = type(obj)
-        self._objects.setdefault(kind, {})[obj.key] = obj
-        self._in_namespace.setdefault((kind, obj.namespace), {})[obj.name] = obj
-        self._changed(kind, obj.key)
+        kind, key = type(obj), obj.key
+        objects = self._objects.setdefault(kind, {})
+        known = objects.get(key)
+        objects[key] = self._in_namespace.setdefault((kind, obj.namespace), {})[obj.name] = obj
+        if known is None or kind not in _ASKED_FOR_SPECS or not obj.is_merely_newer_than(known):
+            self._changed(kind, key)
 
     def remove(self, obj: KubeObject) -> None:
         kind = type(obj)

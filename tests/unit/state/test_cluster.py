@@ -4,11 +4,12 @@ import pytest
 from msgspec.structs import replace
 from tests.builders import make_cluster
 
-from kubesched.api.meta import ObjectMeta
+from kubesched.api.meta import KubeObject, ObjectMeta
 from kubesched.api.pod import PodStatus, ResourceRequirements
 from kubesched.api.quantity import QuantityError
 from kubesched.api.selectors import selector_from_labels
-from kubesched.api.workloads import Namespace
+from kubesched.api.storage import PersistentVolumeClaim
+from kubesched.api.workloads import Namespace, ReplicaSet
 from kubesched.framework.nodes import Nodes
 from kubesched.state.cluster import ClusterState
 from kubesched.state.pods import NO_START_TIME, start_time
@@ -337,3 +338,21 @@ def test_node_that_offers_no_quantity_changes_nothing() -> None:
     assert state.nodes.allocatable[0, row] == 4000
     assert state.nodes.node(row) != broken
     assert "new" not in state.nodes.row_of
+
+
+# -- other objects ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("kind", "counts"), [(ReplicaSet, False), (PersistentVolumeClaim, True)])
+def test_a_version_alone_counts_for_kinds_that_are_written(kind: type[KubeObject], counts: bool) -> None:
+    """A ReplicaSet has a new status, which is not read, with every pod that starts."""
+    state = make_cluster()
+    first = kind(metadata=ObjectMeta(name="web", namespace="default", resource_version="1"))
+    state.apply(first)
+    before = state.objects.version(kind)
+    newer = replace(first, metadata=replace(first.metadata, resource_version="2"))
+    state.apply(newer)
+    assert state.objects.get(kind, "web", "default") is newer
+    assert (state.objects.version(kind) != before) == counts
+    state.apply(replace(newer, metadata=replace(newer.metadata, labels={"app": "web"})))
+    assert state.objects.version(kind) > before
