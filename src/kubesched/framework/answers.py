@@ -173,7 +173,7 @@ class AnswerCache:
     def log_of(self, *scopes: Scope) -> ChangeLog[int]:
         """The rows where answers of any of these scopes may have changed."""
         table = self._state.nodes
-        if Scope.NODE in scopes:
+        if Scope.NODE in scopes or Scope.CLUSTER in scopes:
             return table.changes
         return table.total_changes if Scope.NODE_TOTALS in scopes else table.object_changes
 

@@ -28,7 +28,7 @@ from kubesched.scheduler.queue.in_flight import InFlight, InFlightEvent
 from kubesched.scheduler.queue.passed_over import passed_over
 from kubesched.scheduler.queue.places import QueuePlaces
 from kubesched.scheduler.queue.queued_pod import Backoff, OrderedPods, QueuedPod
-from kubesched.scheduler.queue.unschedulable_pods import UnschedulablePods
+from kubesched.scheduler.queue.unschedulable_pods import UnschedulablePods, subjects
 from kubesched.scheduler.queue.waiting_groups import OpenedBy, WaitingGroups
 from kubesched.state.cluster import ClusterState
 
@@ -241,7 +241,7 @@ class SchedulingQueue(QueuePlaces):
         waiting, passes_over = self._unschedulable.awaiting(event, change, self._opened_by)
         for members in waiting:
             concerned = members if concerns is None else {k: q for k, q in members.items() if concerns(q.pod)}
-            itself = _subjects(change, concerned)
+            itself = subjects(change, concerned)
             alike = {k: q for k, q in concerned.items() if k not in itself} if itself else concerned
             for pods in (alike, itself):  # one answer for the whole group, but for a pod that the change is about
                 if pods and (strategy := self._hints.strategy(next(iter(pods.values())), event, change)):
@@ -390,12 +390,3 @@ class SchedulingQueue(QueuePlaces):
         kept = known if not old.status.nominated_node_name and not new.status.nominated_node_name else None
         self._state.nominated.remove(old)
         self.nominate(new, kept or None)
-
-
-def _subjects(change: Change[Any], pods: Mapping[str, QueuedPod]) -> dict[str, QueuedPod]:
-    """Those of the pods, by name, that a change is about."""
-    return {
-        obj.key: queued
-        for obj in change
-        if isinstance(obj, Pod) and (queued := pods.get(obj.key)) is not None and queued.identity == obj.identity
-    }

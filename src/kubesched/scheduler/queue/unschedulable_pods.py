@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from operator import itemgetter
 from typing import Any
 
@@ -122,3 +122,12 @@ class UnschedulablePods:
             if (known := self._pods.get(key)) is not None and (group := known[1]) not in groups and group.gating_plugin:
                 found.setdefault(group, (self._groups[group][0], {}))[1][key] = known[0]
         return [members for _, members in sorted(found.values(), key=itemgetter(0))], released is not None
+
+
+def subjects(change: Change[Any], pods: Mapping[str, QueuedPod]) -> dict[str, QueuedPod]:
+    """Those of the pods, by name, that a change is about."""
+    return {
+        obj.key: queued
+        for obj in change
+        if isinstance(obj, Pod) and (queued := pods.get(obj.key)) is not None and queued.identity == obj.identity
+    }
