@@ -75,7 +75,9 @@ def added(pods: int = 4 * PODS) -> Added:
     assert isinstance(log, DecisionLog)
     log.viewers = 1
     follower = Follower(views, None, 0, "")
-    noting = scheduler.listeners[-1] = _Timed(log)
+    noting = _Timed(log)
+    scheduler.listeners.remove(log)
+    scheduler.listeners.append(noting)
     answering = 0.0
     tick = round(TICK * PER_SECOND)
     for done in range(0, pods - tick, tick):

@@ -16,6 +16,7 @@ from kubesched.framework.client import Awaited, Handle
 from kubesched.framework.events import ClusterEvent
 from kubesched.scheduler.attempt.binding_cycle import PreBinding
 from kubesched.scheduler.listener import SchedulerListener
+from kubesched.scheduler.listeners import Listeners
 from kubesched.scheduler.queue.scheduling_queue import SchedulingQueue
 
 S = TypeVar("S")
@@ -34,7 +35,7 @@ class SchedulerHandle(Handle):
         self,
         queue: Callable[[], SchedulingQueue],
         pre_binding: PreBinding,
-        listeners: Sequence[SchedulerListener],
+        listeners: Listeners,
         *,
         spares_vain_attempts: bool = False,
     ) -> None:
@@ -91,12 +92,10 @@ class SchedulerHandle(Handle):
                 raise failure
 
     def count(self, metric: str, *labels: str) -> None:
-        for listener in self._listeners:
-            listener.counted(metric, labels)
+        self._listeners.counted(metric, labels)
 
     def measure(self, metric: str, seconds: float, *labels: str) -> None:
-        for listener in self._listeners:
-            listener.measured(metric, seconds, labels)
+        self._listeners.measured(metric, seconds, labels)
 
 
 class ObjectWaiter(SchedulerListener):

@@ -51,6 +51,7 @@ from kubesched.scheduler.groups.group_cycle import GroupCycle
 from kubesched.scheduler.groups.group_turn import GroupTurn
 from kubesched.scheduler.handle import SchedulerHandle
 from kubesched.scheduler.listener import SchedulerListener
+from kubesched.scheduler.listeners import Listeners
 from kubesched.scheduler.queue.group_queue import GroupQueue
 from kubesched.scheduler.queue.queued_group import QueuedGroup
 from kubesched.scheduler.queue.scheduling_queue import LONGEST_WAIT, SchedulingQueue
@@ -97,7 +98,7 @@ class Scheduler:
         """
         configuration = ignoring_managed_resources(configuration)
         self.extenders = list(extenders)
-        self.listeners: list[SchedulerListener] = list(listeners)
+        self.listeners = Listeners(listeners)
         self._stopwatch = stopwatch
         features = configuration.features
         self._kinds = watched(features.is_on)
@@ -191,27 +192,23 @@ class Scheduler:
 
     def handle(self, change: Change[KubeObject]) -> None:
         """Bring cache and queue up to date with a change of the cluster. There is no other way to do so."""
-        for listener in self.listeners:
-            listener.handling(change)
+        self.listeners.handling(change)
         before = self._stopwatch() if self.listeners else 0.0
         events = self._event_handlers.handle(change)
         if self.listeners:
             seconds = self._stopwatch() - before
-            for listener in self.listeners:
-                listener.handled(change, events, seconds)
+            self.listeners.handled(change, events, seconds)
 
     # -- time ---------------------------------------------------------------------------------------------------------
 
     def flush_backoff(self) -> None:
         """To be called every second."""
-        for listener in self.listeners:
-            listener.flushing_backoff()
+        self.listeners.flushing_backoff()
         self.queue.flush_backoff()
 
     def flush_leftovers(self) -> None:
         """To be called every half minute."""
-        for listener in self.listeners:
-            listener.flushing_leftovers()
+        self.listeners.flushing_leftovers()
         self.queue.flush_leftovers()
 
     # -- an attempt ---------------------------------------------------------------------------------------------------
@@ -227,8 +224,7 @@ class Scheduler:
         self._popped += 1
         answers = self.engine.answers_for(queued.pod) if self.extenders else None
         attempt = Attempt(queued, place, answers=answers, number=self._popped)
-        for listener in self.listeners:
-            listener.popped(attempt)
+        self.listeners.popped(attempt)
         return attempt
 
     def _pop_group(self, queued: QueuedGroup, place: str) -> Attempt:
@@ -237,8 +233,7 @@ class Scheduler:
         turn = self._groups.begin(queued, place, self._popped + 1)
         self._popped += len(turn.attempts)
         for attempt in turn.attempts:
-            for listener in self.listeners:
-                listener.popped(attempt)
+            self.listeners.popped(attempt)
         return next((attempt for attempt in turn.attempts if attempt.answers is not None), turn.attempts[0])
 
     def decide(self, attempt: Attempt) -> None:
@@ -258,8 +253,7 @@ class Scheduler:
             return
         if attempt.ran_out is not None:
             self._count_expense(attempt.ran_out, "given up")
-        for listener in self.listeners:
-            listener.decided(attempt)
+        self.listeners.decided(attempt)
 
     def _decide_group(self, attempt: Attempt, turn: GroupTurn) -> None:
         assert self._groups is not None
@@ -275,40 +269,35 @@ class Scheduler:
         if (ran_out := self.engine.budget.ran_out) is not None:
             self._count_expense(ran_out, "given up")
         turn.seconds = self._stopwatch() - before if self.listeners else 0.0
-        for listener in self.listeners:
-            listener.group_decided(turn)
-            for each in turn.attempts:
-                listener.decided(each)
+        self.listeners.group_decided(turn)
+        for each in turn.attempts:
+            self.listeners.decided(each)
 
     def _latest_group(self, group: PodGroup) -> PodGroup | None:
         latest = self.state.objects.get(PodGroup, group.name, group.namespace)
         return latest if latest is not None and latest.identity == group.identity else None
 
     def _count_expense(self, expense: Expense, result: str) -> None:
-        for listener in self.listeners:
-            listener.counted(_BUDGET_EXCEEDED, (*expense, result))
+        self.listeners.counted(_BUDGET_EXCEEDED, (*expense, result))
 
     def _on_settled(self) -> None:
-        for listener in self.listeners:
-            listener.settled()
+        self.listeners.settled()
 
     def permitted(self) -> list[Attempt]:
         """Attempts that waited for a Permit plugin and need not any longer: to be finished now."""
         over = self._scheduling.settled()
-        for listener in self.listeners if over else ():
-            listener.permitted(over)
+        if over:
+            self.listeners.permitted(over)
         return over
 
     async def wait(self, attempt: Attempt) -> None:
         """While a pod waits for a Permit plugin, its status names its node. To be over before `finish`."""
-        for listener in self.listeners:
-            listener.waiting(attempt)
+        self.listeners.waiting(attempt)
         await self._binding.nominate_expected_node(attempt.queued.pod, attempt.node)
 
     async def finish(self, attempt: Attempt) -> None:
         """Carry out what was decided."""
-        for listener in self.listeners:
-            listener.finishing(attempt)
+        self.listeners.finishing(attempt)
         try:
             match attempt.state:
                 case Assumed(decision):
@@ -321,11 +310,9 @@ class Scheduler:
             if turn is not None and turn.reporter is attempt and turn.group is not None:
                 await self._conditions.write(turn.group, turn.status)
         except BaseException:  # a task that is cancelled among them
-            for listener in self.listeners:
-                listener.broken_off(attempt)
+            self.listeners.broken_off(attempt)
             raise
-        for listener in self.listeners:
-            listener.finished(attempt)
+        self.listeners.finished(attempt)
 
     async def _bind(self, attempt: Attempt, decision: Decision) -> None:
         failure = await self._binding.run(attempt.queued.pod, decision)

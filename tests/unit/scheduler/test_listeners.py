@@ -23,6 +23,8 @@ from kubesched.framework.status import Code, Status
 from kubesched.plugins.registry import IN_TREE
 from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.listener import SchedulerListener
+from kubesched.scheduler.listeners import Listeners
+from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.recording.recording import Recording, RecordingClient
 from kubesched.scheduler.recording.replay import NEEDED, Replay
 from kubesched.scheduler.scheduler import Scheduler
@@ -168,3 +170,47 @@ def test_wait_for_a_permit_plugin_is_replayed_with_its_write() -> None:
     without = [line for i, line in enumerate(lines) if '"what":"call"' not in line or not waits < i < end]
     assert len(without) < len(lines)
     assert Replay(without, plugins).run()
+
+
+class Rooms(SchedulerListener):
+    """Notes where pods came to, and nothing else."""
+
+    def __init__(self, notes: list[str], name: str) -> None:
+        self._notes = notes
+        self._name = name
+
+    def moved(self, queued: QueuedPod, event: str, place: str) -> None:
+        self._notes.append(f"{self._name}: {queued.pod.name} {place}")
+
+
+def test_listeners_are_told_in_the_order_in_which_they_came_until_they_are_removed() -> None:
+    notes: list[str] = []
+    first, second = Rooms(notes, "first"), Rooms(notes, "second")
+    listeners = Listeners([first])
+    pod = QueuedPod(make_pod("a").build(), 0.0)
+    listeners.moved(pod, "e", "Active")
+    listeners.append(second)
+    listeners.moved(pod, "e", "Backoff")
+    listeners.remove(first)
+    listeners.moved(pod, "e", "Active")
+    listeners.remove(second)
+    listeners.moved(pod, "e", "Active")
+    assert notes == ["first: a Active", "first: a Backoff", "second: a Backoff", "second: a Active"]
+    assert not listeners
+
+
+def test_who_listens_only_to_single_pods_hears_of_those_that_were_held_back_together() -> None:
+    notes: list[str] = []
+    listeners = Listeners([Rooms(notes, "it"), SchedulerListener()])
+    listeners.held_back([QueuedPod(make_pod(name).build(), 0.0) for name in "ab"], "e", 0.0)
+    assert notes == ["it: a Unschedulable", "it: b Unschedulable"]
+
+
+def test_every_hook_reaches_a_listener_that_overrides_it() -> None:
+    hooks = [name for name in vars(SchedulerListener) if not name.startswith("_")]
+    heard: list[str] = []
+    overrides = {name: lambda self, *what, name=name: heard.append(name) for name in hooks}
+    listeners = Listeners([type("All", (SchedulerListener,), overrides)()])
+    for name in hooks:
+        getattr(listeners, name)()
+    assert heard == hooks

@@ -16,6 +16,7 @@ from kubesched.scheduler.attempt.attempt import Attempt
 from kubesched.scheduler.attempt.binding_cycle import PreBinding
 from kubesched.scheduler.handle import SchedulerHandle
 from kubesched.scheduler.listener import SchedulerListener
+from kubesched.scheduler.listeners import Listeners
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.testing import make_node, make_pod
 
@@ -236,7 +237,7 @@ def test_after_a_write_that_failed_no_other_is_begun_and_those_under_way_are_wai
         ended.append(item)
 
     async def run() -> None:
-        handle = SchedulerHandle(lambda: World().queue, PreBinding(), [])
+        handle = SchedulerHandle(lambda: World().queue, PreBinding(), Listeners())
         await handle.for_each(range(100), write)
 
     with pytest.raises(ClientError):

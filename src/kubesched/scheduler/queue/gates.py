@@ -9,7 +9,7 @@ from typing import Any
 from kubesched.api.change import Change
 from kubesched.framework.events import ClusterEvent
 from kubesched.framework.plugin import PreEnqueuePlugin
-from kubesched.scheduler.listener import SchedulerListener
+from kubesched.scheduler.listeners import Listeners
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.state.cluster import ClusterState
 
@@ -25,7 +25,7 @@ class Gates:
         self,
         state: ClusterState,
         gates: Mapping[str, Sequence[PreEnqueuePlugin]],
-        listeners: Sequence[SchedulerListener],
+        listeners: Listeners,
         stopwatch: Callable[[], float],
     ) -> None:
         self._state = state
@@ -51,8 +51,7 @@ class Gates:
             queued.unschedulable_plugins.add(held_by)
         if self._listeners:
             seconds = self._stopwatch() - before
-            for listener in self._listeners:
-                listener.pre_enqueued(profile, seconds)
+            self._listeners.pre_enqueued(profile, seconds)
         return bool(held_by)
 
     def passing(
@@ -73,8 +72,7 @@ class Gates:
             for queued in held if opened is None else ():
                 queued.flushed = False
             seconds = (self._stopwatch() - before) / len(waiting) if self._listeners else 0.0
-            for listener in self._listeners:
-                listener.held_back(held, event.label, seconds)
+            self._listeners.held_back(held, event.label, seconds)
         return [*passing.values()]
 
     def opened_by(self, profile: str, plugin: str, change: Change[Any]) -> Collection[str] | None:
@@ -98,6 +96,5 @@ class Gates:
             return gate.pre_enqueue(queued.pod, self._state) is not None
         except Exception:  # of a plugin: its pod waits, and nobody else
             log.exception("PreEnqueue plugin %s broke for pod %s, which waits", gate.name, queued.key)
-            for listener in self._listeners:
-                listener.counted(_ERRORS, ("Pod",))
+            self._listeners.counted(_ERRORS, ("Pod",))
             return True

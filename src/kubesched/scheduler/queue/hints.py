@@ -10,7 +10,7 @@ from typing import Any
 from kubesched.api.change import Change
 from kubesched.api.pod import Pod
 from kubesched.framework.events import ClusterEvent, Hint, Interest
-from kubesched.scheduler.listener import SchedulerListener
+from kubesched.scheduler.listeners import Listeners
 from kubesched.scheduler.queue.queued_group import QueuedGroup
 from kubesched.scheduler.queue.queued_pod import QueuedPod
 from kubesched.scheduler.queue.waiting_groups import WaitingGroups
@@ -38,7 +38,7 @@ class QueueingHints:
         state: ClusterState,
         interests: Mapping[str, Mapping[str, Sequence[Interest]]],
         groups: WaitingGroups,
-        listeners: Sequence[SchedulerListener],
+        listeners: Listeners,
         stopwatch: Callable[[], float],
     ) -> None:
         """`interests` are by profile and plugin."""
@@ -100,6 +100,5 @@ class QueueingHints:
             hint, said = Hint.QUEUE, "Error"
         if self._listeners:
             seconds = self._stopwatch() - before
-            for listener in self._listeners:
-                listener.hinted(queued, plugin, event, said, seconds)
+            self._listeners.hinted(queued, plugin, event, said, seconds)
         return hint

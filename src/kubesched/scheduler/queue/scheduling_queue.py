@@ -20,7 +20,7 @@ from kubesched.api.pod import Pod
 from kubesched.framework.events import Action, ClusterEvent, Interest, Kind
 from kubesched.framework.plugin import PreEnqueuePlugin, QueueSortPlugin
 from kubesched.scheduler.cluster_events import PENDING_POD_ADDED, PENDING_POD_UPDATED, pod_events
-from kubesched.scheduler.listener import SchedulerListener
+from kubesched.scheduler.listeners import Listeners
 from kubesched.scheduler.queue.equal_pods import EqualPods
 from kubesched.scheduler.queue.gates import Gates
 from kubesched.scheduler.queue.hints import QueueingHints, QueueingStrategy
@@ -61,7 +61,7 @@ class SchedulingQueue(QueuePlaces):
         longest_wait: float = LONGEST_WAIT,
         spares_vain_attempts: bool = False,
         is_busy: Callable[[], bool] = lambda: False,
-        listeners: Sequence[SchedulerListener] = (),
+        listeners: Listeners,
         stopwatch: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """`gates` and `interests` are by profile, interests also by plugin; `find` has the latest version of a pod.
@@ -361,8 +361,7 @@ class SchedulingQueue(QueuePlaces):
         self._unschedulable.put(queued)
 
     def _moved(self, queued: QueuedPod, label: str, place: str) -> None:
-        for listener in self._listeners:
-            listener.moved(queued, label, place)
+        self._listeners.moved(queued, label, place)
 
     def _is_gated(self, queued: QueuedPod) -> bool:
         return self._gates.hold_back(queued)
@@ -374,8 +373,7 @@ class SchedulingQueue(QueuePlaces):
         missed = self._in_flight.since(queued.identity)
         if missed and self._listeners:
             events = [each.event for each in missed]
-            for listener in self._listeners:
-                listener.caught_up(queued, events)
+            self._listeners.caught_up(queued, events)
         best = QueueingStrategy.IMMEDIATELY if queued.pending_plugins else QueueingStrategy.AFTER_BACKOFF
         found = QueueingStrategy.SKIP
         for each in missed:
