@@ -33,6 +33,7 @@ from kubesched.kube.authentication import Clients
 from kubesched.kube.events import EventRecorder
 from kubesched.plugins.registry import in_tree
 from kubesched.scheduler import garbage
+from kubesched.scheduler.gathering import Gathering
 from kubesched.scheduler.handle import ObjectWaiter
 from kubesched.scheduler.listener import SchedulerListener
 from kubesched.scheduler.loop import SchedulingLoop
@@ -43,7 +44,7 @@ FINISH_WITHIN = 10.0
 """Seconds that bindings under way are given when the replica stops."""
 FLUSH_WITHIN = 3.0
 _REST = 0.01
-"""Seconds in which pods that come close upon each other are gathered (`SchedulingLoop`)."""
+"""Seconds in which events that come close upon each other are gathered (`Gathering`)."""
 
 log = Log(__name__)
 
@@ -106,11 +107,11 @@ class Replica:
             budget=Budget(time.thread_time, turn=TURN, limit=float(options.decision_budget) or math.inf),
         )
         Census(registry, self.scheduler)
-        self.scheduler.listeners += (
+        self.scheduler.listeners.append(
             SchedulerMetrics(registry, self.scheduler.profiles, clock=time.perf_counter, draw=random.random),
             SchedulingLog(self.scheduler.engine.knows),
         )
-        self.loop = SchedulingLoop(self.scheduler, rest=partial(time.sleep, _REST))
+        self.loop = SchedulingLoop(self.scheduler)
         self.shadow: Shadow | None = None
         if options.shadow:
             self.shadow = shadow_of(self.scheduler, clock=time.time, on_comparison=log_and_count(registry))
@@ -128,6 +129,7 @@ class Replica:
             custom=self.scheduler.custom_resources,
             originals=originals,
             on_unreadable=self.handling.unreadable,
+            let_more_come=Gathering(partial(time.sleep, _REST), time.monotonic, may_rest=lambda: self.loop.is_idle),
         )
         self.comparer = CacheComparer(self.scheduler, self.informers, registry, self.handling)
         lost = registry.family("kubesched_lost_events_total")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from kubesched.api.change import Change
@@ -28,9 +27,7 @@ _BACKOFF_EVERY = 1.0
 """Seconds; backoff ends with whole ones, so that is when to look."""
 _LEFTOVERS_EVERY = 30.0
 _BREATHS = 3
-"""Rounds of the event loop after a long turn: what has arrived is read, is handled, and wakes who waits for it."""
-_CLOSE = 0.012
-"""Seconds between two pods that come close upon each other, as more than 80 a second do."""
+"""Rounds of the event loop in which whatever has arrived is read, is handled, and wakes who waits for it."""
 
 
 class SchedulingLoop(SchedulerListener):
@@ -40,23 +37,12 @@ class SchedulingLoop(SchedulerListener):
     nothing else does. Deciding is done in slices, so that reading the watch never waits for long.
     """
 
-    def __init__(
-        self,
-        scheduler: Scheduler,
-        *,
-        slice_seconds: float = _SLICE,
-        rest: Callable[[], None] | None = None,
-    ) -> None:
-        """`rest` holds up everything on the event loop for a moment, where pods come close upon each other."""
+    def __init__(self, scheduler: Scheduler, *, slice_seconds: float = _SLICE) -> None:
         self._scheduler = scheduler
         scheduler.listeners.append(self)
         self._slice = slice_seconds
-        self._rest = rest
-        self._pod_came = False
-        """Whether there are pods to try because of what the watch said."""
-        self._woken_at = -math.inf
-        """When that was last so."""
         self._awake = asyncio.Event()
+        self._is_deciding = False
         self._clock_strikes: asyncio.TimerHandle | None = None
         """Wakes the loop when backoffs may be over: one for all that happens until then."""
         self._extender_turns = ExtenderTurns(self.wake)
@@ -82,11 +68,16 @@ class SchedulingLoop(SchedulerListener):
 
     def handled(self, change: Change[KubeObject], events: Sequence[ClusterEvent], seconds: float) -> None:
         if self._scheduler.queue.has_next:  # most changes are about pods that were bound, and no reason to wake up
-            self._pod_came = True
             self._awake.set()
 
     def settled(self) -> None:
         self._awake.set()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no pod would have to wait if nothing were done for a moment."""
+        has_work = self._is_deciding or self._awake.is_set() or self._held_back
+        return not has_work and not self._extender_turns
 
     @property
     def unfinished(self) -> int:
@@ -98,6 +89,7 @@ class SchedulingLoop(SchedulerListener):
         now = asyncio.get_running_loop().time
         next_backoff, next_leftovers = _next_second(now()), now() + _LEFTOVERS_EVERY
         while not self._stopping:
+            self._is_deciding = True
             self._awake.clear()
             if now() >= next_backoff:
                 self._scheduler.flush_backoff()
@@ -112,23 +104,14 @@ class SchedulingLoop(SchedulerListener):
                 continue
             if self._clock_strikes is None:
                 self._clock_strikes = asyncio.get_running_loop().call_at(next_backoff, self._strike)
+            self._is_deciding = False
             await self._awake.wait()
-            if self._rest is not None and self._pod_came and not self._extender_turns and not self._stopping:
-                await self._let_more_come(now, self._rest)
-            self._pod_came = False
+            await self._let_others_in()
 
-    async def _let_more_come(self, now: Callable[[], float], rest: Callable[[], None]) -> None:
-        """Where pods come close upon each other, several are decided in one go, as network cards gather packets.
-
-        Whoever else is at work on the machine has the processor's caches between two pods, and what one pod costs is
-        mostly to fill them again: with the code that reads a watch, decides, writes. So nothing else should be done in
-        between, neither: it is a rest of the whole event loop. A pod that comes alone does not wait.
-        """
-        if now() - self._woken_at < _CLOSE:
-            rest()
-            for _ in range(_BREATHS):
-                await asyncio.sleep(0)
-        self._woken_at = now()
+    async def _let_others_in(self) -> None:
+        """What has arrived is read, is handled, and wakes who waits for it, before the next pod is decided."""
+        for _ in range(_BREATHS):
+            await asyncio.sleep(0)
 
     async def stop(self, within: float) -> None:
         """Take no more pods, and finish what is decided. What takes longer than `within` seconds is cut off."""
@@ -152,8 +135,7 @@ class SchedulingLoop(SchedulerListener):
             self._scheduler.decide(attempt)
             if isinstance(attempt.state, Paused):
                 self._paused.add(attempt, now(), attempt.spent - spent)
-                for _ in range(_BREATHS):
-                    await asyncio.sleep(0)
+                await self._let_others_in()
                 return True
             if attempt.answers is not None:
                 if isinstance(attempt.state, Asking):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 
 from tests import virtual_time
 from tests.unit.scheduler.memory_cluster import MemoryCluster
@@ -42,7 +42,6 @@ class Living(SchedulerListener):
         slice_seconds: float,
         plugins: Sequence[type[Plugin]],
         features: config.Features,
-        rest: Callable[[], None] | None,
     ) -> None:
         self.cluster = cluster
         self.attempts: list[Attempt] = []
@@ -63,7 +62,7 @@ class Living(SchedulerListener):
             plugins=Registry((*IN_TREE, *plugins)),
         )
         self.scheduler.listeners.append(self)
-        self.loop = SchedulingLoop(self.scheduler, slice_seconds=slice_seconds, rest=rest)
+        self.loop = SchedulingLoop(self.scheduler, slice_seconds=slice_seconds)
 
     def finished(self, attempt: Attempt) -> None:
         self.attempts.append(attempt)
@@ -94,9 +93,8 @@ async def living(
     slice_seconds: float = 1.0,
     plugins: Sequence[type[Plugin]] = (),
     features: config.Features = DEFAULT_FEATURES,
-    rest: Callable[[], None] | None = None,
 ) -> AsyncIterator[Living]:
-    world = Living(cluster or MemoryCluster(), slice_seconds, plugins, features, rest)
+    world = Living(cluster or MemoryCluster(), slice_seconds, plugins, features)
     running = asyncio.create_task(world.loop.run())
     try:
         yield world

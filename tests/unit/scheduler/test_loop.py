@@ -228,7 +228,7 @@ def test_write_of_a_claim_is_not_broken_off_when_its_pod_gives_way() -> None:
         async with living(Slow()) as world:
             world.see(make_node("n1"), make_class(), make_slice("n1", device("d")), make_claim("c"))
             world.see(with_claims(make_pod("a").requests(cpu="4"), "c"))
-            await asyncio.sleep(1)
+            await asyncio.sleep(0.5)
             world.see(make_pod("vip").requests(cpu="4").priority(10))
             await asyncio.sleep(8)
             assert world.outcomes[:2] == ["unschedulable", "bind-error"]
@@ -265,47 +265,27 @@ def test_pod_that_nobody_let_in_is_given_up_in_time() -> None:
     virtual_time.run(story())
 
 
-def test_pods_that_come_close_upon_each_other_are_gathered() -> None:
+def test_loop_is_idle_only_while_there_is_nothing_to_do() -> None:
     async def story() -> None:
-        rests = 0
-
-        def rest() -> None:
-            """Meanwhile the watch shows another pod, which is read afterwards."""
-            nonlocal rests
-            rests += 1
-            asyncio.get_running_loop().call_soon(world.see, make_pod(f"gathered-{rests}"))
-
-        async with living(rest=rest) as world:
-            world.see(make_node("n1"), make_pod("first"))
+        async with living() as world:
+            assert world.loop.is_idle  # it is not its turn yet
             await asyncio.sleep(0.1)
-            assert (rests, world.outcomes) == (0, ["bound"])
-            world.see(make_pod("alone"))
-            await asyncio.sleep(0.005)
-            assert (rests, world.outcomes) == (0, ["bound"] * 2)
-            world.see(make_pod("close"))
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
-            assert (rests, world.outcomes) == (1, ["bound"] * 2)
+            assert world.loop.is_idle
+            world.see(make_node("n1"), make_pod("a"))
+            assert not world.loop.is_idle
             await asyncio.sleep(0.1)
-            assert (rests, world.outcomes) == (1, ["bound"] * 4)
-            assert {attempt.queued.pod.name for attempt in world.attempts[2:]} == {"close", "gathered-1"}
+            assert (world.loop.is_idle, world.outcomes) == (True, ["bound"])
 
     virtual_time.run(story())
 
 
-def test_what_is_no_news_of_the_watch_is_not_waited_with() -> None:
-    """A backoff that is over, for instance: nothing says that more will come."""
-
+def test_what_came_together_is_handled_before_the_first_pod_is_decided() -> None:
     async def story() -> None:
-        rests: list[float] = []
-        async with living(rest=lambda: rests.append(virtual_time.now())) as world:
-            world.cluster.bind_refusals.append(Refusal("InternalError"))
-            await asyncio.sleep(0.995)
-            world.see(make_node("n1"), make_pod("a"))
-            for _ in range(200):
-                await asyncio.sleep(0.011)
-                world.loop.wake()
-            assert world.outcomes == ["bind-error", "bound"]
-            assert rests == []
+        async with living() as world:
+            await asyncio.sleep(0.1)
+            world.see(make_pod("a"))
+            asyncio.get_running_loop().call_soon(world.see, make_node("n1"))
+            await asyncio.sleep(0.1)
+            assert world.outcomes == ["bound"]
 
     virtual_time.run(story())
