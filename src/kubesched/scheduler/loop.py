@@ -67,7 +67,8 @@ class SchedulingLoop(SchedulerListener):
         self._awake.set()
 
     def handled(self, change: Change[KubeObject], events: Sequence[ClusterEvent], seconds: float) -> None:
-        if self._scheduler.queue.has_next:  # most changes are about pods that were bound, and no reason to wake up
+        # Most changes are about pods that were bound, and no reason to wake up.
+        if not self._awake.is_set() and self._scheduler.queue.has_next:
             self._awake.set()
 
     def settled(self) -> None:
