@@ -55,7 +55,7 @@ def test_story_plays_in_the_overview(driver: WebDriver, shop: tuple[PageServer, 
     page.shows("shop/web", ".rooms")
     page.shows("9 nodes", ".legend-line")
     until(lambda: page.colours() > 5, what="a map with pods on it")
-    page.shows("untolerated taint", ".decisions")  # a zone is lost, and what waits for it says so
+    page.shows("were unschedulable", ".decisions")  # a zone is cordoned, and what waits for it says so
 
 
 def test_decision_and_its_reason_appear_as_they_are_made(
