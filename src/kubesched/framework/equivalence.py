@@ -9,6 +9,7 @@ kept here; the filters are asked for that when a pod fits nowhere, or when the d
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from hashlib import blake2b
 from typing import Any, TypeVar
@@ -42,7 +43,7 @@ _MANY = 8
 """With more changed rows than this, columns are faster than one row after another."""
 
 
-class Kept:
+class Kept(ABC):
     """Something per row, as of a position in a change log and in that of node objects."""
 
     __slots__ = ("log", "object_position", "position")
@@ -51,9 +52,9 @@ class Kept:
         self.log = log
         self.position, self.object_position = log.position, object_position
 
+    @abstractmethod
     def repair(self, cycle: Cycle, rows: list[int], nodes: Nodes) -> bool:
         """Work out these rows anew. False if a plugin broke on one, which is for others to judge."""
-        raise NotImplementedError
 
 
 class Passes(Kept):

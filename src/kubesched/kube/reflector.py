@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 BATCH = 100  # callbacks between two chances for others to run
 WATCH_SECONDS = (300, 600)  # a watch is asked to end after some time between these, so that load spreads over servers
-_FEW = 50  # events at once; more are worth waking up for, so there is no need to let more come
+_FEW = 20  # events at once; more are worth waking up for, and take so long that others should not wait besides
 _HEALTHY = 1.0  # a watch that lived for so many seconds, or got anywhere, is resumed without a pause
 
 _INTERNAL_ERROR = 500
