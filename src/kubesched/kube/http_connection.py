@@ -1,6 +1,6 @@
 """One HTTP/1.1 connection as an asyncio protocol: one request at a time, its answer whole or as a stream.
 
-Written by hand because it is on the way of every pod twice: see docs/decisions.md for what it saves.
+Written by hand because it is on the way of every pod twice: docs/decisions/012-own-http-client.md says what it saves.
 """
 
 from __future__ import annotations
