@@ -2,7 +2,8 @@
 
     python -m bench.http_clients [requests]
 
-Not a test: it prints two tables, without and with TLS. docs/decisions/012-own-http-client.md quotes it. `python -m bench requests` measures
+Not a test: it prints two tables, without and with TLS, which docs/decisions/012-own-http-client.md quotes.
+`python -m bench requests` measures
 ours alone, by what it costs and by what it calls.
 """
 
