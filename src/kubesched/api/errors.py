@@ -1,4 +1,4 @@
-"""The root of all errors that are for people: what is wrong with their input, settings or surroundings."""
+"""UserError, the root of all errors for people: wrong input, settings or surroundings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of everything a pod asks for: containers, init containers, sidecars, overhead, pod level, resizes."""
+"""What a pod requests of each resource: containers, init containers, sidecars, overhead, pod level, resizes."""
 
 from __future__ import annotations
 

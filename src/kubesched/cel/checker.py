@@ -1,4 +1,4 @@
-"""Types of expressions, found out before any device is seen: what cannot work on any is refused."""
+"""Checks the types of an expression before any device is seen, and refuses what cannot work on any device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The closures expressions are made of: how fields are read, calls made and errors absorbed at run time."""
+"""The closures that expressions are compiled to: they read fields, call functions and absorb errors at run time."""
 
 from __future__ import annotations
 

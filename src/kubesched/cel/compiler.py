@@ -1,4 +1,4 @@
-"""Checked trees to Python closures. Errors of CEL are exceptions: what does not absorb them just lets them pass."""
+"""Compiles checked trees to Python closures. CEL errors are exceptions; operators that absorb errors catch them."""
 
 from __future__ import annotations
 

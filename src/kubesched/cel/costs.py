@@ -1,4 +1,4 @@
-"""What operations cost, in upstream's units: an evaluation that gets too expensive is stopped."""
+"""Costs of operations, in upstream's units: an evaluation beyond the limit is stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that are not calls: has(), the comprehensions, cel.bind() and the optional mappers."""
+"""Macros: has(), the comprehensions, cel.bind() and the optional mappers, expanded by the parser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The compiler that counts costs, and the estimate that tells when counting is not needed."""
+"""A compiler that counts costs, and the estimate that says when counting is not needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Selectors: CEL expressions that say of a device whether it will do, compiled and validated."""
+"""Device selectors: CEL expressions that say whether a device satisfies a request, compiled and validated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The legacy Policy as it is written, and the plugins that took over the jobs of its predicates and priorities."""
+"""The legacy Policy as written, and the plugins that replace its predicates and priorities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Posts JSON to one extender, which must answer in time: the whole call, not each of its bytes."""
+"""Posts JSON to one extender; the timeout is for the whole call."""
 
 from __future__ import annotations
 

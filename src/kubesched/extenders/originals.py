@@ -1,4 +1,4 @@
-"""Objects whole, as the API server sent them: records have only what kubesched reads, and extenders may read more."""
+"""Keeps objects whole, as the API server sent them: extenders may read fields that records leave out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the user of a kubeconfig to credentials, and from connection settings to transports and clients."""
+"""Makes credentials of a kubeconfig's user, and transports and clients of connection settings."""
 
 from __future__ import annotations
 

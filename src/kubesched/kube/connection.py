@@ -1,4 +1,4 @@
-"""Which API server, and as whom: from a kubeconfig and --master, or from inside a cluster."""
+"""Connection settings: which API server and which user, from a kubeconfig and --master, or from inside a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who we are to the API server: tokens and certificates, fixed or read again when they may have changed."""
+"""Credentials for the API server: tokens and certificates, fixed or read again when they may have changed."""
 
 from __future__ import annotations
 

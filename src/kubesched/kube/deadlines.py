@@ -1,4 +1,4 @@
-"""Deadlines of many waits, watched over by one timer: nearly all of them end long before theirs."""
+"""Deadlines of many waits on one timer: nearly all waits end long before their deadline."""
 
 from __future__ import annotations
 

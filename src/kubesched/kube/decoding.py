@@ -1,4 +1,4 @@
-"""Bytes of lists and watches to objects, with only what is needed of them; step by step where they are odd."""
+"""Decodes the bytes of lists and watches to records; a slower path names what is wrong in an odd object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A resource whose version depends on the API server: it is asked which one it serves, if it serves any at all."""
+"""A resource whose version depends on the API server: the server is asked which version it serves, if any."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An events.k8s.io/v1 Event as bytes, made cheaply: one for every pod that is bound."""
+"""Encodes an events.k8s.io/v1 Event to bytes, cheaply: there is one for every bound pod."""
 
 from __future__ import annotations
 

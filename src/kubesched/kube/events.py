@@ -1,4 +1,4 @@
-"""Events for people, written on the side: repeats become series, the queue is bounded, nothing here slows others."""
+"""Writes Events on the side: repeats become series, the queue is bounded, no binding waits for an Event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking again beside a question that is not answered: who was asked may have died without a word."""
+"""Hedged requests: asks again beside a question without an answer, because the server may have died silently."""
 
 from __future__ import annotations
 

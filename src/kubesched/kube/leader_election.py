@@ -1,4 +1,4 @@
-"""Replicas agree on who acts: client-go's leader election, on a clock that cannot be set back."""
+"""client-go's leader election: replicas agree on one leader, by a clock that cannot be set back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Lease object as a lock: who holds it, since when, and for how long after its last sign of life."""
+"""A Lease object as a lock: its holder, since when, and how long it lasts after the last renewal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The addresses of a server's name, which may be several, and which a name server that is ill must not hide."""
+"""Looks up the addresses of a server's name; uses the last ones while the name server does not answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is noted about requests and queues; these observers do nothing, metrics override them."""
+"""Observers of requests and queues: the base classes do nothing, metrics override them."""
 
 from __future__ import annotations
 

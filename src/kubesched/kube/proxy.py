@@ -1,4 +1,4 @@
-"""The way to a server through a proxy: which one leads there, and what is said to it for a way through."""
+"""Proxies on the way to a server: which one the environment names, and the CONNECT request to it."""
 
 from __future__ import annotations
 

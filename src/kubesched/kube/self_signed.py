@@ -1,4 +1,4 @@
-"""Certificates of one's own, for servers that were given none: in memory, or kept in a directory."""
+"""Self-signed certificates for servers that were given none: in memory, or kept in a directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work that is done once for all who wait for it: running a plugin, refreshing a token, looking up a name."""
+"""Work that runs once for all tasks that wait for it: an exec plugin, a token refresh, a name lookup."""
 
 from __future__ import annotations
 

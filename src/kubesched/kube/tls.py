@@ -1,4 +1,4 @@
-"""Whom we trust and what we show: TLS contexts from files or inline data, made anew when either changes."""
+"""TLS contexts: trusted authorities and a client certificate, from files or inline data, renewed when these change."""
 
 from __future__ import annotations
 
