@@ -49,7 +49,7 @@ class DomainMap(dict[str, dict[str, Value]]):
 _NOTHING_THERE: dict[str, Value] = {}
 
 
-class Duration(msgspec.Struct, frozen=True, order=True):
+class CelDuration(msgspec.Struct, frozen=True, order=True):
     """A span of time; shown in seconds, like 5400s."""
 
     nanoseconds: int
@@ -106,7 +106,7 @@ TYPE_NAMES: dict[type, str] = {
     dict: "map",
     DomainMap: "map",
     type(None): "null_type",
-    Duration: "google.protobuf.Duration",
+    CelDuration: "google.protobuf.Duration",
     Timestamp: "google.protobuf.Timestamp",
     Optional: "optional_type",
     TypeValue: "type",
@@ -116,7 +116,7 @@ TYPE_NAMES: dict[type, str] = {
 MAPS = (dict, DomainMap)
 _NUMBERS = frozenset({int, Uint, float})
 _PLAIN = frozenset({bool, int, Uint, str, bytes, float})
-_ORDERED = frozenset({bool, int, Uint, float, str, bytes, Duration, Timestamp})
+_ORDERED = frozenset({bool, int, Uint, float, str, bytes, CelDuration, Timestamp})
 
 
 def type_name(value: Value) -> str:

@@ -63,6 +63,6 @@ def convert_policy(file: str, output: str) -> None:
     click.echo(_FORMATS[output](translation.configuration), nl=False)
 
 
-def _summary(profile: configuration.Profile, features: configuration.Features) -> str:
+def _summary(profile: configuration.ProfileConfig, features: configuration.Features) -> str:
     differences = differences_from_default(profile.plugins, features)
     return f"{profile.scheduler_name}: {', '.join(differences) or 'default plugins'}"

@@ -15,7 +15,7 @@ from kubesched.config.args import ARGS
 from kubesched.config.configuration import (
     API_VERSION,
     KIND,
-    Profile,
+    ProfileConfig,
     SchedulerConfiguration,
     WrittenConfiguration,
 )
@@ -184,7 +184,7 @@ def _args_kind_mistakes(value: dict[str, Any], kind: str, path: str) -> list[Mis
 def _finished(completed: WrittenConfiguration, features: Features) -> SchedulerConfiguration:
     shared = msgspec.structs.asdict(completed)
     shared["profiles"] = tuple(
-        Profile(
+        ProfileConfig(
             scheduler_name=profile.scheduler_name or "",
             percentage_of_nodes_to_score=profile.percentage_of_nodes_to_score,
             plugins=profile.plugins,

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from kubesched.kube.errors import AnswerTimeoutError, ConnectionSettingsError, UnreachableError
 from kubesched.kube.hedging import first_of_several
 from kubesched.kube.http_connection import HttpConnection
-from kubesched.kube.lookup import Lookup
+from kubesched.kube.lookup import HostLookup
 from kubesched.kube.proxy import Proxy, TunnelHandshake, parsed_proxy, proxy_authorization
 from kubesched.kube.tls import Certificate, ServerTrust, TlsContexts
 
@@ -72,7 +72,7 @@ class Dialer:
         self._proxy_context = (
             ssl.create_default_context() if self._proxy is not None and self._proxy.scheme == "https" else None
         )
-        self._lookup = Lookup(self._first_host)
+        self._lookup = HostLookup(self._first_host)
         self._took = 0.0
         """Seconds for the last connection that was made: where all are slow, it helps nobody to dial more of them."""
         self._leaving: set[asyncio.Task[None]] = set()

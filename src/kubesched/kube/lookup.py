@@ -12,7 +12,7 @@ LOOKUP_PATIENCE = 0.5
 """Seconds after which the addresses that a name last had are tried while its name server is still being asked."""
 
 
-class Lookup:
+class HostLookup:
     """Asks for one name, once at a time: lookups block threads, of which all connections of a process share a few."""
 
     def __init__(self, name: str) -> None:

@@ -12,7 +12,7 @@ from kubesched.cel.errors import AbsorbableError
 from kubesched.cel.functions import function, functions, method, methods
 from kubesched.cel.library.conversions import unreadable
 from kubesched.cel.operators import checked_duration, checked_timestamp
-from kubesched.cel.values import Duration, Timestamp
+from kubesched.cel.values import CelDuration, Timestamp
 
 _UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 _DURATION = re.compile(r"[+-]?(?:0|(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
@@ -48,7 +48,7 @@ functions(
 
 
 @function("duration(string) -> duration")
-def to_duration(text: str) -> Duration:
+def to_duration(text: str) -> CelDuration:
     """Read something like 1h30m."""
     if not _DURATION.fullmatch(text):
         raise unreadable("google.protobuf.Duration")
@@ -100,7 +100,7 @@ def _part(of: Callable[[datetime], int], timestamp: Timestamp, zone: str = "UTC"
     return of(_moment(timestamp, zone))
 
 
-def _whole(unit: int, duration: Duration) -> int:
+def _whole(unit: int, duration: CelDuration) -> int:
     count = abs(duration.nanoseconds) // unit
     return count if duration.nanoseconds >= 0 else -count
 

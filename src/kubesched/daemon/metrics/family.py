@@ -19,7 +19,7 @@ from kubesched.daemon.metrics.batch import alike
 Kind = Literal["counter", "gauge", "histogram"]
 
 
-class Series(NamedTuple):
+class MetricDefinition(NamedTuple):
     """One metric."""
 
     name: str
@@ -32,14 +32,14 @@ class Series(NamedTuple):
     """The feature gate without which it does not exist."""
 
 
-def _table() -> dict[str, tuple[Series, ...]]:
+def _table() -> dict[str, tuple[MetricDefinition, ...]]:
     """The series by group. tools/metrics.py keeps the table up to date with upstream's lists."""
-    found: dict[str, tuple[Series, ...]] = {}
+    found: dict[str, tuple[MetricDefinition, ...]] = {}
     text = files(__package__).joinpath("catalogue.tsv").read_text(encoding="utf-8")
     for line in text.splitlines()[2:]:
         group, name, kind, stability, labels, buckets, gate, help = line.split("\t")
         bounds = tuple(map(float, buckets.split()))
-        series = Series(name, cast(Kind, kind), tuple(labels.split()), stability, help, bounds, gate)
+        series = MetricDefinition(name, cast(Kind, kind), tuple(labels.split()), stability, help, bounds, gate)
         found[group] = (*found.get(group, ()), series)
     return found
 
@@ -137,12 +137,12 @@ class Children(dict[LabelValues, Any]):
             self.observe_all(values, amounts)
 
 
-class Family:
+class MetricFamily:
     """One metric with its children by label values; one that is known is found at once."""
 
     def __init__(
         self,
-        series: Series,
+        series: MetricDefinition,
         *,
         is_there: bool = True,
         allowed: Mapping[str, frozenset[str]] | None = None,

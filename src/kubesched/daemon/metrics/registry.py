@@ -11,7 +11,7 @@ from kubesched.api.yaml import YamlError, documents
 from kubesched.daemon.checks import OptionsError, read_text
 from kubesched.daemon.feature_gates import FeatureGates
 from kubesched.daemon.metrics.batch import Batch, Note
-from kubesched.daemon.metrics.family import CLIENT, OWN, PROCESS, SCHEDULER, Family, Series, exposition
+from kubesched.daemon.metrics.family import CLIENT, OWN, PROCESS, SCHEDULER, MetricDefinition, MetricFamily, exposition
 from kubesched.daemon.options import Options
 from kubesched.daemon.version import COMPATIBLE_VERSIONS, VersionInfo
 
@@ -37,16 +37,16 @@ class MetricsRegistry:
         self._callbacks: list[Callable[[], None]] = []
         self._say_what_this_is()
 
-    def _family(self, series: Series) -> Family:
+    def _family(self, series: MetricDefinition) -> MetricFamily:
         """One that is not shown if it was switched off or its feature is off."""
-        return Family(
+        return MetricFamily(
             series,
             is_there=series.name not in self._disabled and (not series.gate or self._gates[series.gate]),
             allowed=self._allow_lists.get(series.name),
             on_unexpected=lambda: self.family("cardinality_enforcement_unexpected_categorizations_total").child().inc(),
         )
 
-    def family(self, name: str) -> Family:
+    def family(self, name: str) -> MetricFamily:
         return self._families[name]
 
     def on_scrape(self, callback: Callable[[], None]) -> None:
